@@ -1,0 +1,143 @@
+"""Starting, reaping and ending processes, as an init does it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from .loop import Loop
+
+OnExit = Callable[[int], None]
+"""Called with the exit code of a child, or minus the number of the signal that ended it."""
+
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+# Signals that the toolkit handles or that Python ignores: a child starts with the defaults.
+_DEFAULT_IN_CHILDREN = [signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD, signal.SIGHUP]
+
+
+def become_subreaper() -> None:
+    """Let orphans of this process's descendants become its own children, as those of PID 1 do."""
+    if os.getpid() == 1 or not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def spawn(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    stdout: int | None = None,
+    stderr: int | None = None,
+) -> int:
+    """Start a program in a process group of its own, with no standard input, and return its pid.
+
+    Raises OSError when the program cannot be started.
+    """
+    actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
+    ]
+    for fd, target in ((stdout, 1), (stderr, 2)):
+        if fd is not None:
+            actions.append((os.POSIX_SPAWN_DUP2, fd, target))
+    return os.posix_spawnp(
+        argv[0],
+        list(argv),
+        dict(env),
+        file_actions=actions,
+        setpgroup=0,
+        setsigmask=[],
+        setsigdef=_DEFAULT_IN_CHILDREN,
+    )
+
+
+class Children:
+    """The processes below this one: those it started, and the orphans that it adopts."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._on_exit: dict[int, OnExit] = {}
+        loop.on_signal(signal.SIGCHLD, self.reap)
+
+    def start(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        on_exit: OnExit,
+        stdout: int | None = None,
+        stderr: int | None = None,
+    ) -> int:
+        """`spawn` a program and call `on_exit` once it has ended. Returns its pid."""
+        pid = spawn(argv, env, stdout, stderr)
+        self._on_exit[pid] = on_exit
+        return pid
+
+    def reap(self) -> None:
+        """Collect every child that has ended, adopted ones included."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            on_exit = self._on_exit.pop(pid, None)
+            if on_exit is not None:
+                on_exit(exit_code(status))
+
+
+def exit_code(status: int) -> int:
+    """A wait status as an exit code, or as minus the number of the signal."""
+    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def signal_group(pgid: int, signum: int) -> None:
+    """Signal a process group; nothing happens if it is gone."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pgid, signum)
+
+
+def descendants(root: int | None = None) -> list[int]:
+    """The pids of all processes below `root` (this process by default), zombies left out."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            parent = _living_parent(name)
+            if parent is not None:
+                children.setdefault(parent, []).append(int(name))
+    found, queue = [], [os.getpid() if root is None else root]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found += below
+        queue += below
+    return found
+
+
+def _living_parent(pid: str) -> int | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The name in parentheses may itself hold spaces and parentheses.
+            state, parent = file.read().rpartition(b")")[2].split()[:2]
+    except (OSError, ValueError):
+        return None
+    return None if state == b"Z" else int(parent)
+
+
+def kill_descendants() -> None:
+    """End every process below this one, whatever it did to get away, and collect it.
+
+    A process that forks between two looks is found in the next; the orphans come to this process
+    because it is PID 1 or a subreaper.
+    """
+    while True:
+        for pid in descendants():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            # A look at /proc may miss a process that changes its parent meanwhile, but as long as one lives
+            # this process has a child. The kernel tells when one has ended, so nothing is polled.
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return

@@ -1,0 +1,159 @@
+"""The configuration files that the platform writes before it starts a host."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from .contract import HOST_ADDRESSES, WORLD_PORT, Layout
+
+
+class ConfigurationError(Exception):
+    """The platform, or the job's description, gave the toolkit something it cannot work with."""
+
+
+@dataclass(frozen=True)
+class InstanceGroup:
+    """Hosts of one instance type in a job of several types."""
+
+    name: str
+    instance_type: str
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The hosts of the job, as `resourceconfig.json` names them."""
+
+    current_host: str
+    hosts: tuple[str, ...]
+    """Sorted by plain string order; the first is the one that leads."""
+    current_instance_type: str
+    current_group_name: str
+    groups: tuple[InstanceGroup, ...]
+    network_interface: str
+    topology: Any
+    addresses: dict[str, tuple[str, int]]
+    """Host -> (address, port) for the hosts whose address the platform gave."""
+
+    @property
+    def leader(self) -> str:
+        return self.hosts[0]
+
+    @property
+    def current_group_hosts(self) -> tuple[str, ...]:
+        for group in self.groups:
+            if group.name == self.current_group_name:
+                return group.hosts
+        return self.hosts
+
+    @property
+    def is_heterogeneous(self) -> bool:
+        return len({group.instance_type for group in self.groups}) > 1
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All that the configuration files say."""
+
+    cluster: Cluster
+    resource_config: dict[str, Any]
+    raw_hyperparameters: dict[str, str]
+    channels: dict[str, dict[str, Any]]
+
+
+def read_configuration(layout: Layout) -> Configuration:
+    """Read the files below `input/config`. Raises ConfigurationError for one that is missing or malformed."""
+    resources = _read_object(layout.resource_config)
+    return Configuration(
+        cluster=_cluster(resources, layout.resource_config),
+        resource_config=resources,
+        raw_hyperparameters={
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in _read_object(layout.hyperparameters).items()
+        },
+        channels=_read_object(layout.input_data_config),
+    )
+
+
+def read_secret(layout: Layout) -> bytes | None:
+    """The job's secret, taken out of the file system; None when the platform gave none.
+
+    Raises ConfigurationError for an empty one, which anybody could guess.
+    """
+    try:
+        with open(layout.world_secret, "rb") as file:
+            secret = file.read()
+        os.unlink(layout.world_secret)
+    except FileNotFoundError:
+        return None
+    if not secret:
+        raise ConfigurationError(f"{layout.world_secret} is empty; the platform must write a secret into it")
+    return secret
+
+
+def _read_object(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = json.load(file)
+    except FileNotFoundError:
+        what = "the platform must write it before it starts the host"
+        raise ConfigurationError(f"{path} is missing; {what}") from None
+    except ValueError as error:
+        raise ConfigurationError(f"{path} is not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"{path} must hold a JSON object, not {type(value).__name__}")
+    return value
+
+
+def _cluster(resources: dict[str, Any], path: str) -> Cluster:
+    try:
+        current, hosts = resources["current_host"], _hosts(resources["hosts"])
+        groups = tuple(
+            InstanceGroup(group["instance_group_name"], group["instance_type"], _hosts(group["hosts"]))
+            for group in resources.get("instance_groups") or ()
+        )
+    except KeyError as error:
+        raise ConfigurationError(f"{path} does not say {error}") from None
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"{path} does not describe a cluster: {error}") from None
+    if current not in hosts:
+        raise ConfigurationError(
+            f"{path} names the current host {current!r}, which is not among its hosts {hosts}"
+        )
+    return Cluster(
+        current_host=current,
+        hosts=hosts,
+        current_instance_type=resources.get("current_instance_type") or "local",
+        current_group_name=resources.get("current_group_name") or "homogeneousCluster",
+        groups=groups,
+        network_interface=resources.get("network_interface_name") or "eth0",
+        topology=resources.get("topology"),
+        addresses=_addresses(os.environ.get(HOST_ADDRESSES, "{}")),
+    )
+
+
+def _hosts(names: object) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        raise ValueError(f"hosts must be a list of names, not {names!r}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"hosts names one of them twice: {names!r}")
+    return tuple(sorted(names))
+
+
+def _addresses(text: str) -> dict[str, tuple[str, int]]:
+    try:
+        given: dict[str, str] = json.loads(text)
+        return {host: _address(where) for host, where in given.items()}
+    except (ValueError, AttributeError):
+        raise ConfigurationError(
+            f"{HOST_ADDRESSES} must be a JSON object such as "
+            f'{{"algo-1": "10.0.0.5:{WORLD_PORT}"}}, not {text!r}'
+        ) from None
+
+
+def _address(where: str) -> tuple[str, int]:
+    address, colon, port = where.partition(":")
+    return address, int(port) if colon else WORLD_PORT

@@ -1,0 +1,155 @@
+"""The names and paths that a training image and its platform agree on.
+
+They are those of Amazon SageMaker training, as the service documents them and as the
+`sagemaker-training` package 5.1.4 implements them, and a few of our own, which start with `ESTIMATOR_`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+BASE_DIR_VARIABLE = "SAGEMAKER_BASE_DIR"
+DEFAULT_BASE_DIR = "/opt/ml"
+
+EXIT_OK = 0
+EXIT_USER_FAILURE = 1
+EXIT_FRAMEWORK_ERROR = 2
+EXIT_STOPPED = 143  # 128 + SIGTERM, as a shell reports it
+
+FAILURE_TEXT_LIMIT = 1024  # characters of output/failure that the platform shows
+
+# What a platform of ours tells the toolkit. None of it reaches the script.
+HOST_ADDRESSES = "ESTIMATOR_HOST_ADDRESSES"  # JSON: host -> "address" or "address:port"
+LISTEN_FD = "ESTIMATOR_LISTEN_FD"  # a listening socket that this host inherits
+LIFELINE_FD = "ESTIMATOR_LIFELINE_FD"  # a pipe whose end of file means: the platform is gone
+SCRATCH_DIR = "ESTIMATOR_SCRATCH_DIR"  # a short-named private folder for sockets and shared memory
+HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this machine's CPUs and name
+WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
+STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
+STOP_TIMEOUT_HYPERPARAMETER = "sagemaker_estimator_stop_timeout"  # the same, as it travels with a job
+OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own
+PLATFORM_VARIABLES = frozenset(
+    {
+        HOST_ADDRESSES,
+        LISTEN_FD,
+        LIFELINE_FD,
+        SCRATCH_DIR,
+        HOSTS_PER_MACHINE,
+        WORLD_TIMEOUT,
+        STOP_TIMEOUT,
+        OVERLAY_DIR,
+    }
+)
+
+DEFAULT_WORLD_TIMEOUT = 300.0
+DEFAULT_STOP_TIMEOUT = 120.0  # what SageMaker grants, "Stop a Training Job" in its API reference
+WORLD_PORT = 7776  # where a first host listens for the others when it inherited no socket
+
+
+def shared_memory_of(scratch: str) -> str:
+    """Where the ranks of a host share memory, given its scratch folder."""
+    return os.path.join("/dev/shm", os.path.basename(scratch))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The folders and files below one host's base directory."""
+
+    base: str
+    """The base directory: `/opt/ml` in a container, a folder of the job's for a process."""
+
+    @classmethod
+    def from_environment(cls) -> Layout:
+        """The layout that `SAGEMAKER_BASE_DIR` names, else the one at `/opt/ml`."""
+        return cls(os.environ.get(BASE_DIR_VARIABLE) or DEFAULT_BASE_DIR)
+
+    def _at(self, *names: str) -> str:
+        return os.path.join(self.base, *names)
+
+    @property
+    def input(self) -> str:
+        return self._at("input")
+
+    @property
+    def config(self) -> str:
+        return self._at("input", "config")
+
+    @property
+    def data(self) -> str:
+        return self._at("input", "data")
+
+    @property
+    def hyperparameters(self) -> str:
+        return self._at("input", "config", "hyperparameters.json")
+
+    @property
+    def resource_config(self) -> str:
+        return self._at("input", "config", "resourceconfig.json")
+
+    @property
+    def input_data_config(self) -> str:
+        return self._at("input", "config", "inputdataconfig.json")
+
+    @property
+    def checkpoint_config(self) -> str:
+        return self._at("input", "config", "checkpointconfig.json")
+
+    @property
+    def world_secret(self) -> str:
+        """Ours: the secret that the hosts of one job share. Removed as soon as it is read."""
+        return self._at("input", "config", "worldsecret")
+
+    @property
+    def code(self) -> str:
+        return self._at("code")
+
+    @property
+    def model(self) -> str:
+        return self._at("model")
+
+    @property
+    def checkpoints(self) -> str:
+        return self._at("checkpoints")
+
+    @property
+    def output(self) -> str:
+        return self._at("output")
+
+    @property
+    def output_data(self) -> str:
+        return self._at("output", "data")
+
+    @property
+    def output_intermediate(self) -> str:
+        return self._at("output", "intermediate")
+
+    @property
+    def failure(self) -> str:
+        return self._at("output", "failure")
+
+    @property
+    def success(self) -> str:
+        return self._at("output", "success")
+
+    @property
+    def verdict(self) -> str:
+        """Ours: why the job ended, as JSON; `failure` is the same for people."""
+        return self._at("output", "verdict.json")
+
+    @property
+    def frames(self) -> str:
+        """Ours: all that the ranks of this host wrote, framed, and the host's events."""
+        return self._at("output", "logs", "frames")
+
+    def written_by_the_job(self) -> tuple[str, ...]:
+        """Folders that must exist before the script starts."""
+        return (
+            self.code,
+            self.data,
+            self.model,
+            self.checkpoints,
+            self.output_data,
+            self.output_intermediate,
+            os.path.dirname(self.frames),
+        )

@@ -1,0 +1,95 @@
+"""The user's program: its name, its kind and the command that runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from .configuration import ConfigurationError
+
+_NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._+-]*(/[A-Za-z0-9._+-]+)*")
+PACKAGE_FILES = ("setup.py", "pyproject.toml")
+
+
+def check_name(name: str) -> str:
+    """`name` itself, if it can be an entry point. Raises ConfigurationError otherwise."""
+    parts = name.split("/")
+    if _NAME.fullmatch(name) is None or "." in parts or ".." in parts:
+        raise ConfigurationError(
+            f"the entry point {name!r} is not allowed: give a path inside the code folder, made of letters, digits, "
+            "'.', '_', '+', '-' and '/'"
+        )
+    return name
+
+
+@dataclass(frozen=True)
+class Program:
+    """An entry point with what must be known of the code around it."""
+
+    name: str
+    """Its path in the code folder."""
+    is_package: bool
+    """It is the main module of a package beside it, which is installed first."""
+    names_interpreter: bool
+    """The file itself says what runs it, by `#!` or by being a binary; Python files do not need to."""
+
+    @property
+    def is_python(self) -> bool:
+        return self.name.endswith(".py")
+
+    def command(self, python: str, in_world: bool, arguments: Sequence[str] = ()) -> list[str]:
+        """The command line, for the code folder as working directory.
+
+        Python is told not to buffer, so that a line is in the log as soon as it is printed. In an MPI world
+        it runs the script through `rank_script.py`.
+
+        >>> Program("run/train.sh", False, True).command("python", False, ["--lr", "0.1"])
+        ['./run/train.sh', '--lr', '0.1']
+        """
+        if not self.is_python:
+            shell = [] if self.names_interpreter else ["/bin/sh"]
+            return [*shell, f"./{self.name}", *arguments]
+        runner = [SCRIPT_RUNNER] if in_world else []
+        words = ["-m", module_name(self.name).replace("/", ".")] if self.is_package else [self.name]
+        return [python, "-u", *runner, *words, *arguments]
+
+
+SCRIPT_RUNNER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rank_script.py")
+HEAD_BYTES = 4  # enough to recognise a program that needs no interpreter named
+
+
+def module_name(name: str) -> str:
+    return name[: -len(".py")] if name.endswith(".py") else name
+
+
+def program(name: str, files: Collection[str], head: Callable[[str], bytes]) -> Program:
+    """Look at the code: `files` are the paths in it, `head` gives the first bytes of one.
+
+    Raises ConfigurationError for a name that is not allowed or not there.
+    """
+    check_name(name)
+    package = name.endswith(".py") and any(file in files for file in PACKAGE_FILES)
+    if name not in files:
+        there = ", ".join(sorted(files)[:20]) or "nothing"
+        raise ConfigurationError(f"the entry point {name!r} is not in the code; there is {there}")
+    return Program(name, package, head(name).startswith((b"#!", b"\x7fELF")))
+
+
+def program_in(name: str, code: str) -> Program:
+    """As `program`, for a folder; a file that is run as a command is made executable."""
+    files = {
+        os.path.relpath(os.path.join(folder, file), code) for folder, _, names in os.walk(code) for file in names
+    }
+
+    def head(file: str) -> bytes:
+        with open(os.path.join(code, file), "rb") as opened:
+            return opened.read(HEAD_BYTES)
+
+    found = program(name, files, head)
+    if not found.is_python:
+        path = os.path.join(code, name)
+        os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
+    return found

@@ -1,0 +1,134 @@
+"""What every host but the first does: joins the first one and does what it is asked."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from . import mesh, mpi
+from .configuration import ConfigurationError
+from .contract import DEFAULT_WORLD_TIMEOUT, WORLD_PORT, WORLD_TIMEOUT
+from .events import ProgramOutput
+from .links import Link
+from .outcome import CULPRIT_SECONDS, Outcome
+from .ranks import Ended
+from .verdict import Verdict, last_words
+
+if TYPE_CHECKING:
+    from .host import Host
+
+ANSWER_SECONDS = 5.0  # how long the first host may take to answer the report of a failure
+
+
+class Follower:
+    """A worker host's part in the job."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._joined = False
+        self._unsent: list[tuple[str, ...]] = []
+        self._daemon: ProgramOutput | None = None
+        self._leader = host.cluster.leader
+        self._timeout = float(os.environ.get(WORLD_TIMEOUT, DEFAULT_WORLD_TIMEOUT))
+        self._mesh: mesh.Worker | None = None
+
+    def open(self) -> None:
+        """Begin to look for the first host. Raises ConfigurationError when it could not be trusted."""
+        host = self._host
+        if host.secret is None:
+            raise ConfigurationError(
+                "the hosts of this job share no secret, so they cannot trust each other: the platform must write "
+                f"the same {host.layout.world_secret} on every host"
+            )
+        self._mesh = mesh.Worker(
+            host.loop,
+            host.name,
+            self._leader,
+            lambda: host.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT)),
+            host.secret,
+            time.monotonic() + self._timeout,
+            self._on_message,
+            self._on_joined,
+            self._on_lost,
+        )
+
+    def ready(self) -> None:
+        self._send("ready")
+
+    def report(self, found: Verdict) -> None:
+        """Something failed here: the first host decides; if it does not, this host ends by itself."""
+        self._send("failed", found.to_json())
+        self._host.loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
+
+    def rank_ended(self, ended: Ended) -> None:
+        told = "told" if ended.told else ""
+        self._send("rank_ended", str(ended.rank), str(ended.code), told, ended.stderr_tail)
+
+    def stop(self) -> None:
+        self._send("stop")
+        if not self._joined:
+            self._host.end(Outcome("stopped"))
+
+    def daemon_request(self, agent: Link, node: str, request: str) -> None:
+        """Only the first host runs mpirun."""
+        agent.send("refused", f"{self._host.name} does not lead the job")
+
+    def close(self) -> None:
+        if self._mesh is not None:
+            self._mesh.close()
+
+    def _send(self, *fields: str) -> None:
+        if self._joined and self._mesh is not None:
+            self._mesh.send(*fields)
+        else:
+            self._unsent.append(fields)
+
+    def _on_joined(self, leader: str) -> None:
+        self._joined = True
+        for fields in self._unsent:
+            self._send(*fields)
+
+    def _on_lost(self, leader: str) -> None:
+        if self._joined:
+            message = f"{leader} is gone: its connection to {self._host.name} ended in the middle of the job"
+            found = Verdict("host_lost", message, host=leader)
+        else:
+            message = f"{self._host.name} could not reach {leader} within {self._timeout:g} s"
+            found = Verdict("host_missing", message, host=leader)
+        self._host.end(Outcome("failed", found))
+
+    def _on_message(self, leader: str, message: list[str]) -> None:
+        kind, *fields = message
+        if kind == "go":
+            self._host.start_script()
+        elif kind == "daemon":
+            self._start_daemon(*fields)
+        elif kind == "stop":
+            self._host.stop()
+        elif kind == "end":
+            self._host.end(Outcome.from_fields(*fields))
+
+    def _start_daemon(self, node: str, request: str) -> None:
+        host = self._host
+        try:
+            path = mpi.find("orted")
+            argv = mpi.daemon(request, path, host.scratch, host.renamed)
+            env = {**host.program_environment(), **mpi.relocation(path)}
+            if host.renamed:
+                env.update(mpi.daemon_identity(node))
+            self._daemon = host.start_program(argv, env, self._daemon_ended)
+        except (ConfigurationError, OSError) as error:
+            self._send("daemon", "failed", str(error))
+        else:
+            self._send("daemon", "started", "")
+
+    def _daemon_ended(self, code: int) -> None:
+        """A daemon that ends well does so because mpirun told it to; otherwise nobody else would notice."""
+        if code != 0:
+            self._host.loop.after(CULPRIT_SECONDS, lambda: self._report_daemon(code))
+
+    def _report_daemon(self, code: int) -> None:
+        assert self._daemon is not None
+        message = f"the MPI daemon on {self._host.name} ended with {code} in the middle of the job"
+        self.report(Verdict("mpi", message, self._host.name, detail=last_words(self._daemon.finish())))

@@ -1,0 +1,114 @@
+"""Framed logs: every byte that a rank writes, with its time, rank and stream, in one file per host.
+
+A frame is a 28-byte little-endian header and a payload. Each is appended with one `writev` to a file
+opened with O_APPEND, so the frames of several ranks never interleave. A frame that was cut short (a full
+disk, a kill in the middle of the write) is found by its checksum: the reader keeps the bytes that are
+there and goes on with the next frame.
+
+    offset  size  field
+    0       4     magic, b"\\xf5ESF"
+    4       1     stream: 1 stdout, 2 stderr, 3 event (the payload is JSON), 4 the toolkit's own words
+    5       3     zero
+    8       4     rank, signed; -1 where there is none
+    12      8     time, nanoseconds since 1970
+    20      4     payload length in bytes
+    24      4     CRC-32 of bytes 0 to 23 and the payload
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+import zlib
+from collections import namedtuple
+
+STDOUT, STDERR, EVENT, TOOLKIT = 1, 2, 3, 4
+STREAM_NAMES = {STDOUT: "stdout", STDERR: "stderr", EVENT: "event", TOOLKIT: "toolkit"}
+NO_RANK = -1
+
+MAGIC = b"\xf5ESF"
+MAX_PAYLOAD = 1 << 20
+_HEAD = struct.Struct("<4sB3xiQI")
+_CRC = struct.Struct("<I")
+HEADER_SIZE = _HEAD.size + _CRC.size
+
+# A plain namedtuple: `typing` would cost each rank several milliseconds at its start.
+Frame = namedtuple("Frame", ["time_ns", "rank", "stream", "data"])
+"""time_ns: int, rank: int, stream: int, data: bytes."""
+
+
+class FrameWriter:
+    """Appends frames to one file. Several processes may each have one on the same file."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+    def write(self, rank: int, stream: int, data: bytes) -> None:
+        """Append `data` as one frame or more. Raises OSError when the disk does not take it."""
+        for start in range(0, len(data), MAX_PAYLOAD):
+            self._append(rank, stream, data[start : start + MAX_PAYLOAD])
+
+    def _append(self, rank: int, stream: int, data: bytes) -> None:
+        head = _HEAD.pack(MAGIC, stream, rank, time.time_ns(), len(data))
+        crc = _CRC.pack(zlib.crc32(data, zlib.crc32(head)))
+        written = os.writev(self._fd, [head, crc, data])
+        if written < HEADER_SIZE + len(data):
+            # The reader salvages what went in; the rest follows as a frame of its own.
+            rest = data[max(0, written - HEADER_SIZE) :]
+            self._append(rank, stream, rest)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class FrameParser:
+    """Turns the bytes of a frame file, in pieces of any size, into frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that `data` completes."""
+        self._buffer += data
+        return self._parse(at_end=False)
+
+    def finish(self) -> list[Frame]:
+        """What can be salvaged of a frame that was cut short, once no more bytes can come."""
+        return self._parse(at_end=True)
+
+    def _parse(self, at_end: bool) -> list[Frame]:
+        frames, at = [], 0
+        while len(self._buffer) - at >= HEADER_SIZE:
+            magic, stream, rank, time_ns, length = _HEAD.unpack_from(self._buffer, at)
+            if magic != MAGIC or length > MAX_PAYLOAD or stream not in STREAM_NAMES:
+                at = self._next_magic(at + 1, at_end)
+                continue
+            end = at + HEADER_SIZE + length
+            if end > len(self._buffer) and not at_end:
+                break
+            if not self._intact(at, end):
+                # It was cut short if another frame begins before its end, which may be only half there.
+                if end + len(MAGIC) > len(self._buffer) and not at_end:
+                    break
+                found = self._buffer.find(MAGIC, at + 1, end + len(MAGIC))
+                end = found if found >= 0 else end
+            payload = bytes(self._buffer[at + HEADER_SIZE : end])
+            if payload:
+                frames.append(Frame(time_ns, rank, stream, payload))
+            at = end
+        del self._buffer[:at]
+        return frames
+
+    def _intact(self, at: int, end: int) -> bool:
+        (crc,) = _CRC.unpack_from(self._buffer, at + _HEAD.size)
+        head = bytes(self._buffer[at : at + _HEAD.size])
+        payload = bytes(self._buffer[at + HEADER_SIZE : end])
+        return end <= len(self._buffer) and bool(zlib.crc32(payload, zlib.crc32(head)) == crc)
+
+    def _next_magic(self, start: int, at_end: bool) -> int:
+        found = self._buffer.find(MAGIC, start)
+        if found >= 0:
+            return found
+        # Keep what could be the beginning of a magic number whose end has not come yet.
+        return max(start, len(self._buffer) - (0 if at_end else len(MAGIC) - 1))

@@ -1,0 +1,295 @@
+"""One host of a job: its phases, its processes and its end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+
+from . import code, entry_point, environment, machine, mpi, requirements
+from . import hyperparameters as hp
+from .children import Children, OnExit, become_subreaper, kill_descendants, signal_group
+from .configuration import Configuration, ConfigurationError
+from .contract import (
+    DEFAULT_STOP_TIMEOUT,
+    HOSTS_PER_MACHINE,
+    LIFELINE_FD,
+    OVERLAY_DIR,
+    PLATFORM_VARIABLES,
+    SCRATCH_DIR,
+    STOP_TIMEOUT,
+    Layout,
+    shared_memory_of,
+)
+from .entry_point import Program
+from .events import EventLog, ProgramOutput
+from .follower import Follower
+from .frames import FrameWriter
+from .leader import Leader
+from .loop import Loop
+from .outcome import Outcome
+from .rank import SOCKET_VARIABLE
+from .ranks import WRAPPER, Ended, RankCommand, RankServer, rank_or_none
+from .verdict import Verdict, last_words
+
+VICTIM_GRACE = 0.25  # seconds between SIGTERM and SIGKILL for ranks whose world has failed
+
+
+class JobEnded(Exception):
+    """The job's outcome is known before this host came to its end by itself."""
+
+
+class Host:
+    """This host, from its configuration to its exit code."""
+
+    def __init__(self, layout: Layout, configuration: Configuration, secret: bytes | None) -> None:
+        """Raises ConfigurationError for a world that cannot be."""
+        self._hyperparameters = hp.decode(configuration.raw_hyperparameters)
+        self._world = self._describe_world(configuration.cluster.hosts)
+        self.layout = layout
+        self.cluster = configuration.cluster
+        self.name = configuration.cluster.current_host
+        self.secret = secret
+        self.loop = Loop()
+        self.children = Children(self.loop)
+        self.events = EventLog(FrameWriter(layout.frames))
+        self.outcome: Outcome | None = None
+        self.stopping = False
+        self.scratch = _make_scratch()
+        self.shared_memory = _make_shared_memory(self.scratch)
+        self.hosts_per_machine = int(os.environ.get(HOSTS_PER_MACHINE, "1"))
+        self._configuration = configuration
+        self._started: set[int] = set()
+        self._ranks = RankServer(
+            self.loop,
+            os.path.join(self.scratch, "host"),
+            self._rank_started,
+            self._rank_ended,
+            lambda link, node, request: self._coordinator.daemon_request(link, node, request),
+        )
+        leads = self.name == self.cluster.leader
+        self._coordinator: Leader | Follower = Leader(self, self._world) if leads else Follower(self)
+
+    def _describe_world(self, hosts: tuple[str, ...]) -> mpi.World | None:
+        enabled = mpi.is_enabled(self._hyperparameters)
+        return mpi.world(self._hyperparameters, hosts, machine.gpus()) if enabled else None
+
+    # The phases.
+
+    def run(self) -> int:
+        """Do the job's work on this host; returns the exit code for the platform."""
+        become_subreaper()
+        self._watch()
+        try:
+            self._work()
+        except JobEnded:
+            pass
+        except (ConfigurationError, OSError) as error:
+            self._report(Verdict("configuration", f"{self.name}: {error}", host=self.name))
+        except Exception as error:
+            what = f"the toolkit on {self.name} failed: {type(error).__name__}: {error}"
+            self._report(Verdict("toolkit", what, host=self.name, detail=traceback.format_exc()))
+        return self._end()
+
+    def _work(self) -> None:
+        self._coordinator.open()
+        self._prepare()
+        processes = self._world.processes_per_host if self._world else 1
+        with self.events.phase("world"):
+            self._coordinator.ready()
+            self._until(lambda: len(self._started) >= processes)
+        with self.events.phase("run"):
+            self._until(lambda: False)
+
+    def _prepare(self) -> None:
+        with self.events.phase("code"):
+            name = os.environ.get("SAGEMAKER_PROGRAM") or self._hyperparameters.get("sagemaker_program")
+            if not name:
+                raise ConfigurationError("the job does not say what to run: it has no sagemaker_program")
+            code.fetch(
+                self._hyperparameters.get("sagemaker_submit_directory") or self.layout.code, self.layout.code
+            )
+            program = entry_point.program_in(name, self.layout.code)
+        if requirements.wanted(self.layout.code, program.is_package):
+            with self.events.phase("requirements"):
+                self._install(program.is_package)
+        with self.events.phase("channels"):
+            self._check_channels()
+        self._ranks.command = self._command(program)
+
+    def _install(self, package: bool) -> None:
+        argv = [
+            sys.executable,
+            requirements.__file__,
+            self.layout.code,
+            "package" if package else "",
+            os.environ.get(OVERLAY_DIR, ""),
+        ]
+        ended: list[int] = []
+        output = self.start_program(argv, os.environ, ended.append)
+        self._until(lambda: bool(ended))
+        words = output.finish()
+        if ended[0] != 0:
+            what = f"pip could not install what the code asks for on {self.name}"
+            self._report(Verdict("requirements", what, host=self.name, detail=last_words(words)))
+            raise JobEnded
+
+    def _check_channels(self) -> None:
+        for channel in self._configuration.channels:
+            path = os.path.join(self.layout.data, channel)
+            if not os.path.exists(path):
+                raise ConfigurationError(f"the channel {channel!r} should be at {path}, but there is nothing")
+
+    def _command(self, program: Program) -> RankCommand:
+        python = environment.interpreter(os.environ.get(OVERLAY_DIR))
+        arguments = hp.to_arguments(hp.for_the_script(self._hyperparameters))
+        settings = {
+            **({} if self._world else mpi.for_scripts(sys.executable)),
+            **environment.of_the_script(self._configuration, self.layout, os.environ, program.name, python),
+        }
+        if self._world is not None:
+            settings["OMPI_MCA_btl_vader_backing_directory"] = self.shared_memory
+            settings.update(self._world.variables)
+        return RankCommand(
+            argv=tuple(program.command(python, self._world is not None, arguments)),
+            folder=self.layout.code,
+            frames=self.layout.frames,
+            dropped=(*sorted(PLATFORM_VARIABLES), SOCKET_VARIABLE, *mpi.BORROWED_VARIABLES),
+            settings=settings,
+        )
+
+    # What the coordinator asks of this host.
+
+    def start_script(self) -> None:
+        """Run the script once, under a wrapper, without a world."""
+        argv = [sys.executable, "-I", "-S", WRAPPER]
+        self.children.start(argv, self.program_environment(), lambda code: None)
+
+    def start_program(self, argv: Sequence[str], env: Mapping[str, str], on_exit: OnExit) -> ProgramOutput:
+        """Start a program of the toolkit's own; its words go to the log."""
+        output = ProgramOutput(self.loop, self.events)
+        try:
+            self.children.start(argv, env, on_exit, output.write_fd, output.write_fd)
+        finally:
+            output.started()
+        return output
+
+    def program_environment(self) -> dict[str, str]:
+        """The environment of MPI's programs and of the wrappers on this host."""
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("OMPI_COMM_WORLD_", "PMIX_", "PMI_", "ORTE_"))
+        }
+        return {**inherited, SOCKET_VARIABLE: self._ranks.path}
+
+    @property
+    def renamed(self) -> bool:
+        """Whether this host shares its machine, and so cannot go by the machine's name."""
+        return self.hosts_per_machine > 1 and machine.name() != self.name
+
+    def stop(self) -> None:
+        """Let the ranks end in their own way, within the grace period."""
+        if self.stopping or self.outcome is not None:
+            return
+        self.stopping = True
+        self.events.emit("stopping")
+        self._ranks.hold()
+        self._ranks.signal_all(signal.SIGTERM)
+        grace = float(os.environ.get(STOP_TIMEOUT, DEFAULT_STOP_TIMEOUT))
+        self.loop.after(grace, lambda: self._ranks.signal_all(signal.SIGKILL))
+        self.loop.after(grace + 1.0, lambda: self.end(Outcome("stopped")))
+
+    def end(self, outcome: Outcome) -> None:
+        """Set the outcome; the first one counts."""
+        if self.outcome is None:
+            self.outcome = outcome
+
+    # What happens on this host.
+
+    def _watch(self) -> None:
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            self.loop.on_signal(signum, self._told_to_stop)
+        lifeline = os.environ.get(LIFELINE_FD)
+        if lifeline:
+            os.set_inheritable(int(lifeline), False)
+            self.loop.on_readable(int(lifeline), self._platform_gone)
+
+    def _told_to_stop(self) -> None:
+        self.stop()
+        self._coordinator.stop()
+
+    def _platform_gone(self) -> None:
+        self.end(Outcome("stopped"))
+
+    def _rank_started(self, rank: int) -> None:
+        self._started.add(rank)
+        self.events.emit("rank_started", rank=rank_or_none(rank))
+        if self.stopping:
+            self._ranks.hold()
+            self._ranks.signal_all(signal.SIGTERM)
+
+    def _rank_ended(self, ended: Ended) -> None:
+        self.events.emit("rank_ended", rank=rank_or_none(ended.rank), code=ended.code)
+        self._coordinator.rank_ended(ended)
+
+    def _report(self, found: Verdict) -> None:
+        """Say that this host failed, and wait for what the first host makes of it."""
+        self._coordinator.report(found)
+        self.loop.run_until(lambda: self.outcome is not None)
+
+    def _until(self, done: Callable[[], bool]) -> None:
+        self.loop.run_until(lambda: self.outcome is not None or done())
+        if self.outcome is not None:
+            raise JobEnded
+
+    # The end.
+
+    def _end(self) -> int:
+        outcome = self.outcome
+        assert outcome is not None
+        self._coordinator.close()
+        if outcome.kind == "failed":
+            self._end_victims()
+        self._ranks.close()
+        kill_descendants()
+        outcome.write(self.layout)
+        self.events.emit("ended", outcome=outcome.kind)
+        for folder in {self.scratch, self.shared_memory}:
+            shutil.rmtree(folder, ignore_errors=True)
+        return outcome.exit_code
+
+    def _end_victims(self) -> None:
+        """Ask the ranks that still run to end; what they write meanwhile is kept."""
+        self._ranks.signal_all(signal.SIGTERM)
+        late: list[bool] = []
+        self.loop.after(VICTIM_GRACE, lambda: late.append(True))
+        self.loop.run_until(lambda: bool(late) or not self._ranks.pids)
+        for pid in self._ranks.pids.values():
+            signal_group(pid, signal.SIGKILL)
+        self.loop.after(VICTIM_GRACE, lambda: late.append(True))
+        late.clear()
+        self.loop.run_until(lambda: bool(late) or not self._ranks.pids)
+
+
+def _make_scratch() -> str:
+    """A private folder with a short name: the path of a socket has at most 107 bytes."""
+    given = os.environ.get(SCRATCH_DIR)
+    if given:
+        os.makedirs(given, mode=0o700, exist_ok=True)
+        return given
+    return tempfile.mkdtemp(prefix="est-")
+
+
+def _make_shared_memory(scratch: str) -> str:
+    """Where the ranks of this host share memory: a folder of their own in memory, if there is such a place."""
+    path = shared_memory_of(scratch)
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    except OSError:
+        return scratch
+    return path

@@ -1,0 +1,101 @@
+"""Hyperparameters: from the strings on disk to values, and from values to command-line arguments.
+
+The rules are those of the `sagemaker-training` package 5.1.4, so a script sees the same arguments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .configuration import ConfigurationError
+from .contract import STOP_TIMEOUT_HYPERPARAMETER
+
+RESERVED_PREFIX = "sagemaker_"
+RESERVED_NAMES = frozenset({"default_user_module_name", "_tuning_objective_metric"})
+READ_BY_THE_TOOLKIT = frozenset(
+    {
+        "sagemaker_program",
+        "sagemaker_submit_directory",
+        "sagemaker_container_log_level",
+        "sagemaker_job_name",
+        "sagemaker_region",
+        "sagemaker_s3_output",
+        "sagemaker_mpi_enabled",
+        "sagemaker_mpi_num_of_processes_per_host",
+        "sagemaker_mpi_num_processes",
+        "sagemaker_mpi_custom_mpi_options",
+        "sagemaker_distribution_instance_groups",
+        "sagemaker_torch_distributed_enabled",
+        "sagemaker_multi_worker_mirrored_strategy_enabled",
+        "sagemaker_parameter_server_enabled",
+        STOP_TIMEOUT_HYPERPARAMETER,
+    }
+)
+
+
+def decode(raw: Mapping[str, str]) -> dict[str, Any]:
+    """Each string as the JSON value it holds, or as it is where it holds none."""
+    return {name: _decode_one(text) for name, text in raw.items()}
+
+
+def _decode_one(text: str) -> Any:  # noqa: ANN401 - a hyperparameter is any JSON value
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a hyperparameter is meant for the toolkit and not for the script."""
+    return name.startswith(RESERVED_PREFIX) or name in RESERVED_NAMES
+
+
+def for_the_script(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in hyperparameters.items() if not is_reserved(name)}
+
+
+def for_the_framework(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The reserved ones that the toolkit itself has no use for; they become `SM_FRAMEWORK_PARAMS`."""
+    return {
+        name: value
+        for name, value in hyperparameters.items()
+        if is_reserved(name) and name not in READ_BY_THE_TOOLKIT
+    }
+
+
+def to_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
+    """The script's arguments: `--key value` pairs, sorted by key; a key of one letter gets one dash.
+
+    Raises ConfigurationError for text that no argument can hold: a NUL, or half of a surrogate pair.
+
+    >>> to_arguments({"lr": 0.1, "b": True, "name": "a b", "sizes": [1, 2]})
+    ['-b', 'True', '--lr', '0.1', '--name', 'a b', '--sizes', '[1, 2]']
+    """
+    arguments: list[str] = []
+    for name in sorted(hyperparameters):
+        pair = [f"-{name}" if len(name) == 1 else f"--{name}", _to_text(hyperparameters[name])]
+        _check(name, "".join(pair))
+        arguments += pair
+    return arguments
+
+
+def _check(name: str, text: str) -> None:
+    try:
+        possible = b"\0" not in text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise ConfigurationError(
+            f"the hyperparameter {name!r} holds a NUL or an unpaired surrogate, which no argument can carry; "
+            "pass it as a file in a channel"
+        )
+
+
+def _to_text(value: Any) -> str:  # noqa: ANN401 - a hyperparameter is any JSON value
+    if value is None:
+        return ""
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={value[name]}" for name in sorted(value))
+    return str(value)

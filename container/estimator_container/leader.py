@@ -1,0 +1,262 @@
+"""What the first host does for all: gathers the others, starts the world, decides how the job ended."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+from . import machine, mesh, mpi, verdict
+from .configuration import ConfigurationError
+from .contract import DEFAULT_WORLD_TIMEOUT, LISTEN_FD, WORLD_PORT, WORLD_TIMEOUT
+from .events import ProgramOutput
+from .links import Link, listen_tcp
+from .mpi import World
+from .outcome import CULPRIT_SECONDS, Outcome
+from .ranks import AGENT, WRAPPER, Ended, rank_or_none
+from .verdict import Verdict
+
+if TYPE_CHECKING:
+    from .host import Host
+
+# After mpirun's own end the reports of the last ranks are still on their way from other hosts.
+LAST_REPORTS_SECONDS = 2.0
+
+
+class Leader:
+    """The first host's part in the job."""
+
+    def __init__(self, host: Host, world: World | None) -> None:
+        self._host = host
+        self._world = world
+        self._ready: set[str] = set()
+        self._ended: dict[tuple[str, int], Ended] = {}
+        self._waiting_agents: dict[str, Link] = {}
+        self._mpirun: ProgramOutput | None = None
+        self._mesh: mesh.Leader | None = None
+
+    @property
+    def _expected(self) -> int:
+        return self._world.size if self._world else len(self._host.cluster.hosts)
+
+    def open(self) -> None:
+        """Let the other hosts join. Raises ConfigurationError or OSError when they could not."""
+        self._late = self._host.loop.after(_world_timeout(), self._too_late)
+        if len(self._host.cluster.hosts) > 1:
+            self._mesh = self._open_mesh()
+
+    def _open_mesh(self) -> mesh.Leader:
+        cluster = self._host.cluster
+        if self._host.secret is None:
+            raise ConfigurationError(
+                "the hosts of this job share no secret, so they cannot trust each other: the platform must write "
+                f"the same {self._host.layout.world_secret} on every host"
+            )
+        return mesh.Leader(
+            self._host.loop,
+            _listening_socket(),
+            self._host.secret,
+            frozenset(cluster.hosts) - {self._host.name},
+            self._on_message,
+            lambda host: self._host.events.emit("host_joined", host=host),
+            self._on_lost,
+        )
+
+    # This host's own news.
+
+    def ready(self) -> None:
+        """This host is prepared; the world starts when all are."""
+        self._is_ready(self._host.name)
+
+    def report(self, found: Verdict) -> None:
+        """Something failed on some host: the job fails."""
+        self._end(Outcome("failed", found))
+
+    def rank_ended(self, ended: Ended) -> None:
+        self._rank_ended(self._host.name, ended)
+
+    def stop(self) -> None:
+        """This host was told to stop: all stop."""
+        self._broadcast("stop")
+        if self._nothing_runs():
+            self._end(Outcome("stopped"))
+
+    def close(self) -> None:
+        if self._mesh is not None:
+            self._mesh.close()
+
+    # News from the others.
+
+    def _on_message(self, host: str, message: list[str]) -> None:
+        kind, *fields = message
+        if kind == "ready":
+            self._is_ready(host)
+        elif kind == "failed":
+            self.report(Verdict.from_json(fields[0]))
+        elif kind == "rank_ended":
+            rank, code, told, tail = fields
+            self._rank_ended(host, Ended(int(rank), int(code), bool(told), tail))
+        elif kind == "daemon":
+            self._answer_agent(host, *fields)
+        elif kind == "stop":
+            self._host.stop()
+            self.stop()
+
+    def _on_lost(self, host: str) -> None:
+        message = f"{host} is gone: its connection to {self._host.name} ended in the middle of the job"
+        self.report(Verdict("host_lost", message, host=host))
+
+    def _is_ready(self, host: str) -> None:
+        self._ready.add(host)
+        if len(self._ready) == len(self._host.cluster.hosts):
+            self._late.cancel()
+            self._start()
+
+    def _too_late(self) -> None:
+        missing = [host for host in self._host.cluster.hosts if host not in self._ready]
+        absent = self._mesh.missing if self._mesh else []
+        message = f"after {_world_timeout():g} s these hosts were not ready: {', '.join(missing)}"
+        if absent:
+            message += f"; {', '.join(absent)} never came"
+        self.report(Verdict("host_missing", message, host=(absent or missing)[0]))
+
+    # The world.
+
+    def _start(self) -> None:
+        if self._world is None:
+            self._broadcast("go")
+            self._host.start_script()
+        else:
+            self._start_mpi(self._world)
+
+    def _start_mpi(self, world: World) -> None:
+        self._nodes = _node_names(world.hosts)
+        try:
+            path = mpi.find("mpirun")
+            command = mpi.mpirun(world, self._fit(world), path, self._write_agent())
+        except ConfigurationError as error:
+            self.report(Verdict("mpi", f"{self._host.name}: {error}", host=self._host.name))
+            return
+        env = {**self._host.program_environment(), **mpi.relocation(path)}
+        # By its bare name: called by a path, mpirun changes the search paths of the remote daemons.
+        env["PATH"] = os.path.dirname(path) + os.pathsep + env.get("PATH", os.defpath)
+        self._host.events.emit("world_starting", hosts=list(world.hosts), size=world.size, command=command)
+        argv = ["mpirun", *command[1:], sys.executable, "-I", "-S", WRAPPER]
+        self._mpirun = self._host.start_program(["/usr/bin/env", *argv], env, self._mpirun_ended)
+
+    def _fit(self, world: World) -> mpi.Fit:
+        host = self._host
+        interface = "lo"
+        if len(world.hosts) > 1:
+            given = host.cluster.addresses.get(host.name)
+            address = given[0] if given else socket.gethostbyname(host.name)
+            interface = machine.interface_for(address, host.cluster.network_interface)
+        return mpi.Fit(
+            node_names=tuple(self._nodes),
+            interface=interface,
+            scratch=host.scratch,
+            crowded=world.processes_per_host * host.hosts_per_machine > machine.cpus(),
+            single_copy=machine.ranks_may_read_each_other(),
+        )
+
+    def _write_agent(self) -> str:
+        """mpirun splits the agent's command at spaces, so it gets a program without any."""
+        path = os.path.join(self._host.scratch, "agent")
+        words = [sys.executable, "-I", "-S", AGENT, os.path.join(self._host.scratch, "host")]
+        with open(path, "w") as file:
+            file.write(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        os.chmod(path, stat.S_IRWXU)
+        return path
+
+    def daemon_request(self, agent: Link, node: str, request: str) -> None:
+        """mpirun wants its daemon on a host: pass that on."""
+        host = self._nodes.get(node)
+        if host is None or self._mesh is None:
+            agent.send("refused", f"{node} is not a host of this job")
+            return
+        self._waiting_agents[host] = agent
+        self._mesh.send(host, "daemon", node, request)
+
+    def _answer_agent(self, host: str, outcome: str, reason: str) -> None:
+        agent = self._waiting_agents.pop(host, None)
+        if agent is not None:
+            agent.send(outcome, reason)
+
+    # The end.
+
+    def _rank_ended(self, host: str, ended: Ended) -> None:
+        self._ended[host, ended.rank] = ended
+        failed = ended.code != 0 and not ended.told
+        if self._host.stopping:
+            if len(self._ended) == self._expected:
+                self._end(Outcome("stopped"))
+        elif failed:
+            self.report(
+                verdict.of_rank(host, rank_or_none(ended.rank), ended.code, ended.stderr_tail, self._victims(ended))
+            )
+        elif len(self._ended) == self._expected and not any(each.code for each in self._ended.values()):
+            self._end(Outcome("completed"))
+
+    def _victims(self, culprit: Ended) -> tuple[int, ...]:
+        finished = {rank for (_, rank), ended in self._ended.items() if ended.code == 0}
+        return tuple(rank for rank in range(self._world.size) if rank not in {*finished, culprit.rank}) if self._world else ()
+
+    def _nothing_runs(self) -> bool:
+        return len(self._ready) < len(self._host.cluster.hosts)
+
+    def _mpirun_ended(self, code: int) -> None:
+        wait = LAST_REPORTS_SECONDS if code == 0 else CULPRIT_SECONDS
+        self._host.loop.after(wait, lambda: self._without_reports(code))
+
+    def _without_reports(self, code: int) -> None:
+        """mpirun is gone, and no rank has said that it failed: mpirun's own words must do."""
+        assert self._mpirun is not None and self._world is not None
+        words = self._mpirun.finish()
+        if self._host.stopping:
+            self._end(Outcome("stopped"))
+            return
+        aborted = mpi.abort_in(words)
+        if aborted is not None:
+            rank, error_code = aborted
+            host = self._world.host_of(rank)
+            message = f"rank {rank} on {host} called MPI_Abort with code {error_code}"
+            self.report(Verdict("exit_code", message, host, rank, error_code, None, self._tail_of(rank)))
+            return
+        how = f"was killed by {verdict.signal_name(-code)}" if code < 0 else f"ended with code {code}"
+        ran = "while the script ran" if self._ended else "before the script could start"
+        message = f"mpirun on {self._host.name} {how} {ran}"
+        self.report(Verdict("mpi", message, host=self._host.name, exit_code=code, detail=verdict.last_words(words)))
+
+    def _tail_of(self, rank: int) -> str:
+        tails = [ended.stderr_tail for (_, each), ended in self._ended.items() if each == rank]
+        return verdict.last_words(tails[0]) if tails else ""
+
+    def _end(self, outcome: Outcome) -> None:
+        if self._host.outcome is None:
+            self._host.end(outcome)
+            self._broadcast("end", *outcome.to_fields())
+
+    def _broadcast(self, *fields: str) -> None:
+        if self._mesh is not None:
+            self._mesh.broadcast(*fields)
+
+
+def _node_names(hosts: tuple[str, ...]) -> dict[str, str]:
+    """What MPI calls each host -> its name in the job; the first must go by its machine's name."""
+    own = machine.name()
+    return {own: hosts[0], **{f"{host}-host" if host == own else host: host for host in hosts[1:]}}
+
+
+def _world_timeout() -> float:
+    return float(os.environ.get(WORLD_TIMEOUT, DEFAULT_WORLD_TIMEOUT))
+
+
+def _listening_socket() -> socket.socket:
+    inherited = os.environ.get(LISTEN_FD)
+    if inherited is None:
+        return listen_tcp(WORLD_PORT)
+    os.set_inheritable(int(inherited), False)
+    return socket.socket(fileno=int(inherited))

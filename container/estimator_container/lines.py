@@ -1,0 +1,64 @@
+"""The merged view of a job's logs: whole lines, each with the host, rank and stream it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .frames import EVENT, NO_RANK, STREAM_NAMES, Frame
+
+
+class Line(NamedTuple):
+    """One line that a rank, a script or the toolkit wrote."""
+
+    time_ns: int
+    """When its last byte was read from the rank's pipe: nanoseconds since 1970."""
+    host: str
+    rank: int | None
+    """The rank in the MPI world; None for a script without a world and for the toolkit."""
+    stream: str
+    """`stdout` or `stderr` of the script; `toolkit` for the words of pip, mpirun and the toolkit itself."""
+    data: bytes
+    """The bytes as written, with the line's end; only the last line of a stream may lack it."""
+
+    @property
+    def tag(self) -> str:
+        """The classic form `[1,RANK]<stdout>:`; without ranks the host stands in the brackets."""
+        return f"[{self.host if self.rank is None else f'1,{self.rank}'}]<{self.stream}>:"
+
+    def tagged(self) -> bytes:
+        """The line as the merged view shows it: tag, bytes, and always an end of line."""
+        return self.tag.encode() + self.data + (b"" if self.data.endswith(b"\n") else b"\n")
+
+
+class LineAssembler:
+    """Makes whole lines of one host's frames, stream by stream."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._open: dict[tuple[int, int], tuple[int, list[bytes]]] = {}
+
+    def feed(self, frame: Frame) -> Iterator[Line]:
+        """The lines that a frame completes."""
+        if frame.stream == EVENT:
+            return
+        *whole, rest = frame.data.split(b"\n")
+        key = (frame.rank, frame.stream)
+        for part in whole:
+            _, begun = self._open.pop(key, (0, []))
+            yield self._line(key, frame.time_ns, b"".join([*begun, part, b"\n"]))
+        if rest:
+            _, begun = self._open.get(key, (0, []))
+            begun.append(rest)
+            self._open[key] = (frame.time_ns, begun)
+
+    def flush(self) -> Iterator[Line]:
+        """What is left without an end of line; call it when no more frames can come."""
+        unfinished, self._open = self._open, {}
+        for key, (time_ns, begun) in unfinished.items():
+            yield self._line(key, time_ns, b"".join(begun))
+
+    def _line(self, key: tuple[int, int], time_ns: int, data: bytes) -> Line:
+        rank, stream = key
+        known = None if rank == NO_RANK else rank
+        return Line(time_ns, self._host, known, STREAM_NAMES[stream], data)

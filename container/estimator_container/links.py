@@ -1,0 +1,141 @@
+"""Message connections of a host: to its own ranks over a Unix socket, to other hosts over TCP."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from .loop import Loop
+from .wire import MAX_MESSAGE, BadMessage, Unpacker, pack
+
+OnMessage = Callable[["Link", "list[str]"], None]
+OnClose = Callable[["Link"], None]
+
+
+class Link:
+    """A connected stream socket that carries messages both ways without ever blocking."""
+
+    def __init__(
+        self, loop: Loop, sock: socket.socket, on_message: OnMessage, on_close: OnClose, limit: int = MAX_MESSAGE
+    ) -> None:
+        self.peer = ""
+        """Who is at the other end, once that is known."""
+        self.on_message = on_message
+        self.on_close = on_close
+        self._loop = loop
+        self._sock = sock
+        self._unpacker = Unpacker(limit)
+        self._unsent = bytearray()
+        self._waits_to_write = False
+        sock.setblocking(False)
+        loop.on_readable(sock.fileno(), self._read)
+
+    @property
+    def closed(self) -> bool:
+        return self._sock.fileno() < 0
+
+    def allow_messages_of(self, limit: int) -> None:
+        """Change the size in bytes above which a message closes the link."""
+        self._unpacker.limit = limit
+
+    def send(self, *fields: str) -> None:
+        """Send a message; what the kernel does not take now follows as soon as it does."""
+        if self.closed:
+            return
+        self._unsent += pack(fields)
+        if not self._waits_to_write:
+            self._write()
+
+    def close(self) -> None:
+        """Close without calling `on_close`."""
+        if not self.closed:
+            self._loop.forget(self._sock.fileno())
+            self._sock.close()
+
+    def _read(self) -> None:
+        try:
+            data = self._sock.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        try:
+            for message in self._unpacker.feed(data):
+                self.on_message(self, message)
+                if self.closed:
+                    return
+        except BadMessage:
+            data = b""
+        if not data:
+            self._lost()
+
+    def _write(self) -> None:
+        try:
+            sent = self._sock.send(self._unsent)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._lost()
+            return
+        del self._unsent[:sent]
+        if bool(self._unsent) != self._waits_to_write:
+            self._waits_to_write = bool(self._unsent)
+            self._watch()
+
+    def _write_and_read(self) -> None:
+        self._write()
+        if not self.closed:
+            self._read()
+
+    def _watch(self) -> None:
+        fd = self._sock.fileno()
+        self._loop.forget(fd)
+        if self._waits_to_write:
+            # Reading goes on, or two ends that both have much to say would wait for each other for ever.
+            self._loop.on_readable_or_writable(fd, self._write_and_read)
+        else:
+            self._loop.on_readable(fd, self._read)
+
+    def _lost(self) -> None:
+        self.close()
+        self.on_close(self)
+
+
+class Listener:
+    """Accepts connections and makes a link of each."""
+
+    def __init__(self, loop: Loop, sock: socket.socket, on_link: Callable[[socket.socket], None]) -> None:
+        self._loop = loop
+        self._sock = sock
+        self._on_link = on_link
+        sock.setblocking(False)
+        loop.on_readable(sock.fileno(), self._accept)
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._sock.accept()
+        except OSError:
+            return
+        self._on_link(sock)
+
+    def close(self) -> None:
+        if self._sock.fileno() >= 0:
+            self._loop.forget(self._sock.fileno())
+            self._sock.close()
+
+
+def listen_unix(path: str) -> socket.socket:
+    """A listening Unix socket at `path`, which must be in a folder that only this user can enter."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.bind(path)
+    sock.listen(128)
+    return sock
+
+
+def listen_tcp(port: int) -> socket.socket:
+    """A socket that listens on every IPv4 address of this host."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("", port))
+    sock.listen(128)
+    return sock

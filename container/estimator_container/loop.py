@@ -1,0 +1,91 @@
+"""One thread that waits for everything at once: sockets, timers, signals and the ends of children.
+
+`asyncio` would do the same, but importing it costs more than the rest of the toolkit's start.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+Callback = Callable[[], object]
+
+
+class Timer:
+    """A callback that is due at a time; `cancel` takes it back."""
+
+    def __init__(self, callback: Callback) -> None:
+        self.callback: Callback | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class Loop:
+    """Runs callbacks when their file descriptor, time or signal comes."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._order = count()
+        self._signal_callbacks: dict[int, Callback] = {}
+        self._wakeup_read, self._wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
+        self._selector.register(self._wakeup_read, selectors.EVENT_READ, self._deliver_signals)
+
+    def on_readable(self, fd: int, callback: Callback) -> None:
+        self._selector.register(fd, selectors.EVENT_READ, callback)
+
+    def on_readable_or_writable(self, fd: int, callback: Callback) -> None:
+        self._selector.register(fd, selectors.EVENT_READ | selectors.EVENT_WRITE, callback)
+
+    def forget(self, fd: int) -> None:
+        """Stop watching a file descriptor, before it is closed; nothing happens if it is not watched."""
+        if fd in self._selector.get_map():
+            self._selector.unregister(fd)
+
+    def on_signal(self, signum: int, callback: Callback) -> None:
+        """Run `callback` in the loop, not in the middle of other code, when the signal comes."""
+        self._signal_callbacks[signum] = callback
+        signal.signal(signum, _only_wake_up)
+
+    def after(self, seconds: float, callback: Callback) -> Timer:
+        """Run `callback` in so many seconds."""
+        timer = Timer(callback)
+        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), timer))
+        return timer
+
+    def run_until(self, done: Callable[[], bool]) -> None:
+        """Handle events until `done()` is true; it is asked after every round."""
+        while not done():
+            for key, _ in self._selector.select(self._seconds_to_next_timer()):
+                # An earlier callback of this round may have forgotten this one.
+                if self._selector.get_map().get(key.fd) is key:
+                    key.data()
+            self._run_due_timers()
+
+    def _seconds_to_next_timer(self) -> float | None:
+        while self._timers and self._timers[0][2].callback is None:
+            heapq.heappop(self._timers)
+        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+
+    def _run_due_timers(self) -> None:
+        while self._timers and self._timers[0][0] <= time.monotonic():
+            _, _, timer = heapq.heappop(self._timers)
+            if timer.callback is not None:
+                timer.callback()
+
+    def _deliver_signals(self) -> None:
+        for signum in set(os.read(self._wakeup_read, 4096)):
+            if signum in self._signal_callbacks:
+                self._signal_callbacks[signum]()
+
+
+def _only_wake_up(signum: int, frame: Any) -> None:  # noqa: ANN401 - the frame type of `signal` is private
+    """The wakeup descriptor tells the loop; a handler must exist for it to be written."""

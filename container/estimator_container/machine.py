@@ -1,0 +1,109 @@
+"""What this host has: CPUs that it may use, accelerators, network interfaces."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import socket
+import struct
+
+_SIOCGIFADDR = 0x8915  # linux/sockios.h
+_NVIDIA_DEVICE = re.compile(r"nvidia\d+")
+
+
+def cpus() -> int:
+    """How many CPUs this process may use: its affinity, cut by the quota of its cgroup."""
+    allowed = len(os.sched_getaffinity(0))
+    quota = _cgroup_quota()
+    return allowed if quota is None else max(1, min(allowed, math.ceil(quota)))
+
+
+def _cgroup_quota() -> float | None:
+    """CPUs granted by cgroup v2, then v1; None without a limit."""
+    try:
+        with open("/sys/fs/cgroup/cpu.max") as file:
+            quota, period = file.read().split()
+        return None if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        with open("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") as file:
+            quota_us = int(file.read())
+        with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us") as file:
+            period_us = int(file.read())
+        return quota_us / period_us if quota_us > 0 else None
+    except (OSError, ValueError):
+        return None
+
+
+def gpus() -> int:
+    """How many NVIDIA GPUs this host has, by their device files."""
+    try:
+        return sum(1 for name in os.listdir("/dev") if _NVIDIA_DEVICE.fullmatch(name))
+    except OSError:
+        return 0
+
+
+def neurons() -> int:
+    """How many Neuron cores this host has, as `neuron-ls` counts them."""
+    if not os.path.exists("/dev/neuron0") or shutil.which("neuron-ls") is None:
+        return 0
+    import subprocess
+
+    listed = subprocess.run(["neuron-ls", "-j"], capture_output=True, text=True, check=False)
+    try:
+        return sum(int(device["nc_count"]) for device in json.loads(listed.stdout))
+    except (ValueError, KeyError, TypeError):
+        return 0
+
+
+def interface_for(address: str, preferred: str) -> str:
+    """The network interface that MPI should use: the one that owns `address`, else `preferred`."""
+    if address.startswith("127."):
+        return "lo"
+    import fcntl
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode()[:15])
+            try:
+                answer = fcntl.ioctl(sock.fileno(), _SIOCGIFADDR, request)
+            except OSError:
+                continue
+            if socket.inet_ntoa(answer[20:24]) == address:
+                return name
+    return preferred
+
+
+def source_address(peer: str) -> str:
+    """The address of this host that packets to `peer` leave from."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.connect((peer, 9))  # a datagram socket sends nothing when it connects
+        return str(sock.getsockname()[0])
+
+
+def name() -> str:
+    """This machine's name without its domain, as Open MPI takes it."""
+    return socket.gethostname().split(".")[0]
+
+
+def ranks_may_read_each_other() -> bool:
+    """Whether one process of a user may copy memory out of another that is not its child.
+
+    Yama (Documentation/admin-guide/LSM/Yama.rst) forbids it from scope 1 on; a seccomp filter, as
+    containers have, may forbid it too, and does not say so.
+    """
+    try:
+        with open("/proc/sys/kernel/yama/ptrace_scope") as file:
+            if int(file.read()) > 0:
+                return False
+    except (OSError, ValueError):
+        pass
+    try:
+        with open("/proc/self/status") as file:
+            return not any(line.split() == ["Seccomp:", "2"] for line in file)
+    except OSError:
+        return False

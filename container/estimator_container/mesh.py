@@ -1,0 +1,214 @@
+"""The connections between the hosts of a job: every other host to the first one.
+
+`Leader` accepts the workers, `Worker` finds the leader. Both give sealed links to the code above, which
+sees messages by host name and the loss of a host, and nothing of how it got them.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+
+from .handshake import Seal, code, new_nonce, same, session_key
+from .links import Link, Listener
+from .loop import Loop
+from .wire import MAX_MESSAGE
+
+STRANGER_LIMIT = 4096  # bytes that a connection may send in one message before it has proved itself
+STRANGER_SECONDS = 10.0
+CONNECT_RETRY_SECONDS = 0.02  # a host that is not up yet refuses; nothing else would tell
+
+OnMessage = Callable[[str, "list[str]"], None]
+OnLost = Callable[[str], None]
+
+
+class SealedLink:
+    """A link to a host that has proved who it is."""
+
+    def __init__(self, link: Link, seal: Seal, on_message: OnMessage, on_lost: OnLost) -> None:
+        self._link = link
+        self._seal = seal
+        self._on_message = on_message
+        self._on_lost = on_lost
+        link.allow_messages_of(MAX_MESSAGE)
+        link.on_message = self._unwrap
+        link.on_close = lambda link: on_lost(link.peer)
+
+    def send(self, *fields: str) -> None:
+        if not self._link.closed:
+            self._link.send(*self._seal.wrap(fields))
+
+    def close(self) -> None:
+        self._link.close()
+
+    def _unwrap(self, link: Link, message: list[str]) -> None:
+        fields = self._seal.unwrap(message)
+        if fields is None:
+            link.close()
+            self._on_lost(link.peer)
+        else:
+            self._on_message(link.peer, fields)
+
+
+class Leader:
+    """The first host's side: takes each worker once, and only with the right secret."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        sock: socket.socket,
+        secret: bytes,
+        workers: frozenset[str],
+        on_message: OnMessage,
+        on_joined: OnLost,
+        on_lost: OnLost,
+    ) -> None:
+        self.links: dict[str, SealedLink] = {}
+        self._loop = loop
+        self._secret = secret
+        self._workers = workers
+        self._on_message = on_message
+        self._on_joined = on_joined
+        self._on_lost = on_lost
+        self._strangers: set[Link] = set()
+        self._listener = Listener(loop, sock, self._meet)
+
+    @property
+    def missing(self) -> list[str]:
+        """The workers that have not joined yet, sorted."""
+        return sorted(self._workers - set(self.links))
+
+    def send(self, host: str, *fields: str) -> None:
+        if host in self.links:
+            self.links[host].send(*fields)
+
+    def broadcast(self, *fields: str) -> None:
+        for link in self.links.values():
+            link.send(*fields)
+
+    def close(self) -> None:
+        self._listener.close()
+        for stranger in self._strangers:
+            stranger.close()
+        for link in self.links.values():
+            link.close()
+
+    def _meet(self, sock: socket.socket) -> None:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        link = Link(self._loop, sock, self._hello, self._strangers.discard, STRANGER_LIMIT)
+        self._strangers.add(link)
+        self._loop.after(STRANGER_SECONDS, lambda: self._dismiss(link))
+
+    def _dismiss(self, link: Link) -> None:
+        if link in self._strangers:
+            self._strangers.discard(link)
+            link.close()
+
+    def _hello(self, link: Link, message: list[str]) -> None:
+        if len(message) != 3 or message[0] != "hello" or message[1] not in self.missing:
+            self._dismiss(link)
+            return
+        _, host, worker_nonce = message
+        nonce = new_nonce()
+        expected = code(self._secret, "worker", host, nonce, worker_nonce)
+        key = session_key(self._secret, worker_nonce, nonce)
+
+        def proof(link: Link, message: list[str]) -> None:
+            proved = len(message) == 2 and message[0] == "proof" and same(message[1], expected)
+            # Another connection may have joined as this host meanwhile.
+            if proved and host in self.missing:
+                self._admit(link, host, Seal(key, "leader", "worker"))
+            else:
+                self._dismiss(link)
+
+        link.on_message = proof
+        link.send("challenge", nonce, code(self._secret, "leader", host, worker_nonce, nonce))
+
+    def _admit(self, link: Link, host: str, seal: Seal) -> None:
+        self._strangers.discard(link)
+        link.peer = host
+        self.links[host] = SealedLink(link, seal, self._on_message, self._on_lost)
+        self._on_joined(host)
+
+
+class Worker:
+    """Another host's side: connects to the first one as soon as that answers."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        host: str,
+        leader: str,
+        find_leader: Callable[[], tuple[str, int]],
+        secret: bytes,
+        deadline: float,
+        on_message: OnMessage,
+        on_joined: OnLost,
+        on_lost: OnLost,
+    ) -> None:
+        self._loop = loop
+        self._host = host
+        self._leader = leader
+        self._find_leader = find_leader
+        self._secret = secret
+        self._deadline = deadline
+        self._on_message = on_message
+        self._on_joined = on_joined
+        self._on_lost = on_lost
+        self._nonce = new_nonce()
+        self._stranger: Link | None = None
+        self._link: SealedLink | None = None
+        self._late = loop.after(deadline - time.monotonic(), self._give_up)
+        self._retry = loop.after(0.0, self._connect)
+
+    def send(self, *fields: str) -> None:
+        if self._link is not None:
+            self._link.send(*fields)
+
+    def close(self) -> None:
+        self._late.cancel()
+        self._retry.cancel()
+        if self._stranger is not None:
+            self._stranger.close()
+        if self._link is not None:
+            self._link.close()
+
+    def _give_up(self) -> None:
+        self.close()
+        self._on_lost(self._leader)
+
+    def _connect(self) -> None:
+        remaining = max(CONNECT_RETRY_SECONDS, self._deadline - time.monotonic())
+        try:
+            sock = socket.create_connection(self._find_leader(), timeout=min(remaining, 5.0))
+        except OSError:
+            self._retry = self._loop.after(CONNECT_RETRY_SECONDS, self._connect)
+            return
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        link = Link(self._loop, sock, self._challenged, self._refused, STRANGER_LIMIT)
+        link.peer = self._leader
+        self._stranger = link
+        link.send("hello", self._host, self._nonce)
+
+    def _refused(self, link: Link) -> None:
+        link.close()
+        self._stranger = None
+        self._retry = self._loop.after(CONNECT_RETRY_SECONDS, self._connect)
+
+    def _challenged(self, link: Link, message: list[str]) -> None:
+        if len(message) != 3 or message[0] != "challenge":
+            self._refused(link)
+            return
+        _, nonce, proof = message
+        if not same(proof, code(self._secret, "leader", self._host, self._nonce, nonce)):
+            self._refused(link)
+            return
+        link.send("proof", code(self._secret, "worker", self._host, nonce, self._nonce))
+        if link.closed:
+            return
+        self._late.cancel()
+        self._stranger = None
+        seal = Seal(session_key(self._secret, self._nonce, nonce), "worker", "leader")
+        self._link = SealedLink(link, seal, self._on_message, self._on_lost)
+        self._on_joined(self._leader)

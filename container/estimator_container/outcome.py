@@ -1,0 +1,63 @@
+"""How a host ends, and what it leaves for the platform to read."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+from .contract import EXIT_FRAMEWORK_ERROR, EXIT_OK, EXIT_STOPPED, EXIT_USER_FAILURE, Layout
+from .verdict import Verdict
+
+# When MPI itself ends the world, the report of the rank that made it do so may still be on its way.
+CULPRIT_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of the job, the same on every host."""
+
+    kind: Literal["completed", "failed", "stopped"]
+    verdict: Verdict | None = None
+    """Why it failed; None otherwise."""
+
+    @property
+    def exit_code(self) -> int:
+        """What the toolkit tells the platform: 0, 1 for the user's failures, 2 for others, 143 when stopped."""
+        if self.kind == "completed":
+            return EXIT_OK
+        if self.kind == "stopped":
+            return EXIT_STOPPED
+        return EXIT_USER_FAILURE if self.verdict and self.verdict.is_user_failure else EXIT_FRAMEWORK_ERROR
+
+    def write(self, layout: Layout) -> None:
+        """Leave the marker of success, or the failure for people and for programs.
+
+        A failure file that the script itself wrote is kept.
+        """
+        os.makedirs(layout.output, exist_ok=True)
+        if self.kind == "completed":
+            _write(layout.success, "")
+        elif self.verdict is not None:
+            _write(layout.verdict, self.verdict.to_json())
+            if not os.path.exists(layout.failure):
+                _write(layout.failure, self.verdict.failure_text())
+
+    def to_fields(self) -> tuple[str, str]:
+        return self.kind, self.verdict.to_json() if self.verdict else ""
+
+    @classmethod
+    def from_fields(cls, kind: str, verdict: str) -> Outcome:
+        """The way back from `to_fields`. Raises ValueError for anything else."""
+        if kind == "completed":
+            return cls("completed")
+        if kind == "stopped":
+            return cls("stopped")
+        if kind == "failed":
+            return cls("failed", Verdict.from_json(verdict))
+        raise ValueError(f"not a way to end: {kind!r}")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", errors="replace") as file:
+        file.write(text)

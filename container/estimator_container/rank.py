@@ -1,0 +1,221 @@
+"""The wrapper around one rank: owns its pipes and its process group, and says how it ended.
+
+mpirun (or the toolkit itself, where there is no MPI) starts `python -I -S rank.py` on each host. The
+wrapper asks the toolkit of its host, over a Unix socket, what to run; so no argument or variable of the
+user's passes through mpirun. It stands on the path to the first line of the script, so it
+imports little.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from estimator_container.frames import NO_RANK, STDERR, STDOUT, FrameWriter
+from estimator_container.wire import Unpacker, pack
+
+SOCKET_VARIABLE = "ESTIMATOR_HOST_SOCKET"
+READ_SIZE = 1 << 16  # bytes, what a pipe holds by default
+TAIL_SIZE = 1 << 14  # bytes of stderr that go into the report of a failure
+
+
+class Rank:
+    """One rank from its command to its end."""
+
+    def __init__(self, host: socket.socket, rank: int) -> None:
+        self._host = host
+        self._rank = rank
+        self._unpacker = Unpacker()
+        self._messages: list[list[str]] = []
+        self._tail = b""
+        self._streams: dict[int, int] = {}
+        self._pid = 0
+        self._status: int | None = None
+        self._told_to_end = False
+        self._hold = False
+
+    def run(self) -> int:
+        """Run the rank's command; returns the exit code for mpirun."""
+        self._watch_signals()
+        self._tell("rank", str(self._rank), os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0"))
+        _, frames, cwd, argc, dropc, *rest = self._next_message()
+        argv, drop, settings = _split(rest, int(argc), int(dropc))
+        self._frames = FrameWriter(frames)
+        os.chdir(cwd)
+        self._start(argv, _environment(drop, settings))
+        self._serve()
+        self._end_group()
+        return self._report()
+
+    def _watch_signals(self) -> None:
+        self._wakeup, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(signum, lambda signum, frame: None)
+
+    def _start(self, argv: list[str], env: dict[str, str]) -> None:
+        pipes = {stream: os.pipe2(os.O_CLOEXEC) for stream in (STDOUT, STDERR)}
+        try:
+            self._pid = os.posix_spawnp(
+                argv[0],
+                argv,
+                env,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, pipes[STDOUT][1], 1),
+                    (os.POSIX_SPAWN_DUP2, pipes[STDERR][1], 2),
+                ],
+                setpgroup=0,
+                setsigmask=[],
+                setsigdef=[signal.SIGPIPE, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP],
+            )
+        except OSError as error:
+            # 127 is what a shell gives for a command that cannot be run.
+            self._status = 127 << 8
+            self._keep(STDERR, f"cannot run {argv[0]!r}: {error.strerror}\n".encode("utf-8", "replace"))
+        for stream, (read, write) in pipes.items():
+            os.close(write)
+            os.set_blocking(read, False)
+            self._streams[read] = stream
+        self._tell("started", str(self._pid))
+
+    def _serve(self) -> None:
+        """Move bytes until the rank's process has ended."""
+        poll = select.poll()
+        for fd in (*self._streams, self._wakeup, self._host.fileno()):
+            poll.register(fd, select.POLLIN)
+        while self._status is None:
+            for fd, _ in poll.poll():
+                if fd in self._streams:
+                    if not self._pump(fd):
+                        poll.unregister(fd)
+                elif fd == self._wakeup:
+                    self._on_signals()
+                else:
+                    self._on_host()
+
+    def _pump(self, fd: int) -> bool:
+        """Store what one read gives. False once there is nothing to come."""
+        try:
+            data = os.read(fd, READ_SIZE)
+        except BlockingIOError:
+            return True
+        self._keep(self._streams[fd], data)
+        return bool(data)
+
+    def _keep(self, stream: int, data: bytes) -> None:
+        if data:
+            self._frames.write(self._rank, stream, data)
+        if stream == STDERR:
+            self._tail = (self._tail + data)[-TAIL_SIZE:]
+
+    def _on_signals(self) -> None:
+        signals = set(os.read(self._wakeup, 4096))
+        for signum in signals & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
+            # mpirun gives up on the job: this rank is not the one that failed.
+            self._told_to_end = True
+            _signal_group(self._pid, signum)
+        if signal.SIGCHLD in signals:
+            self._reap()
+
+    def _reap(self) -> None:
+        if self._pid and self._status is None:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                self._status = status
+
+    def _on_host(self) -> None:
+        for message in self._receive():
+            if message[0] == "hold":
+                self._hold = True
+
+    def _end_group(self) -> None:
+        """Take what is still in the pipes, end what the rank left running, take its last words."""
+        self._drain()
+        if self._pid:
+            _signal_group(self._pid, signal.SIGKILL)
+        self._drain()
+
+    def _drain(self) -> None:
+        for fd, stream in self._streams.items():
+            while True:
+                try:
+                    data = os.read(fd, READ_SIZE)
+                except BlockingIOError:
+                    break
+                if not data:
+                    break
+                self._keep(stream, data)
+
+    def _report(self) -> int:
+        status = self._status or 0
+        code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        tail = self._tail.decode("utf-8", "replace").replace("\0", "�")
+        self._tell("ended", str(code), "told" if self._told_to_end else "", tail)
+        # mpirun ends the whole world once it sees a rank fail. The toolkit first finds out who failed
+        # and lets the others save their work, and ends this process itself.
+        while code != 0 or self._hold:
+            self._next_message()
+        return code
+
+    def _tell(self, *fields: str) -> None:
+        self._host.sendall(pack(fields))
+
+    def _next_message(self) -> list[str]:
+        while not self._messages:
+            self._messages += self._receive()
+        return self._messages.pop(0)
+
+    def _receive(self) -> Iterator[list[str]]:
+        data = self._host.recv(1 << 16)
+        if not data:
+            # The toolkit of this host is gone, and nobody else would end this rank.
+            if self._pid:
+                _signal_group(self._pid, signal.SIGKILL)
+            os._exit(1)
+        return self._unpacker.feed(data)
+
+
+def _split(fields: list[str], argc: int, dropc: int) -> tuple[list[str], list[str], list[str]]:
+    return fields[:argc], fields[argc : argc + dropc], fields[argc + dropc :]
+
+
+def _environment(drop: list[str], settings: list[str]) -> dict[str, str]:
+    """This process's environment, which MPI completed, less the names to drop, with the settings."""
+    env = {name: value for name, value in os.environ.items() if name not in drop}
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        env[name] = value
+    local = {
+        "RANK": "OMPI_COMM_WORLD_RANK",
+        "WORLD_SIZE": "OMPI_COMM_WORLD_SIZE",
+        "LOCAL_RANK": "OMPI_COMM_WORLD_LOCAL_RANK",
+        "LOCAL_WORLD_SIZE": "OMPI_COMM_WORLD_LOCAL_SIZE",
+    }
+    env.update({ours: env[theirs] for ours, theirs in local.items() if theirs in env})
+    return env
+
+
+def _signal_group(pgid: int, signum: int) -> None:
+    try:  # noqa: SIM105 - contextlib would cost each rank a millisecond
+        os.killpg(pgid, signum)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def main() -> int:
+    host = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    host.connect(os.environ[SOCKET_VARIABLE])
+    return Rank(host, int(os.environ.get("OMPI_COMM_WORLD_RANK", NO_RANK))).run()
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code if code >= 0 else 128 - code)

@@ -1,0 +1,78 @@
+"""Run a Python script or module as a rank of an MPI world, so that its failure ends it at once.
+
+`rank_script.py script.py ARGS…` or `rank_script.py -m module ARGS…` behaves as `python` would, but for one
+thing: after an uncaught exception or a failing `sys.exit`, the process ends without the handlers that
+run at exit. One of those is MPI_Finalize, which would wait for the other ranks, which wait for this one.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import types
+
+
+def run(argv: list[str]) -> None:
+    """Run the program that `argv` names in this interpreter."""
+    if argv[0] == "-m":
+        sys.argv = argv[1:]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
+        return
+    sys.argv = argv
+    path = os.path.abspath(argv[0])
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.path.dirname(path)
+    # A module of its own that stays: `runpy.run_path` would take the globals away when it returns,
+    # under the feet of threads and exit handlers.
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=path, __builtins__=__builtins__)
+    sys.modules["__main__"] = main
+    with open(path, "rb") as file:
+        source = compile(file.read(), path, "exec", dont_inherit=True)
+    exec(source, main.__dict__)
+
+
+def _without_our_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    ours = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
+    while traceback is not None and traceback.tb_frame.f_code.co_filename in ours:
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _exit_code(exit: SystemExit) -> int:
+    if exit.code is None or isinstance(exit.code, int):
+        return (exit.code or 0) & 0xFF
+    print(exit.code, file=sys.stderr)
+    return 1
+
+
+def _end_now(code: int) -> None:
+    logging = sys.modules.get("logging")
+    if logging is not None:
+        logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        try:  # noqa: SIM105 - the script has not asked for contextlib
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    os._exit(code)
+
+
+def main() -> None:
+    """The command line: exits as `python` would for the same program."""
+    try:
+        run(sys.argv[1:])
+    except SystemExit as exit:
+        code = _exit_code(exit)
+        if code != 0:
+            _end_now(code)
+    except BaseException as error:
+        shown = _without_our_frames(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(shown), shown)
+        _end_now(130 if isinstance(error, KeyboardInterrupt) else 1)
+
+
+if __name__ == "__main__":
+    main()

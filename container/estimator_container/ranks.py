@@ -1,0 +1,124 @@
+"""The ranks of this host, as the toolkit sees them through their wrappers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .children import signal_group
+from .frames import NO_RANK
+from .links import Link, Listener, listen_unix
+from .loop import Loop
+
+
+@dataclass(frozen=True)
+class RankCommand:
+    """What every wrapper on this host runs."""
+
+    argv: tuple[str, ...]
+    folder: str
+    """The working directory."""
+    frames: str
+    """The file that takes all that the rank writes."""
+    dropped: tuple[str, ...]
+    """Variables of the wrapper's environment that are not the script's business."""
+    settings: dict[str, str]
+    """Variables of the script, over those that MPI gave the wrapper."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one rank ended."""
+
+    rank: int
+    code: int
+    """The exit code, or minus the number of the signal."""
+    told: bool
+    """Whether MPI had told it to end: then it is not the one that failed first."""
+    stderr_tail: str
+
+
+class RankServer:
+    """Tells the wrappers of this host what to run, and hears what becomes of it."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        path: str,
+        on_started: Callable[[int], None],
+        on_ended: Callable[[Ended], None],
+        on_daemon_request: Callable[[Link, str, str], None],
+    ) -> None:
+        self.path = path
+        self.command: RankCommand | None = None
+        self.pids: dict[int, int] = {}
+        """Rank -> pid, which is also its process group, of the ranks that run."""
+        self._on_started = on_started
+        self._on_ended = on_ended
+        self._on_daemon_request = on_daemon_request
+        self._links: dict[Link, int] = {}
+        self._loop = loop
+        self._listener = Listener(loop, listen_unix(path), self._accept)
+
+    def close(self) -> None:
+        self._listener.close()
+        for link in list(self._links):
+            link.close()
+
+    def signal_all(self, signum: int) -> None:
+        """Signal every rank's process group."""
+        for pid in self.pids.values():
+            signal_group(pid, signum)
+
+    def hold(self) -> None:
+        """Keep the wrappers until the world ends, so that the end of one rank ends no other."""
+        for link in self._links:
+            link.send("hold")
+
+    def _accept(self, sock: socket.socket) -> None:
+        Link(self._loop, sock, self._on_message, self._on_close)
+
+    def _on_message(self, link: Link, message: list[str]) -> None:
+        kind = message[0]
+        if kind == "rank":
+            self._links[link] = int(message[1])
+            self._send_command(link)
+        elif kind == "started":
+            rank = self._links[link]
+            if int(message[1]):
+                self.pids[rank] = int(message[1])
+            self._on_started(rank)
+        elif kind == "ended":
+            rank = self._links.pop(link) if message[1] == "0" else self._links[link]
+            self.pids.pop(rank, None)
+            self._on_ended(Ended(rank, int(message[1]), bool(message[2]), message[3]))
+        elif kind == "daemon":
+            self._on_daemon_request(link, message[1], message[2])
+
+    def _send_command(self, link: Link) -> None:
+        command = self.command
+        if command is None:
+            link.close()
+            return
+        counts = (str(len(command.argv)), str(len(command.dropped)))
+        settings = [f"{name}={value}" for name, value in command.settings.items()]
+        link.send("run", command.frames, command.folder, *counts, *command.argv, *command.dropped, *settings)
+
+    def _on_close(self, link: Link) -> None:
+        rank = self._links.pop(link, None)
+        pid = self.pids.pop(rank, None) if rank is not None else None
+        if rank is not None and pid is not None:
+            # The wrapper is gone and the rank is not: somebody killed the wrapper.
+            signal_group(pid, signal.SIGKILL)
+            self._on_ended(Ended(rank, -signal.SIGKILL, False, "the wrapper of this rank was killed\n"))
+
+
+def rank_or_none(rank: int) -> int | None:
+    return None if rank == NO_RANK else rank
+
+
+WRAPPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rank.py")
+AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch_agent.py")

@@ -1,0 +1,80 @@
+"""Install what the user's code needs, before anything of it runs: `requirements.py CODE PACKAGE OVERLAY`.
+
+The toolkit starts this file as a process of its own, so that it can go on listening while pip works.
+
+In a container everything goes into the interpreter's own environment: the container is thrown away. Where
+hosts are processes on the user's machine, that environment is the user's; then the platform names an
+overlay: a virtual environment of the job's own that sees the packages below it and hides those that
+it has in another version. The hosts of a job share it, and one of them does the work.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+
+FILE = "requirements.txt"
+_PIP = ["-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+
+
+def wanted(code: str, package: bool) -> list[list[str]]:
+    """The pip commands for the folder `code`, without the interpreter; none when it asks for nothing."""
+    commands = []
+    if os.path.exists(os.path.join(code, FILE)):
+        commands.append([*_PIP, "-r", FILE])
+    if package:
+        commands.append([*_PIP, "."])
+    return commands
+
+
+def install(code: str, package: bool, python: str) -> int:
+    """Run the pip commands in the folder `code`; returns the first exit code that is not 0."""
+    import subprocess
+
+    for command in wanted(code, package):
+        code_of_pip = subprocess.run([python, *command], cwd=code, check=False).returncode
+        if code_of_pip != 0:
+            return code_of_pip
+    return 0
+
+
+def install_once(code: str, package: bool, overlay: str) -> int:
+    """As `install`, into the overlay; a host that comes while another one installs waits for it."""
+    os.makedirs(overlay, exist_ok=True)
+    marker = os.path.join(overlay, "installed")
+    with open(os.path.join(overlay, "lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.exists(marker):
+            return 0
+        outcome = install(code, package, create_overlay(overlay))
+        if outcome == 0:
+            with open(marker, "w"):
+                pass
+        return outcome
+
+
+def create_overlay(overlay: str) -> str:
+    """Make a virtual environment on top of this interpreter's; returns its Python."""
+    import sysconfig
+    import venv
+
+    venv.EnvBuilder(with_pip=False, symlinks=True).create(overlay)
+    scheme = "venv" if "venv" in sysconfig.get_scheme_names() else "posix_prefix"
+    own = sysconfig.get_path("purelib", scheme, {"base": overlay, "platbase": overlay})
+    below = [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
+    with open(os.path.join(own, "packages_below.pth"), "w", encoding="utf-8") as file:
+        # `addsitedir`, not a bare path: the packages below may have .pth files of their own.
+        file.writelines(f"import site; site.addsitedir({path!r})\n" for path in below)
+    return os.path.join(overlay, "bin", "python")
+
+
+def main(argv: list[str]) -> int:
+    code, package, overlay = argv
+    if overlay:
+        return install_once(code, package == "package", overlay)
+    return install(code, package == "package", sys.executable)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

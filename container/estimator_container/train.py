@@ -1,0 +1,28 @@
+"""The host entrypoint: `train`, what a platform runs in a training image."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .configuration import ConfigurationError, read_configuration, read_secret
+from .contract import EXIT_FRAMEWORK_ERROR, Layout
+from .host import Host
+from .outcome import Outcome
+from .verdict import Verdict
+
+
+def main() -> int:
+    """Run this host's part of the job; returns 0, 1 (the user's failure), 2 (another) or 143 (stopped)."""
+    layout = Layout.from_environment()
+    try:
+        for folder in layout.written_by_the_job():
+            os.makedirs(folder, exist_ok=True)
+        configuration = read_configuration(layout)
+        secret = read_secret(layout)
+        host = Host(layout, configuration, secret)
+    except (ConfigurationError, OSError) as error:
+        Outcome("failed", Verdict("configuration", str(error))).write(layout)
+        sys.stderr.write(f"train: {error}\n")
+        return EXIT_FRAMEWORK_ERROR
+    return host.run()

@@ -1,0 +1,65 @@
+"""Write a training script once; run it over MPI as processes, containers or cloud instances.
+
+The names below are the public ones. Each is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .errors import (
+        BackendError,
+        EstimatorError,
+        InvalidArgument,
+        JobFailed,
+        JobNotFound,
+    )
+    from .estimator import Estimator
+    from .job import Job, list_jobs
+    from .plan import Plan
+    from .spec import JobSpec
+    from .training_input import TrainingInput
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "BackendError": "errors",
+    "Estimator": "estimator",
+    "EstimatorError": "errors",
+    "InvalidArgument": "errors",
+    "Job": "job",
+    "JobFailed": "errors",
+    "JobNotFound": "errors",
+    "JobSpec": "spec",
+    "Plan": "plan",
+    "TrainingInput": "training_input",
+    "list_jobs": "job",
+}
+__all__ = [
+    "BackendError",
+    "Estimator",
+    "EstimatorError",
+    "InvalidArgument",
+    "Job",
+    "JobFailed",
+    "JobNotFound",
+    "JobSpec",
+    "Plan",
+    "TrainingInput",
+    "list_jobs",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

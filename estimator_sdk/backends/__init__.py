@@ -1,0 +1,79 @@
+"""The backends: each makes a plan of a job, and runs exactly that plan.
+
+They are found by the entry point group `estimator_sdk.backends` and loaded when used, so that nothing a user does
+not need costs anything.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..errors import InvalidArgument
+from ..local.client import LocalJob
+from ..local.hosts import HostsFactory
+from ..naming import suggestion
+from ..plan import Plan
+from ..spec import JobSpec
+
+GROUP = "estimator_sdk.backends"
+BUILT_IN = {"process": "estimator_sdk.backends.process:ProcessBackend"}
+
+
+class Backend(Protocol):
+    """Where jobs run."""
+
+    name: str
+
+    def plan(self, spec: JobSpec) -> Plan:
+        """Resolve a job, without starting anything. Raises InvalidArgument for what cannot run here."""
+
+    def start(self, plan: Plan) -> LocalJob:
+        """Start exactly what the plan says, and return at once."""
+
+
+class LocalBackend(Backend, Protocol):
+    """A backend whose jobs have a supervisor on this machine."""
+
+    hosts: HostsFactory
+
+
+def load(name: str) -> Backend:
+    """The backend of that name. Raises InvalidArgument for an unknown one, with the nearest."""
+    if name in BUILT_IN:
+        return _from_path(BUILT_IN[name])
+    from importlib.metadata import entry_points
+
+    installed = {each.name: each for each in entry_points(group=GROUP)}
+    if name not in installed:
+        known = sorted({*BUILT_IN, *installed})
+        raise InvalidArgument("backend", f"backend {name!r} is not known; {suggestion(name, known)}")
+    made: Backend = installed[name].load()()
+    return made
+
+
+def hosts_factory(name: str) -> HostsFactory:
+    """What a supervisor starts the hosts of a local backend with."""
+    backend: LocalBackend = load(name)  # type: ignore[assignment]
+    return backend.hosts
+
+
+def choose(instance_type: str) -> str:
+    """The backend that an instance type asks for, where `backend=` does not say.
+
+    Raises InvalidArgument for a type that no backend here runs.
+    """
+    if instance_type in ("local", "local_gpu"):
+        return "process"
+    raise InvalidArgument(
+        "instance_type",
+        f"instance_type {instance_type!r} is an Amazon SageMaker instance, and no backend here runs those yet; use "
+        "instance_type='local' to run on this machine, or backend='process' to plan for it with this type's figures",
+    )
+
+
+def _from_path(path: str) -> Backend:
+    from importlib import import_module
+
+    module, _, name = path.partition(":")
+    made: Backend = getattr(import_module(module), name)()
+    return made

@@ -1,0 +1,161 @@
+"""The embedded default: every host is a process tree of this machine, with a base directory of its own.
+
+No Docker, no account, no privileges. The hosts are the same toolkit that runs in a container, told by
+their environment where their base directory is and at which address of the loopback network they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import estimator_container
+from estimator_container import contract, machine
+from estimator_container import hyperparameters as container_hp
+from estimator_container.children import Children, signal_group
+from estimator_container.contract import Layout
+from estimator_container.loop import Loop
+
+from .. import distributions, instances, local_plan
+from ..home import JobFolder
+from ..local import base_directory
+from ..local.client import LocalJob, start
+from ..local.hosts import Hosts, OnHostEnded
+from ..plan import HostPlan, Plan
+from ..spec import JobSpec
+
+TOOLKIT = str(Path(estimator_container.__file__).parent)
+INTERFACE = "lo"
+
+
+class ProcessBackend:
+    """Runs the hosts of a job as processes."""
+
+    name = "process"
+
+    def plan(self, spec: JobSpec) -> Plan:
+        """Resolve a job for this machine. Raises InvalidArgument for what processes cannot do."""
+        plan = local_plan.base(spec, self.name, _host)
+        decoded = container_hp.decode(plan.hyperparameters)
+        gpus = instances.lookup(plan.instance_type).gpus
+        plan = distributions.of(decoded)(plan, decoded, machine.gpus() if gpus is None else gpus)
+        overlay = JobFolder.of(plan.job_name).overlay(1)
+        return replace(plan, command=local_plan.command(plan, sys.executable, overlay))
+
+    def start(self, plan: Plan) -> LocalJob:
+        """Start the plan's hosts under a supervisor, and return at once."""
+        return start(plan)
+
+    def hosts(
+        self,
+        plan: Plan,
+        folder: JobFolder,
+        attempt: int,
+        loop: Loop,
+        children: Children,
+        on_ended: OnHostEnded,
+    ) -> Hosts:
+        """The hosts of one attempt, for its supervisor."""
+        return ProcessHosts(plan, folder, attempt, children, on_ended)
+
+
+def _host(name: str, index: int, hosts: int) -> HostPlan:
+    return HostPlan(
+        name=name,
+        address=f"127.0.0.{index + 1}",
+        base_dir=name,
+        argv=(sys.executable, "-I", "-S", TOOLKIT, "train"),
+        environment={contract.HOSTS_PER_MACHINE: str(hosts)},
+    )
+
+
+class ProcessHosts:
+    """The process trees of one attempt."""
+
+    def __init__(self, plan: Plan, folder: JobFolder, attempt: int, children: Children, on_ended: OnHostEnded) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._attempt = attempt
+        self._children = children
+        self._on_ended = on_ended
+        self._pids: dict[str, int] = {}
+        self._scratch: list[str] = []
+        self._lifeline: tuple[int, int] | None = None
+
+    def start(self) -> None:
+        secret = secrets.token_bytes(32)
+        for host in self._plan.hosts:
+            layout = self._layout(host)
+            base_directory.write(self._plan, host.name, layout, secret, INTERFACE)
+            base_directory.link_channels(self._plan.channels, Path(layout.data))
+        # Every host inherits the reading end; when this process is gone, all of them see it.
+        self._lifeline = os.pipe()
+        sockets = {host.name: _listen(host.address) for host in self._plan.hosts}
+        ports = {name: sock.getsockname()[1] for name, sock in sockets.items()}
+        addresses = {host.name: f"{host.address}:{ports[host.name]}" for host in self._plan.hosts}
+        for host in self._plan.hosts:
+            self._start_host(host, addresses, sockets[host.name])
+        for sock in sockets.values():
+            sock.close()
+
+    def signal(self, signum: int) -> None:
+        for pid in self._pids.values():
+            signal_group(pid, signum)
+
+    def close(self) -> None:
+        if self._lifeline is not None:
+            for fd in self._lifeline:
+                os.close(fd)
+            self._lifeline = None
+        for scratch in self._scratch:
+            shutil.rmtree(scratch, ignore_errors=True)
+            shutil.rmtree(contract.shared_memory_of(scratch), ignore_errors=True)
+
+    def _start_host(self, host: HostPlan, addresses: dict[str, str], sock: socket.socket) -> None:
+        assert self._lifeline is not None
+        inherited = (sock.fileno(), self._lifeline[0])
+        self._scratch.append(tempfile.mkdtemp(prefix="est-"))
+        env = {
+            **os.environ,
+            **self._plan.environment,
+            **host.environment,
+            contract.BASE_DIR_VARIABLE: self._layout(host).base,
+            contract.SCRATCH_DIR: self._scratch[-1],
+            contract.OVERLAY_DIR: str(self._folder.overlay(self._attempt)),
+            contract.HOST_ADDRESSES: json.dumps(addresses),
+            contract.LISTEN_FD: str(sock.fileno()),
+            contract.LIFELINE_FD: str(self._lifeline[0]),
+            contract.STOP_TIMEOUT: str(self._plan.stop_timeout),
+            "TRAINING_JOB_NAME": self._plan.job_name,
+        }
+        log = os.open(self._folder.attempt(self._attempt) / f"{host.name}.log", os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            for fd in inherited:
+                os.set_inheritable(fd, True)
+            pid = self._children.start(host.argv, env, lambda code: self._ended(host.name, code), log, log)
+        finally:
+            for fd in inherited:
+                os.set_inheritable(fd, False)
+            os.close(log)
+        self._pids[host.name] = pid
+
+    def _ended(self, host: str, code: int) -> None:
+        del self._pids[host]
+        self._on_ended(host, code)
+
+    def _layout(self, host: HostPlan) -> Layout:
+        return Layout(str(self._folder.attempt(self._attempt) / host.base_dir))
+
+
+def _listen(address: str) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.bind((address, 0))
+    sock.listen(128)
+    return sock

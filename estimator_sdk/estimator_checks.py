@@ -1,0 +1,118 @@
+"""What an estimator's arguments must be, one by one and together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, TypeVar
+
+from . import instances, job_name, uris
+from .conform import conform, field_hints
+from .errors import InvalidArgument
+from .naming import suggestion
+from .spec import MetricDefinition, Tag
+from .spec_document import Structure, member_name
+
+if TYPE_CHECKING:
+    from .estimator import Estimator
+
+S = TypeVar("S", bound=Structure)
+
+# Lowest and highest values, both allowed; those of the CreateTrainingJob API reference where it has them.
+_RANGES: dict[str, tuple[float, float | None]] = {
+    "instance_count": (1, None),
+    "max_run": (1, None),
+    "max_wait": (1, None),
+    "max_retry_attempts": (1, 30),
+    "keep_alive_period_in_seconds": (0, 21600),
+    "volume_size": (1, None),
+    "container_log_level": (0, None),
+    "stop_timeout": (0, 86400),
+}
+_URIS = ("output_path", "checkpoint_s3_uri", "code_location")
+# An argument that means nothing without another one.
+_NEEDS = (
+    ("source_dir", "entry_point"),
+    ("output_kms_key", "output_path"),
+    ("checkpoint_local_path", "checkpoint_s3_uri"),
+    ("subnets", "security_group_ids"),
+    ("security_group_ids", "subnets"),
+    ("max_wait", "use_spot_instances"),
+)
+
+
+def check(estimator: Estimator) -> None:
+    """Make each argument read-only. Raises InvalidArgument for the first that cannot be used."""
+    for name, hint in field_hints(type(estimator)).items():
+        setattr(estimator, name, conform(hint, getattr(estimator, name), name))
+    for name, (low, high) in _RANGES.items():
+        _check_range(name, getattr(estimator, name), low, high)
+    for name in _URIS:
+        uri = getattr(estimator, name)
+        if uri is not None:
+            setattr(estimator, name, uris.checked(name, uri))
+    instances.lookup(estimator.instance_type)
+    if estimator.base_job_name is not None:
+        job_name.checked(estimator.base_job_name, "base_job_name")
+    _check_environment(estimator.environment or {})
+    _check_together(estimator)
+
+
+def metric_definitions(given: Sequence[Mapping[str, str]] | None) -> tuple[MetricDefinition, ...] | None:
+    """The definitions, typed. Raises InvalidArgument for an unknown key and for a pattern that is none."""
+    if given is None:
+        return None
+    typed = tuple(_typed(MetricDefinition, item, f"metric_definitions[{index}]") for index, item in enumerate(given))
+    for index, definition in enumerate(typed):
+        try:
+            re.compile(definition.regex)
+        except re.error as error:
+            where = f"metric_definitions[{index}].Regex"
+            raise InvalidArgument(where, f"{where} {definition.regex!r} is no pattern: {error}; mend it") from None
+    return typed
+
+
+def tags(given: Sequence[Mapping[str, str]] | Mapping[str, str] | None) -> tuple[Tag, ...] | None:
+    """The tags in typed form. Raises InvalidArgument for an unknown key."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        return tuple(Tag(key=key, value=value) for key, value in given.items())
+    return tuple(_typed(Tag, item, f"tags[{index}]") for index, item in enumerate(given))
+
+
+def _typed(cls: type[S], given: Mapping[str, str], where: str) -> S:
+    typed = cls.from_document(given, where)
+    for key in typed.other:
+        known = [member_name(field.name) for field in fields(cls) if field.name != "other"]
+        raise InvalidArgument(where, f"{where} has the unknown key {key!r}; {suggestion(key, known)}")
+    return typed
+
+
+def _check_range(name: str, value: float | None, low: float, high: float | None) -> None:
+    if value is None or (low <= value and (high is None or value <= high)):
+        return
+    limits = f"at least {low}" if high is None else f"from {low} to {high}"
+    raise InvalidArgument(name, f"{name} must be {limits}, not {value}")
+
+
+def _check_environment(environment: Mapping[str, str]) -> None:
+    for name, value in environment.items():
+        if not name or "=" in name or "\0" in name + value:
+            what = "cannot be a variable: a name is not empty and has no '=', and neither part has a NUL byte"
+            raise InvalidArgument("environment", f"environment[{name!r}] {what}; rename it")
+
+
+def _check_together(estimator: Estimator) -> None:
+    if estimator.entry_point is None and estimator.image_uri is None:
+        hint = "give entry_point='train.py', or image_uri= of an image with a program of its own"
+        raise InvalidArgument("entry_point", f"entry_point is missing, so there is nothing to run; {hint}")
+    if estimator.dependencies and estimator.entry_point is None:
+        raise InvalidArgument("dependencies", "dependencies needs entry_point=, which is what uses them; give both")
+    for name, needed in _NEEDS:
+        if getattr(estimator, name) is not None and getattr(estimator, needed) in (None, False):
+            raise InvalidArgument(name, f"{name} means nothing without {needed}; give both, or neither")
+    if estimator.max_wait is not None and estimator.max_wait < estimator.max_run:
+        what = f"max_wait is {estimator.max_wait} s and counts the run too, so it must be at least max_run"
+        raise InvalidArgument("max_wait", f"{what}, {estimator.max_run} s; raise it, or lower max_run")

@@ -1,0 +1,77 @@
+"""Where the SDK keeps jobs and code bundles on the user's machine."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+HOME_VARIABLE = "ESTIMATOR_HOME"
+
+
+def home() -> Path:
+    """`$ESTIMATOR_HOME`, else a folder in the user's data directory (XDG Base Directory Specification)."""
+    given = os.environ.get(HOME_VARIABLE)
+    if given:
+        return Path(given).expanduser().absolute()
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "estimator-sdk"
+
+
+def jobs_folder() -> Path:
+    return home() / "jobs"
+
+
+def bundles_folder() -> Path:
+    """Code bundles, each under the hash of its bytes."""
+    return home() / "code"
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """The files of one local job. Every path of a job is made here."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, job_name: str) -> JobFolder:
+        return cls(jobs_folder() / job_name)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def record(self) -> Path:
+        """The job's state, replaced as a whole whenever it changes."""
+        return self.path / "record.json"
+
+    @property
+    def plan(self) -> Path:
+        """What runs, for people; secrets are left out."""
+        return self.path / "plan.txt"
+
+    @property
+    def request(self) -> Path:
+        """The job as a CreateTrainingJob document; secrets are left out."""
+        return self.path / "request.json"
+
+    @property
+    def supervisor_log(self) -> Path:
+        return self.path / "supervisor.log"
+
+    @property
+    def output(self) -> Path:
+        """The default output path of the job."""
+        return self.path / "output"
+
+    def attempt(self, number: int) -> Path:
+        return self.path / "attempts" / str(number)
+
+    def host(self, attempt: int, host: str) -> Path:
+        """The base directory of one host, which takes the place of `/opt/ml`."""
+        return self.attempt(attempt) / host
+
+    def overlay(self, attempt: int) -> Path:
+        """The virtual environment that the hosts of an attempt share, if the code has requirements."""
+        return self.attempt(attempt) / "environment"

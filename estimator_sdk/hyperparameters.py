@@ -1,0 +1,102 @@
+"""Hyperparameters: from what a user passes to the strings that the service carries.
+
+The limits are those of `HyperParameters` in the CreateTrainingJob API reference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from estimator_container.hyperparameters import RESERVED_NAMES, RESERVED_PREFIX, is_reserved
+
+from .errors import InvalidArgument
+
+MAX_COUNT = 100
+MAX_KEY_LENGTH = 256
+MAX_VALUE_LENGTH = 2500
+
+
+def encode(hyperparameters: Mapping[str, object]) -> dict[str, str]:
+    """Each value as JSON, which the container decodes; as a JSON string, a str arrives byte for byte.
+
+    NumPy scalars become the Python numbers they stand for. NaN and the infinities are kept in the form that
+    Python reads back. Raises InvalidArgument for a key that is reserved, empty or not a string, and for a
+    value that JSON cannot say.
+
+    >>> encode({"lr": 0.1, "name": "a b", "layers": [64, 10]})
+    {'lr': '0.1', 'name': '"a b"', 'layers': '[64, 10]'}
+    """
+    for key in hyperparameters:
+        _check_key(key)
+    return {key: _encode_value(key, value) for key, value in hyperparameters.items()}
+
+
+def check_count(encoded: Mapping[str, str]) -> None:
+    """Raises InvalidArgument if the whole map, the reserved ones included, has more than 100 entries."""
+    if len(encoded) <= MAX_COUNT:
+        return
+    reserved = sum(map(is_reserved, encoded))
+    what = f"hyperparameters has {len(encoded) - reserved} entries, and {reserved} are added for the toolkit"
+    hint = f"a job carries {MAX_COUNT} in all; put related ones into one dict, or pass a file as a channel"
+    raise InvalidArgument("hyperparameters", f"{what}; {hint}")
+
+
+def check_service_limits(encoded: Mapping[str, str]) -> None:
+    """Raises InvalidArgument for what a cloud service would refuse: too many, too long a key or a value.
+
+    Backends that write the map to a file themselves have no such limit on lengths.
+    """
+    check_count(encoded)
+    for key, value in encoded.items():
+        if len(key) > MAX_KEY_LENGTH:
+            raise _refused(key, f"has a key of {len(key)} characters; the service takes {MAX_KEY_LENGTH}; shorten it")
+        if len(value) > MAX_VALUE_LENGTH:
+            what = f"takes {len(value)} characters as JSON; the service takes {MAX_VALUE_LENGTH}"
+            raise _refused(key, f"{what}; pass it as a file in a channel")
+
+
+def _check_key(key: object) -> None:
+    if not isinstance(key, str):
+        raise _refused(key, f"has a key that is {type(key).__name__}, not str; write {str(key)!r}")
+    if not key or "\0" in key:
+        raise _refused(key, "has an empty key or one with a NUL byte, which no command line can carry; rename it")
+    if is_reserved(key):
+        names = ", ".join(sorted(RESERVED_NAMES))
+        raise _refused(key, f"is reserved for the toolkit, as is all that starts with {RESERVED_PREFIX}, {names}")
+
+
+def _encode_value(key: str, value: object) -> str:
+    if isinstance(value, str) and "\0" in value:
+        raise _refused(key, "holds a NUL byte, which no command line can carry; pass it as a file in a channel")
+    try:
+        return json.dumps(value, default=_scalar)
+    except _NotJson as error:
+        inside = "" if error.value is value else f"holds {_type_name(error.value)} and "
+        raise _refused(
+            key, f"{inside}is {_type_name(value)}; JSON has numbers, strings, lists and dicts only"
+        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _refused(key, f"is {_type_name(value)} that JSON cannot say: {error}; pass a string") from None
+
+
+class _NotJson(Exception):
+    def __init__(self, value: object) -> None:
+        super().__init__(value)
+        self.value = value
+
+
+def _scalar(value: object) -> object:
+    """What a scalar of NumPy, TensorFlow or PyTorch stands for, told by its empty shape."""
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return value.item()
+    raise _NotJson(value)
+
+
+def _type_name(value: object) -> str:
+    return f"a {type(value).__module__}.{type(value).__qualname__}".replace("a builtins.", "a ")
+
+
+def _refused(key: object, what: str) -> InvalidArgument:
+    argument = f"hyperparameters[{key!r}]"
+    return InvalidArgument(argument, f"{argument} {what}")

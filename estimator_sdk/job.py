@@ -1,0 +1,190 @@
+"""A job that was started: its state, its logs, its outputs, from any process."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from .errors import EstimatorError, InvalidArgument, JobFailed
+from .home import JobFolder, jobs_folder
+
+if TYPE_CHECKING:
+    from estimator_container.lines import Line
+    from estimator_container.verdict import Verdict
+
+    from .local.client import LocalJob
+    from .local.record import Status
+
+STREAMS = ("stdout", "stderr", "toolkit")
+
+
+class Metric(NamedTuple):
+    """One value that a metric definition found in the log."""
+
+    name: str
+    value: float
+    time: float
+    """When the line was written: seconds since 1970."""
+    rank: int | None
+
+
+class Job:
+    """A training job. `Estimator.fit()` returns one, and `Job.attach` finds one by its name."""
+
+    def __init__(self, local: LocalJob) -> None:
+        self._local = local
+
+    @classmethod
+    def attach(cls, name: str) -> Job:
+        """The job of that name, started by whatever process. Raises JobNotFound."""
+        from .local.client import LocalJob
+
+        local = LocalJob(JobFolder.of(name))
+        local.record()
+        return cls(local)
+
+    @property
+    def name(self) -> str:
+        return self._local.folder.name
+
+    @property
+    def status(self) -> Status:
+        """`InProgress`, `Completed`, `Failed`, `Stopping` or `Stopped`, as SageMaker's TrainingJobStatus."""
+        return self._local.record().status
+
+    @property
+    def folder(self) -> Path:
+        """Where the job's plan, logs and hosts are on this machine."""
+        return self._local.folder.path
+
+    @property
+    def log_files(self) -> list[Path]:
+        """The framed logs, one a host and attempt; `logs()` reads them."""
+        from .local.logs import host_log_path
+
+        record = self._local.record()
+        attempts = range(1, record.attempt + 1)
+        return [host_log_path(self._local.folder, attempt, host) for attempt in attempts for host in record.hosts]
+
+    @property
+    def model_data(self) -> str | None:
+        """The URI of `model.tar.gz`; None while there is none, and for a job that failed."""
+        return self._local.record().model_data
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Why the job failed; None if it did not."""
+        return self._local.record().verdict
+
+    def wait(self, timeout: float | None = None) -> Status:
+        """Wait for the end of the job, at most `timeout` seconds, and return the status then.
+
+        Raises JobFailed if the job has failed.
+        """
+        record = self._local.wait(timeout)
+        if record.status == "Failed" and record.verdict is not None:
+            raise JobFailed(record.name, record.verdict)
+        return record.status
+
+    def stop(self) -> None:
+        """Ask for the end of the job: SIGTERM to every rank, the grace period, then SIGKILL. Returns at once."""
+        self._local.stop()
+
+    def why(self) -> str:
+        """Why the job ended as it did, in words."""
+        record = self._local.record()
+        if record.verdict is not None:
+            return record.verdict.text()
+        return f"{record.name} is {record.status}{f': {record.reason}' if record.reason else ''}\n"
+
+    def logs(
+        self,
+        rank: int | None = None,
+        host: str | None = None,
+        stream: str | None = None,
+        follow: bool = False,
+    ) -> Iterator[Line]:
+        """The log lines of the job, merged by time; `print(line.tagged())` shows one as `fit()` does.
+
+        `rank`, `host` and `stream` (`stdout`, `stderr`, `toolkit`) choose among them. With `follow` new lines come as
+        they are written, until the job has ended. The `data` of the lines of one rank and stream, joined, are the
+        bytes that it wrote. Raises InvalidArgument for a stream or host that the job does not have.
+        """
+        self._check_choice(host, stream)
+        return (line for line in self._local.lines(follow) if _chosen(line, rank, host, stream))
+
+    def metrics(self) -> list[Metric]:
+        """Every value that the job's metric definitions find in its log, in the order of time."""
+        definitions = self._metric_definitions()
+        found = ((line, _values(line, definitions)) for line in self._local.lines(follow=False))
+        return [Metric(name, value, line.time_ns / 1e9, line.rank) for line, values in found for name, value in values]
+
+    def download(self, path: str | Path = ".") -> Path:
+        """Unpack the model into a folder, which is made, and return it.
+
+        Raises EstimatorError when the job has no model (yet).
+        """
+        uri = self.model_data
+        if uri is None:
+            raise EstimatorError(f"the job {self.name} is {self.status} and has no model; wait for it to complete")
+        target = Path(path)
+        target.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(uri.removeprefix("file://")) as archive:
+            if hasattr(tarfile, "data_filter"):
+                archive.extractall(target, filter="data")
+            else:
+                archive.extractall(target)
+        return target
+
+    def __repr__(self) -> str:
+        return f"Job({self.name!r}, {self.status})"
+
+    def _check_choice(self, host: str | None, stream: str | None) -> None:
+        from .naming import suggestion
+
+        hosts = self._local.record().hosts
+        for argument, value, known in (("host", host, hosts), ("stream", stream, STREAMS)):
+            if value is not None and value not in known:
+                raise InvalidArgument(argument, f"{argument} {value!r} is not in this job; {suggestion(value, known)}")
+
+    def _metric_definitions(self) -> Sequence[tuple[str, re.Pattern[str]]]:
+        import json
+
+        request = json.loads(self._local.folder.request.read_text(encoding="utf-8"))
+        definitions = request.get("AlgorithmSpecification", {}).get("MetricDefinitions") or []
+        return [(each["Name"], re.compile(each["Regex"])) for each in definitions]
+
+
+def list_jobs() -> list[Job]:
+    """The jobs of this machine, the newest first."""
+    if not jobs_folder().exists():
+        return []
+    from .local.client import LocalJob
+
+    folders = [JobFolder(path) for path in jobs_folder().iterdir() if JobFolder(path).record.exists()]
+    return [Job(LocalJob(folder)) for folder in sorted(folders, key=_created, reverse=True)]
+
+
+def _created(folder: JobFolder) -> float:
+    return folder.plan.stat().st_mtime
+
+
+def _chosen(line: Line, rank: int | None, host: str | None, stream: str | None) -> bool:
+    return (
+        (rank is None or line.rank == rank)
+        and (host is None or line.host == host)
+        and (stream is None or line.stream == stream)
+    )
+
+
+def _values(line: Line, definitions: Sequence[tuple[str, re.Pattern[str]]]) -> Iterator[tuple[str, float]]:
+    text = line.data.decode("utf-8", "replace")
+    for name, pattern in definitions:
+        for match in pattern.finditer(text):
+            try:
+                yield name, float(match.group(1))
+            except (ValueError, IndexError):
+                continue

@@ -1,0 +1,66 @@
+"""Write what a host finds below its base directory: configuration files, channels, the job's secret."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from estimator_container.contract import Layout
+
+from ..plan import ChannelPlan, Plan
+
+
+def write(plan: Plan, host: str, layout: Layout, secret: bytes, interface: str) -> None:
+    """Fill the base directory of one host, and make its log file, so that readers can open it."""
+    for folder in (layout.config, *layout.written_by_the_job()):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    names = [each.name for each in plan.hosts]
+    _write_json(layout.hyperparameters, dict(plan.hyperparameters))
+    _write_json(layout.input_data_config, {channel.name: dict(channel.config) for channel in plan.channels})
+    _write_json(
+        layout.resource_config,
+        {
+            "current_host": host,
+            "hosts": names,
+            "current_instance_type": plan.instance_type,
+            "current_group_name": "homogeneousCluster",
+            "instance_groups": [
+                {
+                    "instance_group_name": "homogeneousCluster",
+                    "instance_type": plan.instance_type,
+                    "hosts": names,
+                }
+            ],
+            "network_interface_name": interface,
+        },
+    )
+    _write_secret(layout.world_secret, secret)
+    Path(layout.frames).touch()
+
+
+def link_channels(channels: Iterable[ChannelPlan], data: Path) -> None:
+    """Put each `file://` channel under its name: a folder as a link to it, a file as a link in a folder.
+
+    Nothing is copied, however many hosts read the channel.
+    """
+    for channel in channels:
+        source = Path(channel.source.removeprefix("file://"))
+        place = data / channel.name
+        if source.is_dir():
+            place.symlink_to(source)
+        else:
+            place.mkdir()
+            (place / source.name).symlink_to(source)
+
+
+def _write_json(path: str, value: object) -> None:
+    Path(path).write_text(json.dumps(value), encoding="utf-8")
+
+
+def _write_secret(path: str, secret: bytes) -> None:
+    """No other user may read it, not even for the moment between its creation and a `chmod`."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(secret)

@@ -1,0 +1,153 @@
+"""The client's side of a local job: start its supervisor, and reach the job from any process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from estimator_container.lines import Line
+
+from ..errors import BackendError, InvalidArgument
+from ..home import JobFolder
+from ..plan import Plan
+from . import logs
+from .record import Record, read
+from .watch import Watch
+
+MAIN = str(Path(__file__).parent)
+
+
+def start(plan: Plan) -> LocalJob:
+    """Hand a plan to a supervisor of its own, and return without waiting for it.
+
+    Raises InvalidArgument when a job of that name exists, and BackendError when the disk does not take the
+    job's folder.
+    """
+    folder = JobFolder.of(plan.job_name)
+    output = f"{plan.output_path}/{plan.job_name}/output"
+    record = Record(
+        plan.job_name,
+        "InProgress",
+        plan.backend,
+        tuple(host.name for host in plan.hosts),
+        time.time(),
+        output=output,
+    )
+    try:
+        _make_folder(plan, folder)
+        record.write(folder)
+        supervisor = _spawn(folder)
+    except OSError as error:
+        raise BackendError(
+            f"the job {plan.job_name} could not be started: {error}; set ESTIMATOR_HOME to a folder with room"
+        ) from None
+    assert supervisor.stdin is not None
+    with supervisor.stdin as pipe:
+        pipe.write(plan.to_json().encode())
+    return LocalJob(folder, supervisor)
+
+
+def _make_folder(plan: Plan, folder: JobFolder) -> None:
+    folder.path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.path.mkdir(mode=0o700)
+    except FileExistsError:
+        raise InvalidArgument(
+            "job_name",
+            f"job_name {plan.job_name!r} is taken by the job in {folder.path}; choose another name",
+        ) from None
+    shown = plan.without_secrets()
+    folder.plan.write_text(f"{shown}\n", encoding="utf-8")
+    folder.request.write_text(json.dumps(shown.request, indent=1), encoding="utf-8")
+
+
+def _spawn(folder: JobFolder) -> subprocess.Popen[bytes]:
+    search_path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
+    with folder.supervisor_log.open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", MAIN, str(folder.path), search_path],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env=dict(os.environ),  # a library of this process may have set more, behind Python's back
+            start_new_session=True,  # a Ctrl-C in the client's terminal is the client's
+        )
+
+
+class LocalJob:
+    """A job of this machine, seen from any process."""
+
+    def __init__(self, folder: JobFolder, supervisor: subprocess.Popen[bytes] | None = None) -> None:
+        self.folder = folder
+        # Kept so that the ended supervisor is collected, in the process that started it.
+        self._supervisor = supervisor
+
+    def record(self) -> Record:
+        """The state of the job now."""
+        record = read(self.folder)
+        if self._supervisor is not None and not record.is_final and record.supervisor is None:
+            return self._before_its_first_word(record)
+        return record
+
+    def _before_its_first_word(self, record: Record) -> Record:
+        """A supervisor that ended before it wrote anything has failed too."""
+        assert self._supervisor is not None
+        if self._supervisor.poll() is None:
+            return record
+        later = read(self.folder)
+        if later.is_final or later.supervisor is not None:
+            return later
+        from estimator_container.verdict import Verdict
+
+        words = self.folder.supervisor_log.read_text(encoding="utf-8", errors="replace")
+        found = Verdict("platform", f"the supervisor of {record.name} could not start", detail=words)
+        return replace(record, status="Failed", verdict=found)
+
+    def wait(self, timeout: float | None = None) -> Record:
+        """Wait for the end of the job, at most `timeout` seconds; returns its state then."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        watch = self._watch()
+        try:
+            while not (record := self.record()).is_final:
+                remaining = None if deadline is None else deadline - time.monotonic()
+                if remaining is not None and remaining <= 0:
+                    break
+                watch.wait(remaining)
+            self._collect(record)
+            return record
+        finally:
+            watch.close()
+
+    def lines(self, follow: bool, on_event: logs.OnEvent | None = None) -> Iterator[Line]:
+        """The job's log lines: those there are, or with `follow` all until the job has ended."""
+        return logs.follow(self.folder, self.record, self._watch(), on_event) if follow else logs.read(self.folder)
+
+    def stop(self) -> None:
+        """Ask the supervisor to stop the job, and return; nothing happens if the job has ended."""
+        watch = self._watch()
+        try:
+            while (record := self.record()).supervisor is None and not record.is_final:
+                watch.wait()  # it has just been started, and could not take the signal yet
+        finally:
+            watch.close()
+        if not record.is_final and record.supervisor is not None and record.supervisor.is_alive():
+            os.kill(record.supervisor.pid, signal.SIGTERM)
+
+    def _watch(self) -> Watch:
+        supervisor = self.record().supervisor
+        pid = supervisor.pid if supervisor else self._supervisor.pid if self._supervisor else None
+        watch = Watch(pid)
+        watch.add(self.folder.path)
+        return watch
+
+    def _collect(self, record: Record) -> None:
+        if record.is_final and self._supervisor is not None:
+            self._supervisor.wait()
+            self._supervisor = None

@@ -1,0 +1,42 @@
+"""What a local backend does for the supervisor: start the hosts of a plan, signal them, end them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from estimator_container.children import Children
+from estimator_container.loop import Loop
+
+from ..home import JobFolder
+from ..plan import Plan
+
+OnHostEnded = Callable[[str, int], None]
+"""Called with a host's name and its exit code, or minus the number of the signal that ended it."""
+
+
+class Hosts(Protocol):
+    """The running hosts of one attempt."""
+
+    def start(self) -> None:
+        """Start all of them; returns as soon as the last one is on its way. Raises OSError or EstimatorError."""
+
+    def signal(self, signum: int) -> None:
+        """Send a signal to the toolkit of every host that still runs."""
+
+    def close(self) -> None:
+        """Remove everything that this attempt had besides its files; hosts that still run are killed."""
+
+
+class HostsFactory(Protocol):
+    """Makes the hosts of one attempt; each local backend has one."""
+
+    def __call__(
+        self,
+        plan: Plan,
+        folder: JobFolder,
+        attempt: int,
+        loop: Loop,
+        children: Children,
+        on_ended: OnHostEnded,
+    ) -> Hosts: ...

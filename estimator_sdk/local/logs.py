@@ -1,0 +1,94 @@
+"""Read and follow the logs of a local job, from any process, while it runs and after it has ended."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from estimator_container.contract import Layout
+from estimator_container.frames import EVENT, Frame, FrameParser
+from estimator_container.lines import Line, LineAssembler
+
+from ..home import JobFolder
+from .record import Record
+from .record import read as read_record
+from .watch import Watch
+
+READ_SIZE = 1 << 20  # bytes of one host's log taken at a time
+OnEvent = Callable[[str, dict[str, Any]], None]
+"""Called with a host's name and an event of its toolkit."""
+
+
+class HostLog:
+    """Reads one host's frames as far as they are written, again and again."""
+
+    def __init__(self, host: str, path: Path, on_event: OnEvent | None = None) -> None:
+        self.path = path
+        self._host = host
+        self._on_event = on_event
+        self._parser = FrameParser()
+        self._assembler = LineAssembler(host)
+        self._file = path.open("rb")
+
+    def new_lines(self) -> Iterator[Line]:
+        """The lines that have been completed since the last call."""
+        while data := self._file.read(READ_SIZE):
+            yield from self._lines(self._parser.feed(data))
+
+    def last_lines(self) -> Iterator[Line]:
+        """What is left when nothing more will be written."""
+        yield from self.new_lines()
+        yield from self._lines(self._parser.finish())
+        yield from self._assembler.flush()
+        self._file.close()
+
+    def _lines(self, frames: list[Frame]) -> Iterator[Line]:
+        for frame in frames:
+            if frame.stream == EVENT and self._on_event is not None:
+                self._on_event(self._host, json.loads(frame.data))
+            yield from self._assembler.feed(frame)
+
+
+def host_log_path(folder: JobFolder, attempt: int, host: str) -> Path:
+    return Path(Layout(str(folder.host(attempt, host))).frames)
+
+
+def read(folder: JobFolder) -> Iterator[Line]:
+    """All lines written so far, of all hosts and attempts, merged by time."""
+    record = read_record(folder)
+    for attempt in range(1, record.attempt + 1):
+        paths = [(host, host_log_path(folder, attempt, host)) for host in record.hosts]
+        logs = [HostLog(host, path).last_lines() for host, path in paths if path.exists()]
+        yield from heapq.merge(*logs, key=lambda line: line.time_ns)
+
+
+def follow(
+    folder: JobFolder, state: Callable[[], Record], watch: Watch, on_event: OnEvent | None = None
+) -> Iterator[Line]:
+    """All lines from the first, then new ones as they are written, until `state` says that the job has ended.
+
+    After the last line the job's record is final. A consumer that is slow delays nobody: the lines
+    wait in the files.
+    """
+    attempt, logs = 0, list[HostLog]()
+    try:
+        while True:
+            record = state()
+            if record.attempt != attempt:
+                yield from (line for log in logs for line in log.last_lines())
+                attempt = record.attempt
+                paths = [(host, host_log_path(folder, attempt, host)) for host in record.hosts]
+                logs = [HostLog(host, path, on_event) for host, path in paths if path.exists()]
+                for log in logs:
+                    watch.add(log.path)
+            for log in logs:
+                yield from log.new_lines()
+            if record.is_final:
+                yield from (line for log in logs for line in log.last_lines())
+                return
+            watch.wait()
+    finally:
+        watch.close()

@@ -1,0 +1,60 @@
+"""Wait for changes of files, and for the end of a process, without polling."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+from pathlib import Path
+
+_IN_MODIFY, _IN_MOVED_TO, _IN_CREATE = 0x2, 0x80, 0x100  # linux/inotify.h
+_POLL_SECONDS = 0.05  # where the kernel gives no inotify instance
+
+
+class Watch:
+    """Wakes when a watched file grows, something appears in a watched folder, or a process ends."""
+
+    def __init__(self, pid: int | None = None) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._inotify = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._seen: set[Path] = set()
+        self._pidfd = _open_pidfd(pid)
+        self._poll = select.poll()
+        for fd in (self._inotify, self._pidfd):
+            if fd >= 0:
+                self._poll.register(fd, select.POLLIN)
+
+    def add(self, path: Path) -> None:
+        """Watch a file or a folder too; one that does not exist yet is left out."""
+        if path in self._seen or self._inotify < 0:
+            return
+        mask = _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE
+        if self._libc.inotify_add_watch(self._inotify, os.fsencode(path), mask) >= 0:
+            self._seen.add(path)
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Return after a change since the last call, after the process has ended, or after `seconds`."""
+        if self._inotify < 0:
+            seconds = _POLL_SECONDS if seconds is None else min(seconds, _POLL_SECONDS)
+        ready = self._poll.poll(None if seconds is None else max(0, seconds) * 1000)
+        for fd, _ in ready:
+            if fd == self._inotify:
+                os.read(fd, 1 << 16)
+            else:
+                # It stays readable: the caller has been told once.
+                self._poll.unregister(fd)
+
+    def close(self) -> None:
+        for fd in (self._inotify, self._pidfd):
+            if fd >= 0:
+                os.close(fd)
+        self._inotify = self._pidfd = -1
+
+
+def _open_pidfd(pid: int | None) -> int:
+    if pid is None:
+        return -1
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return -1

@@ -1,0 +1,126 @@
+"""The part of a plan that all local backends share: hosts, channels, the command, what cannot run here."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+from estimator_container import contract, entry_point, requirements
+from estimator_container import hyperparameters as container_hp
+from estimator_container.configuration import ConfigurationError
+
+from .errors import InvalidArgument
+from .home import jobs_folder
+from .plan import ChannelPlan, HostPlan, Plan
+from .spec import Channel, JobSpec, ResourceConfig
+
+DEFAULT_MAX_RUN = 86400.0  # seconds; the service's default for MaxRuntimeInSeconds is the same day
+
+
+def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan]) -> Plan:
+    """A plan without a distribution; `host` makes each host of its name, its index and the number of hosts.
+
+    Raises InvalidArgument for what needs an object store, which local backends do not have yet.
+    """
+    if spec.checkpoint_config is not None:
+        raise InvalidArgument(
+            "checkpoint_s3_uri",
+            f"checkpoint_s3_uri: backend {backend!r} does not publish checkpoints; leave it out, and they stay in the "
+            "job's own folder, whose path SM_CHECKPOINT_DIR tells the script",
+        )
+    hyperparameters = dict(spec.hyperparameters or {})
+    decoded = container_hp.decode(hyperparameters)
+    resources = spec.resource_config or ResourceConfig()
+    if resources.instance_groups:
+        raise InvalidArgument("instance_groups", "instance_groups: a job on this machine has instances of one type")
+    count = resources.instance_count or 1
+    environment = dict(spec.environment or {})
+    return Plan(
+        job_name=spec.training_job_name,
+        backend=backend,
+        instance_type=resources.instance_type or "local",
+        hosts=tuple(host(f"algo-{index + 1}", index, count) for index in range(count)),
+        ranks=(),
+        distribution="none",
+        program=environment.get("SAGEMAKER_PROGRAM") or decoded.get("sagemaker_program"),
+        command=(),
+        hyperparameters=hyperparameters,
+        environment=environment,
+        channels=tuple(_channel(channel, backend) for channel in spec.input_data_config or ()),
+        code=decoded.get("sagemaker_submit_directory"),
+        output_path=_output_path(spec),
+        request=spec.to_request(),
+        max_run=_max_run(spec),
+        stop_timeout=float(decoded.get(contract.STOP_TIMEOUT_HYPERPARAMETER, contract.DEFAULT_STOP_TIMEOUT)),
+    )
+
+
+def command(plan: Plan, python: str, overlay: Path | None) -> tuple[str, ...]:
+    """What every rank of the plan runs; `overlay` is the environment that requirements would be installed to.
+
+    Raises InvalidArgument when the code does not hold the entry point.
+    """
+    if plan.program is None or plan.code is None:
+        return ()
+    with tarfile.open(plan.code) as bundle:
+        files = {member.name: member for member in bundle.getmembers() if not member.isdir()}
+
+        def head(name: str) -> bytes:
+            opened = bundle.extractfile(files[name])
+            return opened.read(entry_point.HEAD_BYTES) if opened else b""
+
+        try:
+            program = entry_point.program(plan.program, files, head)
+        except ConfigurationError as error:
+            raise InvalidArgument("entry_point", f"entry_point: {error}") from None
+    if overlay is not None and (requirements.FILE in files or program.is_package):
+        python = str(overlay / "bin" / "python")
+    arguments = container_hp.to_arguments(container_hp.for_the_script(container_hp.decode(plan.hyperparameters)))
+    return tuple(program.command(python, plan.distribution == "mpi", arguments))
+
+
+def _max_run(spec: JobSpec) -> float:
+    given = spec.stopping_condition.max_runtime_in_seconds if spec.stopping_condition else None
+    return DEFAULT_MAX_RUN if given is None else float(given)
+
+
+def _output_path(spec: JobSpec) -> str:
+    path = spec.output_data_config.s3_output_path if spec.output_data_config else None
+    if not path:
+        return f"file://{jobs_folder()}"
+    if not path.startswith("file://"):
+        raise _no_store("output_path", path)
+    return path.rstrip("/")
+
+
+def _channel(channel: Channel, backend: str) -> ChannelPlan:
+    s3 = channel.data_source.s3_data_source
+    argument = f"inputs[{channel.channel_name!r}]"
+    if s3 is None:
+        raise InvalidArgument(argument, f"{argument} is on a file system of SageMaker's; use a file:// URI here")
+    if not s3.s3_uri.startswith("file://"):
+        raise _no_store(argument, s3.s3_uri)
+    path = Path(s3.s3_uri.removeprefix("file://"))
+    if not path.exists():
+        raise InvalidArgument(argument, f"{argument} is {s3.s3_uri}, but there is nothing at {path}; check the path")
+    mode = channel.input_mode or "File"
+    sharing = s3.s3_data_distribution_type or "FullyReplicated"
+    for value, supported in ((mode, "File"), (sharing, "FullyReplicated"), (s3.s3_data_type, "S3Prefix")):
+        if value != supported:
+            raise InvalidArgument(
+                argument, f"{argument} asks for {value}, which backend {backend!r} cannot do; use {supported}"
+            )
+    config = {
+        "TrainingInputMode": mode,
+        "S3DistributionType": sharing,
+        "RecordWrapperType": channel.record_wrapper_type or "None",
+        **({"ContentType": channel.content_type} if channel.content_type else {}),
+    }
+    return ChannelPlan(channel.channel_name, s3.s3_uri, config)
+
+
+def _no_store(argument: str, uri: str) -> InvalidArgument:
+    return InvalidArgument(
+        argument, f"{argument} is {uri}, and local backends cannot reach object stores; use a file:// URI"
+    )

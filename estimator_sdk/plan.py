@@ -1,0 +1,145 @@
+"""What a job will run, resolved for one backend: nothing is left to decide, and all of it can be printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+_SECRET_NAME = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY|AUTH", re.IGNORECASE)
+HIDDEN = "<hidden>"
+
+
+@dataclass(frozen=True)
+class RankPlan:
+    """One process of the script."""
+
+    rank: int | None
+    """Its rank in the world; None without a distribution."""
+    local_rank: int
+    host: str
+
+
+@dataclass(frozen=True)
+class ChannelPlan:
+    """Input data: where it is and what the script sees."""
+
+    name: str
+    source: str
+    """The URI that the user gave."""
+    config: Mapping[str, str]
+    """Its entry in `inputdataconfig.json`."""
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """One host: what is started, where, and with what in its environment."""
+
+    name: str
+    address: str
+    """Its IP address, or "" where that is known only once it runs."""
+    base_dir: str
+    """What stands for `/opt/ml`, relative to the attempt's folder or absolute in a container."""
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    """Variables that the platform sets for this host alone."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job resolved for one backend. `print` it to see what `fit()` runs."""
+
+    job_name: str
+    backend: str
+    instance_type: str
+    hosts: tuple[HostPlan, ...]
+    ranks: tuple[RankPlan, ...]
+    distribution: str
+    """`none` or `mpi`."""
+    program: str | None
+    """The entry point's name, or None for the image's own program."""
+    command: tuple[str, ...]
+    """What every rank runs, its arguments included, in the code folder."""
+    hyperparameters: Mapping[str, str]
+    """As they stand in `hyperparameters.json`, reserved ones included."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The user's own variables."""
+    channels: tuple[ChannelPlan, ...] = ()
+    code: str | None = None
+    """Where the code bundle is."""
+    output_path: str = ""
+    """The URI below which `<job name>/output/model.tar.gz` is written."""
+    model_hosts: tuple[str, ...] = ()
+    """The hosts whose `model/` folders make the model; those of others are kept apart."""
+    request: Mapping[str, Any] = field(default_factory=dict)
+    """The whole job as a CreateTrainingJob document."""
+    max_run: float = 86400.0
+    """Seconds after which the job is stopped."""
+    stop_timeout: float = 120.0
+    """Seconds between SIGTERM and SIGKILL."""
+
+    @property
+    def world_size(self) -> int:
+        return len(self.ranks)
+
+    @property
+    def processes_per_host(self) -> int:
+        return len(self.ranks) // len(self.hosts)
+
+    def without_secrets(self) -> Plan:
+        """The plan with the values hidden of every variable whose name says that it is a secret."""
+        return replace(
+            self,
+            environment=hide_secrets(self.environment),
+            request={**self.request, "Environment": hide_secrets(self.request.get("Environment", {}))}
+            if "Environment" in self.request
+            else self.request,
+        )
+
+    def to_json(self) -> str:
+        """Everything, secrets included: for the process that runs it, not for a file."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The way back from `to_json`."""
+        values: dict[str, Any] = json.loads(text)
+        values["hosts"] = tuple(HostPlan(**{**host, "argv": tuple(host["argv"])}) for host in values["hosts"])
+        values["ranks"] = tuple(RankPlan(**rank) for rank in values["ranks"])
+        values["channels"] = tuple(ChannelPlan(**channel) for channel in values["channels"])
+        tuples = {name: tuple(values[name]) for name in ("command", "model_hosts")}
+        known = {each.name for each in fields(cls)}
+        return cls(**{name: value for name, value in {**values, **tuples}.items() if name in known})
+
+    def __str__(self) -> str:
+        return "\n".join(_describe(self.without_secrets()))
+
+
+def hide_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """The same variables with the values of secrets hidden; a name such as `AWS_SECRET_ACCESS_KEY` tells."""
+    return {name: HIDDEN if _SECRET_NAME.search(name) else value for name, value in environment.items()}
+
+
+def _describe(plan: Plan) -> Iterator[str]:
+    hosts = f"{len(plan.hosts)} host{'s' if len(plan.hosts) > 1 else ''}"
+    yield f"job           {plan.job_name}"
+    yield f"backend       {plan.backend}, {hosts} of {plan.instance_type}"
+    yield f"distribution  {plan.distribution}, {plan.world_size} processes in all"
+    yield f"command       {shlex.join(plan.command)}"
+    yield f"code          {plan.code or '-'}"
+    yield f"output        {plan.output_path}"
+    yield f"limits        {plan.max_run:g} s to run, {plan.stop_timeout:g} s to stop"
+    for channel in plan.channels:
+        yield f"channel       {channel.name} <- {channel.source}"
+    for name, value in sorted(plan.environment.items()):
+        yield f"environment   {name}={shlex.quote(value)}"
+    for host in plan.hosts:
+        ranks = [str(each.rank) for each in plan.ranks if each.host == host.name and each.rank is not None]
+        runs = f"ranks {', '.join(ranks)}" if ranks else "the script once"
+        yield f"host          {host.name} {host.address}: {runs}".replace(" :", ":")
+        yield f"              {shlex.join(host.argv)}"
+        for name, value in sorted(host.environment.items()):
+            yield f"              {name}={shlex.quote(value)}"

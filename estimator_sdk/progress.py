@@ -1,0 +1,69 @@
+"""What `fit()` shows while a job runs: the ranks' lines, and a line of its own for each step of the job."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+if TYPE_CHECKING:
+    from estimator_container.lines import Line
+
+    from .job import Job
+    from .plan import Plan
+
+Logs = Literal["all", "rank0", "none"]
+LOGS: tuple[Logs, ...] = ("all", "rank0", "none")
+_PHASES = {
+    "requirements": "installing requirements",
+    "world": "assembling the world",
+    "run": "running",
+}
+
+
+class Progress:
+    """Writes to one text stream, which a notebook or a terminal shows."""
+
+    def __init__(self, plan: Plan, logs: Logs, out: TextIO | None = None) -> None:
+        self._plan = plan
+        self._logs = logs
+        self._out = out or sys.stdout
+        self._started = time.monotonic()
+        self._reached: dict[str, set[str]] = {}
+
+    def started(self) -> None:
+        plan = self._plan
+        world = "" if plan.distribution == "none" else f" x {plan.processes_per_host} processes ({plan.distribution})"
+        hosts = "1 host" if len(plan.hosts) == 1 else f"{len(plan.hosts)} hosts"
+        self._say(f"{plan.job_name} on {hosts}{world}, backend {plan.backend}")
+
+    def on_event(self, host: str, event: dict[str, Any]) -> None:
+        """A phase is shown once all hosts are in it."""
+        phase = event.get("phase")
+        if event["event"] != "phase_started" or phase not in _PHASES:
+            return
+        self._reached.setdefault(phase, set()).add(host)
+        if len(self._reached[phase]) == len(self._plan.hosts):
+            self._say(_PHASES[phase])
+
+    def on_line(self, line: Line) -> None:
+        """Show a line of the log, as it is but for bytes that are no text."""
+        if self._logs == "all" or (self._logs == "rank0" and line.rank in (0, None)):
+            self._out.write(line.tagged().decode("utf-8", "backslashreplace"))
+            self._out.flush()
+
+    def ended(self, job: Job) -> None:
+        """How the job ended, what it left, and how to look further."""
+        self._say(f"{job.status}")
+        if job.model_data is not None:
+            self._say(f"model  {job.model_data}")
+        for path in job.log_files:
+            self._say(f"log    {path}")
+        self._say(f'look further: Job.attach("{job.name}").logs(rank=0), .why(), .metrics(), .download()')
+
+    def say(self, text: str) -> None:
+        self._say(text)
+
+    def _say(self, text: str) -> None:
+        self._out.write(f"estimator {time.monotonic() - self._started:6.1f} s  {text}\n")
+        self._out.flush()

@@ -1,0 +1,38 @@
+"""The URIs that stand wherever SageMaker's arguments say S3: `s3://bucket/key` and `file:///folder`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .errors import InvalidArgument
+
+_FILE = "file://"
+_S3 = "s3://"
+
+
+def checked(argument: str, uri: str) -> str:
+    """`uri` itself, or with its path made absolute where it is a `file://` URI of a relative path.
+
+    What follows `file://` is a plain path of this machine, as in SageMaker's local mode (`file://./data`);
+    nothing in it is unquoted. Raises InvalidArgument, which names `argument`, for anything else.
+    """
+    if not isinstance(uri, str):
+        raise InvalidArgument(argument, f"{argument} must be a str such as 's3://bucket/prefix', not {uri!r}")
+    if uri.startswith(_FILE):
+        return _FILE + _absolute(argument, uri.removeprefix(_FILE))
+    if uri.startswith(_S3):
+        if not uri.removeprefix(_S3).partition("/")[0]:
+            raise InvalidArgument(argument, f"{argument} is {uri!r}, which names no bucket; write 's3://bucket/prefix'")
+        return uri
+    if "://" in uri:
+        scheme = uri.partition("://")[0]
+        raise InvalidArgument(argument, f"{argument} is {uri!r}; {scheme}:// is not supported, use s3:// or file://")
+    as_uri = _FILE + _absolute(argument, uri)
+    raise InvalidArgument(argument, f"{argument} is the path {uri!r}; write it as a URI: {as_uri!r}")
+
+
+def _absolute(argument: str, path: str) -> str:
+    if not path:
+        raise InvalidArgument(argument, f"{argument} names no folder; write 'file:///folder' or 'file://./folder'")
+    # `absolute` keeps "..", which means what it says even behind a symbolic link.
+    return str(Path(path).absolute())

@@ -1,0 +1,99 @@
+import json
+
+import pytest
+from estimator_container.hyperparameters import READ_BY_THE_TOOLKIT
+
+from estimator_sdk.distribution_argument import Mpi, parse, to_hyperparameters
+from estimator_sdk.errors import InvalidArgument
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, None),
+        ({}, None),
+        ({"mpi": {"enabled": True}}, Mpi(True)),
+        ({"mpi": {"enabled": False}}, Mpi(False)),
+        ({"mpi": {"enabled": True, "processes_per_host": 2}}, Mpi(True, 2)),
+        ({"mpi": {"enabled": True, "processes_per_host": None, "custom_mpi_options": None}}, Mpi(True)),
+        (
+            {"mpi": {"enabled": True, "processes_per_host": 8, "custom_mpi_options": "-x 'A=b c'"}},
+            Mpi(True, 8, "-x 'A=b c'"),
+        ),
+    ],
+)
+def test_what_is_right_is_parsed(given, expected):
+    assert parse(given) == expected
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, False, "1", 1.5, 2.0, [2], "two"])
+def test_processes_per_host_is_a_whole_number_of_at_least_one(wrong):
+    with pytest.raises(InvalidArgument, match="whole number of at least 1") as raised:
+        parse({"mpi": {"enabled": True, "processes_per_host": wrong}})
+    assert raised.value.argument == "distribution['mpi']['processes_per_host']"
+    assert repr(wrong) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "argument", "words"),
+    [
+        ("mpi", "distribution", "must be a dict such as"),
+        ([("mpi", {})], "distribution", "must be a dict"),
+        ({"mpii": {"enabled": True}}, "distribution['mpii']", "did you mean 'mpi'"),
+        ({"MPI": {"enabled": True}}, "distribution['MPI']", "did you mean 'mpi'"),
+        ({1: {}}, "distribution[1]", "is not a distribution"),
+        (
+            {"torch_distributed": {"enabled": True}},
+            "distribution['torch_distributed']",
+            "not supported; use mpi",
+        ),
+        ({"smdistributed": {}}, "distribution['smdistributed']", "not supported; use mpi"),
+        (
+            {"mpi": {"enabled": True}, "instance_groups": []},
+            "distribution['instance_groups']",
+            "not supported",
+        ),
+        ({"mpi": True}, "distribution['mpi']", "must be a dict"),
+        ({"mpi": {}}, "distribution['mpi']['enabled']", "is absent"),
+        ({"mpi": {"processes_per_host": 2}}, "distribution['mpi']['enabled']", "is absent"),
+        ({"mpi": {"enabled": "true"}}, "distribution['mpi']['enabled']", "True or False"),
+        ({"mpi": {"enabled": 1}}, "distribution['mpi']['enabled']", "True or False"),
+        (
+            {"mpi": {"enabled": True, "process_per_host": 2}},
+            "distribution['mpi']['process_per_host']",
+            "did you mean 'processes_per_host'",
+        ),
+        (
+            {"mpi": {"enabled": True, "custom_mpi_options": ["-v"]}},
+            "distribution['mpi']['custom_mpi_options']",
+            "must be a str",
+        ),
+        (
+            {"mpi": {"enabled": True, "custom_mpi_options": "-x 'A"}},
+            "distribution['mpi']['custom_mpi_options']",
+            "check the quotes",
+        ),
+    ],
+)
+def test_what_is_wrong_is_refused_and_named(given, argument, words):
+    with pytest.raises(InvalidArgument, match=words.replace("(", r"\(")) as raised:
+        parse(given)
+    assert raised.value.argument == argument
+    assert str(raised.value).startswith(argument)
+
+
+def test_no_distribution_adds_no_hyperparameters():
+    assert to_hyperparameters(None) == {}
+
+
+def test_hyperparameters_are_json_under_the_names_that_the_toolkit_reads():
+    assert to_hyperparameters(Mpi(True, 2, "-x A=b")) == {
+        "sagemaker_mpi_enabled": "true",
+        "sagemaker_mpi_num_of_processes_per_host": "2",
+        "sagemaker_mpi_custom_mpi_options": json.dumps("-x A=b"),
+    }
+    assert to_hyperparameters(Mpi(True)).keys() == {
+        "sagemaker_mpi_enabled",
+        "sagemaker_mpi_custom_mpi_options",
+    }
+    assert to_hyperparameters(Mpi(True, 2)).keys() <= READ_BY_THE_TOOLKIT

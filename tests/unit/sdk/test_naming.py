@@ -1,0 +1,25 @@
+import pytest
+
+from estimator_sdk.naming import nearest, suggestion
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("instance_cout", "instance_count"), ("INSTANCE_COUNT", "instance_count"), ("zzz", None), ("", None)],
+)
+def test_nearest_finds_what_was_meant_or_nothing(word, expected):
+    assert nearest(word, ["instance_count", "role"]) == expected
+
+
+def test_a_suggestion_names_the_nearest_and_all():
+    assert suggestion("rol", ["role", "image_uri"]) == "did you mean 'role'? Known: image_uri, role."
+
+
+def test_a_suggestion_leaves_out_a_long_list():
+    names = [f"ml.c5.{size}xlarge" for size in range(100)]
+    assert suggestion("ml.c5.7xlarg", names) == "did you mean 'ml.c5.7xlarge'?"
+    assert "100" in suggestion("zzz", names)
+
+
+def test_a_suggestion_from_nothing_says_so():
+    assert suggestion("a", []) == "none is known."

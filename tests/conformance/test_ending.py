@@ -1,0 +1,343 @@
+"""E: how jobs end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from estimator_sdk import Job, JobFailed
+
+WAIT_IN_MPI = """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+{failure}
+world.Barrier()
+"""
+FAIL_BOUND = 2.0  # seconds from a rank's failure to the end of the job on all hosts
+
+
+def processes_of(job_folder: Path) -> list[str]:
+    """The processes of this machine that have anything to do with the job."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+            state = (process / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if str(job_folder).encode() in text and state != "Z":
+            found.append(f"{process.name} {(process / 'cmdline').read_bytes()!r}")
+    return found
+
+
+@pytest.mark.law("E1")
+@pytest.mark.parametrize("processes", [None, 2])
+def test_a_host_that_finishes_early_ends_no_other(script, out, processes):
+    source = """
+import os, time
+if os.environ["SM_CURRENT_HOST"] == "algo-2":
+    time.sleep(1.5)
+print("finished")
+"""
+    job = script.run(source, hosts=2, processes=processes)
+    assert job.status == "Completed"
+    assert set(out(job, host="algo-2").splitlines()) == {b"finished"}
+
+
+FAILURES = {
+    "exit code": (1, "if world.rank == 1: import sys; sys.exit(7)", "exit_code", 7, None),
+    "hard exit": (1, "if world.rank == 1: import os; os._exit(9)", "exit_code", 9, None),
+    "exception": (3, "if world.rank == 3: raise ValueError('no such digit')", "exception", 1, None),
+    "kill": (
+        2,
+        "if world.rank == 2: import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+        "signal",
+        None,
+        "SIGKILL",
+    ),
+    "segmentation fault": (
+        0,
+        "if world.rank == 0: import os; os.kill(os.getpid(), 11)",
+        "signal",
+        None,
+        "SIGSEGV",
+    ),
+    "abort": (3, "if world.rank == 3: world.Abort(5)", "exit_code", 5, None),
+    "import error": (1, "if world.rank == 1: import no_such_module", "exception", 1, None),
+}
+
+
+@pytest.mark.law("E2")
+@pytest.mark.parametrize("name", FAILURES)
+def test_the_first_failing_rank_is_named(script, name):
+    rank, failure, kind, code, signal_name = FAILURES[name]
+    stamp = "import time; print('failing at', time.time(), flush=True)"
+    condition, _, rest = failure.partition(": ")
+    failed = script.fail(WAIT_IN_MPI.format(failure=f"{condition}: {stamp}; {rest}"), hosts=2, processes=2)
+    ended = time.time()
+    verdict = failed.verdict
+    assert (verdict.rank, verdict.host) == (rank, f"algo-{rank // 2 + 1}")
+    assert (verdict.kind, verdict.exit_code, verdict.signal) == (kind, code, signal_name)
+    assert f"rank {rank} on algo-{rank // 2 + 1}" in str(failed)
+    job = Job.attach(failed.job_name)
+    assert job.status == "Failed" and job.why() in str(failed) + "\n"
+    said = b"".join(line.data for line in job.logs(rank=rank, stream="stdout")).split()
+    assert ended - float(said[2]) < FAIL_BOUND
+    assert processes_of(job.folder) == []
+    for host in ("algo-1", "algo-2"):
+        failure_file = job.folder / "attempts" / "1" / host / "output" / "failure"
+        assert f"rank {rank} on algo-{rank // 2 + 1}" in failure_file.read_text()
+
+
+@pytest.mark.law("E2")
+def test_the_traceback_is_in_the_error(script):
+    source = """
+from mpi4py import MPI
+def inner():
+    raise KeyError("the weights")
+if MPI.COMM_WORLD.rank == 1:
+    inner()
+MPI.COMM_WORLD.Barrier()
+"""
+    failed = script.fail(source, processes=2)
+    assert failed.verdict.detail.startswith("Traceback (most recent call last):")
+    assert 'line 4, in inner\n    raise KeyError("the weights")' in failed.verdict.detail
+    assert failed.verdict.detail.rstrip().endswith("KeyError: 'the weights'")
+    assert "rank_script" not in failed.verdict.detail
+    assert failed.verdict.victims == (0,)
+
+
+@pytest.mark.law("E2")
+def test_a_failure_without_a_world_ends_the_other_hosts(script):
+    source = """
+import os, sys, time
+if os.environ["SM_CURRENT_HOST"] == "algo-2":
+    print("failing at", time.time(), flush=True)
+    sys.exit("the disk is full")
+time.sleep(60)
+"""
+    failed = script.fail(source, hosts=3)
+    ended = time.time()
+    assert (failed.verdict.host, failed.verdict.exit_code) == ("algo-2", 1)
+    assert "the disk is full" in str(failed)
+    said = b"".join(line.data for line in Job.attach(failed.job_name).logs(host="algo-2", stream="stdout")).split()
+    assert ended - float(said[2]) < FAIL_BOUND
+
+
+@pytest.mark.law("E2")
+@pytest.mark.parametrize("host", ["algo-1", "algo-2"])
+def test_a_host_that_is_killed_ends_the_job_by_name(script, tmp_path, host):
+    source = f"""
+import os, pathlib, time
+from mpi4py import MPI
+pathlib.Path({str(tmp_path)!r}, f"up-{{MPI.COMM_WORLD.rank}}").touch()
+time.sleep(60)
+"""
+    job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
+    wait_for(lambda: (tmp_path / "up-0").exists() and (tmp_path / "up-1").exists())
+    os.kill(toolkit_of(job, host), signal.SIGKILL)
+    killed = time.time()
+    with pytest.raises(JobFailed) as failed:
+        job.wait(10)
+    assert time.time() - killed < FAIL_BOUND
+    assert failed.value.verdict.kind == "host_lost"
+    assert failed.value.verdict.host == host
+    assert processes_of(job.folder) == []
+
+
+@pytest.mark.law("E3")
+@pytest.mark.parametrize("ending", ["", "raise SystemExit(3)"])
+def test_nothing_is_left_running(script, ending):
+    source = f"""
+import os, signal, subprocess, sys, time
+stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+subprocess.Popen([sys.executable, "-c", stubborn], start_new_session=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        time.sleep(600)
+    os._exit(0)
+{ending}
+"""
+    estimator = script.estimator(source, hosts=2, processes=1)
+    job = estimator.fit(wait=False)
+    try:
+        job.wait(30)
+    except JobFailed:
+        assert ending
+    assert processes_of(job.folder) == []
+    assert list(Path("/dev/shm").glob("est-*")) == []
+
+
+@pytest.mark.law("E3")
+def test_nothing_is_left_when_the_supervisor_is_killed(script, tmp_path):
+    source = f"""
+import os, pathlib, time
+pathlib.Path({str(tmp_path)!r}, f"up-{{os.environ['RANK']}}").touch()
+time.sleep(60)
+"""
+    job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
+    wait_for(lambda: (tmp_path / "up-0").exists() and (tmp_path / "up-1").exists())
+    supervisor = job._local.record().supervisor
+    os.kill(supervisor.pid, signal.SIGKILL)
+    with pytest.raises(JobFailed, match="supervisor"):
+        job.wait(10)
+    wait_for(lambda: processes_of(job.folder) == [])
+
+
+GRACEFUL = """
+import os, pathlib, signal, time
+def last_words(signum, frame):
+    print("told at", time.time(), flush=True)
+    time.sleep(1.0)
+    pathlib.Path(os.environ["SM_MODEL_DIR"], "final").write_text("saved")
+    print("saved", flush=True)
+    os._exit(0)
+signal.signal(signal.SIGTERM, last_words)
+{mpi}
+pathlib.Path({folder!r}, f"up-{{os.environ['RANK']}}").touch()
+while True:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.law("E4")
+def test_stop_reaches_every_rank_and_honours_the_grace_period(script, out, tmp_path):
+    source = GRACEFUL.format(mpi="from mpi4py import MPI", folder=str(tmp_path))
+    job = script.estimator(source, hosts=2, processes=2).fit(wait=False)
+    wait_for(lambda: all((tmp_path / f"up-{rank}").exists() for rank in range(4)))
+    asked = time.time()
+    job.stop()
+    assert job.wait(20) == "Stopped"
+    for rank in range(4):
+        words = out(job, rank=rank).decode().split()
+        assert float(words[2]) - asked < 0.1
+        assert words[3] == "saved"
+    assert (job.download(tmp_path / "model") / "final").read_text() == "saved"
+    assert "stopped by the user" in job.why()
+
+
+@pytest.mark.law("E4")
+def test_a_rank_that_dies_of_the_signal_does_not_cut_the_grace_of_the_others(script, out, tmp_path):
+    source = GRACEFUL.format(
+        mpi="from mpi4py import MPI\nif MPI.COMM_WORLD.rank: signal.signal(signal.SIGTERM, signal.SIG_DFL)",
+        folder=str(tmp_path),
+    )
+    job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
+    wait_for(lambda: all((tmp_path / f"up-{rank}").exists() for rank in range(2)))
+    job.stop()
+    assert job.wait(20) == "Stopped"
+    assert out(job, rank=0).decode().split()[3] == "saved"
+
+
+@pytest.mark.law("E4")
+def test_a_script_that_ignores_the_signal_is_killed_after_the_grace_period(script, tmp_path):
+    source = f"""
+import os, pathlib, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+pathlib.Path({str(tmp_path)!r}, f"up-{{os.environ['RANK']}}").touch()
+time.sleep(60)
+"""
+    job = script.estimator(source, hosts=2, processes=1, stop_timeout=1).fit(wait=False)
+    wait_for(lambda: all((tmp_path / f"up-{rank}").exists() for rank in range(2)))
+    asked = time.time()
+    job.stop()
+    assert job.wait(20) == "Stopped"
+    assert 1.0 <= time.time() - asked < 3.0
+    assert processes_of(job.folder) == []
+
+
+@pytest.mark.law("E4")
+def test_ctrl_c_in_fit_stops_the_job(backend, tmp_path):
+    (tmp_path / "train.py").write_text(GRACEFUL.format(mpi="", folder=str(tmp_path)))
+    client = f"""
+from estimator_sdk import Estimator
+Estimator(entry_point={str(tmp_path / "train.py")!r}, backend={backend!r},
+          distribution={{"mpi": {{"enabled": True}}}}).fit(job_name="law-ctrl-c")
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", client], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as fitting:
+        wait_for((tmp_path / "up-0").exists)
+        fitting.send_signal(signal.SIGINT)
+        shown, _ = fitting.communicate(timeout=20)
+    assert "KeyboardInterrupt" in shown
+    job = Job.attach("law-ctrl-c")
+    assert job.status == "Stopped"
+    assert (job.download(tmp_path / "model") / "final").exists()
+
+
+@pytest.mark.law("E5")
+def test_max_run_stops_the_job_and_says_so(script):
+    job = script.estimator("import time; time.sleep(60)", max_run=1).fit(wait=False)
+    started = time.time()
+    assert job.wait(20) == "Stopped"
+    assert 0.9 < time.time() - started < 4
+    assert "MaxRuntimeExceeded" in job.why()
+
+
+@pytest.mark.law("E6")
+def test_a_job_outlives_its_client(backend, tmp_path):
+    (tmp_path / "train.py").write_text("import time\nfor n in range(20): print(n); time.sleep(0.1)\n")
+    client = f"""
+from estimator_sdk import Estimator
+Estimator(entry_point={str(tmp_path / "train.py")!r}, backend={backend!r}).fit(job_name="law-outlives")
+"""
+    with subprocess.Popen([sys.executable, "-c", client], stdout=subprocess.PIPE) as fitting:
+        assert fitting.stdout is not None
+        while b"<stdout>:1" not in fitting.stdout.readline():
+            pass
+        fitting.kill()
+    job = Job.attach("law-outlives")
+    assert [int(line.data) for line in job.logs(stream="stdout", follow=True)] == list(range(20))
+    assert job.status == "Completed" and job.model_data is not None
+
+
+@pytest.mark.law("E7")
+def test_without_wait_fit_returns_at_once(script):
+    estimator = script.estimator("import time; time.sleep(1)", hosts=2, processes=1)
+    started = time.time()
+    job = estimator.fit(wait=False)
+    assert time.time() - started < 0.5
+    assert job.status == "InProgress"
+    assert job.wait(20) == "Completed"
+
+
+@pytest.mark.law("E9")
+def test_what_a_job_leaves_belongs_to_its_user(script):
+    job = script.run("import os; open(os.path.join(os.environ['SM_MODEL_DIR'], 'weights'), 'w').close()")
+    for path in [job.folder, *job.folder.rglob("*")]:
+        status = path.lstat()
+        assert status.st_uid == os.getuid()
+        assert path.is_symlink() or not status.st_mode & 0o002, path
+
+
+def toolkit_of(job: Job, host: str) -> int:
+    """The pid of a host's toolkit: the supervisor's child whose base directory is the host's."""
+    supervisor = job._local.record().supervisor.pid
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            environ = (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if parent == supervisor and f"SAGEMAKER_BASE_DIR={job.folder}/attempts/1/{host}\0".encode() in environ:
+            return int(process.name)
+    raise AssertionError(f"{host} does not run")
+
+
+def wait_for(condition, seconds: float = 15.0) -> None:
+    """Wait for something outside that cannot tell."""
+    over = threading.Event()
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        over.wait(0.01)

@@ -1,0 +1,168 @@
+"""W: the MPI world."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from estimator_container.contract import PLATFORM_VARIABLES
+from estimator_container.rank import SOCKET_VARIABLE
+
+from estimator_sdk import InvalidArgument
+
+REPORT = """
+import json, os
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+node = world.Split_type(MPI.COMM_TYPE_SHARED)
+print(json.dumps({
+    "rank": world.rank,
+    "size": world.size,
+    "node_rank": node.rank,
+    "node_size": node.size,
+    "sum": world.allreduce(world.rank),
+    **{name: os.environ[name] for name in (
+        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "LOCAL_RANK", "RANK", "WORLD_SIZE",
+        "SM_CURRENT_HOST", "SM_HOSTS",
+    )},
+}))
+"""
+
+
+def reports(job, out, size):
+    return [json.loads(out(job, rank=rank)) for rank in range(size)]
+
+
+@pytest.mark.law("W1", "W2")
+@pytest.mark.parametrize(("hosts", "processes"), [(1, 1), (1, 4), (2, 1), (2, 2), (3, 1), (4, 2)])
+def test_the_world_is_right(script, out, hosts, processes):
+    size = hosts * processes
+    job = script.run(REPORT, hosts=hosts, processes=processes)
+    names = [f"algo-{number + 1}" for number in range(hosts)]
+    assert reports(job, out, size) == [
+        {
+            "rank": rank,
+            "size": size,
+            "node_rank": rank % processes,
+            "node_size": processes,
+            "sum": sum(range(size)),
+            "OMPI_COMM_WORLD_RANK": str(rank),
+            "OMPI_COMM_WORLD_SIZE": str(size),
+            "LOCAL_RANK": str(rank % processes),
+            "RANK": str(rank),
+            "WORLD_SIZE": str(size),
+            "SM_CURRENT_HOST": names[rank // processes],
+            "SM_HOSTS": json.dumps(names, separators=(",", ":")),
+        }
+        for rank in range(size)
+    ]
+
+
+@pytest.mark.law("W2")
+def test_horovod_agrees_with_mpi(script, out):
+    source = """
+import os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+import horovod.tensorflow as hvd
+hvd.init()
+total = hvd.allreduce(tf.constant(float(hvd.rank())), op=hvd.Sum)
+print(hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), int(total))
+assert str(hvd.rank()) == os.environ["OMPI_COMM_WORLD_RANK"]
+"""
+    job = script.run(source, hosts=2, processes=2)
+    assert [out(job, rank=rank).decode() for rank in range(4)] == [
+        "0 4 0 2 0 6\n",
+        "1 4 1 2 0 6\n",
+        "2 4 0 2 1 6\n",
+        "3 4 1 2 1 6\n",
+    ]
+
+
+@pytest.mark.law("W3")
+def test_each_rank_sees_its_own_host(script, out):
+    source = """
+import json, os
+print(json.dumps({name: value for name, value in os.environ.items()}))
+"""
+    job = script.run(source, hosts=2, processes=1, environment={"MINE": "yes"})
+    first, second = (json.loads(out(job, rank=rank)) for rank in range(2))
+    for env, name, place in ((first, "algo-1", "0"), (second, "algo-2", "1")):
+        assert env["MINE"] == "yes"
+        assert env["SM_CURRENT_HOST"] == env["CURRENT_HOST"] == name
+        assert env["SM_CURRENT_HOST_RANK"] == place
+        assert json.loads(env["SM_RESOURCE_CONFIG"])["current_host"] == name
+        assert json.loads(env["SM_TRAINING_ENV"])["current_host"] == name
+        assert not [each for each in env if each in OF_THE_TOOLKIT or each.startswith("SLURM")]
+
+
+OF_THE_TOOLKIT = {*PLATFORM_VARIABLES, SOCKET_VARIABLE}
+RESERVED = ("SM_", "SAGEMAKER_", "TRAINING_JOB_", "OMPI_", "PMIX_", "OPAL_", "ORTE_", "HWLOC_")
+ALSO_RESERVED = {"CURRENT_HOST", "PYTHONPATH", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MINE"}
+OF_OPEN_MPI = {"IPATH_NO_BACKTRACE", "HFI_NO_BACKTRACE"}  # its memory hooks set them in every rank
+
+
+@pytest.mark.law("W3")
+@pytest.mark.parametrize("processes", [None, 1])
+def test_only_reserved_names_are_added(script, out, processes):
+    job = script.run(
+        "import json, os; print(json.dumps(list(os.environ)))",
+        hosts=1,
+        processes=processes,
+        environment={"MINE": "yes"},
+    )
+    added = set(json.loads(out(job))) - set(os.environ)
+    assert [name for name in added if not name.startswith(RESERVED) and name not in ALSO_RESERVED | OF_OPEN_MPI] == []
+
+
+@pytest.mark.law("W4")
+@pytest.mark.parametrize("hosts", [1, 3])
+def test_without_a_distribution_every_host_runs_the_script_once(script, out, hosts):
+    job = script.run("import os; print(os.environ['SM_CURRENT_HOST'], os.environ.get('RANK'))", hosts=hosts)
+    for number in range(1, hosts + 1):
+        assert out(job, host=f"algo-{number}") == f"algo-{number} None\n".encode()
+    assert {line.rank for line in job.logs()} == {None}
+
+
+@pytest.mark.law("W5")
+def test_one_process_per_host_without_gpus(script):
+    estimator = script.estimator("print('hi')", hosts=2, distribution={"mpi": {"enabled": True}})
+    assert estimator.plan().world_size == 2
+
+
+@pytest.mark.law("W5")
+def test_one_process_per_gpu_of_the_instance_type(script):
+    estimator = script.estimator(
+        "print('hi')", hosts=2, instance_type="ml.g5.12xlarge", distribution={"mpi": {"enabled": True}}
+    )
+    plan = estimator.plan()
+    assert (plan.processes_per_host, plan.world_size) == (4, 8)
+
+
+@pytest.mark.law("W5")
+@pytest.mark.parametrize("wrong", [0, -1, "1", 1.5, True, None.__class__])
+def test_a_wrong_number_of_processes_is_refused(script, home, wrong):
+    before = list(home.glob("jobs/*"))
+    with pytest.raises(InvalidArgument, match="processes_per_host"):
+        script.run("print('hi')", processes=wrong)
+    assert list(home.glob("jobs/*")) == before
+
+
+@pytest.mark.law("W7")
+def test_custom_options_reach_mpirun(script, out):
+    names = ("FROM_OPTIONS", "NCCL_DEBUG", "OMPI_MCA_mpi_show_handle_leaks")
+    job = script.run(
+        f"import os; print(*(os.environ[name] for name in {names}))",
+        hosts=2,
+        processes=1,
+        mpi_options="-x FROM_OPTIONS='a b' --NCCL_DEBUG WARN -mca mpi_show_handle_leaks 1",
+    )
+    assert out(job, rank=0) == out(job, rank=1) == b"a b WARN 1\n"
+
+
+@pytest.mark.law("W7")
+def test_a_broken_option_fails_with_the_words_of_mpirun(script):
+    failed = script.fail("print('hi')", processes=2, mpi_options="--no-such-option")
+    assert failed.verdict.kind == "mpi"
+    assert 'unknown option "--no-such-option"' in str(failed)

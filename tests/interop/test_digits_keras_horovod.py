@@ -1,0 +1,94 @@
+"""The Keras + Horovod example, as a user runs it: through `fit()`, on hosts that are processes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from estimator_sdk import Estimator, Job
+
+ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(autouse=True)
+def jobs_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ESTIMATOR_HOME", str(home))
+
+
+def train(**hyperparameters: object) -> Job:
+    return Estimator(
+        entry_point="digits_keras_horovod.py",
+        source_dir=ENTRYPOINTS,
+        instance_count=2,
+        distribution={"mpi": {"enabled": True, "processes_per_host": 2}},
+        hyperparameters=hyperparameters,
+        metric_definitions=[{"Name": "accuracy", "Regex": "test_accuracy: ([0-9.]+)"}],
+    ).fit(logs="none")
+
+
+def lines(job: Job) -> list[str]:
+    return [line.data.decode().rstrip("\n") for line in job.logs(rank=0, stream="stdout")]
+
+
+def test_it_learns_on_four_ranks_and_the_model_loads_with_plain_keras(tmp_path):
+    job = train(epochs=12)
+    said = lines(job)
+    assert said[0] == "training on 1438 images with 4 ranks"
+    assert "weights agree on all 4 ranks" in said
+    (accuracy,) = job.metrics()
+    assert (accuracy.name, accuracy.rank) == ("accuracy", 0) and accuracy.value > 0.95
+    # Only rank 0 speaks and writes.
+    assert [line for rank in (1, 2, 3) for line in job.logs(rank=rank, stream="stdout")] == []
+    assert not list((job.folder / "attempts" / "1" / "algo-2" / "model").iterdir())
+    model = job.download(tmp_path) / "model.keras"
+    load = "import keras, sys; model = keras.models.load_model(sys.argv[1]); print(type(model.optimizer).__name__)"
+    loaded = subprocess.run([sys.executable, "-c", load, str(model)], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "Adam"
+
+
+def test_it_resumes_from_the_newest_checkpoint(tmp_path):
+    folder = tmp_path / "checkpoints"
+    train(epochs=2, **{"checkpoint-dir": str(folder)})
+    assert sorted(path.name for path in folder.iterdir()) == ["epoch-0001.keras", "epoch-0002.keras"]
+    said = lines(train(epochs=4, **{"checkpoint-dir": str(folder)}))
+    assert f"resuming after epoch 2 from {folder}/epoch-0002.keras" in said
+    assert [match[1] for line in said if (match := re.match(r"epoch (\d+)/4 ", line))] == ["3", "4"]
+
+
+DRIFTING = """
+import os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import hashlib
+import horovod.tensorflow as hvd
+import keras, numpy as np
+from estimator_container import keras_horovod
+hvd.init()
+keras.utils.set_random_seed(0)
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+optimizer = keras.optimizers.SGD(0.1)
+if {averaged}:
+    optimizer = keras_horovod.DistributedOptimizer(optimizer)
+model.compile(optimizer, loss="mse", jit_compile=False)
+data = np.random.default_rng(hvd.rank()).normal(size=(64, 4)).astype("float32")
+model.fit(data, data.sum(axis=1), callbacks=[keras_horovod.BroadcastGlobalVariablesCallback()], verbose=0)
+weights = b"".join(weight.tobytes() for weight in model.get_weights())
+print("ranks agree:", len(set(hvd.allgather_object(hashlib.sha256(weights).hexdigest()))) == 1)
+"""
+
+
+@pytest.mark.parametrize("averaged", [True, False])
+def test_ranks_agree_because_the_optimizer_averages(tmp_path, averaged):
+    script = tmp_path / "drifting.py"
+    script.write_text(DRIFTING.format(averaged=averaged))
+    mpi = {"mpi": {"enabled": True, "processes_per_host": 2}}
+    job = Estimator(entry_point=script, distribution=mpi).fit(logs="none")
+    assert lines(job) == [f"ranks agree: {averaged}"]

@@ -1,12 +1,8 @@
-"""The laws run on every backend that is named: `pytest tests/conformance --backend process`.
-
-After the run, `--laws-table FILE` writes what held on which backend.
-"""
+"""The laws run on every backend that is named: `pytest tests/conformance --backend process`; without one, on all."""
 
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +12,6 @@ import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.backends import BUILT_IN
-
-LAWS = Path(__file__).parent / "laws.txt"
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--backend", action="append", default=[], help="a backend to test; may be given several times")
-    parser.addoption("--laws-table", type=Path, help="where to write the table of laws")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "law(name): the law of the suite that the test states")
-    config.stash[_RESULTS] = defaultdict(list)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -106,46 +90,3 @@ def out() -> Callable[..., bytes]:
         return b"".join(line.data for line in job.logs(**{"stream": "stdout", **choice}))
 
     return joined
-
-
-# The table of laws.
-
-_RESULTS = pytest.StashKey[dict[tuple[str, str], list[bool]]]()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    report = yield
-    backend = getattr(item, "callspec", None) and item.callspec.params.get("backend")
-    if backend and (report.when == "call" or report.failed):
-        for mark in item.iter_markers("law"):
-            for law in mark.args:
-                item.config.stash[_RESULTS][law, backend].append(report.passed)
-    return report
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    path = session.config.getoption("laws_table", None)
-    if path:
-        path.write_text(_table(session.config.stash[_RESULTS]), encoding="utf-8")
-
-
-def _table(results: Mapping[tuple[str, str], list[bool]]) -> str:
-    laws = dict(line.split(" ", 1) for line in LAWS.read_text(encoding="utf-8").splitlines() if line)
-    backends = sorted({backend for _, backend in results})
-    rows = [
-        "# The laws, and where they hold",
-        "",
-        "One behaviour on every backend. Each law is a test in `tests/conformance/`, run with real processes and a",
-        "real mpirun; this table is written by that run. A dash: no test states it yet.",
-        "",
-        f"| law | what it says | {' | '.join(backends)} |",
-        f"|---|---|{'---|' * len(backends)}",
-    ]
-    for law, text in laws.items():
-        cells = []
-        for backend in backends:
-            outcomes = results.get((law, backend))
-            cells.append("–" if not outcomes else "holds" if all(outcomes) else "**broken**")
-        rows.append(f"| {law} | {text} | {' | '.join(cells)} |")
-    return "\n".join(rows) + "\n"

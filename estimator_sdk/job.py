@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -130,6 +129,8 @@ class Job:
         uri = self.model_data
         if uri is None:
             raise EstimatorError(f"the job {self.name} is {self.status} and has no model; wait for it to complete")
+        import tarfile
+
         target = Path(path)
         target.mkdir(parents=True, exist_ok=True)
         with tarfile.open(uri.removeprefix("file://")) as archive:

@@ -33,9 +33,9 @@ class Progress:
 
     def started(self) -> None:
         plan = self._plan
-        world = "" if plan.distribution == "none" else f" x {plan.processes_per_host} processes ({plan.distribution})"
-        hosts = "1 host" if len(plan.hosts) == 1 else f"{len(plan.hosts)} hosts"
-        self._say(f"{plan.job_name} on {hosts}{world}, backend {plan.backend}")
+        processes = f" x {_count(plan.processes_per_host, 'process', 'processes')} ({plan.distribution})"
+        world = "" if plan.distribution == "none" else processes
+        self.say(f"{plan.job_name} on {_count(len(plan.hosts), 'host', 'hosts')}{world}, backend {plan.backend}")
 
     def on_event(self, host: str, event: dict[str, Any]) -> None:
         """A phase is shown once all hosts are in it."""
@@ -44,7 +44,7 @@ class Progress:
             return
         self._reached.setdefault(phase, set()).add(host)
         if len(self._reached[phase]) == len(self._plan.hosts):
-            self._say(_PHASES[phase])
+            self.say(_PHASES[phase])
 
     def on_line(self, line: Line) -> None:
         """Show a line of the log, as it is but for bytes that are no text."""
@@ -54,16 +54,18 @@ class Progress:
 
     def ended(self, job: Job) -> None:
         """How the job ended, what it left, and how to look further."""
-        self._say(f"{job.status}")
+        self.say(f"{job.status}")
         if job.model_data is not None:
-            self._say(f"model  {job.model_data}")
+            self.say(f"model  {job.model_data}")
         for path in job.log_files:
-            self._say(f"log    {path}")
-        self._say(f'look further: Job.attach("{job.name}").logs(rank=0), .why(), .metrics(), .download()')
+            self.say(f"log    {path}")
+        self.say(f'look further: Job.attach("{job.name}").logs(rank=0), .why(), .metrics(), .download()')
 
     def say(self, text: str) -> None:
-        self._say(text)
-
-    def _say(self, text: str) -> None:
+        """A line of our own, with the seconds since the start."""
         self._out.write(f"estimator {time.monotonic() - self._started:6.1f} s  {text}\n")
         self._out.flush()
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

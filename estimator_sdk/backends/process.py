@@ -24,6 +24,7 @@ from estimator_container.contract import Layout
 from estimator_container.loop import Loop
 
 from .. import distributions, instances, local_plan
+from ..errors import InvalidArgument
 from ..home import JobFolder
 from ..local import base_directory
 from ..local.client import LocalJob, start
@@ -42,6 +43,8 @@ class ProcessBackend:
 
     def plan(self, spec: JobSpec) -> Plan:
         """Resolve a job for this machine. Raises InvalidArgument for what processes cannot do."""
+        if not sys.platform.startswith("linux"):
+            raise InvalidArgument("backend", f"backend 'process' needs Linux, and this is {sys.platform}")
         plan = local_plan.base(spec, self.name, _host)
         decoded = container_hp.decode(plan.hyperparameters)
         gpus = instances.lookup(plan.instance_type).gpus
@@ -69,7 +72,8 @@ class ProcessBackend:
 def _host(name: str, index: int, hosts: int) -> HostPlan:
     return HostPlan(
         name=name,
-        address=f"127.0.0.{index + 1}",
+        # All of 127.0.0.0/8 is this machine (RFC 1122, 3.2.1.3).
+        address=f"127.0.{(index + 1) // 256}.{(index + 1) % 256}",
         base_dir=name,
         argv=(sys.executable, "-I", "-S", TOOLKIT, "train"),
         environment={contract.HOSTS_PER_MACHINE: str(hosts)},

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from .configuration import ConfigurationError
 
+_ARCHIVE_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+
 
 def fetch(source: str, code: str) -> None:
     """Fill the empty folder `code` from a folder, an archive or a single file of this machine.
@@ -30,7 +32,7 @@ def fetch(source: str, code: str) -> None:
     try:
         if os.path.isdir(path):
             shutil.copytree(path, code, symlinks=True, dirs_exist_ok=True)
-        elif tarfile.is_tarfile(path):
+        elif path.endswith(_ARCHIVE_ENDINGS) or tarfile.is_tarfile(path):
             _unpack(path, code)
         else:
             shutil.copy2(path, code)
@@ -46,6 +48,9 @@ def fetch(source: str, code: str) -> None:
 def _unpack(archive: str, code: str) -> None:
     with tarfile.open(archive) as tar:
         members = tar.getmembers()
+        # A compressed stream has its checksum behind the last byte, which an archive's own end does not reach.
+        while tar.fileobj and tar.fileobj.read(1 << 20):
+            pass
         _check(members, archive)
         # Every member has been checked; newer interpreters want to be told so.
         tar.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)

@@ -94,6 +94,18 @@ def read_secret(layout: Layout) -> bytes | None:
     return secret
 
 
+def read_environment(layout: Layout) -> dict[str, str]:
+    """The variables that the platform left in a file, taken out of the file system; none without one."""
+    if not os.path.exists(layout.environment):
+        return {}
+    environment = _read_object(layout.environment)
+    os.unlink(layout.environment)
+    for name, value in environment.items():
+        if not isinstance(value, str):
+            raise ConfigurationError(f"{layout.environment} must hold strings, but {name} is {type(value).__name__}")
+    return environment
+
+
 def _read_object(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
@@ -120,9 +132,7 @@ def _cluster(resources: dict[str, Any], path: str) -> Cluster:
     except (TypeError, ValueError) as error:
         raise ConfigurationError(f"{path} does not describe a cluster: {error}") from None
     if current not in hosts:
-        raise ConfigurationError(
-            f"{path} names the current host {current!r}, which is not among its hosts {hosts}"
-        )
+        raise ConfigurationError(f"{path} names the current host {current!r}, which is not among its hosts {hosts}")
     return Cluster(
         current_host=current,
         hosts=hosts,
@@ -149,8 +159,7 @@ def _addresses(text: str) -> dict[str, tuple[str, int]]:
         return {host: _address(where) for host, where in given.items()}
     except (ValueError, AttributeError):
         raise ConfigurationError(
-            f"{HOST_ADDRESSES} must be a JSON object such as "
-            f'{{"algo-1": "10.0.0.5:{WORLD_PORT}"}}, not {text!r}'
+            f'{HOST_ADDRESSES} must be a JSON object such as {{"algo-1": "10.0.0.5:{WORLD_PORT}"}}, not {text!r}'
         ) from None
 
 

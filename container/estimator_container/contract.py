@@ -28,6 +28,7 @@ HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this m
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
 STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
 STOP_TIMEOUT_HYPERPARAMETER = "sagemaker_estimator_stop_timeout"  # the same, as it travels with a job
+CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
 OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own
 PLATFORM_VARIABLES = frozenset(
     {
@@ -38,6 +39,7 @@ PLATFORM_VARIABLES = frozenset(
         HOSTS_PER_MACHINE,
         WORLD_TIMEOUT,
         STOP_TIMEOUT,
+        CONSOLE,
         OVERLAY_DIR,
     }
 )
@@ -99,6 +101,11 @@ class Layout:
     def world_secret(self) -> str:
         """Ours: the secret that the hosts of one job share. Removed as soon as it is read."""
         return self._at("input", "config", "worldsecret")
+
+    @property
+    def environment(self) -> str:
+        """Ours: variables for the script that no description of the host should show. Removed as it is read."""
+        return self._at("input", "config", "environment.json")
 
     @property
     def code(self) -> str:

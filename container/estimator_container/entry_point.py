@@ -52,12 +52,12 @@ class Program:
         if not self.is_python:
             shell = [] if self.names_interpreter else ["/bin/sh"]
             return [*shell, f"./{self.name}", *arguments]
-        runner = [SCRIPT_RUNNER] if in_world else []
+        runner = ["-m", SCRIPT_RUNNER] if in_world else []
         words = ["-m", module_name(self.name).replace("/", ".")] if self.is_package else [self.name]
         return [python, "-u", *runner, *words, *arguments]
 
 
-SCRIPT_RUNNER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rank_script.py")
+SCRIPT_RUNNER = "estimator_container.rank_script"
 HEAD_BYTES = 4  # enough to recognise a program that needs no interpreter named
 
 
@@ -80,9 +80,7 @@ def program(name: str, files: Collection[str], head: Callable[[str], bytes]) -> 
 
 def program_in(name: str, code: str) -> Program:
     """As `program`, for a folder; a file that is run as a command is made executable."""
-    files = {
-        os.path.relpath(os.path.join(folder, file), code) for folder, _, names in os.walk(code) for file in names
-    }
+    files = {os.path.relpath(os.path.join(folder, file), code) for folder, _, names in os.walk(code) for file in names}
 
     def head(file: str) -> bytes:
         with open(os.path.join(code, file), "rb") as opened:

@@ -47,7 +47,7 @@ def of_the_script(
     env.update({name: to_text(value) for name, value in values.items()})
     env["SM_TRAINING_ENV"] = to_text(_training_env(values, configuration, layout, decoded))
     # A shell script that says `python` means the one that a Python script would be run by.
-    env["PATH"] = os.pathsep.join([os.path.dirname(python), platform.get("PATH", os.defpath)])
+    env["PATH"] = os.pathsep.join([os.path.dirname(python), platform.get("PATH") or os.defpath])
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [layout.code, platform.get("PYTHONPATH", "")]))
     return env
 
@@ -142,9 +142,7 @@ def _training_env(
         if variable.startswith("SM_") and not variable.startswith(elsewhere):
             name = variable[len("SM_") :].lower()
             result[renamed.get(name, name)] = value
-    result["channel_input_dirs"] = {
-        name: os.path.join(layout.data, name) for name in sorted(configuration.channels)
-    }
+    result["channel_input_dirs"] = {name: os.path.join(layout.data, name) for name in sorted(configuration.channels)}
     result["is_master"] = configuration.cluster.current_host == configuration.cluster.leader
     result["master_hostname"] = configuration.cluster.leader
     result["job_name"] = decoded.get("sagemaker_job_name")

@@ -10,11 +10,12 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 
-from . import code, entry_point, environment, machine, mpi, requirements
+from . import code, console, entry_point, environment, machine, mpi, requirements
 from . import hyperparameters as hp
 from .children import Children, OnExit, become_subreaper, kill_descendants, signal_group
 from .configuration import Configuration, ConfigurationError
 from .contract import (
+    CONSOLE,
     DEFAULT_STOP_TIMEOUT,
     HOSTS_PER_MACHINE,
     LIFELINE_FD,
@@ -36,6 +37,7 @@ from .rank import SOCKET_VARIABLE
 from .ranks import WRAPPER, Ended, RankCommand, RankServer, rank_or_none
 from .verdict import Verdict, last_words
 
+CONSOLE_SECONDS = 10.0  # that a slow reader of the container's output has for the last lines
 VICTIM_GRACE = 0.25  # seconds between SIGTERM and SIGKILL for ranks whose world has failed
 
 
@@ -59,20 +61,21 @@ class Host:
         self.events = EventLog(FrameWriter(layout.frames))
         self.outcome: Outcome | None = None
         self.stopping = False
+        self._console: int | None = None
         self.scratch = _make_scratch()
         self.shared_memory = _make_shared_memory(self.scratch)
         self.hosts_per_machine = int(os.environ.get(HOSTS_PER_MACHINE, "1"))
         self._configuration = configuration
         self._started: set[int] = set()
+        leads = self.name == self.cluster.leader
+        self._coordinator: Leader | Follower = Leader(self, self._world) if leads else Follower(self)
         self._ranks = RankServer(
             self.loop,
             os.path.join(self.scratch, "host"),
             self._rank_started,
             self._rank_ended,
-            lambda link, node, request: self._coordinator.daemon_request(link, node, request),
+            self._coordinator.daemon_request,
         )
-        leads = self.name == self.cluster.leader
-        self._coordinator: Leader | Follower = Leader(self, self._world) if leads else Follower(self)
 
     def _describe_world(self, hosts: tuple[str, ...]) -> mpi.World | None:
         enabled = mpi.is_enabled(self._hyperparameters)
@@ -84,6 +87,7 @@ class Host:
         """Do the job's work on this host; returns the exit code for the platform."""
         become_subreaper()
         self._watch()
+        self._show_on_console()
         try:
             self._work()
         except JobEnded:
@@ -110,9 +114,7 @@ class Host:
             name = os.environ.get("SAGEMAKER_PROGRAM") or self._hyperparameters.get("sagemaker_program")
             if not name:
                 raise ConfigurationError("the job does not say what to run: it has no sagemaker_program")
-            code.fetch(
-                self._hyperparameters.get("sagemaker_submit_directory") or self.layout.code, self.layout.code
-            )
+            code.fetch(self._hyperparameters.get("sagemaker_submit_directory") or self.layout.code, self.layout.code)
             program = entry_point.program_in(name, self.layout.code)
         if requirements.wanted(self.layout.code, program.is_package):
             with self.events.phase("requirements"):
@@ -219,6 +221,18 @@ class Host:
             os.set_inheritable(int(lifeline), False)
             self.loop.on_readable(int(lifeline), self._platform_gone)
 
+    def _show_on_console(self) -> None:
+        """Show the ranks' lines on this container's standard output, unless the platform reads the frames itself."""
+        if os.environ.get(CONSOLE) != "off":
+            argv = [sys.executable, "-I", "-S", console.__file__, self.layout.frames, self.name]
+            self._console = self.children.start(argv, os.environ, lambda code: setattr(self, "_console", None))
+
+    def _wait_for_console(self) -> None:
+        """Its last lines matter, but not for ever: nobody may be reading them."""
+        late: list[bool] = []
+        self.loop.after(CONSOLE_SECONDS, lambda: late.append(True))
+        self.loop.run_until(lambda: bool(late) or self._console is None)
+
     def _told_to_stop(self) -> None:
         self.stop()
         self._coordinator.stop()
@@ -256,9 +270,10 @@ class Host:
         if outcome.kind == "failed":
             self._end_victims()
         self._ranks.close()
-        kill_descendants()
         outcome.write(self.layout)
         self.events.emit("ended", outcome=outcome.kind)
+        self._wait_for_console()
+        kill_descendants()
         for folder in {self.scratch, self.shared_memory}:
             shutil.rmtree(folder, ignore_errors=True)
         return outcome.exit_code

@@ -59,9 +59,7 @@ def for_the_script(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
 def for_the_framework(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     """The reserved ones that the toolkit itself has no use for; they become `SM_FRAMEWORK_PARAMS`."""
     return {
-        name: value
-        for name, value in hyperparameters.items()
-        if is_reserved(name) and name not in READ_BY_THE_TOOLKIT
+        name: value for name, value in hyperparameters.items() if is_reserved(name) and name not in READ_BY_THE_TOOLKIT
     }
 
 

@@ -201,8 +201,10 @@ class Leader:
             self._end(Outcome("completed"))
 
     def _victims(self, culprit: Ended) -> tuple[int, ...]:
-        finished = {rank for (_, rank), ended in self._ended.items() if ended.code == 0}
-        return tuple(rank for rank in range(self._world.size) if rank not in {*finished, culprit.rank}) if self._world else ()
+        if self._world is None:
+            return ()
+        spared = {culprit.rank, *(rank for (_, rank), ended in self._ended.items() if ended.code == 0)}
+        return tuple(rank for rank in range(self._world.size) if rank not in spared)
 
     def _nothing_runs(self) -> bool:
         return len(self._ready) < len(self._host.cluster.hosts)

@@ -39,6 +39,11 @@ def _cgroup_quota() -> float | None:
         return None
 
 
+def memory_bytes() -> int:
+    """The memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def gpus() -> int:
     """How many NVIDIA GPUs this host has, by their device files."""
     try:

@@ -168,6 +168,9 @@ def daemon(request: str, path: str, scratch: str, renamed: bool) -> list[str]:
     if parameters is None:
         raise ConfigurationError(f"mpirun asked for something else than its daemon: {request[:200]!r}")
     parameters["orte_tmpdir_base"] = scratch
+    # The agent is a file of the first host. A daemon starts no other daemons; without these it does not look.
+    for name in ("plm", "plm_rsh_agent"):
+        parameters.pop(name, None)
     if renamed:
         parameters["ess"] = "slurm"
     return [path, *(word for name, value in parameters.items() for word in ("-mca", name, value))]

@@ -53,6 +53,14 @@ class Rank:
         self._end_group()
         return self._report()
 
+    def give_up(self, error: OSError) -> int:
+        """End a rank whose output can no longer be stored: a log with holes would be a lie."""
+        if self._pid:
+            _signal_group(self._pid, signal.SIGKILL)
+        self._status = 1 << 8
+        self._tail = f"the log of this rank could not be written: {error}\n".encode("utf-8", "replace")
+        return self._report()
+
     def _watch_signals(self) -> None:
         self._wakeup, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -212,7 +220,11 @@ def _signal_group(pgid: int, signum: int) -> None:
 def main() -> int:
     host = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     host.connect(os.environ[SOCKET_VARIABLE])
-    return Rank(host, int(os.environ.get("OMPI_COMM_WORLD_RANK", NO_RANK))).run()
+    rank = Rank(host, int(os.environ.get("OMPI_COMM_WORLD_RANK", NO_RANK)))
+    try:
+        return rank.run()
+    except OSError as error:
+        return rank.give_up(error)
 
 
 if __name__ == "__main__":

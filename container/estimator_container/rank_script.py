@@ -7,6 +7,7 @@ run at exit. One of those is MPI_Finalize, which would wait for the other ranks,
 
 from __future__ import annotations
 
+import contextlib
 import os
 import runpy
 import sys
@@ -15,23 +16,25 @@ import types
 
 def run(argv: list[str]) -> None:
     """Run the program that `argv` names in this interpreter."""
-    if argv[0] == "-m":
-        sys.argv = argv[1:]
-        sys.path[0] = os.getcwd()
-        runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
-        return
-    sys.argv = argv
+    # A module of its own that stays: those that `runpy` makes for its public functions are gone when they
+    # return, under the feet of threads and exit handlers.
+    main = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"] = main
+    is_module = argv[0] == "-m"
     path = os.path.abspath(argv[0])
     if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = os.path.dirname(path)
-    # A module of its own that stays: `runpy.run_path` would take the globals away when it returns,
-    # under the feet of threads and exit handlers.
-    main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=path, __builtins__=__builtins__)
-    sys.modules["__main__"] = main
-    with open(path, "rb") as file:
-        source = compile(file.read(), path, "exec", dont_inherit=True)
-    exec(source, main.__dict__)
+        sys.path[0] = os.getcwd() if is_module else os.path.dirname(path)
+    if is_module:
+        sys.argv = ["-m", *argv[2:]]
+        # What the interpreter itself calls for `-m`.
+        runpy._run_module_as_main(argv[1])  # type: ignore[attr-defined]
+    else:
+        sys.argv = argv
+        main.__dict__["__file__"] = path
+        with open(path, "rb") as file:
+            source = compile(file.read(), path, "exec", dont_inherit=True)
+        exec(source, main.__dict__)
 
 
 def _without_our_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
@@ -53,10 +56,8 @@ def _end_now(code: int) -> None:
     if logging is not None:
         logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
-        try:  # noqa: SIM105 - the script has not asked for contextlib
+        with contextlib.suppress(OSError, ValueError):
             stream.flush()
-        except (OSError, ValueError):
-            pass
     os._exit(code)
 
 

@@ -60,12 +60,13 @@ class RankServer:
         self._on_ended = on_ended
         self._on_daemon_request = on_daemon_request
         self._links: dict[Link, int] = {}
+        self._ended_links: set[Link] = set()
         self._loop = loop
         self._listener = Listener(loop, listen_unix(path), self._accept)
 
     def close(self) -> None:
         self._listener.close()
-        for link in list(self._links):
+        for link in (*self._links, *self._ended_links):
             link.close()
 
     def signal_all(self, signum: int) -> None:
@@ -75,7 +76,7 @@ class RankServer:
 
     def hold(self) -> None:
         """Keep the wrappers until the world ends, so that the end of one rank ends no other."""
-        for link in self._links:
+        for link in list(self._links):
             link.send("hold")
 
     def _accept(self, sock: socket.socket) -> None:
@@ -92,7 +93,8 @@ class RankServer:
                 self.pids[rank] = int(message[1])
             self._on_started(rank)
         elif kind == "ended":
-            rank = self._links.pop(link) if message[1] == "0" else self._links[link]
+            rank = self._links.pop(link)
+            self._ended_links.add(link)
             self.pids.pop(rank, None)
             self._on_ended(Ended(rank, int(message[1]), bool(message[2]), message[3]))
         elif kind == "daemon":
@@ -108,12 +110,18 @@ class RankServer:
         link.send("run", command.frames, command.folder, *counts, *command.argv, *command.dropped, *settings)
 
     def _on_close(self, link: Link) -> None:
+        self._ended_links.discard(link)
         rank = self._links.pop(link, None)
-        pid = self.pids.pop(rank, None) if rank is not None else None
-        if rank is not None and pid is not None:
+        if rank is None:
+            return
+        pid = self.pids.pop(rank, None)
+        if pid is not None:
             # The wrapper is gone and the rank is not: somebody killed the wrapper.
             signal_group(pid, signal.SIGKILL)
             self._on_ended(Ended(rank, -signal.SIGKILL, False, "the wrapper of this rank was killed\n"))
+        elif rank == NO_RANK:
+            # In a world mpirun sees that, and says more of it.
+            self._on_ended(Ended(rank, 1, False, "the wrapper of the script ended before it could start it\n"))
 
 
 def rank_or_none(rank: int) -> int | None:

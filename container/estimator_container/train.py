@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from .configuration import ConfigurationError, read_configuration, read_secret
+from .configuration import ConfigurationError, read_configuration, read_environment, read_secret
 from .contract import EXIT_FRAMEWORK_ERROR, Layout
 from .host import Host
 from .outcome import Outcome
@@ -18,6 +18,7 @@ def main() -> int:
     try:
         for folder in layout.written_by_the_job():
             os.makedirs(folder, exist_ok=True)
+        os.environ.update(read_environment(layout))
         configuration = read_configuration(layout)
         secret = read_secret(layout)
         host = Host(layout, configuration, secret)

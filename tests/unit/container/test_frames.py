@@ -1,6 +1,5 @@
 import os
 import random
-import resource
 import subprocess
 import sys
 import time
@@ -32,14 +31,12 @@ RANKS = st.sampled_from([NO_RANK, 0, 1, 1023])
 
 def frame(rank=0, stream=STDOUT, data=b"data\n"):
     """The bytes that a writer appends for one frame, without touching a disk."""
-    read, write = os.pipe()
-    writer = FrameWriter("/dev/null")
-    os.dup2(write, writer._fd)
-    os.close(write)
+    fd = os.memfd_create("frames")
+    writer = FrameWriter(f"/proc/self/fd/{fd}")
     writer.write(rank, stream, data)
     writer.close()
-    with open(read, "rb") as pipe:
-        return pipe.read()
+    with os.fdopen(fd, "rb") as file:
+        return file.read()
 
 
 def parse(content, size=1 << 20):
@@ -187,7 +184,6 @@ def test_what_is_parsed_does_not_depend_on_the_pieces():
     for _ in range(30):
         damaged = bytearray(whole)
         for _ in range(5):
-            del damaged[dice.randrange(len(damaged)) :][: dice.randrange(20)]
             damaged[dice.randrange(len(damaged))] ^= 0xFF
             at = dice.randrange(len(damaged))
             del damaged[at : at + dice.randrange(30)]
@@ -210,9 +206,6 @@ writer.write(0, STDOUT, b"after")
 """
 
 
-@pytest.mark.skipif(
-    resource.getrlimit(resource.RLIMIT_FSIZE)[1] != resource.RLIM_INFINITY, reason="files are limited here already"
-)
 def test_what_a_full_disk_took_of_a_frame_is_salvaged_and_the_writer_says_so(tmp_path):
     path = tmp_path / "frames"
     said = subprocess.run([sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True)

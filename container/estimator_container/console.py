@@ -1,0 +1,48 @@
+"""Show what a host's ranks write on the standard output of its container: `console.py FRAMES HOST`.
+
+A process of its own, so that a reader who is slow, or who has stopped, holds up nobody else. It ends by itself
+after the toolkit's last event.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from estimator_container.frames import EVENT, FrameParser
+from estimator_container.lines import LineAssembler
+
+LAST_EVENT = b'{"event": "ended"'
+_IN_MODIFY = 0x2  # linux/inotify.h
+
+
+def show(frames: str, host: str, out: int) -> None:
+    """Write every line of the frame file, those to come included, to the descriptor `out`."""
+    import ctypes  # here, because the toolkit itself only wants to know where this file is
+
+    parser, assembler = FrameParser(), LineAssembler(host)
+    libc = ctypes.CDLL(None)
+    inotify = libc.inotify_init1(os.O_CLOEXEC)
+    libc.inotify_add_watch(inotify, os.fsencode(frames), _IN_MODIFY)
+    ended = False
+    with open(frames, "rb") as file:
+        while not ended:
+            for frame in parser.feed(file.read(1 << 20)):
+                ended = ended or (frame.stream == EVENT and frame.data.startswith(LAST_EVENT))
+                for line in assembler.feed(frame):
+                    _write(out, line.tagged())
+            if not ended and file.tell() == os.fstat(file.fileno()).st_size:
+                os.read(inotify, 1 << 12)  # blocks until the file grows
+    for line in assembler.flush():
+        _write(out, line.tagged())
+
+
+def _write(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+if __name__ == "__main__":
+    show(sys.argv[1], sys.argv[2], 1)

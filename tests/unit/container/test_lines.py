@@ -1,0 +1,101 @@
+import re
+
+import pytest
+from estimator_container.frames import EVENT, NO_RANK, STDERR, STDOUT, TOOLKIT, Frame
+from estimator_container.lines import LineAssembler
+from hypothesis import given
+from hypothesis import strategies as st
+
+# A rank's output as a pipe delivers it: in pieces that end anywhere.
+PIECES = st.lists(
+    st.sampled_from([b"a", b"\n", b"\r", b"\0", b"\xff\xfe", "é".encode()[:1], b"word ", b"x" * 70000]), max_size=20
+)
+
+
+def assemble(frames, host="algo-1"):
+    assembler = LineAssembler(host)
+    lines = [line for frame in frames for line in assembler.feed(frame)]
+    return lines + list(assembler.flush())
+
+
+def from_rank(pieces, rank=0, stream=STDOUT):
+    return [Frame(at, rank, stream, piece) for at, piece in enumerate(pieces)]
+
+
+@given(PIECES)
+def test_the_lines_of_a_stream_are_its_bytes(pieces):
+    assert b"".join(line.data for line in assemble(from_rank(pieces))) == b"".join(pieces)
+
+
+@given(PIECES)
+def test_every_line_but_the_last_ends_at_a_newline_and_holds_no_other(pieces):
+    lines = [line.data for line in assemble(from_rank(pieces))]
+    assert lines == [line for line in re.split(rb"(?<=\n)", b"".join(pieces)) if line]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0, 1, NO_RANK]), st.sampled_from([STDOUT, STDERR, TOOLKIT]), PIECES), max_size=8
+    )
+)
+def test_streams_that_write_at_the_same_time_never_tear_each_others_lines(writes):
+    frames = [Frame(0, rank, stream, piece) for rank, stream, pieces in writes for piece in pieces]
+    written = {}
+    for frame in frames:
+        key = (None if frame.rank == NO_RANK else frame.rank, {1: "stdout", 2: "stderr", 4: "toolkit"}[frame.stream])
+        written[key] = written.get(key, b"") + frame.data
+    shown = {}
+    for line in assemble(frames):
+        shown.setdefault((line.rank, line.stream), []).append(line.data)
+    assert {key: b"".join(lines) for key, lines in shown.items()} == written
+    assert all(line.count(b"\n") <= 1 for lines in shown.values() for line in lines)
+
+
+def test_a_line_is_given_once_its_end_has_come_and_not_before():
+    assembler = LineAssembler("algo-1")
+    assert list(assembler.feed(Frame(1, 0, STDOUT, b"half a "))) == []
+    assert [line.data for line in assembler.feed(Frame(2, 0, STDOUT, b"line\nand"))] == [b"half a line\n"]
+    assert [line.data for line in assembler.flush()] == [b"and"]
+    assert list(assembler.flush()) == []
+
+
+def test_a_progress_bar_stays_one_line():
+    (line,) = assemble(from_rank([b"\r 10 %", b"\r 20 %", b"\r 100 %\n"]))
+    assert line.data == b"\r 10 %\r 20 %\r 100 %\n"
+
+
+@pytest.mark.parametrize("pieces", [[b"a\n", b"b\n"], [b"a", b"\n", b"b\n"], [b"a\nb", b"\n"]])
+def test_the_time_of_a_line_is_that_of_its_last_byte(pieces):
+    frames = from_rank(pieces)
+    last = [line.time_ns for line in assemble(frames)]
+    ends = [frame.time_ns for frame in frames for _ in range(frame.data.count(b"\n"))]
+    assert last == ends
+
+
+def test_the_time_of_an_unfinished_line_is_that_of_its_last_byte_too():
+    (line,) = assemble([Frame(5, 0, STDOUT, b"no "), Frame(9, 0, STDOUT, b"end")])
+    assert (line.data, line.time_ns) == (b"no end", 9)
+
+
+@pytest.mark.parametrize(
+    ("rank", "stream", "tag"),
+    [
+        (0, STDOUT, "[1,0]<stdout>:"),
+        (12, STDERR, "[1,12]<stderr>:"),
+        (NO_RANK, STDOUT, "[algo-1]<stdout>:"),
+        (NO_RANK, TOOLKIT, "[algo-1]<toolkit>:"),
+    ],
+)
+def test_a_tag_names_the_rank_or_else_the_host(rank, stream, tag):
+    (line,) = assemble([Frame(0, rank, stream, b"text\n")])
+    assert line.tag == tag
+    assert line.tagged() == tag.encode() + b"text\n"
+
+
+def test_a_tagged_line_always_ends_one_even_where_the_script_did_not():
+    (line,) = assemble(from_rank([b"\xff\0no end"]))
+    assert line.tagged() == b"[1,0]<stdout>:\xff\0no end\n"
+
+
+def test_events_are_not_lines():
+    assert assemble([Frame(0, NO_RANK, EVENT, b'{"event": "x"}\n')]) == []

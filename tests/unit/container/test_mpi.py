@@ -1,0 +1,289 @@
+import itertools
+import os
+import subprocess
+import sys
+
+import pytest
+from estimator_container.configuration import ConfigurationError
+from estimator_container.mpi import (
+    BORROWED_VARIABLES,
+    Fit,
+    World,
+    abort_in,
+    daemon,
+    daemon_identity,
+    find,
+    for_scripts,
+    is_enabled,
+    mpirun,
+    relocation,
+    world,
+)
+
+HOSTS = ("algo-1", "algo-2")
+FIT = Fit(("box", "algo-2"), "eth7", "/tmp/scratch", crowded=False, single_copy=True)
+
+
+def of(hosts=HOSTS, gpus=0, **hyperparameters):
+    return world({f"sagemaker_mpi_{name}": value for name, value in hyperparameters.items()}, hosts, gpus)
+
+
+def parameters(command):
+    pairs = itertools.pairwise(command)
+    return {name: command[at + 2] for at, (flag, name) in enumerate(pairs) if flag in ("-mca", "--mca")}
+
+
+# The world.
+
+
+@pytest.mark.parametrize(("hosts", "processes"), [(1, 1), (1, 4), (2, 1), (2, 2), (4, 2)])
+def test_the_world_is_hosts_times_processes_numbered_host_by_host(hosts, processes):
+    names = tuple(f"algo-{number}" for number in range(hosts))
+    made = of(names, num_of_processes_per_host=processes)
+    assert made.size == hosts * processes
+    assert [made.host_of(rank) for rank in range(made.size)] == [name for name in names for _ in range(processes)]
+
+
+@pytest.mark.parametrize(("gpus", "processes"), [(0, 1), (1, 1), (8, 8)])
+def test_processes_per_host_default_to_the_gpus_and_else_to_one(gpus, processes):
+    assert of(gpus=gpus).processes_per_host == processes
+    assert of(gpus=gpus, num_of_processes_per_host=3).processes_per_host == 3
+
+
+@pytest.mark.parametrize("given", ["1", "two", 0, -1, 1.0, 1.5, True, False, [], {}, ""])
+def test_a_number_of_processes_that_is_no_whole_number_from_one_is_refused_and_shown(given):
+    with pytest.raises(
+        ConfigurationError, match="num_of_processes_per_host must be a whole number of at least 1"
+    ) as no:
+        of(num_of_processes_per_host=given)
+    assert f"not {given!r} ({type(given).__name__})" in str(no.value)
+
+
+@pytest.mark.parametrize(("given", "enabled"), [(True, True), (False, False), (None, False)])
+def test_a_world_is_made_where_it_is_asked_for(given, enabled):
+    assert is_enabled({"sagemaker_mpi_enabled": given}) is enabled
+    assert not is_enabled({})
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("", ()),
+        (None, ()),
+        ("-x A=1  -verbose", ("-x", "A=1", "-verbose")),
+        ("-x 'A=b c'", ("-x", "A=b c")),
+        ('-x "A=$HOME;ls"', ("-x", "A=$HOME;ls")),
+        ("-x A=\\'", ("-x", "A='")),
+        ("-x A=#b", ("-x", "A=#b")),
+    ],
+)
+def test_the_users_options_are_split_as_a_shell_would_and_nothing_is_expanded(text, options):
+    made = of(custom_mpi_options=text)
+    assert (made.options, made.variables) == (options, ())
+
+
+@pytest.mark.parametrize("text", ["-x 'A=1", '"', "-x A\\"])
+def test_options_that_cannot_be_split_are_refused_with_the_reason(text):
+    with pytest.raises(ConfigurationError, match="custom_mpi_options cannot be split into words: .*; check its quotes"):
+        of(custom_mpi_options=text)
+
+
+@pytest.mark.parametrize("given", [5, ["-x", "A"], {"a": 1}, True])
+def test_options_that_are_no_string_are_refused(given):
+    with pytest.raises(ConfigurationError, match="sagemaker_mpi_custom_mpi_options must be one string"):
+        of(custom_mpi_options=given)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "level"),
+    [
+        ("--NCCL_DEBUG WARN", (), "WARN"),
+        ("--NCCL_DEBUG=WARN", (), "WARN"),
+        ("-x A --NCCL_DEBUG TRACE -verbose", ("-x", "A", "-verbose"), "TRACE"),
+        ("-verbose --NCCL_DEBUG", ("-verbose",), "INFO"),
+    ],
+)
+def test_nccl_debug_is_taken_out_of_the_options_and_becomes_a_variable(text, options, level):
+    made = of(custom_mpi_options=text)
+    assert (made.options, made.variables) == (options, (("NCCL_DEBUG", level),))
+
+
+# mpirun's command.
+
+
+def test_the_command_gives_each_host_its_slots_and_the_world_its_size():
+    command = mpirun(World(HOSTS, 3), FIT, "/bin/mpirun", "/tmp/agent")
+    assert command[0] == "/bin/mpirun"
+    assert command[command.index("--host") + 1] == "box:3,algo-2:3"
+    assert command[command.index("-np") + 1] == "6"
+    assert ("--allow-run-as-root" in command) == (os.geteuid() == 0)
+
+
+def test_the_command_is_fitted_to_the_machines():
+    given = parameters(mpirun(World(HOSTS, 1), FIT, "mpirun", "/tmp/agent"))
+    assert given["plm_rsh_agent"] == "/tmp/agent"
+    assert given["orte_tmpdir_base"] == "/tmp/scratch"
+    assert given["oob_tcp_if_include"] == given["btl_tcp_if_include"] == "eth7"
+    assert not {"mpi_yield_when_idle", "btl_vader_single_copy_mechanism"} & set(given)
+    tight = Fit(("box",), "lo", "/s", crowded=True, single_copy=False)
+    given = parameters(mpirun(World(("algo-1",), 1), tight, "mpirun", "/tmp/agent"))
+    assert given["mpi_yield_when_idle"] == "1"
+    assert given["btl_vader_single_copy_mechanism"] == "none"
+
+
+def test_nothing_that_the_user_did_not_ask_for_names_a_program():
+    command = mpirun(World(HOSTS, 1), FIT, "mpirun", "/tmp/agent")
+    assert command[-1] == parameters(command)[command[-2]]
+
+
+@pytest.mark.parametrize("flag", ["-mca", "--mca", "-gmca", "--gmca"])
+def test_a_parameter_of_the_users_wins_over_ours_and_is_given_once(flag):
+    options = ("-x", "A=1", flag, "btl", "tcp,self", flag, "pml", "ucx")
+    command = mpirun(World(HOSTS, 1, options), FIT, "mpirun", "/tmp/agent")
+    assert command[-len(options) :] == list(options)
+    assert (command.count("btl"), command.count("pml")) == (1, 1)
+    assert "btl_tcp_if_include" in command
+
+
+def test_a_real_mpirun_takes_the_command_and_the_users_parameters():
+    path = find("mpirun")
+    fit = Fit(("localhost",), "lo", os.environ.get("TMPDIR", "/tmp"), crowded=True, single_copy=False)
+    options = ("--mca", "btl", "tcp,self", "-x", "GREETING=a b", "--bind-to", "none")
+    command = mpirun(World(("algo-1",), 2, options), fit, path, "/bin/false")
+    env = {**os.environ, **relocation(path)}
+    ran = subprocess.run([*command, "printenv", "GREETING"], capture_output=True, text=True, env=env, check=False)
+    assert (ran.stdout, ran.returncode) == ("a b\na b\n", 0), ran.stderr
+
+
+# Finding Open MPI.
+
+
+def executable(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_the_program_beside_the_interpreter_counts_more_than_the_one_on_the_path(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path / "elsewhere"))
+    on_path = executable(tmp_path / "elsewhere" / "mpirun")
+    python = str(tmp_path / "venv" / "python")
+    assert find("mpirun", python) == on_path
+    beside = executable(tmp_path / "venv" / "mpirun")
+    assert find("mpirun", python) == beside
+
+
+def test_without_open_mpi_the_error_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        ConfigurationError, match="mpirun is neither beside .* nor on PATH; install it with `pip install"
+    ):
+        find("mpirun", str(tmp_path / "python"))
+    assert for_scripts(str(tmp_path / "python")) == {}
+
+
+def test_only_an_open_mpi_that_keeps_all_below_one_folder_is_told_where_it_is(tmp_path):
+    path = str(tmp_path / "bin" / "mpirun")
+    assert relocation(path) == {}
+    (tmp_path / "lib" / "openmpi").mkdir(parents=True)
+    assert relocation(path) == {"OPAL_PREFIX": str(tmp_path)}
+
+
+# The daemon's command.
+
+REQUEST = (
+    "PATH=/opt/mpi/bin:$PATH ; export PATH ; LD_LIBRARY_PATH=/opt/mpi/lib:$LD_LIBRARY_PATH ; export LD_LIBRARY_PATH ; "
+    '/opt/mpi/bin/orted -mca ess "env" -mca ess_base_jobid "3105619968" -mca ess_base_vpid 1 --tree-spawn '
+    '-mca orte_node_regex "box,algo-[1:2]@0(2)" -mca orte_hnp_uri "310.0;tcp://10.0.0.5:3" '
+    "-mca orte_tmpdir_base /theirs"
+)
+
+
+def test_of_a_request_only_the_parameters_are_taken():
+    path, *words = daemon(REQUEST, "/ours/orted", "/ours/scratch", renamed=False)
+    assert path == "/ours/orted"
+    assert words[::3] == ["-mca"] * (len(words) // 3)
+    assert parameters(words) == {
+        "ess": "env",
+        "ess_base_jobid": "3105619968",
+        "ess_base_vpid": "1",
+        "orte_node_regex": "box,algo-[1:2]@0(2)",
+        "orte_hnp_uri": "310.0;tcp://10.0.0.5:3",
+        "orte_tmpdir_base": "/ours/scratch",
+    }
+
+
+def test_a_daemon_that_goes_by_another_name_than_its_machine_is_told_so():
+    assert parameters(daemon(REQUEST, "orted", "/s", renamed=True))["ess"] == "slurm"
+    identity = daemon_identity("algo-2")
+    assert identity["SLURMD_NODENAME"] == identity["PMIX_HOSTNAME"] == "algo-2"
+    assert set(BORROWED_VARIABLES) < set(identity)
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        "",
+        "ls",
+        "rm -rf /",
+        "orted2 -mca a b",
+        "sh -c 'orted -mca a b'",
+        "orted ; ls",
+        "orted -mca a b ; rm -rf /",
+        "orted -mca a b && ls",
+        "orted -mca a b | sh",
+        "orted --help",
+        "orted -mca a",
+        "orted -mca",
+        "orted -mca a b ls",
+        "orted -x A=1",
+        "orted $(ls)",
+        "orted -mca a 'b",
+        "orted orted",
+    ],
+)
+def test_anything_but_the_request_for_a_daemon_is_refused(request_text):
+    with pytest.raises(ConfigurationError, match="mpirun asked for something else than its daemon"):
+        daemon(request_text, "/ours/orted", "/s", renamed=False)
+
+
+def test_what_stands_before_the_daemons_name_is_left_out_because_this_hosts_own_daemon_starts():
+    assert daemon("rm -rf / ; orted", "/ours/orted", "/s", False) == ["/ours/orted", "-mca", "orte_tmpdir_base", "/s"]
+
+
+def test_no_word_of_a_request_is_ever_expanded():
+    words = daemon("orted -mca a '$(ls) `id` ;'", "orted", "/s", renamed=False)
+    assert "$(ls) `id` ;" in words
+
+
+# What mpirun says of an abort.
+
+
+@pytest.mark.parametrize("code", [7, -1, 0])
+def test_the_rank_and_code_of_an_abort_are_read(code):
+    words = (
+        "-----\nMPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\n"
+        f"with errorcode {code}.\n\nNOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.\n"
+    )
+    assert abort_in(words) == (3, code)
+
+
+@pytest.mark.parametrize("words", ["", "rank 3 with errorcode 7", "MPI_ABORT was invoked on rank x"])
+def test_other_words_are_no_abort(words):
+    assert abort_in(words) is None
+
+
+@pytest.mark.parametrize(("communicator", "possible"), [("COMM_WORLD", {(1, 7), None}), ("COMM_SELF", {None})])
+def test_of_a_real_abort_the_right_rank_is_read_or_none_at_all(communicator, possible):
+    # Open MPI 4.1.8 now and then loses its own words when it aborts; a rank of another communicator is none of
+    # the world.
+    path = find("mpirun")
+    fit = Fit(("localhost",), "lo", os.environ.get("TMPDIR", "/tmp"), crowded=True, single_copy=False)
+    command = mpirun(World(("algo-1",), 2), fit, path, "/bin/false")
+    abort = f"if MPI.COMM_WORLD.rank == 1: MPI.{communicator}.Abort(7)"
+    script = f"from mpi4py import MPI\n{abort}\nMPI.COMM_WORLD.barrier()"
+    env = {**os.environ, **relocation(path)}
+    ran = subprocess.run([*command, sys.executable, "-c", script], capture_output=True, text=True, env=env, check=False)
+    assert ran.returncode != 0
+    assert abort_in(ran.stderr) in possible, ran.stderr

@@ -1,0 +1,335 @@
+"""The wrapper of a rank as a real process, and the toolkit's side of it."""
+
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from estimator_container.frames import STDERR, STDOUT, FrameParser
+from estimator_container.ranks import WRAPPER, RankCommand, RankServer
+from estimator_container.wire import pack
+
+PYTHON = (sys.executable, "-I", "-S", "-c")
+
+
+class Ranks:
+    """Wrappers of one host, and what the toolkit hears of them."""
+
+    def __init__(self, loop, run_until, folder):
+        self.started, self.ended, self.requests = [], [], []
+        self.frames_file = folder / "frames"
+        self.processes = []
+        self._run_until = run_until
+        self._folder = folder
+        self.server = RankServer(
+            loop,
+            str(folder / "host"),
+            self.started.append,
+            self.ended.append,
+            lambda link, node, request: self.requests.append((link, node, request)),
+        )
+
+    def start(self, *argv, rank=0, dropped=(), settings=(), **env):
+        """Start the wrapper of one rank, as mpirun would."""
+        self.server.command = RankCommand(argv, str(self._folder), str(self.frames_file), dropped, dict(settings))
+        whole = {**os.environ, "ESTIMATOR_HOST_SOCKET": self.server.path, "OMPI_COMM_WORLD_RANK": str(rank), **env}
+        self.processes.append(subprocess.Popen([sys.executable, "-I", "-S", WRAPPER], env=whole))
+        return self.processes[-1]
+
+    def until_started(self, count=1):
+        self._run_until(lambda: len(self.started) == count)
+
+    def until_ended(self, count=1):
+        self._run_until(lambda: len(self.ended) == count)
+
+    def output(self, rank=0, stream=STDOUT):
+        parser = FrameParser()
+        content = self.frames_file.read_bytes()
+        frames = [*parser.feed(content), *parser.finish()]
+        return b"".join(frame.data for frame in frames if (frame.rank, frame.stream) == (rank, stream))
+
+    def close(self):
+        self.server.close()
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def ranks(loop, run_until, tmp_path):
+    made = Ranks(loop, run_until, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def run(ranks):
+    """Runs one rank to its end and gives how it ended."""
+
+    def run(*argv, **options):
+        ranks.start(*argv, **options)
+        ranks.until_ended()
+        return ranks.ended[0]
+
+    return run
+
+
+# What it writes.
+
+TORTURE = b"\xff\xfe\0 no\r 10 %\r 20 %\n" + random.Random(3).randbytes(1 << 20) + b"\n" + b"x" * 300_000 + b"no end"
+
+
+def test_every_byte_of_both_streams_is_stored(run, ranks, tmp_path):
+    (tmp_path / "torture").write_bytes(TORTURE)
+    assert run("/bin/sh", "-c", "cat torture; cat torture torture >&2").code == 0
+    assert ranks.output() == TORTURE
+    assert ranks.output(stream=STDERR) == TORTURE * 2
+
+
+@pytest.mark.parametrize("end", ["os._exit(7)", "os.kill(os.getpid(), 9)", "os.abort()"])
+def test_the_last_words_before_a_crash_are_stored(run, ranks, end):
+    run(*PYTHON, f"import os; os.write(1, b'x' * 60000 + b'last'); os.write(2, b'words'); {end}")
+    assert ranks.output()[-5:] == b"xlast"
+    assert ranks.output(stream=STDERR) == b"words"
+
+
+def test_ranks_that_write_at_the_same_time_stay_apart(ranks):
+    script = "import os\nfor n in range(300): os.write(1, b'%d\\n' % n * 50)"
+    for rank in range(3):
+        ranks.start(*PYTHON, script, rank=rank)
+    ranks.until_ended(3)
+    expected = b"".join(b"%d\n" % number * 50 for number in range(300))
+    assert [ranks.output(rank) for rank in range(3)] == [expected] * 3
+
+
+# How it ends.
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_the_exit_code_is_told_with_the_rank(run, code):
+    ended = run("/bin/sh", "-c", f"exit {code}", rank=5)
+    assert (ended.rank, ended.code, ended.told) == (5, code, False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_a_signal_is_told_as_its_negative_number(run, number):
+    assert run(*PYTHON, f"import os; os.kill(os.getpid(), {int(number)})").code == -number
+
+
+def test_the_end_of_stderr_is_told_and_a_nul_in_it_does_no_harm(run):
+    tail = run(
+        "/bin/sh", "-c", r"printf 'x%.0s' $(seq 40000) >&2; printf '\000 \377 last words' >&2; exit 3"
+    ).stderr_tail
+    assert tail.endswith("xx\N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER} last words")
+    assert len(tail.encode()) <= (1 << 14) + 10
+
+
+def test_a_program_that_is_not_there_ends_as_in_a_shell_and_says_so(run, ranks):
+    ended = run("/no/such/program")
+    assert (ended.code, ended.rank) == (127, 0)
+    assert "cannot run '/no/such/program': No such file" in ended.stderr_tail
+    assert b"cannot run" in ranks.output(stream=STDERR)
+
+
+def test_a_rank_without_a_world_is_known_as_such(ranks, monkeypatch):
+    monkeypatch.delenv("OMPI_COMM_WORLD_RANK", raising=False)
+    process = ranks.start("/bin/true", rank=-1)
+    ranks.until_ended()
+    assert ranks.ended[0].rank == -1
+    assert process.wait() == 0
+
+
+def test_a_wrapper_of_a_rank_that_succeeded_ends_with_it(ranks):
+    process = ranks.start("/bin/true")
+    ranks.until_ended()
+    assert process.wait() == 0
+
+
+def test_a_wrapper_of_a_rank_that_failed_stays_until_the_toolkit_ends_it(ranks):
+    process = ranks.start("/bin/false")
+    ranks.until_ended()
+    assert process.poll() is None
+    ranks.close()
+    assert process.poll() is not None
+
+
+def test_a_held_wrapper_stays_although_its_rank_succeeded(ranks, tmp_path):
+    os.mkfifo(tmp_path / "gate")
+    process = ranks.start("/bin/sh", "-c", "read line < gate")
+    ranks.until_started()
+    ranks.server.hold()
+    (tmp_path / "gate").write_text("go\n")
+    ranks.until_ended()
+    assert process.poll() is None
+
+
+def test_what_a_rank_leaves_running_in_its_group_is_ended_with_it(ranks):
+    ranks.start("/bin/sh", "-c", "sleep 1000 & echo $!; exit 0")
+    ranks.until_ended()
+    wait_for_the_end_of(int(ranks.output()))
+
+
+def wait_for_the_end_of(pid):
+    """Blocks until a process that is no child of this one has ended."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    assert select.select([fd], [], [], 20.0)[0]
+    os.close(fd)
+
+
+# What others do to it.
+
+WAITS = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
+open("up", "w").close()
+while True: signal.pause()
+"""
+
+
+@pytest.fixture
+def start_waiting(ranks, tmp_path):
+    """Starts a rank that runs until it is told to end; gives its wrapper and its pid once it is ready to be told."""
+    os.mkfifo(tmp_path / "up")
+
+    def start():
+        process = ranks.start(*PYTHON, WAITS)
+        ranks.until_started()
+        assert (tmp_path / "up").read_text() == ""
+        return process, ranks.server.pids[0]
+
+    return start
+
+
+def test_a_rank_that_mpi_tells_to_end_is_told_apart(ranks, start_waiting):
+    process, _ = start_waiting()
+    process.send_signal(signal.SIGTERM)
+    ranks.until_ended()
+    assert (ranks.ended[0].code, ranks.ended[0].told) == (9, True)
+
+
+def test_a_signal_of_the_toolkit_reaches_the_rank_and_is_not_mpis(ranks, start_waiting):
+    start_waiting()
+    ranks.server.signal_all(signal.SIGTERM)
+    ranks.until_ended()
+    assert (ranks.ended[0].code, ranks.ended[0].told) == (9, False)
+    assert ranks.server.pids == {}
+
+
+def test_a_killed_wrapper_takes_its_rank_with_it_and_is_told(ranks, start_waiting):
+    process, pid = start_waiting()
+    process.kill()
+    ranks.until_ended()
+    wait_for_the_end_of(pid)
+    assert (ranks.ended[0].rank, ranks.ended[0].code) == (0, -signal.SIGKILL)
+    assert "wrapper" in ranks.ended[0].stderr_tail
+
+
+def test_a_rank_does_not_outlive_its_toolkit(ranks, start_waiting):
+    process, pid = start_waiting()
+    ranks.server.close()
+    assert process.wait() == 1
+    wait_for_the_end_of(pid)
+
+
+def test_wrappers_may_die_while_all_are_told_to_hold(ranks):
+    processes = [ranks.start("/bin/sh", "-c", "exec sleep 1000", rank=rank) for rank in range(3)]
+    ranks.until_started(3)
+    for process in processes:
+        process.kill()
+        process.wait()
+    ranks.server.hold()
+    ranks.server.hold()
+    ranks.until_ended(3)
+    assert {ended.rank for ended in ranks.ended} == {0, 1, 2}
+
+
+def test_a_wrapper_that_comes_before_there_is_anything_to_run_ends(loop, run_until, ranks):
+    process = ranks.start("/bin/true")
+    ranks.server.command = None
+    ended = []
+    fd = os.pidfd_open(process.pid)
+    loop.on_readable(fd, lambda: (ended.append(True), loop.forget(fd)))
+    run_until(lambda: ended)
+    os.close(fd)
+    assert process.wait() == 1
+    assert ranks.started == ranks.ended == []
+
+
+@pytest.mark.parametrize("rank", [-1, 2])
+def test_a_rank_whose_output_cannot_be_stored_fails_and_says_where(ranks, tmp_path, rank):
+    ranks.frames_file = tmp_path / "no such folder" / "frames"
+    ranks.start("/bin/true", rank=rank)
+    ranks.until_ended()
+    assert (ranks.ended[0].rank, ranks.ended[0].code) == (rank, 1)
+    assert str(ranks.frames_file) in ranks.ended[0].stderr_tail
+
+
+@pytest.mark.parametrize(("rank", "told"), [("-1", [(-1, 1)]), ("2", [])])
+def test_a_wrapper_that_dies_before_it_starts_anything_is_told_where_mpirun_does_not_see_it(
+    ranks, loop, run_until, rank, told
+):
+    ranks.server.command = RankCommand(("/bin/true",), "/", str(ranks.frames_file), (), {})
+    rounds = []
+    with socket.socket(socket.AF_UNIX) as wrapper:
+        wrapper.connect(ranks.server.path)
+        wrapper.sendall(pack(["rank", rank, "0"]))
+        loop.on_readable(wrapper.fileno(), lambda: (rounds.append(True), loop.forget(wrapper.fileno())))
+        run_until(lambda: rounds)
+    rounds.clear()
+    loop.after(0.0, lambda: loop.after(0.0, lambda: rounds.append(True)))
+    run_until(lambda: rounds)
+    assert [(ended.rank, ended.code) for ended in ranks.ended] == told
+    assert ranks.started == []
+
+
+# What it is given.
+
+
+def test_the_environment_is_that_of_mpi_less_what_is_dropped_with_the_settings(run, ranks):
+    world = {
+        "OMPI_COMM_WORLD_SIZE": "4",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+        "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+        "SECRET": "x",
+        "KEPT": "y",
+        "CHANGED": "old",
+    }
+    settings = {"CHANGED": "new", "EQUALS": "a=b=c", "LINES": "a\nb", "EMPTY": "", "ODD": "\udcff"}
+    script = "import os, sys; sys.stdout.buffer.write(b'\\0'.join(k + b'=' + v for k, v in os.environb.items()))"
+    run(*PYTHON, script, rank=3, dropped=("SECRET", "ESTIMATOR_HOST_SOCKET"), settings=settings, **world)
+    seen = dict(pair.split(b"=", 1) for pair in ranks.output(rank=3).split(b"\0"))
+    assert not {b"SECRET", b"ESTIMATOR_HOST_SOCKET"} & set(seen)
+    for name, value in {"KEPT": "y", **settings}.items():
+        assert seen[name.encode()] == os.fsencode(value)
+    assert [seen[name] for name in (b"RANK", b"WORLD_SIZE", b"LOCAL_RANK", b"LOCAL_WORLD_SIZE")] == [
+        b"3",
+        b"4",
+        b"1",
+        b"2",
+    ]
+
+
+def test_arguments_arrive_byte_for_byte_and_the_folder_is_the_codes(run, ranks, tmp_path):
+    arguments = ["", "a b", "'", '"', "$(ls)", "a\nb", "é", "\udcff", "-x"]
+    script = "import os, sys; sys.stdout.buffer.write(b'|'.join(map(os.fsencode, [os.getcwd(), *sys.argv[1:]])))"
+    run(*PYTHON, script, *arguments)
+    assert ranks.output() == b"|".join(map(os.fsencode, [str(tmp_path), *arguments]))
+
+
+def test_a_rank_reads_nothing_and_leads_a_group_of_its_own(run, ranks):
+    run(*PYTHON, "import os, sys; print(sys.stdin.read() == '', os.getpgid(0) == os.getpid())")
+    assert ranks.output() == b"True True\n"
+
+
+def test_a_rank_inherits_no_descriptor_of_the_wrapper(run, ranks):
+    given = [fd for fd in range(3, 500) if Path(f"/proc/self/fd/{fd}").exists() and os.get_inheritable(fd)]
+    run(*PYTHON, "import os; print(*(fd for fd in range(3, 500) if os.path.exists(f'/proc/self/fd/{fd}')))")
+    assert {int(word) for word in ranks.output().split()} <= set(given)

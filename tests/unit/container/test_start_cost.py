@@ -1,0 +1,174 @@
+"""What is loaded when each program of the toolkit starts: the cost of a start, without a clock."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import estimator_container
+import pytest
+
+PACKAGE = Path(estimator_container.__file__).parent
+MODULES = sorted(path.stem for path in PACKAGE.glob("*.py"))
+# Runs under the user's interpreter beside TensorFlow, and nothing of the toolkit loads it.
+OPTIONAL = "keras_horovod"
+
+HEAVY = {
+    "asyncio",
+    "concurrent",
+    "ctypes",
+    "email",
+    "http",
+    "multiprocessing",
+    "pathlib",
+    "queue",
+    "ssl",
+    "subprocess",
+    "unittest",
+    "urllib",
+    "uuid",
+    "venv",
+    "xml",
+}
+
+# A rank starts many times in a job, so its list is exact; all of it is small or built into the interpreter.
+OF_A_RANK = {
+    "__future__",
+    "array",
+    "collections",
+    "enum",
+    "errno",
+    "functools",
+    "genericpath",
+    "itertools",
+    "keyword",
+    "math",
+    "operator",
+    "os",
+    "posixpath",
+    "reprlib",
+    "select",
+    "selectors",
+    "signal",
+    "socket",
+    "stat",
+    "struct",
+    "types",
+    "zlib",
+}
+
+
+def loaded_by(module):
+    """The modules that a bare interpreter, as the toolkit starts it, loads for one of ours."""
+    script = (
+        f"import sys; before = set(sys.modules); sys.path.append({str(PACKAGE.parent)!r}); "
+        f"import estimator_container.{module}; print(*sorted(set(sys.modules) - before))"
+    )
+    command = [sys.executable, "-I", "-S", "-c", script]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+
+
+def top_level(modules):
+    return {name.partition(".")[0] for name in modules}
+
+
+def imports_of(module):
+    """The modules that a file imports anywhere, in functions too; ours by their bare names with a dot before."""
+    for node in ast.walk(ast.parse((PACKAGE / f"{module}.py").read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
+
+
+def test_the_package_itself_loads_nothing():
+    script = (
+        f"import sys; before = set(sys.modules); sys.path.append({str(PACKAGE.parent)!r}); import estimator_container"
+    )
+    command = [sys.executable, "-I", "-S", "-c", f"{script}; print(*sorted(set(sys.modules) - before))"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "estimator_container\n"
+
+
+def test_the_start_of_a_host_loads_nothing_heavy():
+    loaded = loaded_by("train")
+    assert not top_level(loaded) & HEAVY
+    assert f"estimator_container.{OPTIONAL}" not in loaded
+
+
+@pytest.mark.parametrize(
+    ("module", "ours"), [("rank", {"rank", "frames", "wire"}), ("launch_agent", {"launch_agent", "wire"})]
+)
+def test_the_start_of_a_rank_and_of_mpiruns_agent_loads_a_short_list(module, ours):
+    loaded = loaded_by(module)
+    assert {name.partition(".")[2] for name in loaded if name.startswith("estimator_container.")} == ours
+    others = {name for name in top_level(loaded) if not name.startswith("_") or name == "__future__"}
+    assert others - {"estimator_container"} <= OF_A_RANK
+
+
+def test_what_runs_a_script_in_a_world_loads_nothing_of_ours_into_it_but_itself():
+    loaded = loaded_by("rank_script")
+    assert {name for name in loaded if name.startswith("estimator_container.")} == {"estimator_container.rank_script"}
+    assert not top_level(loaded) & (HEAVY | {"dataclasses", "inspect", "typing", "json", "re"})
+
+
+def test_the_command_line_starts_the_toolkit_from_a_bare_interpreter(tmp_path):
+    command = [sys.executable, "-I", "-S", "-X", "importtime", str(PACKAGE), "train"]
+    ran = subprocess.run(
+        command, capture_output=True, text=True, env={"SAGEMAKER_BASE_DIR": str(tmp_path)}, check=False
+    )
+    assert ran.returncode == 2
+    assert "train: " in ran.stderr
+    assert "resourceconfig.json is missing" in (tmp_path / "output" / "failure").read_text()
+    loaded = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines() if line.startswith("import time:")}
+    assert "estimator_container.train" in loaded
+    assert not top_level(loaded) & HEAVY
+
+
+# Of what the package is made.
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module != OPTIONAL])
+def test_a_module_imports_the_standard_library_and_its_neighbours_alone(module):
+    for name in imports_of(module):
+        if not name.startswith("."):
+            assert top_level([name]) <= {*sys.stdlib_module_names, "estimator_container"}, name
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_module_knows_the_sdk(module):
+    assert "estimator_sdk" not in top_level(imports_of(module))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_is_written_for_python_3_9(module):
+    source = (PACKAGE / f"{module}.py").read_text()
+    tree = ast.parse(source, feature_version=(3, 9))
+    assert "from __future__ import annotations" in source or not any(
+        isinstance(node, (ast.AnnAssign, ast.FunctionDef)) for node in ast.walk(tree)
+    )
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    words = {(ast.unparse(call.func), keyword.arg) for call in calls for keyword in call.keywords}
+    assert not words & {("zip", "strict"), ("dataclass", "slots"), ("dataclass", "kw_only")}
+    assert "pairwise" not in source.replace("`pairwise`", "")
+    assert "tomllib" not in set(imports_of(module))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_union_is_made_at_run_time_because_python_3_9_cannot(module):
+    tree = ast.parse((PACKAGE / f"{module}.py").read_text())
+    annotations = {id(inner) for node in ast.walk(tree) for each in annotations_of(node) for inner in ast.walk(each)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr) and id(node) not in annotations:
+            assert not any(is_type(side) for side in (node.left, node.right)), ast.unparse(node)
+
+
+def annotations_of(node):
+    for field in ("annotation", "returns"):
+        annotation = getattr(node, field, None)
+        if annotation is not None:
+            yield annotation
+
+
+def is_type(node):
+    names = {"int", "str", "bytes", "bool", "float", "list", "dict", "set", "tuple", "object", "None", "type"}
+    return ast.unparse(node).partition("[")[0] in names or ast.unparse(node)[:1].isupper()

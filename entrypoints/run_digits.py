@@ -1,8 +1,8 @@
 """Run one of the digits examples as a training job, on hosts that are processes of this machine.
 
-    python entrypoints/run_digits.py                                      # Keras + Horovod, 2 hosts x 2 processes
-    python entrypoints/run_digits.py --script digits_numpy_mpi.py         # NumPy + mpi4py
-    python entrypoints/run_digits.py --hosts 1 --processes 4 --epochs 20
+python entrypoints/run_digits.py                                      # Keras + Horovod, 2 hosts x 2 processes
+python entrypoints/run_digits.py --script digits_numpy_mpi.py         # NumPy + mpi4py
+python entrypoints/run_digits.py --hosts 1 --processes 4 --epochs 20
 """
 
 from __future__ import annotations

@@ -50,6 +50,11 @@ class Job:
         return self._local.folder.name
 
     @property
+    def backend(self) -> str:
+        """What runs the job: `process`, `docker`, …"""
+        return self._local.record().backend
+
+    @property
     def status(self) -> Status:
         """`InProgress`, `Completed`, `Failed`, `Stopping` or `Stopped`, as SageMaker's TrainingJobStatus."""
         return self._local.record().status

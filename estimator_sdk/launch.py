@@ -27,9 +27,14 @@ def plan(source: Source | None, make_spec: Callable[[str | None], JobSpec], back
     Bundles the code, which starts nothing and writes nothing that is there already. Raises InvalidArgument.
     """
     spec = make_spec(None)
-    resources = spec.resource_config
-    chosen = backends.load(backend or backends.choose(resources.instance_type or "local" if resources else "local"))
+    chosen = backends.load(backend or backends.choose(*_type_and_image(spec)))
     return chosen.plan(make_spec(str(bundle(source))) if source is not None else spec)
+
+
+def _type_and_image(spec: JobSpec) -> tuple[str, str | None]:
+    resources, algorithm = spec.resource_config, spec.algorithm_specification
+    instance_type = resources.instance_type if resources else None
+    return instance_type or "local", algorithm.training_image if algorithm else None
 
 
 def bundle(source: Source) -> Path:

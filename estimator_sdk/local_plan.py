@@ -10,6 +10,7 @@ from estimator_container import contract, entry_point, requirements
 from estimator_container import hyperparameters as container_hp
 from estimator_container.configuration import ConfigurationError
 
+from . import instances
 from .errors import InvalidArgument
 from .home import jobs_folder
 from .plan import ChannelPlan, HostPlan, Plan
@@ -54,6 +55,18 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
         max_run=_max_run(spec),
         stop_timeout=float(decoded.get(contract.STOP_TIMEOUT_HYPERPARAMETER, contract.DEFAULT_STOP_TIMEOUT)),
     )
+
+
+def gpus(instance_type: str, of_this_machine: int) -> int:
+    """The GPUs of one host of a type. Raises InvalidArgument for `local_gpu` on a machine without one."""
+    of_type = instances.lookup(instance_type).gpus
+    if of_type is not None:
+        return of_type
+    if of_this_machine == 0:
+        raise InvalidArgument(
+            "instance_type", f"instance_type {instance_type!r} needs a GPU, and this machine has none; use 'local'"
+        )
+    return of_this_machine
 
 
 def command(plan: Plan, python: str, overlay: Path | None) -> tuple[str, ...]:

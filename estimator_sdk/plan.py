@@ -70,6 +70,8 @@ class Plan:
     channels: tuple[ChannelPlan, ...] = ()
     code: str | None = None
     """Where the code bundle is."""
+    image: str | None = None
+    """The container image, where hosts are containers."""
     output_path: str = ""
     """The URI below which `<job name>/output/model.tar.gz` is written."""
     model_hosts: tuple[str, ...] = ()
@@ -130,6 +132,8 @@ def _describe(plan: Plan) -> Iterator[str]:
     yield f"distribution  {plan.distribution}, {plan.world_size} processes in all"
     yield f"command       {shlex.join(plan.command)}"
     yield f"code          {plan.code or '-'}"
+    if plan.image is not None:
+        yield f"image         {plan.image}"
     yield f"output        {plan.output_path}"
     yield f"limits        {plan.max_run:g} s to run, {plan.stop_timeout:g} s to stop"
     for channel in plan.channels:

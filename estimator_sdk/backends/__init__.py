@@ -16,7 +16,10 @@ from ..plan import Plan
 from ..spec import JobSpec
 
 GROUP = "estimator_sdk.backends"
-BUILT_IN = {"process": "estimator_sdk.backends.process:ProcessBackend"}
+BUILT_IN = {
+    "process": "estimator_sdk.backends.process:ProcessBackend",
+    "docker": "estimator_sdk.backends.docker:DockerBackend",
+}
 
 
 class Backend(Protocol):
@@ -57,13 +60,13 @@ def hosts_factory(name: str) -> HostsFactory:
     return backend.hosts
 
 
-def choose(instance_type: str) -> str:
-    """The backend that an instance type asks for, where `backend=` does not say.
+def choose(instance_type: str, image: str | None) -> str:
+    """The backend that an instance type and an image ask for, where `backend=` does not say.
 
     Raises InvalidArgument for a type that no backend here runs.
     """
     if instance_type in ("local", "local_gpu"):
-        return "process"
+        return "process" if image is None else "docker"
     raise InvalidArgument(
         "instance_type",
         f"instance_type {instance_type!r} is an Amazon SageMaker instance, and no backend here runs those yet; use "

@@ -23,7 +23,7 @@ from estimator_container.children import Children, signal_group
 from estimator_container.contract import Layout
 from estimator_container.loop import Loop
 
-from .. import distributions, instances, local_plan
+from .. import distributions, local_plan
 from ..errors import InvalidArgument
 from ..home import JobFolder
 from ..local import base_directory
@@ -47,8 +47,7 @@ class ProcessBackend:
             raise InvalidArgument("backend", f"backend 'process' needs Linux, and this is {sys.platform}")
         plan = local_plan.base(spec, self.name, _host)
         decoded = container_hp.decode(plan.hyperparameters)
-        gpus = instances.lookup(plan.instance_type).gpus
-        plan = distributions.of(decoded)(plan, decoded, machine.gpus() if gpus is None else gpus)
+        plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
         overlay = JobFolder.of(plan.job_name).overlay(1)
         return replace(plan, command=local_plan.command(plan, sys.executable, overlay))
 
@@ -76,7 +75,7 @@ def _host(name: str, index: int, hosts: int) -> HostPlan:
         address=f"127.0.{(index + 1) // 256}.{(index + 1) % 256}",
         base_dir=name,
         argv=(sys.executable, "-I", "-S", TOOLKIT, "train"),
-        environment={contract.HOSTS_PER_MACHINE: str(hosts)},
+        environment={contract.HOSTS_PER_MACHINE: str(hosts), contract.CONSOLE: "off"},
     )
 
 

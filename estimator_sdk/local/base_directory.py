@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from estimator_container.contract import Layout
@@ -38,6 +38,20 @@ def write(plan: Plan, host: str, layout: Layout, secret: bytes, interface: str) 
     )
     _write_secret(layout.world_secret, secret)
     Path(layout.frames).touch()
+
+
+def write_environment(layout: Layout, environment: Mapping[str, str]) -> None:
+    """Leave the user's variables for the toolkit, which takes the file away; no description of the host shows them."""
+    _write_secret(layout.environment, json.dumps(dict(environment)).encode())
+
+
+def make_mount_point(place: Path, is_folder: bool) -> None:
+    """An empty folder or file that something is mounted over."""
+    if is_folder:
+        place.mkdir(parents=True, exist_ok=True)
+    else:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
 
 
 def link_channels(channels: Iterable[ChannelPlan], data: Path) -> None:

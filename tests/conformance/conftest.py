@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,8 @@ import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.backends import BUILT_IN
+
+BUILD_IMAGE = Path(__file__).parents[2] / "container" / "build_image.py"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -29,11 +33,31 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     del os.environ["ESTIMATOR_HOME"]
 
 
+@pytest.fixture(scope="session")
+def where(backend: str) -> dict[str, str]:
+    """The estimator's arguments that choose the backend; what it needs is made first."""
+    return {"backend": backend, **_image(backend, "mpi")}
+
+
+@pytest.fixture(scope="session")
+def with_horovod(backend: str) -> dict[str, str]:
+    """What a script that imports Horovod needs besides: an image with it, where there are images."""
+    return _image(backend, "tensorflow")
+
+
+def _image(backend: str, target: str) -> dict[str, str]:
+    if backend != "docker":
+        return {}
+    tag = f"estimator/{target}:conformance"
+    subprocess.run([sys.executable, str(BUILD_IMAGE), target, "--debian-base", "--tag", tag], check=True)
+    return {"image_uri": tag}
+
+
 @dataclass
 class Script:
     """Runs a training script as a job and hands out what is left of it."""
 
-    backend: str
+    where: Mapping[str, str]
     folder: Path
 
     def estimator(
@@ -60,7 +84,7 @@ class Script:
                 "entry_point": "train.py",
                 "source_dir": str(source),
                 "instance_count": hosts,
-                "backend": self.backend,
+                **self.where,
                 "base_job_name": "law",
                 **arguments,
             }
@@ -78,8 +102,8 @@ class Script:
 
 
 @pytest.fixture
-def script(backend: str, tmp_path: Path) -> Script:
-    return Script(backend, tmp_path)
+def script(where: Mapping[str, str], tmp_path: Path) -> Script:
+    return Script(where, tmp_path)
 
 
 @pytest.fixture

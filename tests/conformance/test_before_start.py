@@ -36,12 +36,12 @@ WRONG = {
 
 @pytest.mark.law("P1")
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_argument_is_named_before_anything_starts(backend, home, tmp_path, name):
+def test_a_wrong_argument_is_named_before_anything_starts(where, home, tmp_path, name):
     wrong, message = WRONG[name]
     (tmp_path / "train.py").write_text("print('ran')")
     before = list(home.glob("jobs/*"))
     with pytest.raises(InvalidArgument) as refused:
-        Estimator(**{"entry_point": str(tmp_path / "train.py"), "backend": backend, **wrong}).fit(logs="none")
+        Estimator(**{"entry_point": str(tmp_path / "train.py"), **where, **wrong}).fit(logs="none")
     assert re.search(message, str(refused.value), re.DOTALL), str(refused.value)
     assert list(home.glob("jobs/*")) == before
 
@@ -53,9 +53,10 @@ def test_a_wrong_argument_of_fit_is_named(script):
         estimator.fit(logs="al")
     with pytest.raises(InvalidArgument, match="job_name"):
         estimator.fit(job_name="not_allowed!", logs="none")
-    estimator.fit(job_name="law-taken", logs="none")
+    name = f"law-taken-{estimator.backend}"
+    estimator.fit(job_name=name, logs="none")
     with pytest.raises(InvalidArgument, match="taken"):
-        estimator.fit(job_name="law-taken", logs="none")
+        estimator.fit(job_name=name, logs="none")
 
 
 @pytest.mark.law("P2")
@@ -73,7 +74,7 @@ print(json.dumps([argv, os.environ["SM_CURRENT_HOST"], os.environ.get("RANK")]))
         hyperparameters={"lr": 0.1, "name": "a b"},
         environment={"COLOUR": "red"},
     )
-    name = f"law-plan-{processes}"
+    name = f"law-plan-{estimator.backend}-{processes}"
     plan = estimator.plan(job_name=name)
     job = estimator.fit(job_name=name, logs="none")
     found = [json.loads(line.data) for line in job.logs(stream="stdout")]

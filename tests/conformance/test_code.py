@@ -34,11 +34,11 @@ def digest(data: bytes) -> str:
 
 
 @pytest.mark.law("C1")
-def test_an_entry_point_alone(backend, out, tmp_path):
+def test_an_entry_point_alone(where, out, tmp_path):
     path = tmp_path / "alone.py"
     path.write_text(TREE)
     (tmp_path / "neighbour.txt").write_text("not part of the job")
-    job = Estimator(entry_point=str(path), backend=backend).fit(logs="none")
+    job = Estimator(entry_point=str(path), **where).fit(logs="none")
     folder, code, tree = json.loads(out(job))
     assert folder == os.path.realpath(code)
     assert list(tree) == ["alone.py"]

@@ -10,9 +10,11 @@ import threading
 import time
 from pathlib import Path
 
+import docker
 import pytest
 
 from estimator_sdk import Job, JobFailed
+from estimator_sdk.docker import engine
 
 WAIT_IN_MPI = """
 from mpi4py import MPI
@@ -90,7 +92,7 @@ def test_the_first_failing_rank_is_named(script, name):
     assert job.status == "Failed" and job.why() in str(failed) + "\n"
     said = b"".join(line.data for line in job.logs(rank=rank, stream="stdout")).split()
     assert ended - float(said[2]) < FAIL_BOUND
-    assert processes_of(job.folder) == []
+    assert left_of(job) == []
     for host in ("algo-1", "algo-2"):
         failure_file = job.folder / "attempts" / "1" / host / "output" / "failure"
         assert f"rank {rank} on algo-{rank // 2 + 1}" in failure_file.read_text()
@@ -133,23 +135,23 @@ time.sleep(60)
 
 @pytest.mark.law("E2")
 @pytest.mark.parametrize("host", ["algo-1", "algo-2"])
-def test_a_host_that_is_killed_ends_the_job_by_name(script, tmp_path, host):
-    source = f"""
-import os, pathlib, time
+def test_a_host_that_is_killed_ends_the_job_by_name(script, host):
+    source = """
+import time
 from mpi4py import MPI
-pathlib.Path({str(tmp_path)!r}, f"up-{{MPI.COMM_WORLD.rank}}").touch()
+print("up", flush=True)
 time.sleep(60)
 """
     job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
-    wait_for(lambda: (tmp_path / "up-0").exists() and (tmp_path / "up-1").exists())
-    os.kill(toolkit_of(job, host), signal.SIGKILL)
+    wait_until_up(job, 2)
+    kill_host(job, host)
     killed = time.time()
     with pytest.raises(JobFailed) as failed:
         job.wait(10)
     assert time.time() - killed < FAIL_BOUND
     assert failed.value.verdict.kind == "host_lost"
     assert failed.value.verdict.host == host
-    assert processes_of(job.folder) == []
+    assert left_of(job) == []
 
 
 @pytest.mark.law("E3")
@@ -173,24 +175,24 @@ if os.fork() == 0:
         job.wait(30)
     except JobFailed:
         assert ending
-    assert processes_of(job.folder) == []
+    assert left_of(job) == []
     assert list(Path("/dev/shm").glob("est-*")) == []
 
 
 @pytest.mark.law("E3")
-def test_nothing_is_left_when_the_supervisor_is_killed(script, tmp_path):
-    source = f"""
-import os, pathlib, time
-pathlib.Path({str(tmp_path)!r}, f"up-{{os.environ['RANK']}}").touch()
+def test_nothing_is_left_when_the_supervisor_is_killed(script):
+    source = """
+import time
+print("up", flush=True)
 time.sleep(60)
 """
     job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
-    wait_for(lambda: (tmp_path / "up-0").exists() and (tmp_path / "up-1").exists())
+    wait_until_up(job, 2)
     supervisor = job._local.record().supervisor
     os.kill(supervisor.pid, signal.SIGKILL)
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(10)
-    wait_for(lambda: processes_of(job.folder) == [])
+    wait_for(lambda: left_of(job) == [])
 
 
 GRACEFUL = """
@@ -203,7 +205,7 @@ def last_words(signum, frame):
     os._exit(0)
 signal.signal(signal.SIGTERM, last_words)
 {mpi}
-pathlib.Path({folder!r}, f"up-{{os.environ['RANK']}}").touch()
+print("up", flush=True)
 while True:
     time.sleep(0.01)
 """
@@ -211,66 +213,66 @@ while True:
 
 @pytest.mark.law("E4")
 def test_stop_reaches_every_rank_and_honours_the_grace_period(script, out, tmp_path):
-    source = GRACEFUL.format(mpi="from mpi4py import MPI", folder=str(tmp_path))
+    source = GRACEFUL.format(mpi="from mpi4py import MPI")
     job = script.estimator(source, hosts=2, processes=2).fit(wait=False)
-    wait_for(lambda: all((tmp_path / f"up-{rank}").exists() for rank in range(4)))
+    wait_until_up(job, 4)
     asked = time.time()
     job.stop()
     assert job.wait(20) == "Stopped"
     for rank in range(4):
         words = out(job, rank=rank).decode().split()
-        assert float(words[2]) - asked < 0.1
-        assert words[3] == "saved"
+        assert words[0] == "up" and words[4] == "saved"
+        assert float(words[3]) - asked < 0.1
     assert (job.download(tmp_path / "model") / "final").read_text() == "saved"
     assert "stopped by the user" in job.why()
 
 
 @pytest.mark.law("E4")
-def test_a_rank_that_dies_of_the_signal_does_not_cut_the_grace_of_the_others(script, out, tmp_path):
+def test_a_rank_that_dies_of_the_signal_does_not_cut_the_grace_of_the_others(script, out):
     source = GRACEFUL.format(
-        mpi="from mpi4py import MPI\nif MPI.COMM_WORLD.rank: signal.signal(signal.SIGTERM, signal.SIG_DFL)",
-        folder=str(tmp_path),
+        mpi="from mpi4py import MPI\nif MPI.COMM_WORLD.rank: signal.signal(signal.SIGTERM, signal.SIG_DFL)"
     )
     job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
-    wait_for(lambda: all((tmp_path / f"up-{rank}").exists() for rank in range(2)))
+    wait_until_up(job, 2)
     job.stop()
     assert job.wait(20) == "Stopped"
-    assert out(job, rank=0).decode().split()[3] == "saved"
+    assert out(job, rank=0).decode().split()[4] == "saved"
 
 
 @pytest.mark.law("E4")
-def test_a_script_that_ignores_the_signal_is_killed_after_the_grace_period(script, tmp_path):
-    source = f"""
-import os, pathlib, signal, time
+def test_a_script_that_ignores_the_signal_is_killed_after_the_grace_period(script):
+    source = """
+import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-pathlib.Path({str(tmp_path)!r}, f"up-{{os.environ['RANK']}}").touch()
+print("up", flush=True)
 time.sleep(60)
 """
     job = script.estimator(source, hosts=2, processes=1, stop_timeout=1).fit(wait=False)
-    wait_for(lambda: all((tmp_path / f"up-{rank}").exists() for rank in range(2)))
+    wait_until_up(job, 2)
     asked = time.time()
     job.stop()
     assert job.wait(20) == "Stopped"
     assert 1.0 <= time.time() - asked < 3.0
-    assert processes_of(job.folder) == []
+    assert left_of(job) == []
 
 
 @pytest.mark.law("E4")
-def test_ctrl_c_in_fit_stops_the_job(backend, tmp_path):
-    (tmp_path / "train.py").write_text(GRACEFUL.format(mpi="", folder=str(tmp_path)))
+def test_ctrl_c_in_fit_stops_the_job(where, tmp_path):
+    (tmp_path / "train.py").write_text(GRACEFUL.format(mpi=""))
     client = f"""
 from estimator_sdk import Estimator
-Estimator(entry_point={str(tmp_path / "train.py")!r}, backend={backend!r},
-          distribution={{"mpi": {{"enabled": True}}}}).fit(job_name="law-ctrl-c")
+Estimator(entry_point={str(tmp_path / "train.py")!r}, **{where!r},
+          distribution={{"mpi": {{"enabled": True}}}}).fit(job_name="law-ctrl-c-{where["backend"]}")
 """
     with subprocess.Popen(
         [sys.executable, "-c", client], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as fitting:
-        wait_for((tmp_path / "up-0").exists)
+        assert fitting.stdout is not None
+        assert any(line == "[1,0]<stdout>:up\n" for line in fitting.stdout)
         fitting.send_signal(signal.SIGINT)
         shown, _ = fitting.communicate(timeout=20)
     assert "KeyboardInterrupt" in shown
-    job = Job.attach("law-ctrl-c")
+    job = Job.attach(f"law-ctrl-c-{where['backend']}")
     assert job.status == "Stopped"
     assert (job.download(tmp_path / "model") / "final").exists()
 
@@ -285,18 +287,17 @@ def test_max_run_stops_the_job_and_says_so(script):
 
 
 @pytest.mark.law("E6")
-def test_a_job_outlives_its_client(backend, tmp_path):
+def test_a_job_outlives_its_client(where, tmp_path):
     (tmp_path / "train.py").write_text("import time\nfor n in range(20): print(n); time.sleep(0.1)\n")
     client = f"""
 from estimator_sdk import Estimator
-Estimator(entry_point={str(tmp_path / "train.py")!r}, backend={backend!r}).fit(job_name="law-outlives")
+Estimator(entry_point={str(tmp_path / "train.py")!r}, **{where!r}).fit(job_name="law-outlives-{where["backend"]}")
 """
     with subprocess.Popen([sys.executable, "-c", client], stdout=subprocess.PIPE) as fitting:
         assert fitting.stdout is not None
-        while b"<stdout>:1" not in fitting.stdout.readline():
-            pass
+        assert any(b"<stdout>:1" in line for line in fitting.stdout)
         fitting.kill()
-    job = Job.attach("law-outlives")
+    job = Job.attach(f"law-outlives-{where['backend']}")
     assert [int(line.data) for line in job.logs(stream="stdout", follow=True)] == list(range(20))
     assert job.status == "Completed" and job.model_data is not None
 
@@ -320,6 +321,27 @@ def test_what_a_job_leaves_belongs_to_its_user(script):
         assert path.is_symlink() or not status.st_mode & 0o002, path
 
 
+def left_of(job: Job) -> list[str]:
+    """Processes, containers and networks of the job that are still there."""
+    left = processes_of(job.folder)
+    if job.backend == "docker":
+        client = docker.from_env()
+        chosen = {"label": f"{engine.JOB_LABEL}={job.name}"}
+        left += [each.name for each in client.containers.list(all=True, filters=chosen)]
+        left += [each.name for each in client.networks.list(filters=chosen)]
+    return left
+
+
+def kill_host(job: Job, host: str) -> None:
+    """End a host as a power cut would: nothing of it can say goodbye."""
+    if job.backend == "docker":
+        chosen = {"label": f"{engine.JOB_LABEL}={job.name}", "name": f"-{host}"}
+        (container,) = docker.from_env().containers.list(filters=chosen)
+        container.kill("SIGKILL")
+    else:
+        os.kill(toolkit_of(job, host), signal.SIGKILL)
+
+
 def toolkit_of(job: Job, host: str) -> int:
     """The pid of a host's toolkit: the supervisor's child whose base directory is the host's."""
     supervisor = job._local.record().supervisor.pid
@@ -332,6 +354,16 @@ def toolkit_of(job: Job, host: str) -> int:
         if parent == supervisor and f"SAGEMAKER_BASE_DIR={job.folder}/attempts/1/{host}\0".encode() in environ:
             return int(process.name)
     raise AssertionError(f"{host} does not run")
+
+
+def wait_until_up(job: Job, ranks: int) -> None:
+    """Until every rank has said `up`."""
+    missing = set(range(ranks))
+    for line in job.logs(stream="stdout", follow=True):
+        missing -= {line.rank} if line.data == b"up\n" else set()
+        if not missing:
+            return
+    raise AssertionError(f"the job ended before ranks {missing} were up: {job.why()}")
 
 
 def wait_for(condition, seconds: float = 15.0) -> None:

@@ -132,15 +132,17 @@ print("done at", time.time())
 
 @pytest.mark.law("L4")
 def test_a_log_is_readable_while_the_job_runs_and_afterwards_from_another_process(script, tmp_path):
-    release = tmp_path / "release"
-    source = f"""
-import pathlib, time
+    release = tmp_path / "channel" / "release"
+    release.parent.mkdir()
+    source = """
+import os, time
 print("before", flush=True)
-while not pathlib.Path({str(release)!r}).exists():
+while not os.path.exists(os.environ["SM_CHANNEL_SIGNALS"] + "/release"):
     time.sleep(0.01)
 print("after", end="")
 """
-    job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
+    estimator = script.estimator(source, hosts=2, processes=1)
+    job = estimator.fit({"signals": f"file://{release.parent}"}, wait=False)
     reader = """
 import sys
 from estimator_sdk import Job

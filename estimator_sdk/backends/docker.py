@@ -1,0 +1,69 @@
+"""Local Docker mode: every host is a container on a network of the job's own.
+
+The engine is reached through the Docker SDK for Python, which is imported when a job is planned or run, not before.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from estimator_container import contract, machine
+from estimator_container import hyperparameters as container_hp
+from estimator_container.children import Children
+from estimator_container.loop import Loop
+
+from .. import distributions, local_plan
+from ..docker import engine
+from ..docker.containers import CODE_IN_CONTAINER, DockerHosts
+from ..errors import InvalidArgument
+from ..home import JobFolder
+from ..local.client import LocalJob, start
+from ..local.hosts import Hosts, OnHostEnded
+from ..plan import HostPlan, Plan
+from ..spec import JobSpec
+
+
+class DockerBackend:
+    """Runs the hosts of a job as containers of this machine's Docker engine."""
+
+    name = "docker"
+
+    def plan(self, spec: JobSpec) -> Plan:
+        """Resolve a job for the engine. Raises InvalidArgument for what it cannot do, BackendError without one."""
+        algorithm = spec.algorithm_specification
+        image = algorithm.training_image if algorithm else None
+        if image is None:
+            raise InvalidArgument(
+                "image_uri",
+                "image_uri is needed by backend 'docker'; build an image with `python container/build_image.py mpi "
+                "--debian-base` and pass image_uri='estimator/mpi:latest'",
+            )
+        engine.require_image(engine.connect(), image)
+        plan = local_plan.base(spec, self.name, _host)
+        if plan.code is not None:
+            moved = {"sagemaker_submit_directory": json.dumps(CODE_IN_CONTAINER)}
+            plan = replace(plan, hyperparameters={**plan.hyperparameters, **moved})
+        decoded = container_hp.decode(plan.hyperparameters)
+        plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
+        return replace(plan, image=image, command=local_plan.command(plan, "python", None))
+
+    def start(self, plan: Plan) -> LocalJob:
+        """Start the plan's containers under a supervisor, and return at once."""
+        return start(plan)
+
+    def hosts(
+        self, plan: Plan, folder: JobFolder, attempt: int, loop: Loop, children: Children, on_ended: OnHostEnded
+    ) -> Hosts:
+        """The containers of one attempt, for its supervisor."""
+        return DockerHosts(plan, folder, attempt, loop, on_ended)
+
+
+def _host(name: str, index: int, hosts: int) -> HostPlan:
+    return HostPlan(
+        name=name,
+        address="",
+        base_dir=contract.DEFAULT_BASE_DIR,
+        argv=("train",),
+        environment={contract.HOSTS_PER_MACHINE: str(hosts), contract.CONSOLE: "off"},
+    )

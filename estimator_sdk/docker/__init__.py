@@ -1,0 +1,1 @@
+"""The Docker engine of this machine, and the containers of one job on it."""

@@ -1,0 +1,249 @@
+"""The containers of one attempt: made and started in parallel, watched, signalled, removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from estimator_container import contract, machine
+from estimator_container.contract import Layout
+from estimator_container.frames import NO_RANK, STDERR, STDOUT, FrameWriter
+from estimator_container.loop import Loop
+
+from ..errors import BackendError
+from ..home import JobFolder
+from ..local import base_directory
+from ..local.hosts import OnHostEnded
+from ..plan import HostPlan, Plan
+from . import engine, reaper
+
+if TYPE_CHECKING:
+    from docker.models.containers import Container
+    from docker.types import Ulimit
+
+T = TypeVar("T")
+
+INTERFACE = "eth0"
+CODE_IN_CONTAINER = f"{contract.DEFAULT_BASE_DIR}/input/sourcedir.tar.gz"
+LAST_OUTPUT_SECONDS = 5.0  # that the engine has to hand over the last output of a container that has ended
+PARALLEL = 4  # calls to the engine at a time; more gain nothing
+ENGINE_LOST = 255  # the exit code of a host whose engine went away
+
+
+class DockerHosts:
+    """The hosts of one attempt as containers."""
+
+    def __init__(self, plan: Plan, folder: JobFolder, attempt: int, loop: Loop, on_ended: OnHostEnded) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._attempt = attempt
+        self._loop = loop
+        self._on_ended = on_ended
+        self._client = engine.connect()
+        self._own_toolkit = engine.has_toolkit(self._client, plan.image or "")
+        self._containers: dict[str, Container] = {}
+        self._ended: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+        self._wakeup = os.pipe2(os.O_CLOEXEC)
+        self._copiers: list[threading.Thread] = []
+        self._reaper: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Raises BackendError or OSError; `close` removes what there is by then."""
+        import docker
+
+        secret = secrets.token_bytes(32)
+        for host in self._plan.hosts:
+            self._write_base_directory(host, secret)
+        self._reaper = _start_reaper(self._plan.job_name)
+        self._loop.on_readable(self._wakeup[0], self._collect)
+        try:
+            labels = {engine.JOB_LABEL: self._plan.job_name}
+            self._network = self._client.networks.create(self._name("network"), driver="bridge", labels=labels)
+            created = _in_parallel(self._create, self._plan.hosts)
+            self._containers = {host.name: container for host, container in zip(self._plan.hosts, created, strict=True)}
+            if not self._own_toolkit:
+                self._copiers = [self._copy_output(name, container) for name, container in self._containers.items()]
+            _in_parallel(lambda container: container.start(), created)
+        except docker.errors.DockerException as error:
+            raise BackendError(
+                f"the Docker engine refused a container of {self._plan.job_name}: {_words(error)}"
+            ) from None
+        for name, container in self._containers.items():
+            threading.Thread(target=self._wait, args=(name, container), daemon=True).start()
+
+    def signal(self, signum: int) -> None:
+        import docker
+
+        for container in list(self._containers.values()):
+            try:
+                container.kill(signal.Signals(signum).name)
+            except docker.errors.DockerException:
+                continue  # it has ended, or the engine has: its wait tells
+
+    def close(self) -> None:
+        import docker
+
+        for copier in self._copiers:
+            copier.join(LAST_OUTPUT_SECONDS)
+        try:
+            if not self._own_toolkit and os.getuid() != 0:
+                self._give_files_to_the_user()
+            _in_parallel(lambda container: container.remove(force=True, v=True), self._containers.values())
+            engine.remove_job(self._client, self._plan.job_name)
+        except (docker.errors.DockerException, OSError) as error:
+            print(f"what is left of {self._plan.job_name} on the engine: {error}", file=sys.stderr)
+            return  # the reaper tries again when this process is gone
+        if self._reaper is not None and self._reaper.stdin is not None:
+            self._reaper.stdin.write(reaper.DONE)
+            self._reaper.stdin.close()
+
+    def _name(self, of: str) -> str:
+        return f"{self._plan.job_name}-{self._attempt}-{of}"
+
+    def _layout(self, host: str) -> Layout:
+        return Layout(str(self._folder.host(self._attempt, host)))
+
+    def _write_base_directory(self, host: HostPlan, secret: bytes) -> None:
+        layout = self._layout(host.name)
+        base_directory.write(self._plan, host.name, layout, secret, INTERFACE)
+        if self._own_toolkit:
+            base_directory.write_environment(layout, self._plan.environment)
+        if self._plan.code is not None:
+            shutil.copyfile(self._plan.code, Path(layout.input, Path(CODE_IN_CONTAINER).name))
+        for target in self._channel_mounts(layout):
+            # The engine would make the missing mount points, and they would belong to root.
+            base_directory.make_mount_point(Path(target[1]), is_folder=Path(target[0]).is_dir())
+
+    def _channel_mounts(self, layout: Layout) -> list[tuple[str, str]]:
+        """Pairs of a path on this machine and where it belongs below a base directory."""
+        mounts = []
+        for channel in self._plan.channels:
+            source = Path(channel.source.removeprefix("file://"))
+            place = Path(layout.data, channel.name)
+            mounts.append((str(source.absolute()), str(place if source.is_dir() else place / source.name)))
+        return mounts
+
+    def _create(self, host: HostPlan) -> Container:
+        from docker.types import Mount
+
+        inside = Layout(contract.DEFAULT_BASE_DIR)
+        mounts = [Mount(contract.DEFAULT_BASE_DIR, self._layout(host.name).base, type="bind")]
+        mounts += [
+            Mount(target, source, type="bind", read_only=True) for source, target in self._channel_mounts(inside)
+        ]
+        options: dict[str, Any] = {
+            "name": self._name(host.name),
+            "hostname": host.name,
+            "labels": {engine.JOB_LABEL: self._plan.job_name},
+            "environment": self._environment(host),
+            "mounts": mounts,
+            "shm_size": machine.memory_bytes() // 2,  # an upper bound, for shared memory between ranks and data loaders
+            "ulimits": _limits(),
+        }
+        if self._own_toolkit:
+            options["user"] = f"{os.getuid()}:{os.getgid()}"
+            options["log_config"] = {"Type": "none"}  # every byte is in the frames already
+        if self._plan.instance_type == "local_gpu":
+            from docker.types import DeviceRequest
+
+            options["device_requests"] = [DeviceRequest(count=-1, capabilities=[["gpu"]])]
+        endpoint = self._client.api.create_endpoint_config(aliases=[host.name])
+        options |= {"network": self._network.name, "networking_config": {self._network.name: endpoint}}
+        return self._client.containers.create(self._plan.image, list(host.argv), **options)
+
+    def _environment(self, host: HostPlan) -> dict[str, str]:
+        """What `docker inspect` shows: the user's own variables only where an image knows no other way."""
+        return {
+            **({} if self._own_toolkit else self._plan.environment),
+            **host.environment,
+            **({} if os.getuid() == 0 else {"HOME": "/tmp"}),
+            contract.STOP_TIMEOUT: str(self._plan.stop_timeout),
+            "TRAINING_JOB_NAME": self._plan.job_name,
+        }
+
+    def _copy_output(self, host: str, container: Container) -> threading.Thread:
+        """Put what an image without our toolkit writes into the host's frames."""
+        stream = container.attach(stream=True, demux=True, logs=True)
+        frames = FrameWriter(self._layout(host).frames)
+
+        def copy() -> None:
+            for out, err in stream:
+                for number, data in ((STDOUT, out), (STDERR, err)):
+                    if data:
+                        frames.write(NO_RANK, number, data)
+
+        thread = threading.Thread(target=copy, daemon=True)
+        thread.start()
+        return thread
+
+    def _wait(self, host: str, container: Container) -> None:
+        """In a thread of its own: tell the loop when a container has ended."""
+        try:
+            code = int(container.wait(timeout=None)["StatusCode"])
+        except Exception as error:  # the engine went away, in one of many ways
+            print(f"{host}: the Docker engine no longer tells of it: {error}", file=sys.stderr)
+            code = ENGINE_LOST
+        self._ended.put((host, code))
+        os.write(self._wakeup[1], b".")
+
+    def _collect(self) -> None:
+        os.read(self._wakeup[0], 4096)
+        while not self._ended.empty():
+            host, code = self._ended.get()
+            # The engine reports the end by a signal as a shell does.
+            self._on_ended(host, 128 - code if 128 < code < 128 + 65 and code != contract.EXIT_STOPPED else code)
+
+    def _give_files_to_the_user(self) -> None:
+        """Root in a container gives away what root in the other containers made."""
+        owner = f"{os.getuid()}:{os.getgid()}"
+        for host in self._containers:
+            self._client.containers.run(
+                self._plan.image,
+                ["-R", owner, contract.DEFAULT_BASE_DIR],
+                entrypoint="chown",
+                user="0",
+                remove=True,
+                network_mode="none",
+                labels={engine.JOB_LABEL: self._plan.job_name},
+                volumes={self._layout(host).base: {"bind": contract.DEFAULT_BASE_DIR, "mode": "rw"}},
+            )
+
+
+def _limits() -> list[Ulimit]:
+    """Open files and locked memory as far as this process could have them: an engine may be no freer than that."""
+    import resource
+
+    from docker.types import Ulimit
+
+    hard = {"nofile": resource.RLIMIT_NOFILE, "memlock": resource.RLIMIT_MEMLOCK}
+    limits = {name: resource.getrlimit(number)[1] for name, number in hard.items()}
+    return [Ulimit(name=name, soft=limit, hard=limit) for name, limit in limits.items()]
+
+
+def _in_parallel(call: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        return list(pool.map(call, items))
+
+
+def _start_reaper(job_name: str) -> subprocess.Popen[bytes]:
+    search_path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", reaper.__file__, job_name, search_path],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def _words(error: Exception) -> str:
+    return str(getattr(error, "explanation", None) or error)

@@ -1,0 +1,103 @@
+"""What is particular to containers: what the engine shows of a job, and what it says when it cannot help."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import docker
+import pytest
+
+from estimator_sdk import BackendError, Estimator, InvalidArgument
+from estimator_sdk.docker import engine
+
+BUILD_IMAGE = Path(__file__).parents[2] / "container" / "build_image.py"
+
+
+@pytest.fixture(autouse=True)
+def jobs_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(scope="module")
+def image() -> str:
+    tag = "estimator/mpi:conformance"
+    subprocess.run([sys.executable, str(BUILD_IMAGE), "mpi", "--debian-base", "--tag", tag], check=True)
+    return tag
+
+
+def estimator(tmp_path: Path, source: str, image_uri: str, **arguments: object) -> Estimator:
+    script = tmp_path / "train.py"
+    script.write_text(source)
+    return Estimator(entry_point=script, image_uri=image_uri, **arguments)
+
+
+def test_an_image_chooses_the_docker_backend(tmp_path, image):
+    assert estimator(tmp_path, "", image).plan().backend == "docker"
+
+
+def test_the_description_of_a_container_shows_no_variable_of_the_user(tmp_path, image):
+    source = "import os, time; print(os.environ['PASSPHRASE'], flush=True); time.sleep(60)"
+    job = estimator(tmp_path, source, image, environment={"PASSPHRASE": "open sesame"}).fit(wait=False)
+    assert next(line.data for line in job.logs(stream="stdout", follow=True)) == b"open sesame\n"
+    client = docker.from_env()
+    (container,) = client.containers.list(filters={"label": f"{engine.JOB_LABEL}={job.name}"})
+    assert "open sesame" not in json.dumps(client.api.inspect_container(container.id))
+    job.stop()
+    job.wait(20)
+
+
+def test_two_jobs_at_once_do_not_see_each_other(tmp_path, image):
+    source = """
+from mpi4py import MPI
+import socket, time
+time.sleep(1)
+print(MPI.COMM_WORLD.size, socket.gethostbyname("algo-1"), MPI.COMM_WORLD.allreduce(1))
+"""
+    mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
+    jobs = [
+        estimator(tmp_path, source, image, instance_count=count, distribution=mpi).fit(wait=False) for count in (2, 3)
+    ]
+    for job in jobs:
+        job.wait(60)
+    said = [[line.data.decode().split() for line in job.logs(stream="stdout")] for job in jobs]
+    assert [{(size, total) for size, _, total in lines} for lines in said] == [{("2", "2")}, {("3", "3")}]
+    first, second = ({address for _, address, _ in lines} for lines in said)
+    assert len(first) == len(second) == 1 and first != second
+
+
+def test_a_missing_image_is_named_with_what_to_do(tmp_path):
+    with pytest.raises(InvalidArgument, match=r"'no-such-image:1'.*docker pull no-such-image:1"):
+        estimator(tmp_path, "", "no-such-image:1").fit()
+
+
+def test_a_missing_engine_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nowhere.sock")
+    with pytest.raises(BackendError, match=r"no Docker engine answers.*backend='process'"):
+        estimator(tmp_path, "", "any").fit()
+
+
+def test_without_an_image_the_docker_backend_says_how_to_get_one(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("")
+    with pytest.raises(InvalidArgument, match=r"image_uri is needed.*build_image\.py"):
+        Estimator(entry_point=script, backend="docker").plan()
+
+
+def test_a_container_shows_the_merged_view_to_whoever_runs_it_alone(tmp_path, image):
+    """The image keeps the contract without us: `docker run IMAGE train` with the files that a platform writes."""
+    base = tmp_path / "ml"
+    (base / "input" / "config").mkdir(parents=True)
+    (base / "code").mkdir()
+    (base / "code" / "train.py").write_text("import sys; print('to', sys.argv[1:]); sys.exit(3)")
+    config = base / "input" / "config"
+    settings = {"sagemaker_program": "train.py", "who": '"you"', "sagemaker_mpi_enabled": "true"}
+    (config / "hyperparameters.json").write_text(json.dumps(settings))
+    (config / "resourceconfig.json").write_text(json.dumps({"current_host": "algo-1", "hosts": ["algo-1"]}))
+    (config / "inputdataconfig.json").write_text("{}")
+    run = ["docker", "run", "--rm", "--hostname", "algo-1", "-v", f"{base}:/opt/ml", image, "train"]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("[1,0]<stdout>:to ['--who', 'you']\n", 1)
+    assert (base / "output" / "failure").read_text().startswith("rank 0 on algo-1 exited with code 3")

@@ -153,6 +153,18 @@ def _hosts(names: object) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
+def number(variable: str, default: float) -> float:
+    """A number that the platform set in the environment. Raises ConfigurationError for anything else."""
+    text = os.environ.get(variable, "")
+    try:
+        value = float(text) if text else default
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise ConfigurationError(f"{variable} must be a number such as {default:g}, not {text!r}")
+    return value
+
+
 def _addresses(text: str) -> dict[str, tuple[str, int]]:
     try:
         given: dict[str, str] = json.loads(text)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING
 
 from . import mesh, mpi
 from .configuration import ConfigurationError
-from .contract import DEFAULT_WORLD_TIMEOUT, WORLD_PORT, WORLD_TIMEOUT
+from .contract import WORLD_PORT
 from .events import ProgramOutput
 from .links import Link
 from .outcome import CULPRIT_SECONDS, Outcome
@@ -30,7 +29,7 @@ class Follower:
         self._unsent: list[tuple[str, ...]] = []
         self._daemon: ProgramOutput | None = None
         self._leader = host.cluster.leader
-        self._timeout = float(os.environ.get(WORLD_TIMEOUT, DEFAULT_WORLD_TIMEOUT))
+        self._timeout = host.world_timeout
         self._mesh: mesh.Worker | None = None
 
     def open(self) -> None:

@@ -13,16 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from . import code, console, entry_point, environment, machine, mpi, requirements
 from . import hyperparameters as hp
 from .children import Children, OnExit, become_subreaper, kill_descendants, signal_group
-from .configuration import Configuration, ConfigurationError
+from .configuration import Configuration, ConfigurationError, number
 from .contract import (
     CONSOLE,
     DEFAULT_STOP_TIMEOUT,
+    DEFAULT_WORLD_TIMEOUT,
     HOSTS_PER_MACHINE,
     LIFELINE_FD,
     OVERLAY_DIR,
     PLATFORM_VARIABLES,
     SCRATCH_DIR,
     STOP_TIMEOUT,
+    WORLD_TIMEOUT,
     Layout,
     shared_memory_of,
 )
@@ -52,6 +54,9 @@ class Host:
         """Raises ConfigurationError for a world that cannot be."""
         self._hyperparameters = hp.decode(configuration.raw_hyperparameters)
         self._world = self._describe_world(configuration.cluster.hosts)
+        self.hosts_per_machine = int(number(HOSTS_PER_MACHINE, 1))
+        self.stop_timeout = number(STOP_TIMEOUT, DEFAULT_STOP_TIMEOUT)
+        self.world_timeout = number(WORLD_TIMEOUT, DEFAULT_WORLD_TIMEOUT)
         self.layout = layout
         self.cluster = configuration.cluster
         self.name = configuration.cluster.current_host
@@ -64,7 +69,6 @@ class Host:
         self._console: int | None = None
         self.scratch = _make_scratch()
         self.shared_memory = _make_shared_memory(self.scratch)
-        self.hosts_per_machine = int(os.environ.get(HOSTS_PER_MACHINE, "1"))
         self._configuration = configuration
         self._started: set[int] = set()
         leads = self.name == self.cluster.leader
@@ -112,8 +116,8 @@ class Host:
     def _prepare(self) -> None:
         with self.events.phase("code"):
             name = os.environ.get("SAGEMAKER_PROGRAM") or self._hyperparameters.get("sagemaker_program")
-            if not name:
-                raise ConfigurationError("the job does not say what to run: it has no sagemaker_program")
+            if not isinstance(name, str) or not name:
+                raise ConfigurationError(f"sagemaker_program must name the file to run, and is {name!r}")
             code.fetch(self._hyperparameters.get("sagemaker_submit_directory") or self.layout.code, self.layout.code)
             program = entry_point.program_in(name, self.layout.code)
         if requirements.wanted(self.layout.code, program.is_package):
@@ -202,9 +206,8 @@ class Host:
         self.events.emit("stopping")
         self._ranks.hold()
         self._ranks.signal_all(signal.SIGTERM)
-        grace = float(os.environ.get(STOP_TIMEOUT, DEFAULT_STOP_TIMEOUT))
-        self.loop.after(grace, lambda: self._ranks.signal_all(signal.SIGKILL))
-        self.loop.after(grace + 1.0, lambda: self.end(Outcome("stopped")))
+        self.loop.after(self.stop_timeout, lambda: self._ranks.signal_all(signal.SIGKILL))
+        self.loop.after(self.stop_timeout + 1.0, lambda: self.end(Outcome("stopped")))
 
     def end(self, outcome: Outcome) -> None:
         """Set the outcome; the first one counts."""
@@ -238,6 +241,7 @@ class Host:
         self._coordinator.stop()
 
     def _platform_gone(self) -> None:
+        self.loop.forget(int(os.environ[LIFELINE_FD]))
         self.end(Outcome("stopped"))
 
     def _rank_started(self, rank: int) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from . import machine, mesh, mpi, verdict
 from .configuration import ConfigurationError
-from .contract import DEFAULT_WORLD_TIMEOUT, LISTEN_FD, WORLD_PORT, WORLD_TIMEOUT
+from .contract import LISTEN_FD, WORLD_PORT
 from .events import ProgramOutput
 from .links import Link, listen_tcp
 from .mpi import World
@@ -44,7 +44,7 @@ class Leader:
 
     def open(self) -> None:
         """Let the other hosts join. Raises ConfigurationError or OSError when they could not."""
-        self._late = self._host.loop.after(_world_timeout(), self._too_late)
+        self._late = self._host.loop.after(self._host.world_timeout, self._too_late)
         if len(self._host.cluster.hosts) > 1:
             self._mesh = self._open_mesh()
 
@@ -106,6 +106,9 @@ class Leader:
             self.stop()
 
     def _on_lost(self, host: str) -> None:
+        if self._host.stopping:
+            self._end(Outcome("stopped"))  # its own grace period was over
+            return
         message = f"{host} is gone: its connection to {self._host.name} ended in the middle of the job"
         self.report(Verdict("host_lost", message, host=host))
 
@@ -118,7 +121,7 @@ class Leader:
     def _too_late(self) -> None:
         missing = [host for host in self._host.cluster.hosts if host not in self._ready]
         absent = self._mesh.missing if self._mesh else []
-        message = f"after {_world_timeout():g} s these hosts were not ready: {', '.join(missing)}"
+        message = f"after {self._host.world_timeout:g} s these hosts were not ready: {', '.join(missing)}"
         if absent:
             message += f"; {', '.join(absent)} never came"
         self.report(Verdict("host_missing", message, host=(absent or missing)[0]))
@@ -250,10 +253,6 @@ def _node_names(hosts: tuple[str, ...]) -> dict[str, str]:
     """What MPI calls each host -> its name in the job; the first must go by its machine's name."""
     own = machine.name()
     return {own: hosts[0], **{f"{host}-host" if host == own else host: host for host in hosts[1:]}}
-
-
-def _world_timeout() -> float:
-    return float(os.environ.get(WORLD_TIMEOUT, DEFAULT_WORLD_TIMEOUT))
 
 
 def _listening_socket() -> socket.socket:

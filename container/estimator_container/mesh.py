@@ -181,7 +181,7 @@ class Worker:
     def _connect(self) -> None:
         remaining = max(CONNECT_RETRY_SECONDS, self._deadline - time.monotonic())
         try:
-            sock = socket.create_connection(self._find_leader(), timeout=min(remaining, 5.0))
+            sock = socket.create_connection(self._find_leader(), timeout=min(remaining, 1.0))
         except OSError:
             self._retry = self._loop.after(CONNECT_RETRY_SECONDS, self._connect)
             return

@@ -40,7 +40,7 @@ class World:
 
 
 def is_enabled(hyperparameters: Mapping[str, Any]) -> bool:
-    return bool(hyperparameters.get("sagemaker_mpi_enabled"))
+    return hyperparameters.get("sagemaker_mpi_enabled") in (True, "True", "true")
 
 
 def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:

@@ -15,7 +15,8 @@ import os
 import sys
 
 FILE = "requirements.txt"
-_PIP = ["-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+# Isolated, so that a file of the user's that is called like a module of pip's is not taken for it.
+_PIP = ["-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
 
 
 def wanted(code: str, package: bool) -> list[list[str]]:

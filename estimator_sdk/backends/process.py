@@ -19,7 +19,7 @@ from pathlib import Path
 import estimator_container
 from estimator_container import contract, machine
 from estimator_container import hyperparameters as container_hp
-from estimator_container.children import Children, signal_group
+from estimator_container.children import Children, kill_descendants, signal_group
 from estimator_container.contract import Layout
 from estimator_container.loop import Loop
 
@@ -113,6 +113,7 @@ class ProcessHosts:
             signal_group(pid, signum)
 
     def close(self) -> None:
+        kill_descendants()  # what a killed toolkit left came to the supervisor
         if self._lifeline is not None:
             for fd in self._lifeline:
                 os.close(fd)

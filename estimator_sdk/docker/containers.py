@@ -99,7 +99,7 @@ class DockerHosts:
         try:
             if not self._own_toolkit and os.getuid() != 0:
                 self._give_files_to_the_user()
-            _in_parallel(lambda container: container.remove(force=True, v=True), self._containers.values())
+            _in_parallel(engine.remove_container, self._containers.values())
             engine.remove_job(self._client, self._plan.job_name)
         except (docker.errors.DockerException, OSError) as error:
             print(f"what is left of {self._plan.job_name} on the engine: {error}", file=sys.stderr)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from ..errors import BackendError, InvalidArgument
 
 if TYPE_CHECKING:
     from docker import DockerClient
+    from docker.models.containers import Container
 
 JOB_LABEL = "estimator.job"
 """On every container and network of a job: its name."""
@@ -49,16 +51,21 @@ def has_toolkit(client: DockerClient, image: str) -> bool:
     return TOOLKIT_LABEL in (client.images.get(image).labels or {})
 
 
+def remove_container(container: Container) -> None:
+    """End and remove a container; nothing happens if somebody else has."""
+    import docker
+
+    with contextlib.suppress(docker.errors.NotFound):
+        container.remove(force=True, v=True)
+
+
 def remove_job(client: DockerClient, job_name: str) -> None:
     """End and remove every container and network of a job, whatever state they are in."""
     import docker
 
     chosen = {"label": f"{JOB_LABEL}={job_name}"}
     for container in client.containers.list(all=True, filters=chosen, ignore_removed=True):
-        try:
-            container.remove(force=True, v=True)
-        except docker.errors.NotFound:
-            continue
+        remove_container(container)
     for network in client.networks.list(filters=chosen):
         try:
             network.remove()

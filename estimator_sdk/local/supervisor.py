@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator_container import verdict as verdicts
-from estimator_container.children import Children, become_subreaper, kill_descendants
+from estimator_container.children import Children, become_subreaper
 from estimator_container.contract import EXIT_OK, Layout
 from estimator_container.loop import Loop
 from estimator_container.verdict import Verdict
@@ -67,7 +67,6 @@ class Supervisor:
             return
         finally:
             self._hosts.close()
-            kill_descendants()
         self._finish(*self._result())
 
     def _note(self, **changes: Any) -> None:  # noqa: ANN401 - fields of Record

@@ -10,7 +10,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from estimator_sdk import BackendError, Estimator, InvalidArgument
+from estimator_sdk import BackendError, Estimator, InvalidArgument, JobFailed
 from estimator_sdk.docker import engine
 
 BUILD_IMAGE = Path(__file__).parents[2] / "container" / "build_image.py"
@@ -47,6 +47,20 @@ def test_the_description_of_a_container_shows_no_variable_of_the_user(tmp_path, 
     assert "open sesame" not in json.dumps(client.api.inspect_container(container.id))
     job.stop()
     job.wait(20)
+
+
+def test_a_container_that_somebody_removes_fails_the_job_and_leaves_nothing(tmp_path, image):
+    source = "import time; print('up', flush=True); time.sleep(60)"
+    job = estimator(tmp_path, source, image, instance_count=2).fit(wait=False)
+    next(job.logs(host="algo-2", stream="stdout", follow=True))
+    client = docker.from_env()
+    chosen = {"label": f"{engine.JOB_LABEL}={job.name}"}
+    (container,) = client.containers.list(filters={**chosen, "name": "algo-2"})
+    container.remove(force=True)
+    with pytest.raises(JobFailed) as failed:
+        job.wait(20)
+    assert failed.value.verdict.host == "algo-2"
+    assert client.containers.list(all=True, filters=chosen) == client.networks.list(filters=chosen) == []
 
 
 def test_two_jobs_at_once_do_not_see_each_other(tmp_path, image):

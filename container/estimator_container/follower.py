@@ -12,7 +12,7 @@ from .events import ProgramOutput
 from .links import Link
 from .outcome import CULPRIT_SECONDS, Outcome
 from .ranks import Ended
-from .verdict import Verdict, last_words
+from .verdict import Verdict, last_words, of_lost_host
 
 if TYPE_CHECKING:
     from .host import Host
@@ -35,17 +35,12 @@ class Follower:
     def open(self) -> None:
         """Begin to look for the first host. Raises ConfigurationError when it could not be trusted."""
         host = self._host
-        if host.secret is None:
-            raise ConfigurationError(
-                "the hosts of this job share no secret, so they cannot trust each other: the platform must write "
-                f"the same {host.layout.world_secret} on every host"
-            )
         self._mesh = mesh.Worker(
             host.loop,
             host.name,
             self._leader,
             lambda: host.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT)),
-            host.secret,
+            host.required_secret(),
             time.monotonic() + self._timeout,
             self._on_message,
             self._on_joined,
@@ -90,8 +85,7 @@ class Follower:
 
     def _on_lost(self, leader: str) -> None:
         if self._joined:
-            message = f"{leader} is gone: its connection to {self._host.name} ended in the middle of the job"
-            found = Verdict("host_lost", message, host=leader)
+            found = of_lost_host(leader, self._host.name)
         else:
             message = f"{self._host.name} could not reach {leader} within {self._timeout:g} s"
             found = Verdict("host_missing", message, host=leader)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from . import code, console, entry_point, environment, machine, mpi, requirements
 from . import hyperparameters as hp
-from .children import Children, OnExit, become_subreaper, kill_descendants, signal_group
+from .children import Children, OnExit, become_subreaper, kill_descendants
 from .configuration import Configuration, ConfigurationError, number
 from .contract import (
     CONSOLE,
@@ -198,6 +198,15 @@ class Host:
         """Whether this host shares its machine, and so cannot go by the machine's name."""
         return self.hosts_per_machine > 1 and machine.name() != self.name
 
+    def required_secret(self) -> bytes:
+        """What the hosts of this job prove themselves to each other with. Raises ConfigurationError without it."""
+        if self.secret is None:
+            raise ConfigurationError(
+                "the hosts of this job share no secret, so they cannot trust each other: the platform must write "
+                f"the same {self.layout.world_secret} on every host"
+            )
+        return self.secret
+
     def stop(self) -> None:
         """Let the ranks end in their own way, within the grace period."""
         if self.stopping or self.outcome is not None:
@@ -232,9 +241,7 @@ class Host:
 
     def _wait_for_console(self) -> None:
         """Its last lines matter, but not for ever: nobody may be reading them."""
-        late: list[bool] = []
-        self.loop.after(CONSOLE_SECONDS, lambda: late.append(True))
-        self.loop.run_until(lambda: bool(late) or self._console is None)
+        self.loop.run_until(lambda: self._console is None, CONSOLE_SECONDS)
 
     def _told_to_stop(self) -> None:
         self.stop()
@@ -284,15 +291,9 @@ class Host:
 
     def _end_victims(self) -> None:
         """Ask the ranks that still run to end; what they write meanwhile is kept."""
-        self._ranks.signal_all(signal.SIGTERM)
-        late: list[bool] = []
-        self.loop.after(VICTIM_GRACE, lambda: late.append(True))
-        self.loop.run_until(lambda: bool(late) or not self._ranks.pids)
-        for pid in self._ranks.pids.values():
-            signal_group(pid, signal.SIGKILL)
-        self.loop.after(VICTIM_GRACE, lambda: late.append(True))
-        late.clear()
-        self.loop.run_until(lambda: bool(late) or not self._ranks.pids)
+        for signum in (signal.SIGTERM, signal.SIGKILL):
+            self._ranks.signal_all(signum)
+            self.loop.run_until(lambda: not self._ranks.pids, VICTIM_GRACE)
 
 
 def _make_scratch() -> str:

@@ -50,15 +50,11 @@ class Leader:
 
     def _open_mesh(self) -> mesh.Leader:
         cluster = self._host.cluster
-        if self._host.secret is None:
-            raise ConfigurationError(
-                "the hosts of this job share no secret, so they cannot trust each other: the platform must write "
-                f"the same {self._host.layout.world_secret} on every host"
-            )
+        secret = self._host.required_secret()
         return mesh.Leader(
             self._host.loop,
             _listening_socket(),
-            self._host.secret,
+            secret,
             frozenset(cluster.hosts) - {self._host.name},
             self._on_message,
             lambda host: self._host.events.emit("host_joined", host=host),
@@ -109,8 +105,7 @@ class Leader:
         if self._host.stopping:
             self._end(Outcome("stopped"))  # its own grace period was over
             return
-        message = f"{host} is gone: its connection to {self._host.name} ended in the middle of the job"
-        self.report(Verdict("host_lost", message, host=host))
+        self.report(verdict.of_lost_host(host, self._host.name))
 
     def _is_ready(self, host: str) -> None:
         self._ready.add(host)

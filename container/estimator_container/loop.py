@@ -61,8 +61,14 @@ class Loop:
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), timer))
         return timer
 
-    def run_until(self, done: Callable[[], bool]) -> None:
-        """Handle events until `done()` is true; it is asked after every round."""
+    def run_until(self, done: Callable[[], bool], seconds: float | None = None) -> None:
+        """Handle events until `done()` is true, which is asked after every round, or so many seconds are over."""
+        if seconds is not None:
+            over: list[bool] = []
+            timer = self.after(seconds, lambda: over.append(True))
+            self.run_until(lambda: bool(over) or done())
+            timer.cancel()
+            return
         while not done():
             for key, _ in self._selector.select(self._seconds_to_next_timer()):
                 # An earlier callback of this round may have forgotten this one.

@@ -80,6 +80,11 @@ def of_rank(host: str, rank: int | None, code: int, stderr_tail: str, victims: t
     return Verdict(kind, message, host, rank, code, None, words, victims)
 
 
+def of_lost_host(host: str, seen_by: str) -> Verdict:
+    """The verdict on a host whose connection ended before the job did."""
+    return Verdict("host_lost", f"{host} is gone: its connection to {seen_by} ended in the middle of the job", host)
+
+
 def last_words(stderr_tail: str) -> str:
     """The last traceback in the text, to its end; without one, the last lines."""
     start = stderr_tail.rfind(_TRACEBACK)

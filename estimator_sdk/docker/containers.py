@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import secrets
@@ -23,7 +22,7 @@ from estimator_container.loop import Loop
 
 from ..errors import BackendError
 from ..home import JobFolder
-from ..local import base_directory
+from ..local import base_directory, detached
 from ..local.hosts import OnHostEnded
 from ..plan import HostPlan, Plan
 from . import engine, reaper
@@ -65,7 +64,7 @@ class DockerHosts:
         secret = secrets.token_bytes(32)
         for host in self._plan.hosts:
             self._write_base_directory(host, secret)
-        self._reaper = _start_reaper(self._plan.job_name)
+        self._reaper = detached.start(reaper.__file__, self._plan.job_name)
         self._loop.on_readable(self._wakeup[0], self._collect)
         try:
             labels = {engine.JOB_LABEL: self._plan.job_name}
@@ -234,15 +233,6 @@ def _limits() -> list[Ulimit]:
 def _in_parallel(call: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
     with ThreadPoolExecutor(PARALLEL) as pool:
         return list(pool.map(call, items))
-
-
-def _start_reaper(job_name: str) -> subprocess.Popen[bytes]:
-    search_path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", reaper.__file__, job_name, search_path],
-        stdin=subprocess.PIPE,
-        start_new_session=True,
-    )
 
 
 def _words(error: Exception) -> str:

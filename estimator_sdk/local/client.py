@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +16,7 @@ from estimator_container.lines import Line
 from ..errors import BackendError, InvalidArgument
 from ..home import JobFolder
 from ..plan import Plan
-from . import logs
+from . import detached, logs
 from .record import Record, read
 from .watch import Watch
 
@@ -43,7 +42,8 @@ def start(plan: Plan) -> LocalJob:
     try:
         _make_folder(plan, folder)
         record.write(folder)
-        supervisor = _spawn(folder)
+        with folder.supervisor_log.open("wb") as log:
+            supervisor = detached.start(MAIN, str(folder.path), log)
     except OSError as error:
         raise BackendError(
             f"the job {plan.job_name} could not be started: {error}; set ESTIMATOR_HOME to a folder with room"
@@ -66,19 +66,6 @@ def _make_folder(plan: Plan, folder: JobFolder) -> None:
     shown = plan.without_secrets()
     folder.plan.write_text(f"{shown}\n", encoding="utf-8")
     folder.request.write_text(json.dumps(shown.request, indent=1), encoding="utf-8")
-
-
-def _spawn(folder: JobFolder) -> subprocess.Popen[bytes]:
-    search_path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
-    with folder.supervisor_log.open("wb") as log:
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", MAIN, str(folder.path), search_path],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            env=dict(os.environ),  # a library of this process may have set more, behind Python's back
-            start_new_session=True,  # a Ctrl-C in the client's terminal is the client's
-        )
 
 
 class LocalJob:

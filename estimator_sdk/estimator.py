@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
-from estimator_container.contract import DEFAULT_STOP_TIMEOUT, STOP_TIMEOUT_HYPERPARAMETER
+from estimator_container import contract
 
 from . import distribution_argument, estimator_checks
 from . import hyperparameters as encoding
@@ -52,6 +52,10 @@ class Estimator:
     """`local`, `local_gpu`, or a training type of SageMaker such as `ml.g5.12xlarge`."""
     instance_count: int = 1
     """How many hosts."""
+    cpus: float | None = None
+    """CPUs of each host, such as 1.5, where hosts are containers of this machine; None sets no limit."""
+    memory: float | None = None
+    """GiB of memory of each host, where hosts are containers of this machine; None sets no limit."""
     distribution: Mapping[str, object] | None = None
     """`{"mpi": {"enabled": True, "processes_per_host": 2}}` runs an MPI world; None is once on each host."""
     hyperparameters: Mapping[str, object] | None = None
@@ -83,7 +87,7 @@ class Estimator:
     use_spot_instances: bool = False
     max_retry_attempts: int | None = None
     """How often a job that the platform failed is started again, 1 to 30; None is never."""
-    stop_timeout: float = DEFAULT_STOP_TIMEOUT
+    stop_timeout: float = contract.DEFAULT_STOP_TIMEOUT
     """Seconds between SIGTERM and SIGKILL when the job is stopped; on SageMaker it is always 120."""
     keep_alive_period_in_seconds: int | None = None
     """How long instances are kept for the next job, up to 21,600."""
@@ -116,6 +120,11 @@ class Estimator:
             tuple(os.fspath(dependency) for dependency in self.dependencies),
         )
 
+    @property
+    def training_image(self) -> str | None:
+        """The container image of the job; None where it runs in this Python environment."""
+        return self.image_uri
+
     def set_hyperparameters(self, **hyperparameters: object) -> None:
         """Add to the hyperparameters, or replace those of the same names."""
         self.hyperparameters = {**(self.hyperparameters or {}), **hyperparameters}
@@ -133,7 +142,7 @@ class Estimator:
         return JobSpec(
             training_job_name=name,
             algorithm_specification=documents.AlgorithmSpecification(
-                training_image=self.image_uri,
+                training_image=self.training_image,
                 training_input_mode=self.input_mode,
                 metric_definitions=estimator_checks.metric_definitions(self.metric_definitions),
             ),
@@ -202,7 +211,7 @@ class Estimator:
             return job_names.unique(self.base_job_name)
         if self.source is not None:
             return job_names.unique(job_names.base_of(PurePosixPath(self.source.program).stem))
-        image = (self.image_uri or "").rpartition("/")[2].partition("@")[0].partition(":")[0]
+        image = (self.training_image or "").rpartition("/")[2].partition("@")[0].partition(":")[0]
         return job_names.unique(job_names.base_of(image))
 
     def _all_hyperparameters(self, name: str, code_uri: str | None) -> dict[str, str]:
@@ -216,8 +225,13 @@ class Estimator:
             reserved["sagemaker_job_name"] = name
         if code_uri is not None:
             reserved["sagemaker_submit_directory"] = code_uri
-        if self.stop_timeout != DEFAULT_STOP_TIMEOUT:
-            reserved[STOP_TIMEOUT_HYPERPARAMETER] = self.stop_timeout
+        for key, value, default in (
+            (contract.STOP_TIMEOUT_HYPERPARAMETER, self.stop_timeout, contract.DEFAULT_STOP_TIMEOUT),
+            (contract.CPUS_HYPERPARAMETER, self.cpus, None),
+            (contract.MEMORY_HYPERPARAMETER, self.memory, None),
+        ):
+            if value != default:
+                reserved[key] = value
         encoded |= {key: json.dumps(value) for key, value in reserved.items()}
         encoded |= distribution_argument.to_hyperparameters(mpi)
         encoding.check_count(encoded)

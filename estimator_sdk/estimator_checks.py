@@ -22,6 +22,8 @@ S = TypeVar("S", bound=Structure)
 # Lowest and highest values, both allowed; those of the CreateTrainingJob API reference where it has them.
 _RANGES: dict[str, tuple[float, float | None]] = {
     "instance_count": (1, None),
+    "cpus": (0.01, None),
+    "memory": (0.03125, None),  # 32 MiB: less does not hold the toolkit and a Python
     "max_run": (1, None),
     "max_wait": (1, None),
     "max_retry_attempts": (1, 30),

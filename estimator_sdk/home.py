@@ -57,6 +57,11 @@ class JobFolder:
         return self.path / "request.json"
 
     @property
+    def reserve(self) -> Path:
+        """Room for the last `record` on a disk that the job fills up."""
+        return self.path / "reserve"
+
+    @property
     def supervisor_log(self) -> Path:
         return self.path / "supervisor.log"
 

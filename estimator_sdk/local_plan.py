@@ -54,6 +54,8 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
         request=spec.to_request(),
         max_run=_max_run(spec),
         stop_timeout=float(decoded.get(contract.STOP_TIMEOUT_HYPERPARAMETER, contract.DEFAULT_STOP_TIMEOUT)),
+        cpus=decoded.get(contract.CPUS_HYPERPARAMETER),
+        memory=decoded.get(contract.MEMORY_HYPERPARAMETER),
     )
 
 

@@ -82,6 +82,10 @@ class Plan:
     """Seconds after which the job is stopped."""
     stop_timeout: float = 120.0
     """Seconds between SIGTERM and SIGKILL."""
+    cpus: float | None = None
+    """CPUs that each host may use; None is all that there are."""
+    memory: float | None = None
+    """GiB of memory that each host may use; None is all that there is."""
 
     @property
     def world_size(self) -> int:
@@ -136,6 +140,10 @@ def _describe(plan: Plan) -> Iterator[str]:
         yield f"image         {plan.image}"
     yield f"output        {plan.output_path}"
     yield f"limits        {plan.max_run:g} s to run, {plan.stop_timeout:g} s to stop"
+    if plan.cpus is not None:
+        yield f"              {plan.cpus:g} CPUs for each host"
+    if plan.memory is not None:
+        yield f"              {plan.memory:g} GiB of memory for each host"
     for channel in plan.channels:
         yield f"channel       {channel.name} <- {channel.source}"
     for name, value in sorted(plan.environment.items()):

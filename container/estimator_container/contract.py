@@ -28,6 +28,8 @@ HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this m
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
 STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
 STOP_TIMEOUT_HYPERPARAMETER = "sagemaker_estimator_stop_timeout"  # the same, as it travels with a job
+CPUS_HYPERPARAMETER = "sagemaker_estimator_cpus"  # CPUs that a platform of ours grants each host
+MEMORY_HYPERPARAMETER = "sagemaker_estimator_memory"  # GiB of memory that it grants each host
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
 OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own
 PLATFORM_VARIABLES = frozenset(
@@ -148,6 +150,11 @@ class Layout:
     def frames(self) -> str:
         """Ours: all that the ranks of this host wrote, framed, and the host's events."""
         return self._at("output", "logs", "frames")
+
+    @property
+    def reserve(self) -> str:
+        """Ours: room for `verdict` and `failure` on a disk that the job fills up."""
+        return self._at("output", "logs", "reserve")
 
     def written_by_the_job(self) -> tuple[str, ...]:
         """Folders that must exist before the script starts."""

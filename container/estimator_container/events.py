@@ -16,21 +16,28 @@ TAIL_SIZE = 1 << 14  # bytes of a program's last words that can go into a verdic
 
 
 class EventLog:
-    """Writes this host's events and the toolkit's own lines, in order, to its frame file."""
+    """Writes this host's events and the toolkit's own lines, in order, to its frame file.
+
+    A disk that does not take them ends nothing: what a job is worth are its ranks, and their wrappers see it too.
+    """
 
     def __init__(self, frames: FrameWriter) -> None:
         self._frames = frames
 
     def emit(self, event: str, **facts: Any) -> None:  # noqa: ANN401 - an event's facts are any JSON
-        self._frames.write(NO_RANK, EVENT, json.dumps({"event": event, **facts}).encode())
+        self._write(EVENT, json.dumps({"event": event, **facts}).encode())
 
     def say(self, text: str) -> None:
         """A line of the toolkit's own."""
-        self._frames.write(NO_RANK, TOOLKIT, text.encode("utf-8", "replace") + b"\n")
+        self._write(TOOLKIT, text.encode("utf-8", "replace") + b"\n")
 
     def pass_on(self, data: bytes) -> None:
         """Bytes that a program of the toolkit's wrote."""
-        self._frames.write(NO_RANK, TOOLKIT, data)
+        self._write(TOOLKIT, data)
+
+    def _write(self, stream: int, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._frames.write(NO_RANK, stream, data)
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -56,8 +56,8 @@ class Follower:
         self._host.loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
 
     def rank_ended(self, ended: Ended) -> None:
-        told = "told" if ended.told else ""
-        self._send("rank_ended", str(ended.rank), str(ended.code), told, ended.stderr_tail)
+        told, memory = "told" if ended.told else "", "memory" if ended.out_of_memory else ""
+        self._send("rank_ended", str(ended.rank), str(ended.code), told, ended.stderr_tail, memory)
 
     def stop(self) -> None:
         self._send("stop")

@@ -9,8 +9,9 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-from . import code, console, entry_point, environment, machine, mpi, requirements
+from . import code, console, entry_point, environment, machine, mpi, requirements, reserve
 from . import hyperparameters as hp
 from .children import Children, OnExit, become_subreaper, kill_descendants
 from .configuration import Configuration, ConfigurationError, number
@@ -63,6 +64,7 @@ class Host:
         self.secret = secret
         self.loop = Loop()
         self.children = Children(self.loop)
+        reserve.keep(layout.reserve)
         self.events = EventLog(FrameWriter(layout.frames))
         self.outcome: Outcome | None = None
         self.stopping = False
@@ -71,6 +73,7 @@ class Host:
         self.shared_memory = _make_shared_memory(self.scratch)
         self._configuration = configuration
         self._started: set[int] = set()
+        self._earlier_kills = machine.out_of_memory_kills()
         leads = self.name == self.cluster.leader
         self._coordinator: Leader | Follower = Leader(self, self._world) if leads else Follower(self)
         self._ranks = RankServer(
@@ -260,6 +263,8 @@ class Host:
 
     def _rank_ended(self, ended: Ended) -> None:
         self.events.emit("rank_ended", rank=rank_or_none(ended.rank), code=ended.code)
+        if ended.code == -signal.SIGKILL and machine.out_of_memory_kills() > self._earlier_kills:
+            ended = replace(ended, out_of_memory=True)
         self._coordinator.rank_ended(ended)
 
     def _report(self, found: Verdict) -> None:

@@ -93,8 +93,8 @@ class Leader:
         elif kind == "failed":
             self.report(Verdict.from_json(fields[0]))
         elif kind == "rank_ended":
-            rank, code, told, tail = fields
-            self._rank_ended(host, Ended(int(rank), int(code), bool(told), tail))
+            rank, code, told, tail, out_of_memory = fields
+            self._rank_ended(host, Ended(int(rank), int(code), bool(told), tail, bool(out_of_memory)))
         elif kind == "daemon":
             self._answer_agent(host, *fields)
         elif kind == "stop":
@@ -192,9 +192,9 @@ class Leader:
             if len(self._ended) == self._expected:
                 self._end(Outcome("stopped"))
         elif failed:
-            self.report(
-                verdict.of_rank(host, rank_or_none(ended.rank), ended.code, ended.stderr_tail, self._victims(ended))
-            )
+            rank, victims = rank_or_none(ended.rank), self._victims(ended)
+            found = verdict.of_rank(host, rank, ended.code, ended.stderr_tail, victims)
+            self.report(found.for_want_of_memory() if ended.out_of_memory else found)
         elif len(self._ended) == self._expected and not any(each.code for each in self._ended.values()):
             self._end(Outcome("completed"))
 

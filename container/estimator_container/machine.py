@@ -44,6 +44,22 @@ def memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def out_of_memory_kills() -> int:
+    """How often the kernel has ended a process of this host for want of memory.
+
+    Counted by the host's cgroup, v2 then v1 ("Memory Interface Files", "Memory Resource Controller" of the kernel's
+    documentation); 0 where that is not shown.
+    """
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        try:
+            with open(path) as file:
+                counts = dict(line.split() for line in file)
+            return int(counts["oom_kill"])
+        except (OSError, ValueError, KeyError):
+            continue
+    return 0
+
+
 def gpus() -> int:
     """How many NVIDIA GPUs this host has, by their device files."""
     try:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
+from . import reserve
 from .contract import EXIT_FRAMEWORK_ERROR, EXIT_OK, EXIT_STOPPED, EXIT_USER_FAILURE, Layout
 from .verdict import Verdict
 
@@ -36,6 +37,7 @@ class Outcome:
         A failure file that the script itself wrote is kept.
         """
         os.makedirs(layout.output, exist_ok=True)
+        reserve.release(layout.reserve)
         if self.kind == "completed":
             _write(layout.success, "")
         elif self.verdict is not None:

@@ -39,6 +39,8 @@ class Ended:
     told: bool
     """Whether MPI had told it to end: then it is not the one that failed first."""
     stderr_tail: str
+    out_of_memory: bool = False
+    """Whether the kernel killed it because its host had no memory left."""
 
 
 class RankServer:

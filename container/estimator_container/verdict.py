@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from .contract import FAILURE_TEXT_LIMIT
 
@@ -18,7 +18,7 @@ class Verdict:
     """The cause of a failure, told apart from its consequences."""
 
     kind: str
-    """`exit_code`, `exception`, `signal`, `mpi`, `requirements`, `configuration`, `host_lost`,
+    """`exit_code`, `exception`, `signal`, `out_of_memory`, `mpi`, `requirements`, `configuration`, `host_lost`,
     `host_missing`, `toolkit` or `platform`."""
     message: str
     """One sentence: what happened, on which rank and host."""
@@ -34,7 +34,13 @@ class Verdict:
 
     @property
     def is_user_failure(self) -> bool:
-        return self.kind in ("exit_code", "exception", "signal", "requirements")
+        return self.kind in ("exit_code", "exception", "signal", "out_of_memory", "requirements")
+
+    def for_want_of_memory(self) -> Verdict:
+        """The same for a rank that the kernel killed because its host had no memory left."""
+        who = self.message.partition(" was killed")[0]
+        message = f"{who} was killed because its host had no memory left; give it more, or a smaller batch"
+        return replace(self, kind="out_of_memory", message=message)
 
     def text(self) -> str:
         """The whole verdict for people."""

@@ -46,6 +46,13 @@ class ProcessBackend:
         if not sys.platform.startswith("linux"):
             raise InvalidArgument("backend", f"backend 'process' needs Linux, and this is {sys.platform}")
         plan = local_plan.base(spec, self.name, _host)
+        for name in ("cpus", "memory"):
+            if getattr(plan, name) is not None:
+                raise InvalidArgument(
+                    name,
+                    f"{name} limits hosts that are containers, and those of backend 'process' are not; leave it out, "
+                    "or use backend='docker'",
+                )
         decoded = container_hp.decode(plan.hyperparameters)
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
         overlay = JobFolder.of(plan.job_name).overlay(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import secrets
@@ -19,6 +20,7 @@ from estimator_container import contract, machine
 from estimator_container.contract import Layout
 from estimator_container.frames import NO_RANK, STDERR, STDOUT, FrameWriter
 from estimator_container.loop import Loop
+from estimator_container.verdict import Verdict
 
 from ..errors import BackendError
 from ..home import JobFolder
@@ -38,6 +40,7 @@ CODE_IN_CONTAINER = f"{contract.DEFAULT_BASE_DIR}/input/sourcedir.tar.gz"
 LAST_OUTPUT_SECONDS = 5.0  # that the engine has to hand over the last output of a container that has ended
 PARALLEL = 4  # calls to the engine at a time; more gain nothing
 ENGINE_LOST = 255  # the exit code of a host whose engine went away
+KILLED = 128 + signal.SIGKILL
 
 
 class DockerHosts:
@@ -52,7 +55,7 @@ class DockerHosts:
         self._client = engine.connect()
         self._own_toolkit = engine.has_toolkit(self._client, plan.image or "")
         self._containers: dict[str, Container] = {}
-        self._ended: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[str, int, Verdict | None]] = queue.SimpleQueue()
         self._wakeup = os.pipe2(os.O_CLOEXEC)
         self._copiers: list[threading.Thread] = []
         self._reaper: subprocess.Popen[bytes] | None = None
@@ -85,10 +88,8 @@ class DockerHosts:
         import docker
 
         for container in list(self._containers.values()):
-            try:
-                container.kill(signal.Signals(signum).name)
-            except docker.errors.DockerException:
-                continue  # it has ended, or the engine has: its wait tells
+            with contextlib.suppress(docker.errors.DockerException, OSError):
+                container.kill(signal.Signals(signum).name)  # if it has ended, or the engine has, its wait tells
 
     def close(self) -> None:
         import docker
@@ -147,9 +148,13 @@ class DockerHosts:
             "labels": {engine.JOB_LABEL: self._plan.job_name},
             "environment": self._environment(host),
             "mounts": mounts,
-            "shm_size": machine.memory_bytes() // 2,  # an upper bound, for shared memory between ranks and data loaders
+            "shm_size": self._memory() // 2,  # an upper bound, for shared memory between ranks and data loaders
             "ulimits": _limits(),
         }
+        if self._plan.cpus is not None:
+            options["nano_cpus"] = int(self._plan.cpus * 1e9)
+        if self._plan.memory is not None:
+            options["mem_limit"] = options["memswap_limit"] = self._memory()  # no swap on top
         if self._own_toolkit:
             options["user"] = f"{os.getuid()}:{os.getgid()}"
             options["log_config"] = {"Type": "none"}  # every byte is in the frames already
@@ -160,6 +165,10 @@ class DockerHosts:
         endpoint = self._client.api.create_endpoint_config(aliases=[host.name])
         options |= {"network": self._network.name, "networking_config": {self._network.name: endpoint}}
         return self._client.containers.create(self._plan.image, list(host.argv), **options)
+
+    def _memory(self) -> int:
+        """Bytes that a host may use."""
+        return machine.memory_bytes() if self._plan.memory is None else int(self._plan.memory * engine.GIB)
 
     def _environment(self, host: HostPlan) -> dict[str, str]:
         """What `docker inspect` shows: the user's own variables only where an image knows no other way."""
@@ -188,20 +197,45 @@ class DockerHosts:
 
     def _wait(self, host: str, container: Container) -> None:
         """In a thread of its own: tell the loop when a container has ended."""
+        found = None
         try:
             code = int(container.wait(timeout=None)["StatusCode"])
+            if code == KILLED and self._plan.memory is not None:
+                found = self._out_of_memory(host, container)
         except Exception as error:  # the engine went away, in one of many ways
             print(f"{host}: the Docker engine no longer tells of it: {error}", file=sys.stderr)
-            code = ENGINE_LOST
-        self._ended.put((host, code))
+            code, found = ENGINE_LOST, self._engine_lost(host)
+        self._ended.put((host, code, found))
         os.write(self._wakeup[1], b".")
+
+    def _engine_lost(self, host: str) -> Verdict | None:
+        """The verdict when nobody can tell what became of a host; None when the engine is there after all."""
+        try:
+            self._client.ping()
+        except Exception:
+            where = self._client.api.base_url
+            message = (
+                f"the Docker engine ({where}) went away while {host} ran; start it again, and run the job again: what "
+                "is left of this one is removed as soon as the engine answers"
+            )
+            return Verdict("platform", message, host)
+        return None
+
+    def _out_of_memory(self, host: str, container: Container) -> Verdict | None:
+        """The verdict on a host whose own first process was killed because it had no memory left."""
+        container.reload()
+        if not container.attrs["State"]["OOMKilled"]:
+            return None
+        message = f"{host} ran out of the {self._plan.memory:g} GiB that memory= gives each host; raise it"
+        return Verdict("out_of_memory", message, host)
 
     def _collect(self) -> None:
         os.read(self._wakeup[0], 4096)
         while not self._ended.empty():
-            host, code = self._ended.get()
+            host, code, found = self._ended.get()
             # The engine reports the end by a signal as a shell does.
-            self._on_ended(host, 128 - code if 128 < code < 128 + 65 and code != contract.EXIT_STOPPED else code)
+            of_signal = 128 < code < 128 + 65 and code != contract.EXIT_STOPPED
+            self._on_ended(host, 128 - code if of_signal else code, found)
 
     def _give_files_to_the_user(self) -> None:
         """Root in a container gives away what root in the other containers made."""

@@ -15,6 +15,7 @@ JOB_LABEL = "estimator.job"
 """On every container and network of a job: its name."""
 TOOLKIT_LABEL = "estimator.toolkit"
 """On images that hold our toolkit: it takes secrets from files and needs no root."""
+GIB = 1 << 30
 INSTEAD = "or use backend='process', which needs no engine"
 
 
@@ -41,9 +42,21 @@ def require_image(client: DockerClient, image: str) -> None:
     except docker.errors.ImageNotFound:
         raise InvalidArgument(
             "image_uri",
-            f"image_uri {image!r} is not an image of the Docker engine; get it with `docker pull {image}`, or build "
-            "one with `python container/build_image.py`",
+            f"image_uri {image!r} is not an image of the Docker engine; get it with `docker pull {image}`, or choose "
+            "one of those that `python -m estimator_sdk.images --help` lists",
         ) from None
+
+
+def require_room(client: DockerClient, cpus: float | None, memory: float | None) -> None:
+    """Raises InvalidArgument when a host is to have more CPUs, or GiB of memory, than the engine's machine."""
+    if cpus is None and memory is None:
+        return
+    machine = client.info()
+    for name, wanted, there in (("cpus", cpus, machine["NCPU"]), ("memory", memory, machine["MemTotal"] / GIB)):
+        if wanted is not None and wanted > there:
+            raise InvalidArgument(
+                name, f"{name}={wanted:g} is more than the {there:.4g} of the engine's machine; lower it"
+            )
 
 
 def has_toolkit(client: DockerClient, image: str) -> bool:
@@ -71,6 +84,17 @@ def remove_job(client: DockerClient, job_name: str) -> None:
             network.remove()
         except docker.errors.NotFound:
             continue
+
+
+def try_to_remove_job(job_name: str) -> bool:
+    """As `remove_job`, on the engine that there is. False when it does not answer, or not with what was asked."""
+    import docker
+
+    try:
+        remove_job(connect(), job_name)
+    except (BackendError, docker.errors.DockerException, OSError):
+        return False
+    return True
 
 
 def _why(error: Exception) -> str:

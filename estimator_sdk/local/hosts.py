@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from estimator_container.children import Children
 from estimator_container.loop import Loop
+from estimator_container.verdict import Verdict
 
 from ..home import JobFolder
 from ..plan import Plan
 
-OnHostEnded = Callable[[str, int], None]
-"""Called with a host's name and its exit code, or minus the number of the signal that ended it."""
+
+class OnHostEnded(Protocol):
+    """What is called when a host has ended."""
+
+    def __call__(self, host: str, code: int, found: Verdict | None = None) -> None:
+        """`code` is its exit code, or minus a signal's number; `found` what the platform knows and the host cannot."""
 
 
 class Hosts(Protocol):

@@ -6,6 +6,7 @@ is killed, its hosts see the end of a pipe that it holds, and end with it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from estimator_container import reserve
 from estimator_container import verdict as verdicts
 from estimator_container.children import Children, become_subreaper
 from estimator_container.contract import EXIT_OK, Layout
@@ -46,6 +48,7 @@ class Supervisor:
         self._attempt = 1
         self._exit_codes: dict[str, int] = {}
         self._first_failure: str | None = None
+        self._found: Verdict | None = None
         self._stop_reason: str | None = None
         self._record = replace(read(folder), supervisor=Process.of(os.getpid()))
         self._hosts: Hosts = factory(plan, folder, self._attempt, self._loop, self._children, self._host_ended)
@@ -56,6 +59,7 @@ class Supervisor:
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(signum, lambda: self._stop("stopped by the user"))
         try:
+            reserve.keep(str(self._folder.reserve))
             self._note()
             self._hosts.start()
             self._note(attempt=self._attempt)
@@ -75,8 +79,9 @@ class Supervisor:
 
     # What happens.
 
-    def _host_ended(self, host: str, code: int) -> None:
+    def _host_ended(self, host: str, code: int, found: Verdict | None = None) -> None:
         self._exit_codes[host] = code
+        self._found = self._found or found
         if code != EXIT_OK and self._first_failure is None:
             self._first_failure = host
             self._loop.after(NEIGHBOUR_SECONDS, lambda: self._hosts.signal(signal.SIGTERM))
@@ -89,7 +94,8 @@ class Supervisor:
         if self._stop_reason is not None:
             return
         self._stop_reason = reason
-        self._note(status="Stopping", reason=reason)
+        with contextlib.suppress(OSError):  # a full disk keeps no job from being stopped
+            self._note(status="Stopping", reason=reason)
         self._hosts.signal(signal.SIGTERM)
         self._loop.after(self._plan.stop_timeout + TOOLKIT_SECONDS, lambda: self._hosts.signal(signal.SIGKILL))
 
@@ -103,7 +109,9 @@ class Supervisor:
         return "Failed", self._verdict(self._first_failure)
 
     def _verdict(self, failed: str) -> Verdict:
-        """The first host's word counts, for it heard all; then that of the host that failed first."""
+        """What the platform saw, then the first host's word, for it heard all, then that of the first that failed."""
+        if self._found is not None:
+            return self._found
         for host in (self._plan.hosts[0].name, failed):
             path = Path(self._layout(host).verdict)
             if path.exists():
@@ -119,8 +127,10 @@ class Supervisor:
         try:
             changes.update(self._write_outputs(status))
         except OSError as error:
-            message = f"the job's outputs could not be written: {error}"
+            kept = self._folder.attempt(self._attempt)
+            message = f"the job's outputs could not be written: {error}; what the script left is still in {kept}"
             changes.update(status="Failed", verdict=verdict or Verdict("platform", message))
+        reserve.release(str(self._folder.reserve))
         self._note(**changes)
 
     def _write_outputs(self, status: Status) -> dict[str, str]:

@@ -81,3 +81,9 @@ def test_only_the_end_of_long_words_is_kept_for_a_verdict_and_all_of_it_in_the_l
     output.started()
     assert output.finish().encode() == written[-TAIL_SIZE:]
     assert b"".join(frame.data for frame in frames()) == written
+
+
+def test_a_disk_that_takes_no_event_ends_nothing():
+    events = EventLog(FrameWriter("/dev/full"))
+    events.emit("rank_ended", rank=0, code=0)
+    events.say("nobody will read this")

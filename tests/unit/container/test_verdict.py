@@ -217,3 +217,11 @@ def test_without_a_traceback_the_last_lines_are_kept():
 def test_a_traceback_at_the_very_start_is_found():
     text = "Traceback (most recent call last):\nValueError: x"
     assert last_words(text) == text
+
+
+def test_a_rank_killed_for_want_of_memory_is_told_so_and_what_helps():
+    found = of_rank("algo-2", 3, -9, "", (0, 1, 2)).for_want_of_memory()
+    assert found.message == (
+        "rank 3 on algo-2 was killed because its host had no memory left; give it more, or a smaller batch"
+    )
+    assert (found.kind, found.rank, found.victims, found.is_user_failure) == ("out_of_memory", 3, (0, 1, 2), True)

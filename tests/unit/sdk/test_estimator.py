@@ -7,7 +7,7 @@ from pathlib import Path
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
-from estimator_container.contract import STOP_TIMEOUT_HYPERPARAMETER
+from estimator_container.contract import CPUS_HYPERPARAMETER, MEMORY_HYPERPARAMETER, STOP_TIMEOUT_HYPERPARAMETER
 from estimator_container.hyperparameters import decode, for_the_script
 
 from estimator_sdk.errors import InvalidArgument
@@ -24,6 +24,8 @@ EVERYTHING = {
     "role": "arn:aws:iam::123456789012:role/training",
     "instance_type": "ml.g5.12xlarge",
     "instance_count": 2,
+    "cpus": 1.5,
+    "memory": 4,
     "distribution": {"mpi": {"enabled": True, "processes_per_host": 4, "custom_mpi_options": "-x A=b"}},
     "hyperparameters": {"lr": 0.1, "name": "1e3"},
     "environment": {"A": "b"},
@@ -81,6 +83,8 @@ def test_every_argument_has_its_place_in_the_document():
             "sagemaker_job_name": '"job-1"',
             "sagemaker_submit_directory": '"s3://bucket/code/x.tar.gz"',
             STOP_TIMEOUT_HYPERPARAMETER: "30",
+            CPUS_HYPERPARAMETER: "1.5",
+            MEMORY_HYPERPARAMETER: "4",
             "sagemaker_mpi_enabled": "true",
             "sagemaker_mpi_num_of_processes_per_host": "4",
             "sagemaker_mpi_custom_mpi_options": '"-x A=b"',

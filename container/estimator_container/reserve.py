@@ -1,0 +1,23 @@
+"""Room on a disk that is kept for the last word: when the disk is full, it must still be said how the job ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+SIZE = 1 << 16  # bytes; a verdict with a traceback and a record of the job fit many times
+
+
+def keep(path: str) -> None:
+    """Take up the room. Raises OSError when there is none."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(fd, 0, SIZE)
+    finally:
+        os.close(fd)
+
+
+def release(path: str) -> None:
+    """Give the room back, for what is written next."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)

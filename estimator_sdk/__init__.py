@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         JobNotFound,
     )
     from .estimator import Estimator
+    from .frameworks import PyTorch, TensorFlow
     from .job import Job, list_jobs
     from .plan import Plan
     from .spec import JobSpec
@@ -33,6 +34,8 @@ _HOMES = {
     "JobNotFound": "errors",
     "JobSpec": "spec",
     "Plan": "plan",
+    "PyTorch": "frameworks",
+    "TensorFlow": "frameworks",
     "TrainingInput": "training_input",
     "list_jobs": "job",
 }
@@ -46,6 +49,8 @@ __all__ = [
     "JobNotFound",
     "JobSpec",
     "Plan",
+    "PyTorch",
+    "TensorFlow",
     "TrainingInput",
     "list_jobs",
 ]

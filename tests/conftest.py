@@ -14,6 +14,7 @@ _RESULTS = pytest.StashKey[dict[tuple[str, str], list[bool]]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--backend", action="append", default=[], help="a backend to test; may be given several times")
+    parser.addoption("--all-images", action="store_true", help="build and test the image of every version")
     parser.addoption("--laws-table", type=Path, help="where to write the table of laws")
 
 

@@ -6,6 +6,7 @@ The engine is reached through the Docker SDK for Python, which is imported when 
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 
 from estimator_container import contract, machine
@@ -18,6 +19,7 @@ from ..docker import engine
 from ..docker.containers import CODE_IN_CONTAINER, DockerHosts
 from ..errors import InvalidArgument
 from ..home import JobFolder
+from ..images import catalogue
 from ..local.client import LocalJob, start
 from ..local.hosts import Hosts, OnHostEnded
 from ..plan import HostPlan, Plan
@@ -34,13 +36,17 @@ class DockerBackend:
         algorithm = spec.algorithm_specification
         image = algorithm.training_image if algorithm else None
         if image is None:
+            ours = ", ".join(repr(each.name) for each in catalogue.everything())
             raise InvalidArgument(
                 "image_uri",
-                "image_uri is needed by backend 'docker'; build an image with `python container/build_image.py mpi "
-                "--debian-base` and pass image_uri='estimator/mpi:latest'",
+                f"image_uri is needed by backend 'docker'; pass one of {ours}, which are built when they are first "
+                "used, or an image of your own",
             )
-        engine.require_image(engine.connect(), image)
+        client = engine.connect()
+        if catalogue.by_name(image) is None:
+            engine.require_image(client, image)
         plan = local_plan.base(spec, self.name, _host)
+        engine.require_room(client, plan.cpus, plan.memory)
         if plan.code is not None:
             moved = {"sagemaker_submit_directory": json.dumps(CODE_IN_CONTAINER)}
             plan = replace(plan, hyperparameters={**plan.hyperparameters, **moved})
@@ -49,7 +55,14 @@ class DockerBackend:
         return replace(plan, image=image, command=local_plan.command(plan, "python", None))
 
     def start(self, plan: Plan) -> LocalJob:
-        """Start the plan's containers under a supervisor, and return at once."""
+        """Start the plan's containers under a supervisor, and return at once.
+
+        An image of ours that the engine does not have, or has with an older toolkit, is built first, which is shown on
+        the standard error. Raises BackendError where that fails.
+        """
+        from ..images import build
+
+        build.ensure(engine.connect(), plan.image or "", sys.stderr)
         return start(plan)
 
     def hosts(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.backends import BUILT_IN
-
-BUILD_IMAGE = Path(__file__).parents[2] / "container" / "build_image.py"
+from estimator_sdk.docker import engine
+from estimator_sdk.images import build, catalogue
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -45,12 +44,12 @@ def with_horovod(backend: str) -> dict[str, str]:
     return _image(backend, "tensorflow")
 
 
-def _image(backend: str, target: str) -> dict[str, str]:
+def _image(backend: str, framework: catalogue.Framework) -> dict[str, str]:
     if backend != "docker":
         return {}
-    tag = f"estimator/{target}:conformance"
-    subprocess.run([sys.executable, str(BUILD_IMAGE), target, "--debian-base", "--tag", tag], check=True)
-    return {"image_uri": tag}
+    image = catalogue.newest(framework).name
+    build.ensure(engine.connect(), image, sys.stderr)
+    return {"image_uri": image}
 
 
 @dataclass

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -320,6 +321,51 @@ def test_what_a_job_leaves_belongs_to_its_user(script):
         status = path.lstat()
         assert status.st_uid == os.getuid()
         assert path.is_symlink() or not status.st_mode & 0o002, path
+
+
+@pytest.mark.law("E9")
+def test_what_a_job_leaves_belongs_to_a_user_without_privileges(where, processes=2):
+    """`fit()` is called by a user who may use the engine, and no more."""
+    user = 4242
+    call = f"""
+import os
+from estimator_sdk import Estimator
+with open("train.py", "w") as script:
+    script.write("import os; open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close(); print(os.getuid())")
+mpi = {{"mpi": {{"enabled": True, "processes_per_host": {processes}}}}}
+job = Estimator(entry_point="train.py", instance_count=2, distribution=mpi, **{where!r}).fit(logs="none")
+print(job.status, {{line.data for line in job.logs(stream="stdout")}})
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chown(folder, user, user)
+        env = {**os.environ, "ESTIMATOR_HOME": f"{folder}/home", "HOME": folder, "XDG_CACHE_HOME": f"{folder}/cache"}
+        argv = [*as_another_user(user, Path(folder, "hidden")), sys.executable, "-c", call]
+        done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[-1] == f"Completed {{b'{user}\\n'}}"
+        left = [path for path in Path(folder).rglob("*") if "jobs" in path.parts]
+        assert any(path.name == "model.tar.gz" for path in left)
+        for path in left:
+            assert path.lstat().st_uid == user, path
+            assert path.is_symlink() or not path.lstat().st_mode & 0o002, path
+
+
+def as_another_user(user: int, stash: Path) -> list[str]:
+    """A command that runs the command after it as that user, who may use the engine.
+
+    The interpreter and the checkout may lie in folders that only root can enter: in a mount namespace of its own
+    the command sees them at their places all the same.
+    """
+    places = {Path(sys.base_prefix), Path(sys.prefix), Path(__file__).parents[2]}
+    closed = {parent for place in places for parent in place.parents if not parent.stat().st_mode & 0o001}
+    steps = ["set -e", f"mkdir {stash}"]
+    for folder in {each for each in closed if not closed.intersection(each.parents)}:
+        steps += [f"mount --rbind {folder} {stash}", f"mount -t tmpfs -o mode=755 tmpfs {folder}"]
+        for place in (each for each in places if folder in each.parents):
+            steps += [f"mkdir -p {place}", f"mount --rbind {stash / place.relative_to(folder)} {place}"]
+    group = Path("/var/run/docker.sock").stat().st_gid
+    steps.append(f'exec setpriv --reuid={user} --regid={user} --groups={group} "$@"')
+    return ["unshare", "--mount", "sh", "-c", "\n".join(steps), "sh"]
 
 
 def left_of(job: Job) -> list[str]:

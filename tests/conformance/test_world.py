@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from dataclasses import replace
 
 import pytest
-from estimator_container.contract import PLATFORM_VARIABLES
+from estimator_container.contract import PLATFORM_VARIABLES, WORLD_TIMEOUT
 from estimator_container.rank import SOCKET_VARIABLE
 
-from estimator_sdk import InvalidArgument
+from estimator_sdk import InvalidArgument, JobFailed, launch
 
 REPORT = """
 import json, os
@@ -151,6 +153,28 @@ def test_a_wrong_number_of_processes_is_refused(script, home, wrong):
     with pytest.raises(InvalidArgument, match="processes_per_host"):
         script.run("print('hi')", processes=wrong)
     assert list(home.glob("jobs/*")) == before
+
+
+@pytest.mark.law("W6")
+@pytest.mark.parametrize("processes", [None, 2])
+@pytest.mark.parametrize("late", ["algo-1", "algo-3"])
+def test_a_host_that_never_comes_is_named_at_the_deadline(script, processes, late):
+    """Its toolkit is never started: the machine, or the image, hangs."""
+    estimator = script.estimator("", hosts=3, processes=processes)
+    started = time.monotonic()
+    estimator.fit(logs="none")
+    usual = time.monotonic() - started
+    plan = estimator.plan()
+    deadline = {WORLD_TIMEOUT: "2"}
+    hosts = [replace(host, environment={**host.environment, **deadline}) for host in plan.hosts]
+    hosts = [replace(host, argv=("sleep", "60")) if host.name == late else host for host in hosts]
+    started = time.monotonic()
+    with pytest.raises(JobFailed) as failed:
+        launch.run(replace(plan, hosts=tuple(hosts)), wait=True, logs="none")
+    # An image that does not listen to SIGTERM is given a second and a half to do so.
+    assert 2 < time.monotonic() - started < 2 + 1.5 + 2 * usual
+    assert (failed.value.verdict.kind, failed.value.verdict.host) == ("host_missing", late)
+    assert late in str(failed.value) and "2 s" in str(failed.value)
 
 
 @pytest.mark.law("W7")

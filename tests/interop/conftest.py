@@ -1,4 +1,4 @@
-"""Open MPI as Debian ships it, beside the one from PyPI that the other tests run with."""
+"""What the tests stand on: our image, and Open MPI as Debian ships it, beside the one from PyPI."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from estimator_sdk.docker import engine
+from estimator_sdk.images import build, catalogue
+
+
+@pytest.fixture(scope="session")
+def image() -> str:
+    """Our image without a framework, with the toolkit of this checkout."""
+    build.ensure(engine.connect(), catalogue.MPI.name, sys.stderr)
+    return catalogue.MPI.name
+
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".venv-debian-mpi"

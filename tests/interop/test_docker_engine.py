@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import docker
@@ -13,19 +12,10 @@ import pytest
 from estimator_sdk import BackendError, Estimator, InvalidArgument, JobFailed
 from estimator_sdk.docker import engine
 
-BUILD_IMAGE = Path(__file__).parents[2] / "container" / "build_image.py"
-
 
 @pytest.fixture(autouse=True)
 def jobs_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
-
-
-@pytest.fixture(scope="module")
-def image() -> str:
-    tag = "estimator/mpi:conformance"
-    subprocess.run([sys.executable, str(BUILD_IMAGE), "mpi", "--debian-base", "--tag", tag], check=True)
-    return tag
 
 
 def estimator(tmp_path: Path, source: str, image_uri: str, **arguments: object) -> Estimator:
@@ -96,7 +86,7 @@ def test_a_missing_engine_is_one_sentence(tmp_path, monkeypatch):
 def test_without_an_image_the_docker_backend_says_how_to_get_one(tmp_path):
     script = tmp_path / "train.py"
     script.write_text("")
-    with pytest.raises(InvalidArgument, match=r"image_uri is needed.*build_image\.py"):
+    with pytest.raises(InvalidArgument, match=r"image_uri is needed.*'estimator/mpi:py311'"):
         Estimator(entry_point=script, backend="docker").plan()
 
 

@@ -1,0 +1,99 @@
+"""The images there are: their names, and what each is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import InvalidArgument
+from ..naming import suggestion
+
+Framework = Literal["mpi", "tensorflow", "pytorch"]
+
+PYTHON = "py311"
+"""The Python of the images, as `py_version=` has it."""
+
+# Version -> what pip installs. Each of these was built with Horovod and trained with; what is not here was not.
+# (TensorFlow 2.19 is left out because Horovod 0.28.1 does not compile against its headers.)
+_TENSORFLOW = {
+    "2.21.0": ("tensorflow-cpu==2.21.0", "keras==3.15.1"),
+}
+_PYTORCH = {
+    "2.13.0": ("torch==2.13.0",),
+}
+VERSIONS: Mapping[Framework, Mapping[str, tuple[str, ...]]] = {"tensorflow": _TENSORFLOW, "pytorch": _PYTORCH}
+
+PINNED = {("tensorflow", "2.21.0"), ("pytorch", "2.13.0")}
+"""The versions whose whole set of packages is pinned, because the tests run with it."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that can be built."""
+
+    framework: Framework
+    version: str | None
+    """The framework's version; None where there is none."""
+
+    @property
+    def name(self) -> str:
+        """The name under which the engine has it, such as `estimator/tensorflow:2.21.0-py311`."""
+        return f"estimator/{self.framework}:{self.version + '-' if self.version else ''}{PYTHON}"
+
+    @property
+    def target(self) -> str:
+        """The stage of the Dockerfile."""
+        return "mpi" if self.framework == "mpi" else "framework"
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What pip installs besides Open MPI, mpi4py, NumPy and scikit-learn."""
+        return VERSIONS[self.framework][self.version] if self.version else ()
+
+    @property
+    def is_pinned(self) -> bool:
+        return self.version is None or (self.framework, self.version) in PINNED
+
+
+MPI = Image("mpi", None)
+
+
+def find(framework: Framework, framework_version: str, py_version: str | None = None) -> Image:
+    """The image of a framework's version: `2.21` or `2.21.0`.
+
+    Raises InvalidArgument for a version that there is no image of, with those that there are.
+    """
+    versions = VERSIONS[framework]
+    if py_version not in (None, PYTHON):
+        raise InvalidArgument(
+            "py_version",
+            f"py_version {py_version!r} is not one that images are built with; use {PYTHON!r}, or image_uri= of an "
+            "image of your own",
+        )
+    for version in versions:
+        if framework_version in (version, version.rpartition(".")[0]):
+            return Image(framework, version)
+    raise InvalidArgument(
+        "framework_version",
+        f"framework_version {framework_version!r} of {framework} has no image; "
+        f"{suggestion(framework_version, versions)} Any other: image_uri= of an image of your own.",
+    )
+
+
+def newest(framework: Framework) -> Image:
+    """The image of a framework's newest version."""
+    return MPI if framework == "mpi" else Image(framework, next(iter(VERSIONS[framework])))
+
+
+def everything() -> Iterator[Image]:
+    """All images."""
+    yield MPI
+    for framework, versions in VERSIONS.items():
+        for version in versions:
+            yield Image(framework, version)
+
+
+def by_name(name: str) -> Image | None:
+    """The image of ours that a name means; None for any other image."""
+    return next((image for image in everything() if image.name == name), None)

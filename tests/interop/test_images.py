@@ -1,0 +1,156 @@
+"""The images: found by a framework's version, built when they are first used, and able to train."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import docker
+import pytest
+
+from estimator_sdk import BackendError, PyTorch, TensorFlow
+from estimator_sdk.docker import engine
+from estimator_sdk.images import __main__ as command
+from estimator_sdk.images import base, build, catalogue
+
+MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Images of versions that are not pinned are built on request: `--all-images`."""
+    if "each_image" in metafunc.fixturenames:
+        wanted = metafunc.config.getoption("all_images")
+        images = [image for image in catalogue.everything() if image.version and (wanted or image.is_pinned)]
+        metafunc.parametrize("each_image", images, ids=lambda image: image.name)
+
+
+@pytest.fixture(autouse=True)
+def jobs_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+
+
+def said(job) -> list[str]:
+    return [line.data.decode().rstrip("\n") for line in job.logs(stream="stdout")]
+
+
+TRAIN = {
+    "tensorflow": """
+import os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import horovod.tensorflow as hvd
+import tensorflow as tf
+hvd.init()
+tf.random.set_seed(hvd.rank())
+weights = tf.Variable(tf.random.normal([4, 1]))
+hvd.broadcast_variables([weights], root_rank=0)
+for _ in range(5):
+    data = tf.random.normal([16, 4])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((data @ weights - tf.reduce_sum(data, 1, keepdims=True)) ** 2)
+    tape = hvd.DistributedGradientTape(tape)
+    weights.assign_sub(0.1 * tape.gradient(loss, weights))
+numbers, version = weights.numpy(), tf.__version__
+""",
+    "pytorch": """
+import horovod.torch as hvd
+import torch
+hvd.init()
+torch.manual_seed(hvd.rank())
+model = torch.nn.Linear(4, 1)
+hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+for _ in range(5):
+    data = torch.randn(16, 4)
+    optimizer.zero_grad()
+    ((model(data) - data.sum(1, keepdim=True)) ** 2).mean().backward()
+    optimizer.step()
+numbers, version = model.weight.detach().numpy(), torch.__version__
+""",
+}
+COMPARE = """
+import hashlib
+every = hvd.allgather_object(hashlib.sha256(numbers.tobytes()).hexdigest())
+print(hvd.size(), len(set(every)), version, flush=True)
+"""
+
+
+def test_every_image_trains_on_two_hosts_and_the_ranks_agree(tmp_path, each_image):
+    script = tmp_path / "train.py"
+    script.write_text(TRAIN[each_image.framework] + COMPARE)
+    kind = {"tensorflow": TensorFlow, "pytorch": PyTorch}[each_image.framework]
+    estimator = kind(
+        entry_point=script, framework_version=each_image.version, instance_count=2, distribution=MPI, cpus=1
+    )
+    assert estimator.plan().image == each_image.name
+    lines = [line.split() for line in said(estimator.fit(logs="none"))]
+    assert [(size, distinct) for size, distinct, _ in lines] == [("4", "1")] * 4
+    assert {version.partition("+")[0] for _, _, version in lines} == {each_image.version}
+
+
+@pytest.fixture
+def trial(image):
+    """A name for an image that is removed afterwards, with what hangs on it."""
+    client = docker.from_env()
+    name = "estimator/trial:1"
+    yield client, name
+    for each in client.images.list(name):
+        client.images.remove(each.id, force=True)
+
+
+def test_an_image_is_built_once_and_again_when_the_toolkit_changes(trial, monkeypatch):
+    client, name = trial
+    out = io.StringIO()
+    build.build(client, catalogue.MPI, name, None, out)
+    assert re.search(r"building estimator/trial:1: the first time.*Step 1/.*is built\n", out.getvalue(), re.DOTALL)
+    first = client.images.get(name)
+    assert engine.has_toolkit(client, name)
+
+    out = io.StringIO()
+    build.build(client, catalogue.MPI, name, None, out)
+    assert (out.getvalue(), client.images.get(name).id) == ("", first.id)
+
+    files = build.context.files
+    changed = {"toolkit/estimator_container/new.py": b"# a change of the toolkit\n"}
+    monkeypatch.setattr(build.context, "files", lambda image: {**files(image), **changed})
+    out = io.StringIO()
+    build.build(client, catalogue.MPI, name, None, out)
+    second = client.images.get(name)
+    assert second.id != first.id and "the toolkit has changed" in out.getvalue()
+    # Only what stands on the toolkit is new.
+    assert second.attrs["RootFS"]["Layers"][:-2] == first.attrs["RootFS"]["Layers"][:-2]
+    with pytest.raises(docker.errors.ImageNotFound):
+        client.images.get(first.id)
+
+
+def test_a_build_that_fails_says_so_in_the_words_of_the_step(trial, monkeypatch):
+    client, name = trial
+    files = build.context.files
+    broken = {"Dockerfile": b"ARG BASE\nFROM ${BASE} AS mpi\nRUN echo no such wheel; exit 3\n"}
+    monkeypatch.setattr(build.context, "files", lambda image: {**files(image), **broken})
+    with pytest.raises(BackendError, match=r"(?s)estimator/trial:1 could not be built: .*code: 3.*no such wheel"):
+        build.build(client, catalogue.MPI, name, None, io.StringIO())
+
+
+def test_no_base_is_one_sentence_with_both_ways_out(monkeypatch, image):
+    client = docker.from_env()
+    monkeypatch.setattr(base, "PULLED", "localhost:1/no-such-base:1")
+    monkeypatch.setattr(base, "MADE", "estimator/no-such-base:1")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(BackendError, match=r"localhost:1/no-such-base:1 cannot be pulled.*--base.*--debian-base"):
+        base.choose(client, io.StringIO())
+
+
+def test_the_command_lists_the_images_and_refuses_an_unknown_version(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    assert "estimator/tensorflow:2.21.0-py311" in capsys.readouterr().out
+    assert command.main(["pytorch", "--framework-version", "0.4"]) == 1
+    assert "framework_version '0.4' of pytorch has no image" in capsys.readouterr().err
+
+
+def test_the_image_holds_no_key_no_ssh_and_no_certificate_of_the_building_machine(image):
+    client = docker.from_env()
+    look = "command -v sshd ssh; ls /root/.ssh /etc/ssh /opt/ca 2>/dev/null; ls /opt"
+    found = client.containers.run(image, ["sh", "-c", look], remove=True, network_mode="none").decode().split()
+    assert found == ["toolkit", "venv"]

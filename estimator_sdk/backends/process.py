@@ -103,7 +103,8 @@ class ProcessHosts:
         secret = secrets.token_bytes(32)
         for host in self._plan.hosts:
             layout = self._layout(host)
-            base_directory.write(self._plan, host.name, layout, secret, INTERFACE)
+            base_directory.write(self._plan, host.name, layout, INTERFACE)
+            base_directory.write_secret(layout, secret)
             base_directory.link_channels(self._plan.channels, Path(layout.data))
         # Every host inherits the reading end; when this process is gone, all of them see it.
         self._lifeline = os.pipe()

@@ -97,9 +97,9 @@ class DockerHosts:
         for copier in self._copiers:
             copier.join(LAST_OUTPUT_SECONDS)
         try:
+            _in_parallel(engine.remove_container, self._containers.values())
             if not self._own_toolkit and os.getuid() != 0:
                 self._give_files_to_the_user()
-            _in_parallel(engine.remove_container, self._containers.values())
             engine.remove_job(self._client, self._plan.job_name)
         except (docker.errors.DockerException, OSError) as error:
             print(f"what is left of {self._plan.job_name} on the engine: {error}", file=sys.stderr)
@@ -116,8 +116,9 @@ class DockerHosts:
 
     def _write_base_directory(self, host: HostPlan, secret: bytes) -> None:
         layout = self._layout(host.name)
-        base_directory.write(self._plan, host.name, layout, secret, INTERFACE)
+        base_directory.write(self._plan, host.name, layout, INTERFACE)
         if self._own_toolkit:
+            base_directory.write_secret(layout, secret)
             base_directory.write_environment(layout, self._plan.environment)
         if self._plan.code is not None:
             shutil.copyfile(self._plan.code, Path(layout.input, Path(CODE_IN_CONTAINER).name))
@@ -172,13 +173,12 @@ class DockerHosts:
 
     def _environment(self, host: HostPlan) -> dict[str, str]:
         """What `docker inspect` shows: the user's own variables only where an image knows no other way."""
-        return {
-            **({} if self._own_toolkit else self._plan.environment),
-            **host.environment,
-            **({} if os.getuid() == 0 else {"HOME": "/tmp"}),
-            contract.STOP_TIMEOUT: str(self._plan.stop_timeout),
-            "TRAINING_JOB_NAME": self._plan.job_name,
-        }
+        job = {**host.environment, "TRAINING_JOB_NAME": self._plan.job_name}
+        if not self._own_toolkit:
+            return {**_region(), **self._plan.environment, **job}
+        # Root has a home in the image, and keeps it: keys that another image's sshd and mpirun need may lie there.
+        home = {} if os.getuid() == 0 else {"HOME": "/tmp"}
+        return {**_region(), **job, **home, contract.STOP_TIMEOUT: str(self._plan.stop_timeout)}
 
     def _copy_output(self, host: str, container: Container) -> threading.Thread:
         """Put what an image without our toolkit writes into the host's frames."""
@@ -239,18 +239,23 @@ class DockerHosts:
 
     def _give_files_to_the_user(self) -> None:
         """Root in a container gives away what root in the other containers made."""
-        owner = f"{os.getuid()}:{os.getgid()}"
-        for host in self._containers:
-            self._client.containers.run(
-                self._plan.image,
-                ["-R", owner, contract.DEFAULT_BASE_DIR],
-                entrypoint="chown",
-                user="0",
-                remove=True,
-                network_mode="none",
-                labels={engine.JOB_LABEL: self._plan.job_name},
-                volumes={self._layout(host).base: {"bind": contract.DEFAULT_BASE_DIR, "mode": "rw"}},
-            )
+        place = contract.DEFAULT_BASE_DIR
+        self._client.containers.run(
+            self._plan.image,
+            ["-R", "-h", f"{os.getuid()}:{os.getgid()}", place],
+            entrypoint="chown",
+            user="0",
+            remove=True,
+            network_mode="none",
+            labels={engine.JOB_LABEL: self._plan.job_name},
+            volumes={str(self._folder.attempt(self._attempt)): {"bind": place, "mode": "rw"}},
+        )
+
+
+def _region() -> dict[str, str]:
+    """The AWS region of the caller, if there is one, under the name that the service gives it."""
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return {"AWS_REGION": region} if region else {}
 
 
 def _limits() -> list[Ulimit]:

@@ -12,7 +12,7 @@ from estimator_container.contract import Layout
 from ..plan import ChannelPlan, Plan
 
 
-def write(plan: Plan, host: str, layout: Layout, secret: bytes, interface: str) -> None:
+def write(plan: Plan, host: str, layout: Layout, interface: str) -> None:
     """Fill the base directory of one host, and make its log file, so that readers can open it."""
     for folder in (layout.config, *layout.written_by_the_job()):
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -36,8 +36,12 @@ def write(plan: Plan, host: str, layout: Layout, secret: bytes, interface: str) 
             "network_interface_name": interface,
         },
     )
-    _write_secret(layout.world_secret, secret)
     Path(layout.frames).touch()
+
+
+def write_secret(layout: Layout, secret: bytes) -> None:
+    """Leave the job's secret for the toolkit, which takes the file away; no other image would."""
+    _write_secret(layout.world_secret, secret)
 
 
 def write_environment(layout: Layout, environment: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The Keras + Horovod example, as a user runs it: through `fit()`, on hosts that are processes."""
+"""The Keras + Horovod example, as a user runs it: through `fit()`, on hosts that are processes, and on containers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from estimator_sdk import Estimator, Job
+from estimator_sdk import Estimator, Job, TensorFlow
 
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 
@@ -24,8 +24,10 @@ def jobs_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ESTIMATOR_HOME", str(home))
 
 
-def train(**hyperparameters: object) -> Job:
-    return Estimator(
+def train(backend: str = "process", **hyperparameters: object) -> Job:
+    return TensorFlow(
+        framework_version="2.21",
+        backend=backend,
         entry_point="digits_keras_horovod.py",
         source_dir=ENTRYPOINTS,
         instance_count=2,
@@ -53,6 +55,22 @@ def test_it_learns_on_four_ranks_and_the_model_loads_with_plain_keras(tmp_path):
     load = "import keras, sys; model = keras.models.load_model(sys.argv[1]); print(type(model.optimizer).__name__)"
     loaded = subprocess.run([sys.executable, "-c", load, str(model)], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "Adam"
+
+
+def test_on_containers_nothing_changes_but_the_backend(tmp_path):
+    said, models = {}, {}
+    for backend in ("process", "docker"):
+        job = train(backend, epochs=4)
+        said[backend] = [re.split(r"(\d+\.\d+)", line) for line in lines(job)]
+        models[backend] = {path.name for path in job.download(tmp_path / backend).iterdir()}
+    assert models["docker"] == models["process"] == {"model.keras"}
+    # Word for word the same; the numbers as far as the order of floating-point sums lets them be.
+    assert len(said["docker"]) == len(said["process"])
+    for there, here in zip(said["docker"], said["process"], strict=True):
+        assert there[::2] == here[::2]
+        assert [float(number) for number in there[1::2]] == pytest.approx(
+            [float(each) for each in here[1::2]], abs=5e-3
+        )
 
 
 def test_it_resumes_from_the_newest_checkpoint(tmp_path):

@@ -1,0 +1,67 @@
+"""Where objects are kept: one port over `s3://bucket/prefix` and `file:///folder`.
+
+Both sides of a job use it, which is why it lives here. Importing it loads nothing but the names below; `obstore`, the
+one dependency, is imported when an s3 store is opened (`pip install 'estimator-container[s3]'`).
+"""
+
+from __future__ import annotations
+
+from .errors import (
+    AccessDenied,
+    BadCredentials,
+    Conflict,
+    InvalidLocation,
+    MissingDependency,
+    NoCredentials,
+    NoSpace,
+    NoSuchBucket,
+    NotFound,
+    SourceChanged,
+    StorageError,
+    StoreUnavailable,
+    Unsupported,
+)
+from .location import parse
+from .port import Condition, Digest, Object, Progress, Store
+
+__all__ = [
+    "AccessDenied",
+    "BadCredentials",
+    "Condition",
+    "Conflict",
+    "Digest",
+    "InvalidLocation",
+    "MissingDependency",
+    "NoCredentials",
+    "NoSpace",
+    "NoSuchBucket",
+    "NotFound",
+    "Object",
+    "Progress",
+    "SourceChanged",
+    "StorageError",
+    "Store",
+    "StoreUnavailable",
+    "Unsupported",
+    "open_store",
+]
+
+
+def open_store(uri: str, *, retry_seconds: float = 60.0, stall_seconds: float = 30.0) -> Store:
+    """The store at `s3://bucket/prefix` or `file:///folder`; its keys are relative to that root.
+
+    Opening sends nothing and makes nothing. `retry_seconds` is how long transient faults are retried, counted from the
+    first fault of a row; `stall_seconds` is how long a connection may say nothing before that is a fault. Both are of
+    no use to a `file://` store, whose faults are not transient.
+
+    Raises InvalidLocation for a URI that is neither, MissingDependency where `obstore` is not installed, and
+    NoCredentials where the standard AWS chain has none.
+    """
+    location = parse(uri)
+    if location.scheme == "file":
+        from .local import LocalStore
+
+        return LocalStore(location.root)
+    from .s3 import open_s3
+
+    return open_s3(location, retry_seconds=retry_seconds, stall_seconds=stall_seconds)

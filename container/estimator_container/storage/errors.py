@@ -1,0 +1,55 @@
+"""What a store raises: each error is one sentence that says what, where, why and what to do, and no secret."""
+
+from __future__ import annotations
+
+
+class StorageError(Exception):
+    """The base of all errors of a store; itself raised for what has no name of its own below."""
+
+
+class InvalidLocation(StorageError, ValueError):
+    """A URI or a key that names nothing that a store could hold."""
+
+
+class MissingDependency(StorageError):
+    """The package that talks to this kind of store is not installed."""
+
+
+class NotFound(StorageError):
+    """No object has that key."""
+
+
+class NoSuchBucket(StorageError):
+    """The bucket itself is not there."""
+
+
+class AccessDenied(StorageError):
+    """The credentials are good, but may not do this."""
+
+
+class BadCredentials(StorageError):
+    """The store refuses the credentials: unknown, expired, or signed with a wrong secret or clock."""
+
+
+class NoCredentials(StorageError):
+    """The standard AWS chain has no credentials."""
+
+
+class Conflict(StorageError):
+    """A conditional write whose condition does not hold: nothing was written."""
+
+
+class Unsupported(StorageError):
+    """The server was tried, and does not hold the condition that was asked for; nothing was written."""
+
+
+class SourceChanged(StorageError):
+    """What was being read changed under the transfer: nothing was published."""
+
+
+class StoreUnavailable(StorageError):
+    """Faults that ought to pass did not, until the deadline."""
+
+
+class NoSpace(StorageError):
+    """The disk, or a quota on it, is full; no partial file is left."""

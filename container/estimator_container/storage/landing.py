@@ -1,0 +1,120 @@
+"""A file that appears whole or not at all: written under a name of our own, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from types import TracebackType
+
+from .errors import NoSpace, StorageError
+from .location import OWN_PREFIX
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# File systems that cannot reserve space say so in one of these ways.
+_CANNOT_RESERVE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EPERM}
+
+
+class Landing:
+    """`with Landing(path) as landing: landing.write(data); landing.commit()`; without the commit nothing is left."""
+
+    def __init__(self, path: str, *, durable: bool = False) -> None:
+        self.path = path = os.path.abspath(path)
+        self.temporary = os.path.join(os.path.dirname(path), f"{OWN_PREFIX}{os.urandom(8).hex()}.part")
+        """In the same folder, and of a length that does not depend on the name."""
+        self.fd = -1
+        self._durable = durable
+        self._landed = False
+
+    def __enter__(self) -> Landing:
+        with disk_errors(self.path):
+            self.fd = self._open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.fd)
+        if not self._landed:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.temporary)
+
+    def reserve(self, size: int) -> None:
+        """Take the space now, so that a full disk is found before the transfer, and parts may come in any order."""
+        if size == 0:
+            return
+        with disk_errors(self.path):
+            try:
+                os.posix_fallocate(self.fd, 0, size)
+            except OSError as error:
+                if error.errno not in _CANNOT_RESERVE:
+                    raise
+                os.ftruncate(self.fd, size)
+
+    def write(self, data: bytes | memoryview, offset: int = 0) -> None:
+        """Write all of `data` at `offset`."""
+        view = memoryview(data)
+        with disk_errors(self.path):
+            while view:
+                written = os.pwrite(self.fd, view, offset)
+                view = view[written:]
+                offset += written
+
+    def sync(self) -> None:
+        """Wait until the bytes are on the disk."""
+        with disk_errors(self.path):
+            os.fsync(self.fd)
+
+    def commit(self) -> None:
+        """Rename into place, over what is there."""
+        if self._durable:
+            self.sync()
+        with disk_errors(self.path):
+            os.replace(self.temporary, self.path)
+        self._landed = True
+        if self._durable:
+            sync_folder(self.path)
+
+    def commit_if_absent(self) -> bool:
+        """Link into place unless something is there; False then."""
+        if self._durable:
+            self.sync()
+        with disk_errors(self.path):
+            try:
+                os.link(self.temporary, self.path)
+            except FileExistsError:
+                return False
+        if self._durable:
+            sync_folder(self.path)
+        return True
+
+    def _open(self) -> int:
+        folder = os.path.dirname(self.path)
+        while True:
+            try:
+                return os.open(self.temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            except FileNotFoundError:
+                # Not there yet, or removed as empty by a delete between these two lines: then once more.
+                os.makedirs(folder, exist_ok=True)
+
+
+def sync_folder(path: str) -> None:
+    """Wait until the name of the file at `path` is on the disk."""
+    fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def disk_errors(path: str) -> Iterator[None]:
+    """Make a sentence of an error of the operating system about `path`."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        if error.errno in _FULL:
+            raise NoSpace(f"no space is left for {path} ({reason}): free some, or choose another folder") from error
+        raise StorageError(f"{path} cannot be written ({reason}): check the folder and who may write there") from error

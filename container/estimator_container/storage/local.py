@@ -1,0 +1,234 @@
+"""The store at `file:///folder`: a plain tree of files, with the meaning that the port gives to objects.
+
+A write is a rename, so a reader sees one version or the other. Compare-and-swap holds a lock on the root folder
+(flock), which every change of a key shares: it is between all processes of this machine that use the port.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+from .errors import Conflict, NotFound, SourceChanged, StorageError
+from .landing import Landing, disk_errors, sync_folder
+from .location import OWN_PREFIX, check_key
+from .parallel import in_threads
+from .port import Condition, Digest, Object, PathOrFile, Progress, Store
+from .source import Source
+
+_CHUNK = 4 << 20  # bytes; large enough that hashing releases the interpreter lock for most of the time
+
+
+class LocalStore(Store):
+    """See the module."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.uri = f"file://{root}"
+
+    def list(self, prefix: str = "") -> Iterator[Object]:
+        folder, slash, _ = prefix.rpartition("/")
+        if slash:
+            check_key(folder)
+        yield from self._walk(os.path.join(self.root, folder), folder + slash, prefix, frozenset())
+
+    def _walk(self, folder: str, above: str, prefix: str, ancestors: frozenset[tuple[int, int]]) -> Iterator[Object]:
+        """The objects below a folder, whose keys start with `above`; `ancestors` end a loop of symbolic links."""
+        try:
+            here = os.stat(folder)
+            with os.scandir(folder) as entries:
+                # A folder sorts as what it stands for, keys that go on with a slash.
+                names = sorted(
+                    (entry.name + "/" if entry.is_dir() else entry.name, entry.path)
+                    for entry in entries
+                    if not entry.name.startswith(OWN_PREFIX)
+                )
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise StorageError(
+                f"{folder} cannot be listed ({(error.strerror or '').lower()}): check who may read it"
+            ) from error
+        identity = (here.st_dev, here.st_ino)
+        if identity in ancestors:
+            return
+        for name, path in names:
+            key = above + name
+            if name.endswith("/"):
+                if key.startswith(prefix) or prefix.startswith(key):
+                    yield from self._walk(path, key, prefix, ancestors | {identity})
+            elif key.startswith(prefix):
+                found = _object(key, path)
+                if found:
+                    yield found
+
+    def head(self, key: str) -> Object | None:
+        return _object(key, self._path(key))
+
+    def read(self, key: str, range: tuple[int, int] | None = None) -> bytes:
+        with self._opened(key) as fd:
+            size = os.fstat(fd).st_size
+            start, end = range or (0, size)
+            chunks = []
+            while start < end:
+                chunk = os.pread(fd, min(end - start, 1 << 30), start)
+                if not chunk:
+                    break
+                chunks.append(chunk)
+                start += len(chunk)
+            return b"".join(chunks)
+
+    def write(self, key: str, data: bytes, *, if_absent: bool = False, if_match: str | None = None) -> str:
+        path = self._path(key)
+        with Landing(path, durable=True) as landing:
+            landing.write(data)
+            # The kernel's clock for files ticks slowly: two writes of the same size must not look alike.
+            now = time.time_ns()
+            os.utime(landing.fd, ns=(now, now))
+            etag = _etag(os.fstat(landing.fd))
+            if if_absent:
+                if not landing.commit_if_absent():
+                    raise Conflict(f"{self._name(key)} exists already, so nothing was written")
+                return etag
+            if if_match is not None:
+                landing.sync()
+                with self._locked(fcntl.LOCK_EX):
+                    there = _object(key, path)
+                    if there is None or there.etag != if_match:
+                        raise Conflict(f"{self._name(key)} is not the version {if_match}, so nothing was written")
+                    landing.commit()
+                return etag
+            self._replace(landing)
+        return etag
+
+    def supports(self, condition: Condition) -> bool:
+        return True
+
+    def download(self, key: str | Object, path: str, *, durable: bool = False) -> Digest:
+        return self._download(key, path, durable)
+
+    def upload(self, source: PathOrFile, key: str) -> Digest:
+        with Source(source) as opened, Landing(self._path(key), durable=True) as landing:
+            landing.reserve(opened.size)
+            hasher = hashlib.sha256()
+            for offset in range(0, opened.size, _CHUNK):
+                chunk = opened.read(offset, min(_CHUNK, opened.size - offset))
+                hasher.update(chunk)
+                landing.write(chunk, offset)
+            opened.check()
+            self._replace(landing)
+            return Digest(opened.size, hasher.hexdigest())
+
+    def download_many(
+        self, items: Iterable[tuple[str | Object, str]], *, progress: Progress | None = None
+    ) -> Sequence[Digest]:
+        return in_threads(lambda item: self._download(item[0], item[1], False), items, progress)
+
+    def upload_many(self, items: Iterable[tuple[str, str]], *, progress: Progress | None = None) -> Sequence[Digest]:
+        return in_threads(lambda item: self.upload(item[0], item[1]), items, progress)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        paths = [self._path(key) for key in keys]
+        if not paths or not os.path.isdir(self.root):
+            return
+        with self._locked(fcntl.LOCK_SH):
+            for path in paths:
+                with disk_errors(path), contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                    _unlink(path)
+        for path in paths:
+            self._prune(os.path.dirname(path))
+
+    def _download(self, key: str | Object, path: str, durable: bool) -> Digest:
+        name = key.key if isinstance(key, Object) else key
+        with self._opened(name) as fd, Landing(path, durable=durable) as landing:
+            status = os.fstat(fd)
+            if isinstance(key, Object) and key.etag != _etag(status):
+                raise SourceChanged(f"{self._name(name)} has been overwritten since it was listed: list it again")
+            landing.reserve(status.st_size)
+            hasher, offset = hashlib.sha256(), 0
+            while True:
+                chunk = os.pread(fd, _CHUNK, offset)
+                if not chunk:
+                    break
+                hasher.update(chunk)
+                landing.write(chunk, offset)
+                offset += len(chunk)
+            # Only programs that write in place can change a file that is open; the port itself never does.
+            if _etag(os.fstat(fd)) != _etag(status):
+                raise SourceChanged(f"{self._name(name)} changed while it was read: try again")
+            landing.commit()
+        return Digest(offset, hasher.hexdigest())
+
+    def _replace(self, landing: Landing) -> None:
+        landing.sync()
+        with self._locked(fcntl.LOCK_SH):
+            landing.commit()
+
+    def _prune(self, folder: str) -> None:
+        """Remove folders that a delete has left empty: an object store has none."""
+        while folder.startswith(self.root + "/"):
+            try:
+                os.rmdir(folder)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                return
+            folder = os.path.dirname(folder)
+
+    def _path(self, key: str) -> str:
+        return os.path.join(self.root, check_key(key))
+
+    def _name(self, key: str) -> str:
+        return f"{self.uri}/{key}"
+
+    @contextlib.contextmanager
+    def _opened(self, key: str) -> Iterator[int]:
+        try:
+            fd = os.open(self._path(key), os.O_RDONLY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            raise self._missing(key) from None
+        except OSError as error:
+            raise StorageError(
+                f"{self._name(key)} cannot be read ({(error.strerror or '').lower()}): check who may read it"
+            ) from error
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise self._missing(key)
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _missing(self, key: str) -> NotFound:
+        return NotFound(f"{self._name(key)} is not there: check the key")
+
+    @contextlib.contextmanager
+    def _locked(self, how: int) -> Iterator[None]:
+        with disk_errors(self.root):
+            fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, how)
+            yield
+        finally:
+            os.close(fd)  # and with it the lock
+
+
+def _object(key: str, path: str) -> Object | None:
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Object(key, status.st_size, _etag(status)) if stat.S_ISREG(status.st_mode) else None
+
+
+def _etag(status: os.stat_result) -> str:
+    return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
+
+
+def _unlink(path: str) -> None:
+    os.unlink(path)
+    sync_folder(path)

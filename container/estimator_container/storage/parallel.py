@@ -1,0 +1,60 @@
+"""The same thing done to many items by a few threads: in the order they come, until the first error."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Callable, TypeVar
+
+from .port import Digest, Progress
+
+Item = TypeVar("Item")
+
+THREADS = 16  # waits for disks rather than for a processor
+
+
+def in_threads(one: Callable[[Item], Digest], items: Iterable[Item], progress: Progress | None) -> Sequence[Digest]:
+    """Apply `one` to each item; the digests are in the order of the items. Raises the first error, at the end."""
+    work = _Work(one, items, progress)
+    threads = [threading.Thread(target=work.run, name="store", daemon=True) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    finally:
+        work.stopped = True
+    if work.error is not None:
+        raise work.error
+    return [digest for _, digest in sorted(work.done, key=lambda each: each[0])]
+
+
+class _Work:
+    def __init__(self, one: Callable[[Item], Digest], items: Iterable[Item], progress: Progress | None) -> None:
+        self.done: list[tuple[int, Digest]] = []
+        self.error: BaseException | None = None
+        self.stopped = False
+        self._one = one
+        self._items = enumerate(items)
+        self._progress = progress
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        while not self.stopped:
+            try:
+                with self._lock:
+                    number, item = next(self._items, (-1, None))
+                if item is None:
+                    return
+                self._note(number, self._one(item))
+            except BaseException as error:  # whatever it is, the caller is to see it
+                self.error = self.error or error
+                self.stopped = True
+
+    def _note(self, number: int, digest: Digest) -> None:
+        with self._lock:
+            self.done.append((number, digest))
+            self._bytes += digest.size
+            if self._progress:
+                self._progress(self._bytes, len(self.done))

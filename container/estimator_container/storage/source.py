@@ -1,0 +1,67 @@
+"""The file that an upload reads, which must not change under it."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+from .errors import NotFound, SourceChanged, StorageError
+from .port import PathOrFile
+
+
+class Source:
+    """`with Source(path_or_file) as source`: reads by offset, and can tell whether the file is still the same."""
+
+    def __init__(self, source: PathOrFile) -> None:
+        self._path = source if isinstance(source, str) else None
+        self.name = source if isinstance(source, str) else str(getattr(source, "name", "the open file"))
+        if isinstance(source, str):
+            try:
+                self._fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                raise NotFound(f"{source} is not there to be uploaded: check the path") from None
+            except OSError as error:
+                raise StorageError(f"{source} cannot be read ({error.strerror}): check who may read it") from error
+        else:
+            self._fd = source.fileno()
+        self._before = os.fstat(self._fd)
+        self.size = self._before.st_size
+        """In bytes, when it was opened."""
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._path is not None:
+            os.close(self._fd)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Exactly `size` bytes. Raises SourceChanged where the file has become too short for that."""
+        try:
+            data = os.pread(self._fd, size, offset)
+            while len(data) < size:
+                more = os.pread(self._fd, size - len(data), offset + len(data))
+                if not more:
+                    raise self._changed()
+                data += more
+        except OSError as error:
+            raise StorageError(f"{self.name} cannot be read ({error.strerror}): check the disk") from error
+        return data
+
+    def check(self) -> None:
+        """Raises SourceChanged unless the file is, and the path still names, what was opened."""
+        try:
+            now = [os.fstat(self._fd), *([os.stat(self._path)] if self._path is not None else [])]
+        except OSError:
+            raise self._changed() from None
+        if any(_identity(each) != _identity(self._before) for each in now):
+            raise self._changed()
+
+    def _changed(self) -> SourceChanged:
+        return SourceChanged(f"{self.name} changed while it was uploaded, so nothing was published: upload it again")
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

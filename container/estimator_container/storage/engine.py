@@ -1,0 +1,133 @@
+"""One event loop in one thread per process, on which all transfers of all s3 stores run.
+
+A loop rather than threads that block: a transfer can be cancelled while it waits for the network, so the caller
+answers signals, the first error ends the others at once, and nothing is left when the process exits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from typing import Any, Callable, Generic, TypeVar
+
+from .errors import StorageError
+
+T = TypeVar("T")
+
+_DISK_THREADS = 4
+_END_SECONDS = 5.0  # to close files and connections; far more than that takes
+
+_engine: Engine | None = None
+_lock = threading.Lock()
+
+
+class Engine:
+    """Use `engine()`."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._process = os.getpid()
+        self._disk = ThreadPoolExecutor(_DISK_THREADS, thread_name_prefix="store-disk")
+        self._thread = threading.Thread(target=self._run, name="store", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run to the end and return the result; an exception in the caller, such as Ctrl-C, cancels the work."""
+        return self.start(work).result()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Running[T]:
+        """Begin, and return at once."""
+        if os.getpid() != self._process or not self._thread.is_alive():
+            work.close()
+            raise StorageError("this store belongs to another process, or this one is ending: open it again here")
+        return Running(work, self.loop)
+
+    async def on_disk(self, work: Callable[..., T], *arguments: object) -> T:
+        """Run what waits for a disk, or computes for long, beside the loop."""
+        return await self.loop.run_in_executor(self._disk, work, *arguments)
+
+    def stop(self) -> None:
+        if os.getpid() != self._process or not self._thread.is_alive():
+            return
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self._cancel)
+        self._thread.join(_END_SECONDS)
+        self._disk.shutdown(wait=False)
+
+    def _cancel(self) -> None:
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        ending = asyncio.gather(*tasks, return_exceptions=True)
+        ending.add_done_callback(lambda _: self.loop.stop())
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+
+class Running(Generic[T]):
+    """Work that has begun on the engine."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
+        self._over = threading.Event()
+        self._future = asyncio.run_coroutine_threadsafe(self._tracked(work), loop)
+
+    async def _tracked(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await work
+        finally:
+            self._over.set()
+
+    @property
+    def ended(self) -> bool:
+        return self._future.done()
+
+    def on_end(self, call: Callable[[], object]) -> None:
+        self._future.add_done_callback(lambda _: call())
+
+    def result(self) -> T:
+        """Wait for the end."""
+        try:
+            return self._future.result()
+        except CancelledError:
+            raise StorageError(
+                "the process is ending, so its transfers were cancelled: nothing is left half done"
+            ) from None
+        except BaseException:
+            self.cancel()
+            raise
+
+    def cancel(self) -> None:
+        """When this returns, files and connections of the work are closed."""
+        if not self._future.done():
+            self._future.cancel()
+            self._over.wait(_END_SECONDS)
+
+
+def engine() -> Engine:
+    """The engine of this process, started when it is first asked for."""
+    global _engine
+    with _lock:
+        if _engine is None:
+            _engine = Engine()
+            atexit.register(_engine.stop)
+        return _engine
+
+
+def _forget() -> None:
+    """In a forked child the thread is gone, and the lock may be held by nobody."""
+    global _engine, _lock
+    _engine = None
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)

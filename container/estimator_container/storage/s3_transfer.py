@@ -1,0 +1,161 @@
+"""Files up and down: one request for small ones, parts side by side for large ones, hashed in order as they pass."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Callable
+
+from .engine import Engine
+from .errors import Conflict, SourceChanged
+from .landing import Landing
+from .port import Digest, Object, PathOrFile
+from .s3_client import PARTS_AT_ONCE, S3Client
+from .source import Source
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+PART = 8 << 20  # bytes
+_MOST_PARTS = 10_000  # Amazon S3's limit for one upload
+_LARGE_AT_ONCE = 3  # each has up to PARTS_AT_ONCE parts in memory
+_INLINE = 1 << 20  # bytes; below this a write and a hash take less time than handing them to a thread
+
+Passed = Callable[[int], None]
+"""Told the bytes that have passed since it was last told."""
+
+
+class Transfer:
+    """The transfers of one store. Parts of all of them share a limit, which bounds the memory that they take."""
+
+    def __init__(self, client: S3Client, engine: Engine) -> None:
+        self._client = client
+        self._engine = engine
+        self._parts = asyncio.Semaphore(PARTS_AT_ONCE)
+        self._large_downloads = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self._large_uploads = asyncio.Semaphore(_LARGE_AT_ONCE)
+
+    async def download(self, target: Object | str, path: str, durable: bool, passed: Passed) -> Digest:
+        """See Store.download; `target` has the bucket's key."""
+        key = target.key if isinstance(target, Object) else target
+        pinned = target.etag if isinstance(target, Object) and target.etag else None
+        known_small = isinstance(target, Object) and target.size <= PART
+        # The first part tells how large the whole is, so a small object takes one round trip.
+        try:
+            found = await self._client.get(key, None if known_small else (0, PART), pinned)
+            if found is None:  # it is empty, which has no first part
+                found = await self._client.get(key, None, pinned)
+        except Conflict:
+            raise self._overwritten(key) from None
+        assert found is not None  # without a range there is always an answer
+        whole, data = found
+        with Landing(path, durable=durable) as landing:
+            hasher = hashlib.sha256()
+            if len(data) > _INLINE or durable:
+                await self._engine.on_disk(landing.reserve, whole.size)
+                await self._engine.on_disk(_land, landing, hasher, data)
+            else:
+                _land(landing, hasher, data)
+            passed(len(data))
+            del found
+            if whole.size > len(data):
+                start = len(data)
+                del data
+                async with self._large_downloads:
+                    await self._rest(whole, start, landing, hasher, passed)
+            if durable:
+                await self._engine.on_disk(landing.commit)
+            else:
+                landing.commit()
+        return Digest(whole.size, hasher.hexdigest())
+
+    async def _rest(self, whole: Object, start: int, landing: Landing, hasher: _Hash, passed: Passed) -> None:
+        """The parts after the first, a few ahead of the one that is hashed next."""
+
+        async def fetch(offset: int) -> bytes:
+            async with self._parts:
+                try:
+                    found = await self._client.get(whole.key, (offset, min(offset + PART, whole.size)), whole.etag)
+                except Conflict:
+                    raise self._overwritten(whole.key) from None
+                if found is None:
+                    raise self._overwritten(whole.key)
+                await self._engine.on_disk(landing.write, found[1], offset)
+                return found[1]
+
+        ahead: deque[asyncio.Task[bytes]] = deque()
+        try:
+            offset = start
+            while offset < whole.size or ahead:
+                while offset < whole.size and len(ahead) < PARTS_AT_ONCE:
+                    ahead.append(asyncio.create_task(fetch(offset)))
+                    offset += PART
+                data = await ahead[0]
+                ahead.popleft()
+                await self._engine.on_disk(hasher.update, data)
+                passed(len(data))
+        finally:
+            for task in ahead:
+                task.cancel()
+            await asyncio.gather(*ahead, return_exceptions=True)
+
+    async def upload(self, source: PathOrFile, key: str, passed: Passed) -> Digest:
+        """See Store.upload; `key` is the bucket's."""
+        with Source(source) as opened:
+            if opened.size <= 2 * PART:
+                return await self._upload_whole(opened, key, passed)
+            where = self._client.name(key)
+            async with self._large_uploads:
+                return await self._client.patience.retry(lambda: self._upload_parts(opened, key, passed), where)
+
+    async def _upload_whole(self, source: Source, key: str, passed: Passed) -> Digest:
+        def read() -> tuple[bytes, str]:
+            data = source.read(0, source.size)
+            source.check()
+            return data, hashlib.sha256(data).hexdigest()
+
+        if source.size <= _INLINE:
+            data, sha256 = read()
+            await self._client.put(key, data)
+        else:
+            async with self._parts:
+                data, sha256 = await self._engine.on_disk(read)
+                await self._client.put(key, data)
+        passed(len(data))
+        return Digest(len(data), sha256)
+
+    async def _upload_parts(self, source: Source, key: str, passed: Passed) -> Digest:
+        part_size = max(PART, -(-source.size // _MOST_PARTS))
+        hasher = hashlib.sha256()
+        told = 0
+
+        def read(offset: int) -> bytes:
+            data = source.read(offset, min(part_size, source.size - offset))
+            hasher.update(data)
+            return data
+
+        async def parts() -> AsyncIterator[bytes]:
+            nonlocal told
+            for offset in range(0, source.size, part_size):
+                data = await self._engine.on_disk(read, offset)
+                yield data
+                passed(len(data))
+                told += len(data)
+            source.check()  # before the upload is completed: an error here aborts it
+
+        try:
+            await self._client.put_parts(key, parts(), part_size)
+        except BaseException:
+            passed(-told)  # the next attempt begins at the beginning
+            raise
+        return Digest(source.size, hasher.hexdigest())
+
+    def _overwritten(self, key: str) -> SourceChanged:
+        return SourceChanged(f"{self._client.name(key)} has been overwritten under the download: list it again")
+
+
+def _land(landing: Landing, hasher: _Hash, data: bytes) -> None:
+    landing.write(data)
+    hasher.update(data)

@@ -1,0 +1,118 @@
+"""A proxy before a server, one request a connection, that does to a request what the test says."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Fault = Literal["cut", "503", "truncate", "stall", "lose the answer"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What came from the client."""
+
+    method: str
+    target: str
+    number: int
+    """Of all requests, from 0."""
+
+
+class FaultProxy:
+    """`choose` says of each request what becomes of it; None lets it pass."""
+
+    def __init__(self, upstream: str) -> None:
+        host, _, port = upstream.removeprefix("http://").partition(":")
+        self._upstream = (host, int(port))
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.choose: Callable[[Request], Fault | None] = lambda request: None
+        self.requests: list[Request] = []
+        self.stalled = threading.Event()
+        """Set when a request has been left without an answer."""
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._ended.set()
+        with contextlib.suppress(OSError):  # it has been closed before
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                sock, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+
+    def _serve(self, sock: socket.socket) -> None:
+        with sock, contextlib.suppress(OSError):
+            head, body = read_request(sock)
+            if not head:
+                return
+            method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
+            with self._lock:
+                request = Request(method, target, len(self.requests))
+                self.requests.append(request)
+            fault = self.choose(request)
+            if fault == "cut":
+                reset(sock)
+            elif fault == "503":
+                text = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
+                answer = b"HTTP/1.1 503 Slow Down\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(text)
+                sock.sendall(answer + text)
+            elif fault == "stall":
+                self.stalled.set()
+                self._ended.wait()
+            else:
+                self._answer(sock, self._forward(head, body), fault)
+
+    def _answer(self, sock: socket.socket, chunks: Iterator[bytes], fault: Fault | None) -> None:
+        for chunk in chunks:
+            if fault == "truncate":
+                sock.sendall(chunk[: len(chunk) - 1 - len(chunk) // 16])
+                return
+            if fault != "lose the answer":
+                sock.sendall(chunk)
+
+    def _forward(self, head: bytes, body: bytes) -> Iterator[bytes]:
+        with socket.create_connection(self._upstream) as upstream:
+            upstream.sendall(head[:-2] + b"connection: close\r\n\r\n" + body)
+            while chunk := upstream.recv(1 << 20):
+                yield chunk
+
+
+def read_request(sock: socket.socket) -> tuple[bytes, bytes]:
+    data = bytearray()
+    while b"\r\n\r\n" not in data:
+        chunk = sock.recv(1 << 16)
+        if not chunk:
+            return b"", b""
+        data += chunk
+    head, _, body = bytes(data).partition(b"\r\n\r\n")
+    length = 0
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+    parts = [body]
+    missing = length - len(body)
+    while missing > 0:
+        chunk = sock.recv(min(missing, 1 << 20))
+        if not chunk:
+            return b"", b""
+        parts.append(chunk)
+        missing -= len(chunk)
+    return head + b"\r\n\r\n", b"".join(parts)
+
+
+def reset(sock: socket.socket) -> None:
+    """Close at once, so that the other end sees a reset and not an end."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()

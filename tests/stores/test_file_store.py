@@ -1,0 +1,79 @@
+"""What is particular to a folder: it can be looked at, and its disk can be full."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from estimator_container.storage import NoSpace, StorageError, open_store
+from estimator_container.storage.landing import Landing
+
+FULL = """
+import resource, sys
+from estimator_container.storage import NoSpace, open_store
+store = open_store(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+try:
+    store.download("key", sys.argv[2])
+except NoSpace as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def kind():
+    return "file"
+
+
+def test_an_unfinished_file_is_in_no_listing(store, tmp_path):
+    store.write("folder/key", b"1")
+    with Landing(str(tmp_path / "store" / "folder" / "other")) as landing:
+        landing.write(b"half")
+        assert [found.key for found in store.list()] == ["folder/key"]
+    assert [path.name for path in (tmp_path / "store" / "folder").iterdir()] == ["key"]
+
+
+def test_a_delete_leaves_no_empty_folder(store, tmp_path):
+    store.write("a/b/c", b"1")
+    store.delete(["a/b/c"])
+    assert list((tmp_path / "store").iterdir()) == []
+
+
+def test_a_key_below_another_key_is_an_error_of_the_folder(store):
+    store.write("a", b"1")
+    with pytest.raises(StorageError, match="/store/a/b cannot be written"):
+        store.write("a/b", b"1")
+    assert store.read("a") == b"1"
+
+
+def test_links_are_followed_and_a_loop_of_links_ends(store, tmp_path):
+    store.write("data/key", b"1")
+    (tmp_path / "store" / "link").symlink_to("data")
+    (tmp_path / "store" / "data" / "up").symlink_to("..")
+    (tmp_path / "store" / "data" / "broken").symlink_to("nowhere")
+    assert [found.key for found in store.list()] == ["data/key", "link/key"]
+
+
+def test_a_tree_that_somebody_else_made_is_read_as_it_is(store, tmp_path, folder):
+    (tmp_path / "store" / "sub").mkdir(parents=True)
+    (tmp_path / "store" / "sub" / "file").write_bytes(b"1")
+    assert [(found.key, found.size) for found in store.list()] == [("sub/file", 1)]
+    assert store.download(next(store.list()), str(folder / "copy")).size == 1
+
+
+@pytest.mark.parametrize("server_kind", ["file", "ceph"])
+def test_a_full_disk_is_said_with_the_path_and_leaves_no_file(server_kind, request, tmp_path, folder, monkeypatch):
+    if server_kind == "file":
+        uri = f"file://{tmp_path / 'store'}"
+    else:
+        for name, value in request.getfixturevalue("ceph_server").environment().items():
+            monkeypatch.setenv(name, value)
+        uri = "s3://stores/full"
+    (tmp_path / "large").write_bytes(bytes(20 << 20))
+    open_store(uri).upload(str(tmp_path / "large"), "key")
+    command = [sys.executable, "-c", FULL, uri, str(folder / "copy")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.startswith(f"no space is left for {folder / 'copy'} (")
+    assert list(folder.iterdir()) == []
+    assert issubclass(NoSpace, StorageError)

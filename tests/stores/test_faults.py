@@ -237,3 +237,28 @@ def test_a_process_exits_in_the_middle_of_a_transfer_in_silence(stalled_process,
     _, errors = process.communicate(timeout=5)
     assert (process.returncode, errors) == (0, "")
     assert not [name for name in names_below(folder) if not name.isdigit()]
+
+
+FORKED = """
+import os, sys
+from estimator_container.storage import StorageError, open_store
+store = open_store(sys.argv[1])
+store.write("key", b"1")
+if os.fork() == 0:
+    for attempt in (lambda: store.read("key"), lambda: open_store(sys.argv[1])):
+        try:
+            attempt()
+        except StorageError as error:
+            print(error, flush=True)
+    os._exit(0)
+os.wait()
+print(store.read("key"))
+"""
+
+
+def test_a_forked_process_is_told_so_and_does_not_wait_for_ever(proxy, through_proxy):
+    command = [sys.executable, "-c", FORKED, through_proxy().uri]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.splitlines()
+    assert "belongs to another process" in said[0]
+    assert "open the first store after the fork" in said[1]
+    assert said[2:] == ["b'1'"]

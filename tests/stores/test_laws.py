@@ -250,6 +250,11 @@ def test_of_sixteen_writers_at_once_exactly_one_wins(store, condition):
         assert store.read(key) == b"writer %d" % won.index(True)
 
 
+def test_two_conditions_at_once_are_refused(store):
+    with pytest.raises(ValueError, match="not both"):
+        store.write("key", b"1", if_absent=True, if_match="x")
+
+
 def test_trying_the_conditions_leaves_nothing_behind(store):
     assert store.supports("if_absent")
     assert store.supports("if_match")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any, Callable
 
-from .errors import NoCredentials
+from .errors import NoCredentials, StorageError
 from .s3_faults import HOW_TO_SIGN_IN
 
 _METADATA_HOST = "169.254.169.254"
@@ -57,9 +57,15 @@ def settings(where: str, environment: Mapping[str, str] = os.environ) -> Setting
         found.config["endpoint"] = found.endpoint
         found.client["allow_http"] = found.endpoint.startswith("http://")
     bundle = environment.get("AWS_CA_BUNDLE") or profile.get("ca_bundle")
-    if bundle:
-        with open(bundle, "rb") as file:
-            found.client["root_certificate"] = file.read()
+    if bundle and not found.client.get("allow_http"):
+        try:
+            with open(bundle, "rb") as file:
+                found.client["root_certificate"] = file.read()
+        except OSError as error:
+            raise StorageError(
+                f"{where} needs the certificates in {bundle}, which cannot be read "
+                f"({error.strerror}): check AWS_CA_BUNDLE"
+            ) from error
     _sign_in(found, where, environment, profile)
     return found
 

@@ -64,9 +64,7 @@ class Bulk(Generic[Item]):
         try:
             await asyncio.gather(*workers)
         finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            await self._engine.cancel(workers)
 
     async def _worker(self) -> None:
         while True:

@@ -71,9 +71,9 @@ class Conditions:
         except Conflict:
             return False
         except StorageError as error:
-            if " answered " in str(error):  # a server that refuses the header outright holds nothing either
-                return False
-            raise
+            if type(error) is not StorageError:
+                raise
+            return False  # a server that refuses the header outright holds nothing either
         return True
 
     @staticmethod

@@ -11,7 +11,8 @@ import atexit
 import contextlib
 import os
 import threading
-from collections.abc import Coroutine
+import time
+from collections.abc import Collection, Coroutine
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Any, Callable, Generic, TypeVar
 
@@ -20,9 +21,15 @@ from .errors import StorageError
 T = TypeVar("T")
 
 _DISK_THREADS = 4
+# After a cancellation the client's own threads still look, once, at what was cancelled. Nothing tells when they have,
+# and if the interpreter is gone by then they complain on standard error.
+_LINGER_SECONDS = 0.2
 _END_SECONDS = 5.0  # to close files and connections; far more than that takes
 
 _engine: Engine | None = None
+_inherited = False
+"""Whether this process was forked from one that had an engine: the client's threads are not here, and it would wait
+for them for ever."""
 _lock = threading.Lock()
 
 
@@ -32,6 +39,7 @@ class Engine:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self._process = os.getpid()
+        self._lingers_until = 0.0
         self._disk = ThreadPoolExecutor(_DISK_THREADS, thread_name_prefix="store-disk")
         self._thread = threading.Thread(target=self._run, name="store", daemon=True)
         self._thread.start()
@@ -44,12 +52,24 @@ class Engine:
         """Begin, and return at once."""
         if os.getpid() != self._process or not self._thread.is_alive():
             work.close()
-            raise StorageError("this store belongs to another process, or this one is ending: open it again here")
-        return Running(work, self.loop)
+            raise StorageError(
+                "this store belongs to another process, or this one is ending: open one where it is used"
+            )
+        return Running(self, work)
 
     async def on_disk(self, work: Callable[..., T], *arguments: object) -> T:
         """Run what waits for a disk, or computes for long, beside the loop."""
         return await self.loop.run_in_executor(self._disk, work, *arguments)
+
+    async def cancel(self, tasks: Collection[asyncio.Task[Any]]) -> None:
+        """Cancel what has not ended yet, and wait until all have."""
+        for task in tasks:
+            if task.cancel():
+                self.note_cancellation()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def note_cancellation(self) -> None:
+        self._lingers_until = time.monotonic() + _LINGER_SECONDS
 
     def stop(self) -> None:
         if os.getpid() != self._process or not self._thread.is_alive():
@@ -58,12 +78,10 @@ class Engine:
             self.loop.call_soon_threadsafe(self._cancel)
         self._thread.join(_END_SECONDS)
         self._disk.shutdown(wait=False)
+        time.sleep(max(0.0, self._lingers_until - time.monotonic()))
 
     def _cancel(self) -> None:
-        tasks = asyncio.all_tasks(self.loop)
-        for task in tasks:
-            task.cancel()
-        ending = asyncio.gather(*tasks, return_exceptions=True)
+        ending = self.loop.create_task(self.cancel(asyncio.all_tasks(self.loop)))
         ending.add_done_callback(lambda _: self.loop.stop())
 
     def _run(self) -> None:
@@ -77,9 +95,10 @@ class Engine:
 class Running(Generic[T]):
     """Work that has begun on the engine."""
 
-    def __init__(self, work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, engine: Engine, work: Coroutine[Any, Any, T]) -> None:
+        self._engine = engine
         self._over = threading.Event()
-        self._future = asyncio.run_coroutine_threadsafe(self._tracked(work), loop)
+        self._future = asyncio.run_coroutine_threadsafe(self._tracked(work), engine.loop)
 
     async def _tracked(self, work: Coroutine[Any, Any, T]) -> T:
         try:
@@ -109,6 +128,7 @@ class Running(Generic[T]):
     def cancel(self) -> None:
         """When this returns, files and connections of the work are closed."""
         if not self._future.done():
+            self._engine.note_cancellation()
             self._future.cancel()
             self._over.wait(_END_SECONDS)
 
@@ -117,6 +137,11 @@ def engine() -> Engine:
     """The engine of this process, started when it is first asked for."""
     global _engine
     with _lock:
+        if _inherited:
+            raise StorageError(
+                "an s3 store was open when this process was forked, which its client does not survive: start the "
+                "process by 'spawn', or open the first store after the fork"
+            )
         if _engine is None:
             _engine = Engine()
             atexit.register(_engine.stop)
@@ -125,7 +150,8 @@ def engine() -> Engine:
 
 def _forget() -> None:
     """In a forked child the thread is gone, and the lock may be held by nobody."""
-    global _engine, _lock
+    global _engine, _inherited, _lock
+    _inherited = _inherited or _engine is not None
     _engine = None
     _lock = threading.Lock()
 

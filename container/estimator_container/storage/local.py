@@ -18,7 +18,7 @@ from .errors import Conflict, NotFound, SourceChanged, StorageError
 from .landing import Landing, disk_errors, sync_folder
 from .location import OWN_PREFIX, check_key
 from .parallel import in_threads
-from .port import Condition, Digest, Object, PathOrFile, Progress, Store
+from .port import Condition, Digest, Object, PathOrFile, Progress, Store, check_conditions
 from .source import Source
 
 _CHUNK = 4 << 20  # bytes; large enough that hashing releases the interpreter lock for most of the time
@@ -84,6 +84,7 @@ class LocalStore(Store):
             return b"".join(chunks)
 
     def write(self, key: str, data: bytes, *, if_absent: bool = False, if_match: str | None = None) -> str:
+        check_conditions(if_absent, if_match)
         path = self._path(key)
         with Landing(path, durable=True) as landing:
             landing.write(data)

@@ -46,8 +46,9 @@ class Digest:
 class Store(ABC):
     """A tree of objects under one root. All methods may be called from several threads at once.
 
-    A store must not be used in a process forked after it was opened: open it again there. Besides what is said below,
-    any method can raise AccessDenied, BadCredentials, NoSuchBucket, StoreUnavailable, or InvalidLocation for a key.
+    An s3 store is of the process that opened it: one that is forked after that can use none, and says so. Besides what
+    is said below, any method can raise AccessDenied, BadCredentials, NoSuchBucket, StoreUnavailable, and
+    InvalidLocation for a key.
     """
 
     uri: str
@@ -121,3 +122,9 @@ class Store(ABC):
     @abstractmethod
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; that one is not there is no error."""
+
+
+def check_conditions(if_absent: bool, if_match: str | None) -> None:
+    """Raises ValueError for two conditions, of which no object can hold both."""
+    if if_absent and if_match is not None:
+        raise ValueError("nothing is absent and has an etag: give if_absent or if_match, not both")

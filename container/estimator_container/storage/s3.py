@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from .bulk import AT_ONCE, Bulk
 from .conditions import Conditions
 from .engine import Engine, engine
-from .errors import Conflict, InvalidLocation, NotFound
+from .errors import Conflict, NotFound
 from .location import OWN_PREFIX, Location, check_key
-from .port import Condition, Digest, Object, PathOrFile, Progress, Store
+from .port import Condition, Digest, Object, PathOrFile, Progress, Store, check_conditions
 from .retry import Patience, TransientFault
 from .s3_client import S3Client
 from .s3_transfer import Passed, Transfer
@@ -95,8 +95,7 @@ class S3Store(Store):
         return bytes(found[1]) if found else b""
 
     def write(self, key: str, data: bytes, *, if_absent: bool = False, if_match: str | None = None) -> str:
-        if if_absent and if_match is not None:
-            raise InvalidLocation(f"{self.uri}/{key} cannot be absent and match an etag: give one condition")
+        check_conditions(if_absent, if_match)
         if if_absent or if_match is not None:
             return self._engine.run(self._write_if(self._key(key), data, if_absent, if_match))
         return self._engine.run(self._client.put(self._key(key), data))

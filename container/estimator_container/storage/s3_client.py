@@ -10,7 +10,7 @@ from .aws_settings import settings
 from .errors import MissingDependency, NotFound, StorageError
 from .location import Location
 from .port import Object
-from .retry import LONGEST_PAUSE, Patience
+from .retry import LONGEST_PAUSE, Patience, TransientFault
 from .s3_faults import has_code, status_of, translate
 
 PAGE = 1000  # keys; what S3 gives at most
@@ -51,7 +51,13 @@ class S3Client:
             }
             if found.provider is not None:
                 options["credential_provider"] = found.provider
-            return S3Store(location.bucket, **options)
+            try:
+                return S3Store(location.bucket, **options)
+            except ValueError as error:
+                raise StorageError(
+                    f"{self.name(location.root)} cannot be opened ({error}): check the AWS settings, or "
+                    "install a newer obstore"
+                ) from None
 
         self._once = make({"max_retries": 0})
         # The parts of a multipart upload are out of our hands: the client retries each by itself.
@@ -88,7 +94,11 @@ class S3Client:
                 if status_of(error) == 416:
                     return None
                 raise self._translated(error, key) from error
-            return _object(result.meta), data
+            found = _object(result.meta)
+            start, end = range or (0, found.size)
+            if len(data) != min(end, found.size) - start:
+                raise TransientFault("its answer was cut short")
+            return found, data
 
         return await self.patience.retry(attempt, self.name(key))
 

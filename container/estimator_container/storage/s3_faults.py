@@ -16,6 +16,7 @@ HOW_TO_SIGN_IN = (
 )
 
 _STATUS = re.compile(r"status code: (\d{3})")
+_ADDRESS = re.compile(r"\w+://\S+")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
 _REGION = re.compile(r"<Region>([\w-]+)</Region>")
@@ -52,7 +53,7 @@ def translate(error: BaseException, where: str, bucket: str) -> StorageError:
     status = status_of(error)
     code, message = _first(_CODE, text), _first(_MESSAGE, text)
     said = ": ".join(part for part in (code, message) if part)
-    if "credential" in text.lower() and status is None:
+    if status is None and "credential" in _ADDRESS.sub("", text).lower():
         return NoCredentials(f"{where} needs credentials, and none could be got{_because(text)}: {HOW_TO_SIGN_IN}")
     if status is None and _is_of_the_client(error):
         return StorageError(f"{where} cannot be used: {text.splitlines()[0].rstrip('.')}")

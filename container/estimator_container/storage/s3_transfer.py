@@ -97,9 +97,7 @@ class Transfer:
                 await self._engine.on_disk(hasher.update, data)
                 passed(len(data))
         finally:
-            for task in ahead:
-                task.cancel()
-            await asyncio.gather(*ahead, return_exceptions=True)
+            await self._engine.cancel(ahead)
 
     async def upload(self, source: PathOrFile, key: str, passed: Passed) -> Digest:
         """See Store.upload; `key` is the bucket's."""

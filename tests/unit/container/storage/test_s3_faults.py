@@ -65,5 +65,10 @@ def test_what_the_client_itself_refuses_does_not_pass():
     assert not isinstance(translate(ValueError("no"), "s3://b/k", "b"), TransientFault)
 
 
+def test_a_key_that_is_called_credentials_is_no_matter_of_credentials():
+    text = "Error performing GET http://h/b/credentials.json in 1ms - HTTP error: error sending request"
+    assert isinstance(translate(Exception(text), "s3://b/credentials.json", "b"), TransientFault)
+
+
 def test_credentials_that_cannot_be_had():
     assert isinstance(translate(Exception("Error getting credentials from metadata"), "s3://b/k", "b"), NoCredentials)

@@ -11,12 +11,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from estimator_container import contract, machine
+from estimator_container import contract
 from estimator_container.contract import Layout
 from estimator_container.frames import NO_RANK, STDERR, STDOUT, FrameWriter
 from estimator_container.loop import Loop
@@ -27,11 +27,8 @@ from ..home import JobFolder
 from ..local import base_directory, detached
 from ..local.hosts import OnHostEnded
 from ..plan import HostPlan, Plan
-from . import engine, reaper
-
-if TYPE_CHECKING:
-    from docker.models.containers import Container
-    from docker.types import Ulimit
+from . import container, engine, reaper
+from .container import INSIDE, HostContainer
 
 T = TypeVar("T")
 
@@ -54,10 +51,12 @@ class DockerHosts:
         self._on_ended = on_ended
         self._client = engine.connect()
         self._own_toolkit = engine.has_toolkit(self._client, plan.image or "")
-        self._containers: dict[str, Container] = {}
+        self._containers: dict[str, HostContainer] = {}
+        self._exited: set[str] = set()
         self._ended: queue.SimpleQueue[tuple[str, int, Verdict | None]] = queue.SimpleQueue()
         self._wakeup = os.pipe2(os.O_CLOEXEC)
-        self._copiers: list[threading.Thread] = []
+        self._copiers: dict[str, threading.Thread] = {}
+        self._watchers: list[threading.Thread] = []
         self._reaper: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -71,33 +70,34 @@ class DockerHosts:
         self._loop.on_readable(self._wakeup[0], self._collect)
         try:
             labels = {engine.JOB_LABEL: self._plan.job_name}
-            self._network = self._client.networks.create(self._name("network"), driver="bridge", labels=labels)
+            self._network = self._name("network")
+            self._client.api.create_network(self._network, driver="bridge", labels=labels)
             created = _in_parallel(self._create, self._plan.hosts)
-            self._containers = {host.name: container for host, container in zip(self._plan.hosts, created, strict=True)}
+            self._containers = {host.name: made for host, made in zip(self._plan.hosts, created, strict=True)}
             if not self._own_toolkit:
-                self._copiers = [self._copy_output(name, container) for name, container in self._containers.items()]
-            _in_parallel(lambda container: container.start(), created)
+                self._copiers = {name: _thread(self._copy_output, name, made.output()) for name, made in self._each()}
+            _in_parallel(lambda made: made.start(), created)
         except docker.errors.DockerException as error:
             raise BackendError(
                 f"the Docker engine refused a container of {self._plan.job_name}: {_words(error)}"
             ) from None
-        for name, container in self._containers.items():
-            threading.Thread(target=self._wait, args=(name, container), daemon=True).start()
+        self._watchers = [_thread(self._watch, name, made) for name, made in self._each()]
 
     def signal(self, signum: int) -> None:
         import docker
 
-        for container in list(self._containers.values()):
+        for _, each in self._each():
             with contextlib.suppress(docker.errors.DockerException, OSError):
-                container.kill(signal.Signals(signum).name)  # if it has ended, or the engine has, its wait tells
+                each.signal(signum)  # if it has ended, or the engine has, its watcher tells
 
     def close(self) -> None:
         import docker
 
-        for copier in self._copiers:
-            copier.join(LAST_OUTPUT_SECONDS)
         try:
-            _in_parallel(engine.remove_container, self._containers.values())
+            if len(self._exited) < len(self._containers):
+                _in_parallel(lambda made: made.remove(), self._containers.values())
+            for watcher in self._watchers:
+                watcher.join(LAST_OUTPUT_SECONDS)
             if not self._own_toolkit and os.getuid() != 0:
                 self._give_files_to_the_user()
             engine.remove_job(self._client, self._plan.job_name)
@@ -107,6 +107,9 @@ class DockerHosts:
         if self._reaper is not None and self._reaper.stdin is not None:
             self._reaper.stdin.write(reaper.DONE)
             self._reaper.stdin.close()
+
+    def _each(self) -> list[tuple[str, HostContainer]]:
+        return list(self._containers.items())
 
     def _name(self, of: str) -> str:
         return f"{self._plan.job_name}-{self._attempt}-{of}"
@@ -135,78 +138,36 @@ class DockerHosts:
             mounts.append((str(source.absolute()), str(place if source.is_dir() else place / source.name)))
         return mounts
 
-    def _create(self, host: HostPlan) -> Container:
-        from docker.types import Mount
+    def _create(self, host: HostPlan) -> HostContainer:
+        mounts = [(self._layout(host.name).base, INSIDE.base, False)]
+        mounts += [(source, target, True) for source, target in self._channel_mounts(INSIDE)]
+        name = self._name(host.name)
+        return container.create(self._client.api, self._plan, host, name, self._network, mounts, self._own_toolkit)
 
-        inside = Layout(contract.DEFAULT_BASE_DIR)
-        mounts = [Mount(contract.DEFAULT_BASE_DIR, self._layout(host.name).base, type="bind")]
-        mounts += [
-            Mount(target, source, type="bind", read_only=True) for source, target in self._channel_mounts(inside)
-        ]
-        options: dict[str, Any] = {
-            "name": self._name(host.name),
-            "hostname": host.name,
-            "labels": {engine.JOB_LABEL: self._plan.job_name},
-            "environment": self._environment(host),
-            "mounts": mounts,
-            "shm_size": self._memory() // 2,  # an upper bound, for shared memory between ranks and data loaders
-            "ulimits": _limits(),
-        }
-        if self._plan.cpus is not None:
-            options["nano_cpus"] = int(self._plan.cpus * 1e9)
-        if self._plan.memory is not None:
-            options["mem_limit"] = options["memswap_limit"] = self._memory()  # no swap on top
-        if self._own_toolkit:
-            options["user"] = f"{os.getuid()}:{os.getgid()}"
-            options["log_config"] = {"Type": "none"}  # every byte is in the frames already
-        if self._plan.instance_type == "local_gpu":
-            from docker.types import DeviceRequest
-
-            options["device_requests"] = [DeviceRequest(count=-1, capabilities=[["gpu"]])]
-        endpoint = self._client.api.create_endpoint_config(aliases=[host.name])
-        options |= {"network": self._network.name, "networking_config": {self._network.name: endpoint}}
-        return self._client.containers.create(self._plan.image, list(host.argv), **options)
-
-    def _memory(self) -> int:
-        """Bytes that a host may use."""
-        return machine.memory_bytes() if self._plan.memory is None else int(self._plan.memory * engine.GIB)
-
-    def _environment(self, host: HostPlan) -> dict[str, str]:
-        """What `docker inspect` shows: the user's own variables only where an image knows no other way."""
-        job = {**host.environment, "TRAINING_JOB_NAME": self._plan.job_name}
-        if not self._own_toolkit:
-            return {**_region(), **self._plan.environment, **job}
-        # Root has a home in the image, and keeps it: keys that another image's sshd and mpirun need may lie there.
-        home = {} if os.getuid() == 0 else {"HOME": "/tmp"}
-        return {**_region(), **job, **home, contract.STOP_TIMEOUT: str(self._plan.stop_timeout)}
-
-    def _copy_output(self, host: str, container: Container) -> threading.Thread:
-        """Put what an image without our toolkit writes into the host's frames."""
-        stream = container.attach(stream=True, demux=True, logs=True)
-        frames = FrameWriter(self._layout(host).frames)
-
-        def copy() -> None:
-            for out, err in stream:
-                for number, data in ((STDOUT, out), (STDERR, err)):
-                    if data:
-                        frames.write(NO_RANK, number, data)
-
-        thread = threading.Thread(target=copy, daemon=True)
-        thread.start()
-        return thread
-
-    def _wait(self, host: str, container: Container) -> None:
-        """In a thread of its own: tell the loop when a container has ended."""
+    def _watch(self, host: str, watched: HostContainer) -> None:
+        """In a thread of its own: tell the loop when a container has ended, and remove it."""
         found = None
         try:
-            code = int(container.wait(timeout=None)["StatusCode"])
-            if code == KILLED and self._plan.memory is not None:
-                found = self._out_of_memory(host, container)
+            code = watched.wait()
+            if code == KILLED and self._plan.memory is not None and watched.was_out_of_memory():
+                found = self._out_of_memory(host)
         except Exception as error:  # the engine went away, in one of many ways
             print(f"{host}: the Docker engine no longer tells of it: {error}", file=sys.stderr)
             code, found = ENGINE_LOST, self._engine_lost(host)
+        if host in self._copiers:
+            self._copiers[host].join(LAST_OUTPUT_SECONDS)
         self._ended.put((host, code, found))
         os.write(self._wakeup[1], b".")
+        with contextlib.suppress(Exception):  # `close` does what cannot be done now, and says why it cannot
+            watched.remove()
+
+    def _copy_output(self, host: str, chunks: Iterator[tuple[bytes | None, bytes | None]]) -> None:
+        """In a thread of its own: put what an image without our toolkit writes into the host's frames."""
+        frames = FrameWriter(self._layout(host).frames)
+        for out, err in chunks:
+            for number, data in ((STDOUT, out), (STDERR, err)):
+                if data:
+                    frames.write(NO_RANK, number, data)
 
     def _engine_lost(self, host: str) -> Verdict | None:
         """The verdict when nobody can tell what became of a host; None when the engine is there after all."""
@@ -221,11 +182,8 @@ class DockerHosts:
             return Verdict("platform", message, host)
         return None
 
-    def _out_of_memory(self, host: str, container: Container) -> Verdict | None:
+    def _out_of_memory(self, host: str) -> Verdict:
         """The verdict on a host whose own first process was killed because it had no memory left."""
-        container.reload()
-        if not container.attrs["State"]["OOMKilled"]:
-            return None
         message = f"{host} ran out of the {self._plan.memory:g} GiB that memory= gives each host; raise it"
         return Verdict("out_of_memory", message, host)
 
@@ -233,6 +191,7 @@ class DockerHosts:
         os.read(self._wakeup[0], 4096)
         while not self._ended.empty():
             host, code, found = self._ended.get()
+            self._exited.add(host)
             # The engine reports the end by a signal as a shell does.
             of_signal = 128 < code < 128 + 65 and code != contract.EXIT_STOPPED
             self._on_ended(host, 128 - code if of_signal else code, found)
@@ -252,26 +211,15 @@ class DockerHosts:
         )
 
 
-def _region() -> dict[str, str]:
-    """The AWS region of the caller, if there is one, under the name that the service gives it."""
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    return {"AWS_REGION": region} if region else {}
-
-
-def _limits() -> list[Ulimit]:
-    """Open files and locked memory as far as this process could have them: an engine may be no freer than that."""
-    import resource
-
-    from docker.types import Ulimit
-
-    hard = {"nofile": resource.RLIMIT_NOFILE, "memlock": resource.RLIMIT_MEMLOCK}
-    limits = {name: resource.getrlimit(number)[1] for name, number in hard.items()}
-    return [Ulimit(name=name, soft=limit, hard=limit) for name, limit in limits.items()]
-
-
 def _in_parallel(call: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
     with ThreadPoolExecutor(PARALLEL) as pool:
         return list(pool.map(call, items))
+
+
+def _thread(call: Callable[..., None], *arguments: object) -> threading.Thread:
+    thread = threading.Thread(target=call, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 def _words(error: Exception) -> str:

@@ -67,10 +67,10 @@ def _is_done(client: DockerClient, name: str, digest: str, base: str | None) -> 
 
 
 def _remove(client: DockerClient, image_id: str | None) -> None:
-    """Remove an image that has lost its name, unless a container still runs it."""
+    """Remove an image that has lost its only name, unless a container still runs it."""
     import docker
 
-    if image_id is not None:
+    if image_id is not None and not client.images.get(image_id).tags:
         with contextlib.suppress(docker.errors.APIError):
             client.images.remove(image_id)
 

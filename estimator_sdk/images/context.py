@@ -59,8 +59,7 @@ def write(image: Image, contents: Mapping[str, bytes], folder: Path) -> None:
 
 
 def _constraints(image: Image) -> str:
-    path = next(path for path in (recipe() / "constraints.txt", _CHECKOUT / "constraints.txt") if path.exists())
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = (recipe() / "image" / "constraints.txt").read_text(encoding="utf-8").splitlines(keepends=True)
     chosen = (line for line in lines if image.is_pinned or line.partition("==")[0] in _ALWAYS)
     return "".join(line for line in chosen if not line.startswith("#"))
 

@@ -48,7 +48,7 @@ for _ in range(5):
     with tf.GradientTape() as tape:
         loss = tf.reduce_mean((data @ weights - tf.reduce_sum(data, 1, keepdims=True)) ** 2)
     tape = hvd.DistributedGradientTape(tape)
-    weights.assign_sub(0.1 * tape.gradient(loss, weights))
+    weights.assign_sub(0.1 * tape.gradient(loss, [weights])[0])
 numbers, version = weights.numpy(), tf.__version__
 """,
     "pytorch": """
@@ -94,8 +94,8 @@ def trial(image):
     client = docker.from_env()
     name = "estimator/trial:1"
     yield client, name
-    for each in client.images.list(name):
-        client.images.remove(each.id, force=True)
+    if base.exists(client, name):
+        client.images.remove(name)
 
 
 def test_an_image_is_built_once_and_again_when_the_toolkit_changes(trial, monkeypatch):

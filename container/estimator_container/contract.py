@@ -152,6 +152,11 @@ class Layout:
         return self._at("output", "logs", "frames")
 
     @property
+    def alive(self) -> str:
+        """Ours: a folder of files that are open as long as the ranks of this host live; see `checkpoints.vouching`."""
+        return self._at("output", "alive")
+
+    @property
     def reserve(self) -> str:
         """Ours: room for `verdict` and `failure` on a disk that the job fills up."""
         return self._at("output", "logs", "reserve")

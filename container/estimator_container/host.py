@@ -169,7 +169,15 @@ class Host:
             frames=self.layout.frames,
             dropped=(*sorted(PLATFORM_VARIABLES), SOCKET_VARIABLE, *mpi.BORROWED_VARIABLES),
             settings=settings,
+            alive=self._make_alive(),
         )
+
+    def _make_alive(self) -> str:
+        """Where there are checkpoints, whoever publishes them must see whether the ranks that wrote them live."""
+        if not os.path.exists(self.layout.checkpoint_config):
+            return ""
+        os.makedirs(self.layout.alive, exist_ok=True)
+        return self.layout.alive
 
     # What the coordinator asks of this host.
 

@@ -202,5 +202,5 @@ class MetricAverageCallback(keras.callbacks.Callback):  # type: ignore[misc]
         names = sorted(logs)
         values = tf.constant([float(logs[name]) for name in names], dtype=tf.float64)
         means = hvd.allreduce(values, op=hvd.Average, name="metrics_of_epoch").numpy()
-        for name, mean in zip(names, means):  # noqa: B905 - `strict` came with Python 3.10
+        for name, mean in zip(names, means):
             logs[name] = float(mean)

@@ -148,7 +148,7 @@ def mpirun(world: World, fit: Fit, path: str, agent: str) -> list[str]:
 
 
 def _parameters(options: Sequence[str]) -> set[str]:
-    pairs = zip(options, options[1:])  # noqa: B905, RUF007 - `strict` and `pairwise` need Python 3.10
+    pairs = zip(options, options[1:])  # noqa: RUF007 - `strict` and `pairwise` need Python 3.10
     return {name for flag, name in pairs if flag in ("-mca", "--mca", "-gmca", "--gmca")}
 
 
@@ -221,7 +221,7 @@ def daemon_identity(node: str) -> dict[str, str]:
     its Slurm component is chosen, and the ranks theirs from PMIX_HOSTNAME. (orte/mca/ess/slurm in Open
     MPI 4.1, and PMIx 3.)
     """
-    return {**dict(zip(BORROWED_VARIABLES, ("1", "0", node))), "PMIX_HOSTNAME": node}  # noqa: B905
+    return {**dict(zip(BORROWED_VARIABLES, ("1", "0", node))), "PMIX_HOSTNAME": node}
 
 
 def abort_in(words: str) -> tuple[int, int] | None:

@@ -23,6 +23,8 @@ from estimator_container.wire import Unpacker, pack
 SOCKET_VARIABLE = "ESTIMATOR_HOST_SOCKET"
 READ_SIZE = 1 << 16  # bytes, what a pipe holds by default
 TAIL_SIZE = 1 << 14  # bytes of stderr that go into the report of a failure
+EXIT_STOPPED = 143  # of a script that was told to stop, and did
+FIRST_FD = 3  # the lowest that is free when the rank starts
 
 
 class Rank:
@@ -39,12 +41,13 @@ class Rank:
         self._status: int | None = None
         self._told_to_end = False
         self._hold = False
+        self._alive = ""
 
     def run(self) -> int:
         """Run the rank's command; returns the exit code for mpirun."""
         self._watch_signals()
         self._tell("rank", str(self._rank), os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0"))
-        _, frames, cwd, argc, dropc, *rest = self._next_message()
+        _, frames, cwd, self._alive, argc, dropc, *rest = self._next_message()
         argv, drop, settings = _split(rest, int(argc), int(dropc))
         self._frames = FrameWriter(frames)
         os.chdir(cwd)
@@ -78,6 +81,7 @@ class Rank:
                     (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_DUP2, pipes[STDOUT][1], 1),
                     (os.POSIX_SPAWN_DUP2, pipes[STDERR][1], 2),
+                    *self._vouch_while_alive(),
                 ],
                 setpgroup=0,
                 setsigmask=[],
@@ -92,6 +96,23 @@ class Rank:
             os.set_blocking(read, False)
             self._streams[read] = stream
         self._tell("started", str(self._pid))
+
+    def _vouch_while_alive(self) -> list[tuple[int, int, str, int, int]]:
+        """Files that the rank has open as long as it lives: see `checkpoints.vouching`."""
+        if not self._alive:
+            return []
+        flags = os.O_WRONLY | os.O_CREAT
+        paths = {FIRST_FD: self._alive_path("first"), last_fd(): self._alive_path("last")}
+        return [(os.POSIX_SPAWN_OPEN, fd, path, flags, 0o644) for fd, path in paths.items()]
+
+    def _vouch_for_good(self) -> None:
+        """The rank ended by itself and in order: whatever it closed is what it meant to write."""
+        for which in ("first", "last"):
+            with open(self._alive_path(which), "w") as file:
+                file.write("ended in order")
+
+    def _alive_path(self, which: str) -> str:
+        return os.path.join(self._alive, f"{self._rank}-{which}")
 
     def _serve(self) -> None:
         """Move bytes until the rank's process has ended."""
@@ -164,6 +185,8 @@ class Rank:
     def _report(self) -> int:
         status = self._status or 0
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        if self._alive and code in (0, EXIT_STOPPED):
+            self._vouch_for_good()
         tail = self._tail.decode("utf-8", "replace").replace("\0", "�")
         self._tell("ended", str(code), "told" if self._told_to_end else "", tail)
         # mpirun ends the whole world once it sees a rank fail. The toolkit first finds out who failed
@@ -188,6 +211,11 @@ class Rank:
                 _signal_group(self._pid, signal.SIGKILL)
             os._exit(1)
         return self._unpacker.feed(data)
+
+
+def last_fd() -> int:
+    """A descriptor above those that a script uses."""
+    return min(os.sysconf("SC_OPEN_MAX"), 1024) - 1
 
 
 def _split(fields: list[str], argc: int, dropc: int) -> tuple[list[str], list[str], list[str]]:

@@ -14,8 +14,26 @@ import sys
 import types
 
 
+def _stop_vouching_in_children() -> None:
+    """The files that say that this rank lives are not its children's to keep open (`checkpoints.vouching`)."""
+    for name in os.listdir("/proc/self/fd"):
+        path = _path_of(int(name))
+        if os.path.basename(os.path.dirname(path)) == "alive":
+            os.register_at_fork(
+                after_in_child=lambda fd=int(name), path=path: os.close(fd) if _path_of(fd) == path else None
+            )
+
+
+def _path_of(fd: int) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return ""
+
+
 def run(argv: list[str]) -> None:
     """Run the program that `argv` names in this interpreter."""
+    _stop_vouching_in_children()
     # A module of its own that stays: those that `runpy` makes for its public functions are gone when they
     # return, under the feet of threads and exit handlers.
     main = types.ModuleType("__main__")

@@ -27,6 +27,8 @@ class RankCommand:
     """Variables of the wrapper's environment that are not the script's business."""
     settings: dict[str, str]
     """Variables of the script, over those that MPI gave the wrapper."""
+    alive: str = ""
+    """The folder of `Layout.alive`, if the rank is to have its files there open."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,9 @@ class RankServer:
             return
         counts = (str(len(command.argv)), str(len(command.dropped)))
         settings = [f"{name}={value}" for name, value in command.settings.items()]
-        link.send("run", command.frames, command.folder, *counts, *command.argv, *command.dropped, *settings)
+        link.send(
+            "run", command.frames, command.folder, command.alive, *counts, *command.argv, *command.dropped, *settings
+        )
 
     def _on_close(self, link: Link) -> None:
         self._ended_links.discard(link)

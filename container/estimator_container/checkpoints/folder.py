@@ -1,0 +1,246 @@
+"""The folder that the script writes its checkpoints to: what it holds at one moment, and news of changes."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import select
+import signal
+import stat
+import struct
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# <sys/inotify.h>
+_CLOSE_WRITE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x8, 0x40, 0x80, 0x100, 0x200
+_MODIFY = 0x2
+_ONLYDIR, _DONT_FOLLOW = 0x01000000, 0x02000000
+_TICK_NS = 10_000_000  # a file written again within the kernel's clock tick could have the same time as before
+_EVENT = struct.Struct("iIII")
+_CHANGES = _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Tells a file from what it was: any write, and any other file in its place, changes it."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    mode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Stamp:
+        return cls(status.st_ino, status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode))
+
+
+@dataclass
+class State:
+    """What the folder held at one moment. Paths are relative to it."""
+
+    files: dict[str, Stamp] = field(default_factory=dict)
+    """Files that nobody was writing."""
+    unsettled: set[str] = field(default_factory=set)
+    """Files that somebody had open for writing."""
+    folders: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
+
+
+class Folder:
+    """Watches a tree with inotify. Not for use by several threads."""
+
+    def __init__(self, path: str) -> None:
+        """Raises OSError where inotify is not to be had."""
+        self.path = path
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._fd = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        # A lease that is broken tells by this signal, whose default is the end of the process.
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
+        self._leases = _leases_work(os.path.dirname(os.path.abspath(path)))
+        # Without leases it takes every write to know which files are being written.
+        self._mask = (_CHANGES if self._leases else _CHANGES | _MODIFY) | _ONLYDIR | _DONT_FOLLOW
+        self._watched: dict[int, str] = {}
+        self._written: set[str] = set()
+        self._moved_here: set[str] = set()
+        self._closed_since: set[str] = set()
+
+    def fileno(self) -> int:
+        """Readable when something has changed."""
+        return self._fd
+
+    def state(self, known: Mapping[str, Stamp], seconds: float) -> State | None:
+        """What the folder holds, all of it at one moment; None when it did not hold still for so long.
+
+        A file that is as it is in `known` was settled then: whoever has opened it since has not written yet. A file
+        written within the last clock tick does not count as holding still.
+        """
+        deadline = time.monotonic() + seconds
+        self.changed()
+        while True:
+            found = self._scan(known)
+            if self._is_fresh(found, known):
+                self.wait(_TICK_NS / 1e9)
+            elif not self.changed():
+                return found
+            if time.monotonic() > deadline:
+                return None
+
+    def is_as_it_was(self, path: str, stamp: Stamp) -> bool:
+        """Whether the bytes of a file are still those of a state; may be called from another thread."""
+        try:
+            return Stamp.of(os.lstat(os.path.join(self.path, path))) == stamp and not self.is_being_written(path)
+        except FileNotFoundError:
+            return False
+
+    def changed(self) -> bool:
+        """Whether something has changed since the last call; the news are taken."""
+        any_change = False
+        while True:
+            try:
+                data = os.read(self._fd, 1 << 16)
+            except BlockingIOError:
+                return any_change
+            at = 0
+            while at < len(data):
+                watch, mask, _, length = _EVENT.unpack_from(data, at)
+                name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
+                at += _EVENT.size + length
+                # A write alone changes no state: the file is open, and open files are not part of it.
+                any_change |= bool(mask & ~_MODIFY)
+                self._note(watch, mask, name)
+
+    def wait(self, seconds: float) -> bool:
+        """Whether something changes within so many seconds; the news are taken."""
+        return bool(select.select([self._fd], [], [], seconds)[0]) and self.changed()
+
+    def was_moved_here(self, path: str) -> bool:
+        """Whether the file, or a folder that it is in, got its name when it was whole, and it was not written since."""
+        if path in self._closed_since:
+            return False
+        parts = path.split("/")
+        return any("/".join(parts[:count]) in self._moved_here for count in range(1, len(parts) + 1))
+
+    def forget_moves(self) -> None:
+        """What was moved here by now need not be remembered."""
+        self._moved_here.clear()
+        self._closed_since.clear()
+
+    def is_being_written(self, path: str) -> bool:
+        """Whether somebody has the file open for writing, or mapped: then its bytes mean nothing yet."""
+        if self._leases:
+            try:
+                return has_writer(os.path.join(self.path, path))
+            except PermissionError:
+                # Another user's file, as root leaves in a container: from now on every write is listened to.
+                self._leases = False
+                self._mask |= _MODIFY
+                return True
+        return path in self._written
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _is_fresh(self, found: State, known: Mapping[str, Stamp]) -> bool:
+        newest = max((stamp.mtime_ns for path, stamp in found.files.items() if known.get(path) != stamp), default=0)
+        return 0 <= time.time_ns() - newest < _TICK_NS
+
+    def _note(self, watch: int, mask: int, name: str) -> None:
+        folder = self._watched.get(watch)
+        if folder is None:
+            return
+        path = os.path.join(folder, name)
+        if mask & _MOVED_TO:
+            self._moved_here.add(path)
+            self._closed_since -= {each for each in self._closed_since if f"{each}/".startswith(f"{path}/")}
+        elif mask & _CLOSE_WRITE:
+            self._closed_since.add(path)
+        if mask & _MODIFY:
+            self._written.add(path)
+        elif mask & (_CLOSE_WRITE | _DELETE | _MOVED_FROM):
+            self._written.discard(path)
+
+    def _scan(self, known: Mapping[str, Stamp]) -> State:
+        found = State()
+        waiting = [""]
+        while waiting:
+            folder = waiting.pop()
+            # Watched before it is listed: what comes later is news.
+            if not self._watch(folder):
+                continue
+            try:
+                entries = list(os.scandir(os.path.join(self.path, folder)))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            for entry in entries:
+                path = os.path.join(folder, entry.name)
+                try:
+                    self._look_at(entry, path, known, found, waiting)
+                except FileNotFoundError:
+                    continue  # there is an event about that
+        return found
+
+    def _look_at(
+        self, entry: os.DirEntry[str], path: str, known: Mapping[str, Stamp], found: State, waiting: list[str]
+    ) -> None:
+        if entry.is_symlink():
+            found.links[path] = os.readlink(entry.path)
+        elif entry.is_dir(follow_symlinks=False):
+            found.folders.append(path)
+            waiting.append(path)
+        elif entry.is_file(follow_symlinks=False):
+            stamp = Stamp.of(entry.stat(follow_symlinks=False))
+            if known.get(path) != stamp and self.is_being_written(path):
+                found.unsettled.add(path)
+            else:
+                found.files[path] = stamp
+
+    def _watch(self, folder: str) -> bool:
+        path = os.fsencode(os.path.join(self.path, folder))
+        watch = self._libc.inotify_add_watch(self._fd, path, self._mask)
+        if watch < 0 and ctypes.get_errno() in (errno.ENOENT, errno.ENOTDIR):
+            return False
+        self._watched[self._checked(watch)] = folder
+        return True
+
+    def _checked(self, result: int) -> int:
+        if result < 0:
+            number = ctypes.get_errno()
+            what = f"cannot watch {self.path}: {os.strerror(number)}"
+            if number == errno.ENOSPC:
+                what += "; raise fs.inotify.max_user_watches"
+            raise OSError(number, what)
+        return result
+
+
+def has_writer(path: str) -> bool:
+    """A read lease is granted only while nobody has the file open for writing (fcntl(2), F_SETLEASE)."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as error:
+        if error.errno == errno.EAGAIN:
+            return True
+        raise
+    finally:
+        os.close(fd)
+    return False
+
+
+def _leases_work(folder: str) -> bool:
+    """Whether the file system has leases, and tells a file that is being written from one that is not."""
+    path = os.path.join(folder, f".lease-{os.getpid()}")
+    try:
+        with open(path, "xb"):
+            if not has_writer(path):
+                return False
+        return not has_writer(path)
+    except OSError:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)

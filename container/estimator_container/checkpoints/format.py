@@ -1,0 +1,199 @@
+"""What lies in the store: claims, snapshots and their data, below one name that is ours.
+
+    .estimator/attempts/000007.json              who writes, from which snapshot it began
+    .estimator/snapshots/000007-00000012.json    a manifest: the files of one moment, with sizes and checksums
+    .estimator/data/000007/00000042              the bytes of one file, never written twice
+
+Whatever else is under the URI is a plain tree of files, such as SageMaker leaves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+FORMAT = 1
+ROOT = ".estimator/"
+CLAIMS = f"{ROOT}attempts/"
+SNAPSHOTS = f"{ROOT}snapshots/"
+DATA = f"{ROOT}data/"
+
+
+class Damaged(ValueError):
+    """Something in the store is not what was written there."""
+
+
+@dataclass(frozen=True, order=True)
+class Name:
+    """A snapshot's name; the later of two is the greater."""
+
+    attempt: int
+    sequence: int
+
+    def __str__(self) -> str:
+        return f"{self.attempt:06d}-{self.sequence:08d}"
+
+    @property
+    def key(self) -> str:
+        return f"{SNAPSHOTS}{self}.json"
+
+    @classmethod
+    def parse(cls, text: str) -> Name:
+        """The way back from `str`. Raises Damaged."""
+        attempt, _, sequence = text.partition("-")
+        try:
+            return cls(int(attempt), int(sequence))
+        except ValueError:
+            raise Damaged(f"{text!r} is not the name of a snapshot") from None
+
+    @classmethod
+    def of_key(cls, key: str) -> Name:
+        """The snapshot of a manifest's key. Raises Damaged."""
+        return cls.parse(key[len(SNAPSHOTS) :].rpartition(".json")[0])
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a snapshot."""
+
+    path: str
+    """Relative to the folder, with `/`."""
+    size: int
+    """In bytes."""
+    sha256: str
+    mode: int
+    """Permission bits."""
+    mtime_ns: int
+    """When it was last written: nanoseconds since 1970."""
+    object: str
+    """The key of its bytes, relative to the URI."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One snapshot: what the folder held at one moment."""
+
+    name: Name
+    job: str
+    created: float
+    """Seconds since 1970."""
+    files: tuple[File, ...]
+    folders: tuple[str, ...] = ()
+    """All folders, so that empty ones are there too."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Symbolic links: path and target."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    def to_bytes(self) -> bytes:
+        document = {
+            "format": FORMAT,
+            "attempt": self.name.attempt,
+            "sequence": self.name.sequence,
+            "job": self.job,
+            "created": self.created,
+            "files": [asdict(file) for file in self.files],
+            "folders": list(self.folders),
+            "links": [list(link) for link in self.links],
+        }
+        return _canonical({**document, "sha256": _checksum(document)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Manifest:
+        """The way back. Raises Damaged for anything that `to_bytes` did not make."""
+        try:
+            document = json.loads(data)
+            if document.pop("sha256") != _checksum(document):
+                raise Damaged("its checksum is wrong")
+            if document["format"] != FORMAT:
+                raise Damaged(f"it has format {document['format']}, and this toolkit knows {FORMAT}")
+            manifest = cls(
+                Name(document["attempt"], document["sequence"]),
+                document["job"],
+                document["created"],
+                tuple(File(**file) for file in document["files"]),
+                tuple(document["folders"]),
+                tuple((path, target) for path, target in document["links"]),
+            )
+        except Damaged:
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise Damaged(f"it is no manifest: {error}") from None
+        for path in (*(file.path for file in manifest.files), *manifest.folders, *dict(manifest.links)):
+            check_path(path)
+        return manifest
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An attempt's word that it writes from now on, so that no earlier one may."""
+
+    attempt: int
+    job: str
+    started: float
+    """Seconds since 1970."""
+    base: str | None = None
+    """The snapshot that it began with, `plain` for a plain tree, `nothing`; None before it has chosen."""
+
+    @property
+    def key(self) -> str:
+        return claim_key(self.attempt)
+
+    def to_bytes(self) -> bytes:
+        return _canonical({"format": FORMAT, **asdict(self)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Claim:
+        """The way back. Raises Damaged."""
+        try:
+            document = json.loads(data)
+            document.pop("format")
+            return cls(**document)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise Damaged(f"it is no claim: {error}") from None
+
+
+def claim_key(attempt: int) -> str:
+    return f"{CLAIMS}{attempt:06d}.json"
+
+
+def newest_first(claims: Sequence[Claim], names: Iterable[Name]) -> list[Name]:
+    """The snapshots that may be restored, the best first.
+
+    What an attempt published after a later one had chosen its base is left out: by then it had been declared dead, and
+    training went on without it.
+    """
+    bases = {claim.attempt: claim.base for claim in claims}
+    allowed: list[Name] = []
+    limit: Name | None = None
+    remaining = sorted(names, reverse=True)
+    for attempt in sorted({*bases, *(name.attempt for name in remaining)}, reverse=True):
+        own = (name for name in remaining if name.attempt == attempt)
+        allowed += [name for name in own if limit is None or name <= limit]
+        base = bases.get(attempt)
+        if base is not None:
+            began_with = Name.parse(base) if base[0].isdigit() else Name(0, 0)
+            limit = began_with if limit is None else min(limit, began_with)
+    return allowed
+
+
+def check_path(path: str) -> None:
+    """Raises Damaged for a path that would lead out of the folder."""
+    parts = path.split("/")
+    if posixpath.normpath(path) != path or parts[0] in ("", ".", "..") or "\0" in path:
+        raise Damaged(f"it holds the path {path!r}, which would lead out of the folder")
+
+
+def _canonical(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    return hashlib.sha256(_canonical(document)).hexdigest()

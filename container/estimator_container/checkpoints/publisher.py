@@ -1,0 +1,144 @@
+"""Publish states of a folder as snapshots: data first, the manifest last, old ones away after that."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..storage import SourceChanged, StorageError, Store
+from .folder import Folder, Stamp, State
+from .format import CLAIMS, DATA, SNAPSHOTS, Claim, Damaged, File, Manifest, Name
+from .restore import is_overtaken, read_manifest, snapshots
+
+KEPT = 3  # snapshots; one would be enough, were it not for a store that damages it
+
+
+class Overtaken(StorageError):
+    """A later attempt has claimed the checkpoints: this one may publish no more."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a snapshot took."""
+
+    manifest: Manifest
+    uploaded_files: int
+    uploaded_size: int
+    """Bytes that had to be sent; the rest was in the store."""
+
+
+class Publisher:
+    """The one attempt that writes."""
+
+    def __init__(self, store: Store, claim: Claim, folder: Folder, kept: int = KEPT) -> None:
+        self._store = store
+        self._claim = claim
+        self._folder = folder
+        self._kept = kept
+        self._next_object = 1
+        self._sequence = 0
+        self._known: dict[str, tuple[Stamp, File]] = {}
+        self._last: Manifest | None = None
+        self._earlier: list[Manifest] | None = None
+
+    @property
+    def stamps(self) -> Mapping[str, Stamp]:
+        """The files whose bytes are in the store, as they were then."""
+        return {path: stamp for path, (stamp, _) in self._known.items()}
+
+    def begin_with(self, manifest: Manifest | None, base: str) -> None:
+        """Say in the claim what this attempt began with, and take its files as known. Raises StorageError."""
+        begun = Claim(self._claim.attempt, self._claim.job, self._claim.started, base)
+        self._store.write(begun.key, begun.to_bytes())
+        self._last = manifest
+        for file in manifest.files if manifest else ():
+            with contextlib.suppress(FileNotFoundError):
+                stamp = Stamp.of(os.lstat(os.path.join(self._folder.path, file.path)))
+                if (stamp.size, stamp.mtime_ns, stamp.mode) == (file.size, file.mtime_ns, file.mode):
+                    self._known[file.path] = (stamp, file)
+
+    def is_news(self, state: State) -> bool:
+        """Whether a state is worth a snapshot: it holds something new, and nothing that was kept is half written.
+
+        A file that is gone alone is not news: then the snapshot that still has it is the better one.
+        """
+        if self._last is not None and any(file.path in state.unsettled for file in self._last.files):
+            return False
+        return bool(self._new_files(state)) or (
+            self._last is not None and bool(set(state.links.items()) - set(self._last.links))
+        )
+
+    def size_of_news(self, state: State) -> int:
+        """Bytes that a snapshot of the state would send."""
+        return sum(state.files[path].size for path in self._new_files(state))
+
+    def publish(self, state: State) -> Published:
+        """Make a snapshot of the state; it is in the store, whole, when this returns.
+
+        Raises SourceChanged when a file is no more what it was in the state, Overtaken, and StorageError.
+        """
+        new = self._new_files(state)
+        self._upload(state, new)
+        files = tuple(self._known[path][1] for path in sorted(state.files))
+        name = Name(self._claim.attempt, self._sequence + 1)
+        manifest = Manifest(
+            name, self._claim.job, time.time(), files, tuple(sorted(state.folders)), tuple(sorted(state.links.items()))
+        )
+        self._sequence += 1
+        self._store.write(name.key, manifest.to_bytes(), if_absent=True)
+        if is_overtaken(self._store, self._claim.attempt):
+            raise Overtaken(
+                f"a later attempt than {self._claim.attempt} writes to {self._store.uri}; what this one writes from "
+                "now on is not kept"
+            )
+        self._last = manifest
+        self._known = {path: self._known[path] for path in state.files}
+        return Published(manifest, len(new), sum(state.files[path].size for path in new))
+
+    def clean_up(self) -> None:
+        """Remove what is not of the newest snapshots: older ones, those of attempts that were overtaken, lost data.
+
+        Raises StorageError.
+        """
+        kept = self._newest()
+        names = {manifest.name.key for manifest in kept}
+        needed = {file.object for manifest in kept for file in manifest.files}
+        # A manifest goes before its data, so that no snapshot is ever seen without them; and before the claims that
+        # say which snapshots count. What a later attempt has is its own business.
+        self._remove(SNAPSHOTS, names, f"{SNAPSHOTS}{Name(self._claim.attempt + 1, 0)}")
+        self._remove(DATA, needed, f"{DATA}{self._claim.attempt + 1:06d}/")
+        self._remove(CLAIMS, set(), self._claim.key)
+
+    def _newest(self) -> list[Manifest]:
+        """The newest snapshots whose manifests can be read, as many as are kept."""
+        kept = [self._last] if self._last is not None else []
+        for name in snapshots(self._store):
+            if len(kept) == self._kept:
+                break
+            if all(name != manifest.name for manifest in kept):
+                with contextlib.suppress(Damaged):
+                    kept.append(read_manifest(self._store, name))
+        return kept
+
+    def _remove(self, prefix: str, kept: set[str], end: str) -> None:
+        found = (each.key for each in self._store.list(prefix))
+        self._store.delete([key for key in found if key < end and key not in kept])
+
+    def _new_files(self, state: State) -> list[str]:
+        known = self._known
+        return sorted(path for path, stamp in state.files.items() if path not in known or known[path][0] != stamp)
+
+    def _upload(self, state: State, paths: list[str]) -> None:
+        keys = [f"{DATA}{self._claim.attempt:06d}/{self._next_object + index:08d}" for index in range(len(paths))]
+        self._next_object += len(paths)
+        places = [os.path.join(self._folder.path, path) for path in paths]
+        digests = self._store.upload_many(zip(places, keys))
+        for path, key, digest in zip(paths, keys, digests):
+            stamp = state.files[path]
+            if not self._folder.is_as_it_was(path, stamp):
+                raise SourceChanged(f"{path} was written again while it was being published")
+            file = File(path, digest.size, digest.sha256, stamp.mode, stamp.mtime_ns, key)
+            self._known[path] = (stamp, file)

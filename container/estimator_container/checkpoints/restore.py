@@ -1,0 +1,167 @@
+"""Put back what the newest whole snapshot holds; or the plain tree, where there is no snapshot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..storage import Conflict, NotFound, Object, StorageError, Store
+from .format import CLAIMS, ROOT, SNAPSHOTS, Claim, Damaged, Manifest, Name, check_path, claim_key, newest_first
+
+PLAIN = "plain"
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What came out of a restore."""
+
+    base: str
+    """The snapshot's name, `plain`, or `nothing`."""
+    manifest: Manifest | None
+    files: int
+    size: int
+    """Bytes of all files."""
+    passed_over: tuple[str, ...] = ()
+    """Newer snapshots that were not whole, each with what was wrong."""
+
+
+class NothingWhole(StorageError):
+    """There are snapshots, and none of them verifies."""
+
+
+def claim(store: Store, job: str) -> Claim:
+    """Become the one who may publish: every attempt before this one is too late from now on. Raises StorageError."""
+    numbers = [int(each.key[len(CLAIMS) :].partition(".")[0]) for each in store.list(CLAIMS)]
+    numbers += [Name.of_key(each.key).attempt for each in store.list(SNAPSHOTS)]
+    number = max(numbers, default=0)
+    while True:
+        number += 1
+        mine = Claim(number, job, time.time())
+        try:
+            store.write(mine.key, mine.to_bytes(), if_absent=True)
+        except Conflict:
+            continue  # another attempt was quicker
+        return mine
+
+
+def is_overtaken(store: Store, attempt: int) -> bool:
+    """Whether a later attempt has claimed the folder."""
+    return any(each.key > claim_key(attempt) for each in store.list(CLAIMS))
+
+
+def snapshots(store: Store) -> list[Name]:
+    """The snapshots that may be restored, the best first. Raises StorageError."""
+    claims = [Claim.from_bytes(store.read(each.key)) for each in store.list(CLAIMS)]
+    return newest_first(claims, [Name.of_key(each.key) for each in store.list(SNAPSHOTS)])
+
+
+def read_manifest(store: Store, name: Name) -> Manifest:
+    """Raises Damaged when it is not there or not what was written, StorageError when the store fails."""
+    try:
+        manifest = Manifest.from_bytes(store.read(name.key))
+    except NotFound:
+        raise Damaged("its manifest is not there") from None
+    if manifest.name != name:
+        raise Damaged(f"its manifest says that it is {manifest.name}")
+    return manifest
+
+
+def newest_whole_manifest(store: Store) -> Manifest | None:
+    """The best manifest that can be read, without a look at its data. Raises StorageError."""
+    for name in snapshots(store):
+        try:
+            return read_manifest(store, name)
+        except Damaged:
+            continue
+    return None
+
+
+def restore(store: Store, folder: str) -> Restored:
+    """Fill the folder with the newest snapshot that verifies, byte by byte; older ones only where newer ones do not.
+
+    The folder has either all of it or nothing. Raises NothingWhole where there are snapshots and none verifies, and
+    StorageError where the store fails: an older snapshot is no answer to a store that is away.
+    """
+    passed_over: list[str] = []
+    for name in snapshots(store):
+        try:
+            manifest = read_manifest(store, name)
+            _fetch(store, manifest, folder)
+        except Damaged as error:
+            passed_over.append(f"{name}: {error}")
+            continue
+        return Restored(str(name), manifest, len(manifest.files), manifest.size, tuple(passed_over))
+    if passed_over:
+        raise NothingWhole(
+            f"{store.uri} has {len(passed_over)} snapshots and none is whole ({'; '.join(passed_over[:3])}); name "
+            "another checkpoint_s3_uri to begin anew, or mend the store"
+        )
+    return _restore_plain(store, folder)
+
+
+def _fetch(store: Store, manifest: Manifest, folder: str) -> None:
+    staging = _staging(folder)
+    try:
+        for path in manifest.folders:
+            os.makedirs(os.path.join(staging, path), exist_ok=True)
+        places = [os.path.join(staging, file.path) for file in manifest.files]
+        try:
+            digests = store.download_many([(file.object, place) for file, place in zip(manifest.files, places)])
+        except NotFound as error:
+            raise Damaged(f"the bytes of a file are not there: {error}") from None
+        for file, place, digest in zip(manifest.files, places, digests):
+            if (digest.size, digest.sha256) != (file.size, file.sha256):
+                raise Damaged(f"{file.path} has other bytes than were written")
+            os.chmod(place, stat.S_IMODE(file.mode))
+            os.utime(place, ns=(file.mtime_ns, file.mtime_ns))
+        for path, target in manifest.links:
+            os.symlink(target, os.path.join(staging, path))
+        _move_into(staging, folder)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _restore_plain(store: Store, folder: str) -> Restored:
+    found = [each for each in store.list() if not each.key.startswith(ROOT)]
+    if not found:
+        return Restored(NOTHING, None, 0, 0)
+    staging = _staging(folder)
+    try:
+        store.download_many([(each, os.path.join(staging, _checked(each, store))) for each in found])
+        _move_into(staging, folder)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return Restored(PLAIN, None, len(found), sum(each.size for each in found))
+
+
+def _checked(each: Object, store: Store) -> str:
+    try:
+        check_path(each.key)
+    except Damaged as error:
+        raise StorageError(f"{store.uri} cannot be restored: {error}; remove or rename it") from None
+    return each.key
+
+
+def _staging(folder: str) -> str:
+    """A folder beside the real one, on the same file system."""
+    path = f"{os.path.abspath(folder)}.restoring"
+    shutil.rmtree(path, ignore_errors=True)
+    os.makedirs(path)
+    return path
+
+
+def _move_into(staging: str, folder: str) -> None:
+    os.makedirs(folder, exist_ok=True)
+    for name in os.listdir(staging):
+        os.rename(os.path.join(staging, name), os.path.join(folder, name))
+
+
+def copy(source: str, folders: Sequence[str]) -> None:
+    """The same for the job's other hosts on this machine: what has been fetched once is not fetched again."""
+    for folder in folders:
+        shutil.copytree(source, folder, symlinks=True, dirs_exist_ok=True)

@@ -13,7 +13,7 @@ from estimator_container.configuration import ConfigurationError
 from . import instances
 from .errors import InvalidArgument
 from .home import jobs_folder
-from .plan import ChannelPlan, HostPlan, Plan
+from .plan import DEFAULT_CHECKPOINTS, ChannelPlan, HostPlan, Plan
 from .spec import Channel, JobSpec, ResourceConfig
 
 DEFAULT_MAX_RUN = 86400.0  # seconds; the service's default for MaxRuntimeInSeconds is the same day
@@ -24,12 +24,7 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
 
     Raises InvalidArgument for what needs an object store, which local backends do not have yet.
     """
-    if spec.checkpoint_config is not None:
-        raise InvalidArgument(
-            "checkpoint_s3_uri",
-            f"checkpoint_s3_uri: backend {backend!r} does not publish checkpoints; leave it out, and they stay in the "
-            "job's own folder, whose path SM_CHECKPOINT_DIR tells the script",
-        )
+    checkpoints = spec.checkpoint_config
     hyperparameters = dict(spec.hyperparameters or {})
     decoded = container_hp.decode(hyperparameters)
     resources = spec.resource_config or ResourceConfig()
@@ -51,6 +46,9 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
         channels=tuple(_channel(channel, backend) for channel in spec.input_data_config or ()),
         code=decoded.get("sagemaker_submit_directory"),
         output_path=_output_path(spec),
+        checkpoint_uri=checkpoints.s3_uri if checkpoints else None,
+        checkpoint_path=(checkpoints and checkpoints.local_path) or DEFAULT_CHECKPOINTS,
+        max_retry_attempts=spec.retry_strategy.maximum_retry_attempts if spec.retry_strategy else 0,
         request=spec.to_request(),
         max_run=_max_run(spec),
         stop_timeout=float(decoded.get(contract.STOP_TIMEOUT_HYPERPARAMETER, contract.DEFAULT_STOP_TIMEOUT)),

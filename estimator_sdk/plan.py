@@ -9,6 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from estimator_container.contract import DEFAULT_BASE_DIR, Layout
+
+DEFAULT_CHECKPOINTS = Layout(DEFAULT_BASE_DIR).checkpoints
 _SECRET_NAME = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY|AUTH", re.IGNORECASE)
 HIDDEN = "<hidden>"
 
@@ -78,6 +81,12 @@ class Plan:
     """The hosts whose `model/` folders make the model; those of others are kept apart."""
     request: Mapping[str, Any] = field(default_factory=dict)
     """The whole job as a CreateTrainingJob document."""
+    checkpoint_uri: str | None = None
+    """Where checkpoints are kept; None keeps none."""
+    checkpoint_path: str = DEFAULT_CHECKPOINTS
+    """Where the script of a container finds them."""
+    max_retry_attempts: int = 0
+    """How often a job that the platform failed is started again."""
     max_run: float = 86400.0
     """Seconds after which the job is stopped."""
     stop_timeout: float = 120.0
@@ -144,6 +153,8 @@ def _describe(plan: Plan) -> Iterator[str]:
         yield f"              {plan.cpus:g} CPUs for each host"
     if plan.memory is not None:
         yield f"              {plan.memory:g} GiB of memory for each host"
+    if plan.checkpoint_uri is not None:
+        yield f"checkpoints   {plan.checkpoint_path} <-> {plan.checkpoint_uri}"
     for channel in plan.channels:
         yield f"channel       {channel.name} <- {channel.source}"
     for name, value in sorted(plan.environment.items()):

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from .loop import Loop
 
@@ -74,6 +74,11 @@ class Children:
         self._on_exit[pid] = on_exit
         return pid
 
+    @property
+    def pids(self) -> set[int]:
+        """Those that were started here and have not ended."""
+        return set(self._on_exit)
+
     def reap(self) -> None:
         """Collect every child that has ended, adopted ones included."""
         while True:
@@ -99,8 +104,11 @@ def signal_group(pgid: int, signum: int) -> None:
         os.killpg(pgid, signum)
 
 
-def descendants(root: int | None = None) -> list[int]:
-    """The pids of all processes below `root` (this process by default), zombies left out."""
+def descendants(root: int | None = None, spare: Collection[int] = ()) -> list[int]:
+    """The pids of all processes below `root` (this process by default), parents first.
+
+    Zombies are left out, and the processes in `spare` with all that is below them.
+    """
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -109,7 +117,7 @@ def descendants(root: int | None = None) -> list[int]:
                 children.setdefault(parent, []).append(int(name))
     found, queue = [], [os.getpid() if root is None else root]
     while queue:
-        below = children.get(queue.pop(), [])
+        below = [pid for pid in children.get(queue.pop(), []) if pid not in spare]
         found += below
         queue += below
     return found
@@ -123,6 +131,20 @@ def _living_parent(pid: str) -> int | None:
     except (OSError, ValueError):
         return None
     return None if state == b"Z" else int(parent)
+
+
+def kill_descendants_but(spare: Collection[int]) -> None:
+    """As `kill_descendants`, for a process with children that go on."""
+    empty_looks = 0
+    while empty_looks < 2:  # one may miss a process that changes its parent meanwhile
+        found = descendants(spare=spare)
+        empty_looks = 0 if found else empty_looks + 1
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in found:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
 
 
 def kill_descendants() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import estimator_container
 from estimator_container import contract, machine
 from estimator_container import hyperparameters as container_hp
-from estimator_container.children import Children, kill_descendants, signal_group
+from estimator_container.children import Children, kill_descendants_but, signal_group
 from estimator_container.contract import Layout
 from estimator_container.loop import Loop
 
@@ -29,7 +29,7 @@ from ..home import JobFolder
 from ..local import base_directory
 from ..local.client import LocalJob, start
 from ..local.hosts import Hosts, OnHostEnded
-from ..plan import HostPlan, Plan
+from ..plan import DEFAULT_CHECKPOINTS, HostPlan, Plan
 from ..spec import JobSpec
 
 TOOLKIT = str(Path(estimator_container.__file__).parent)
@@ -53,6 +53,12 @@ class ProcessBackend:
                     f"{name} limits hosts that are containers, and those of backend 'process' are not; leave it out, "
                     "or use backend='docker'",
                 )
+        if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
+            raise InvalidArgument(
+                "checkpoint_local_path",
+                f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, and backend 'process' has "
+                "none: leave it out, and let the script write to SM_CHECKPOINT_DIR",
+            )
         decoded = container_hp.decode(plan.hyperparameters)
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
         overlay = JobFolder.of(plan.job_name).overlay(1)
@@ -121,7 +127,8 @@ class ProcessHosts:
             signal_group(pid, signum)
 
     def close(self) -> None:
-        kill_descendants()  # what a killed toolkit left came to the supervisor
+        # What a killed toolkit left came to the supervisor, which has another child for the checkpoints.
+        kill_descendants_but(self._children.pids - set(self._pids.values()))
         if self._lifeline is not None:
             for fd in self._lifeline:
                 os.close(fd)

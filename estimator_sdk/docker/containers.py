@@ -140,6 +140,8 @@ class DockerHosts:
 
     def _create(self, host: HostPlan) -> HostContainer:
         mounts = [(self._layout(host.name).base, INSIDE.base, False)]
+        if self._plan.checkpoint_path != INSIDE.checkpoints:
+            mounts.append((self._layout(host.name).checkpoints, self._plan.checkpoint_path, False))
         mounts += [(source, target, True) for source, target in self._channel_mounts(INSIDE)]
         name = self._name(host.name)
         return container.create(self._client.api, self._plan, host, name, self._network, mounts, self._own_toolkit)

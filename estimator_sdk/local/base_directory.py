@@ -36,6 +36,8 @@ def write(plan: Plan, host: str, layout: Layout, interface: str) -> None:
             "network_interface_name": interface,
         },
     )
+    if plan.checkpoint_uri is not None:
+        _write_json(layout.checkpoint_config, {"LocalPath": plan.checkpoint_path, "S3Uri": plan.checkpoint_uri})
     Path(layout.frames).touch()
 
 

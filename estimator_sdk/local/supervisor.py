@@ -19,38 +19,32 @@ from typing import Any
 
 from estimator_container import reserve
 from estimator_container.children import Children, become_subreaper
-from estimator_container.contract import EXIT_OK, Layout
+from estimator_container.events import EventLog
+from estimator_container.frames import FrameWriter
 from estimator_container.loop import Loop
 from estimator_container.verdict import Verdict
 
 from ..home import JobFolder
 from ..plan import Plan
-from . import outputs, traces
-from .hosts import Hosts, HostsFactory
+from . import outputs
+from .attempt import Attempt
+from .hosts import HostsFactory
 from .record import Process, Status, read
-
-# When one host fails, the toolkits of the others end by themselves; an image without ours may not.
-NEIGHBOUR_SECONDS = 1.0
-NEIGHBOUR_GRACE = 0.5
-# The toolkit ends its ranks when the grace period is over, and then itself.
-TOOLKIT_SECONDS = 5.0
+from .retry import is_worth_another
 
 
 class Supervisor:
-    """One attempt at a job, from its plan to its final record."""
+    """A job, from its plan to its final record, in one attempt or more."""
 
     def __init__(self, plan: Plan, folder: JobFolder, factory: HostsFactory) -> None:
         self._plan = plan
         self._folder = folder
+        self._factory = factory
         self._loop = Loop()
         self._children = Children(self._loop)
-        self._attempt = 1
-        self._exit_codes: dict[str, int] = {}
-        self._first_failure: str | None = None
-        self._found: Verdict | None = None
         self._stop_reason: str | None = None
         self._record = replace(read(folder), supervisor=Process.of(os.getpid()))
-        self._hosts: Hosts = factory(plan, folder, self._attempt, self._loop, self._children, self._host_ended)
+        self._attempt = self._new_attempt(1)
 
     def run(self) -> None:
         """Run the job to its end; always leaves a final record."""
@@ -60,31 +54,34 @@ class Supervisor:
         try:
             reserve.keep(str(self._folder.reserve))
             self._note()
-            self._hosts.start()
-            self._note(attempt=self._attempt)
             self._loop.after(self._plan.max_run, self._too_long)
-            self._loop.run_until(lambda: len(self._exit_codes) == len(self._plan.hosts))
+            verdict = self._run_attempts()
         except Exception as error:  # whatever it is, the job must not be left without an end
             traceback.print_exc()
-            self._finish("Failed", Verdict("platform", f"the hosts could not be run: {error}"))
-            return
-        finally:
-            self._hosts.close()
-        self._finish(*self._result())
+            verdict = Verdict("platform", f"the hosts could not be run: {error}")
+        self._finish(*self._result(verdict))
+
+    def _run_attempts(self) -> Verdict | None:
+        while True:
+            verdict = self._attempt.run(lambda: self._note(attempt=self._attempt.number))
+            number = self._attempt.number
+            if verdict is None or not is_worth_another(verdict, number, self._plan.max_retry_attempts):
+                return verdict
+            self._tell_of_another(verdict)
+            self._attempt = self._new_attempt(number + 1)
+
+    def _new_attempt(self, number: int) -> Attempt:
+        return Attempt(self._plan, self._folder, number, self._loop, self._children, self._factory)
+
+    def _tell_of_another(self, verdict: Verdict) -> None:
+        frames = FrameWriter(self._attempt.layout(self._plan.hosts[0].name).frames)
+        left = self._plan.max_retry_attempts - self._attempt.number
+        EventLog(frames).emit("attempt_failed", attempt=self._attempt.number, reason=verdict.message, left=left)
+        frames.close()
 
     def _note(self, **changes: Any) -> None:  # noqa: ANN401 - fields of Record
         self._record = replace(self._record, **changes)
         self._record.write(self._folder)
-
-    # What happens.
-
-    def _host_ended(self, host: str, code: int, found: Verdict | None = None) -> None:
-        self._exit_codes[host] = code
-        self._found = self._found or found
-        if code != EXIT_OK and self._first_failure is None:
-            self._first_failure = host
-            self._loop.after(NEIGHBOUR_SECONDS, lambda: self._hosts.signal(signal.SIGTERM))
-            self._loop.after(NEIGHBOUR_SECONDS + NEIGHBOUR_GRACE, lambda: self._hosts.signal(signal.SIGKILL))
 
     def _too_long(self) -> None:
         self._stop(f"MaxRuntimeExceeded: it ran for max_run={self._plan.max_run:g} seconds")
@@ -95,37 +92,23 @@ class Supervisor:
         self._stop_reason = reason
         with contextlib.suppress(OSError):  # a full disk keeps no job from being stopped
             self._note(status="Stopping", reason=reason)
-        self._hosts.signal(signal.SIGTERM)
-        self._loop.after(self._plan.stop_timeout + TOOLKIT_SECONDS, lambda: self._hosts.signal(signal.SIGKILL))
+        self._attempt.stop()
 
     # The end.
 
-    def _result(self) -> tuple[Status, Verdict | None]:
+    def _result(self, verdict: Verdict | None) -> tuple[Status, Verdict | None]:
         if self._stop_reason is not None:
             return "Stopped", None
-        if self._first_failure is None:
-            return "Completed", None
-        return "Failed", self._verdict(self._first_failure)
-
-    def _verdict(self, failed: str) -> Verdict:
-        """What the platform saw, then the first host's word, for it heard all, then that of the first that failed.
-
-        Where there is no word, there are traces.
-        """
-        if self._found is not None:
-            return self._found
-        for host in (self._plan.hosts[0].name, failed):
-            path = Path(self._layout(host).verdict)
-            if path.exists():
-                return Verdict.from_json(path.read_text(encoding="utf-8"))
-        return traces.verdict(failed, self._exit_codes[failed], self._layout(failed))
+        return ("Completed", None) if verdict is None else ("Failed", verdict)
 
     def _finish(self, status: Status, verdict: Verdict | None) -> None:
+        reasons = [reason for reason in (self._stop_reason, self._attempt.unpublished) if reason]
         changes: dict[str, Any] = {"status": status, "verdict": verdict, "ended": time.time()}
+        changes["reason"] = "; ".join(reasons)
         try:
             changes.update(self._write_outputs(status))
         except OSError as error:
-            kept = self._folder.attempt(self._attempt)
+            kept = self._folder.attempt(self._attempt.number)
             message = f"the job's outputs could not be written: {error}; what the script left is still in {kept}"
             changes.update(status="Failed", verdict=verdict or Verdict("platform", message))
         reserve.release(str(self._folder.reserve))
@@ -159,10 +142,7 @@ class Supervisor:
                         outputs.archive([folder], target / "hosts" / host.name / name)
 
     def _path(self, host: str, attribute: str) -> Path:
-        return Path(getattr(self._layout(host), attribute))
-
-    def _layout(self, host: str) -> Layout:
-        return Layout(str(self._folder.host(self._attempt, host)))
+        return Path(getattr(self._attempt.layout(host), attribute))
 
 
 def main(argv: list[str], find_factory: Callable[[str], HostsFactory]) -> int:

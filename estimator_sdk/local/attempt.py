@@ -1,0 +1,116 @@
+"""One attempt at a job: its hosts and its checkpoints, from the restore to the last snapshot."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from estimator_container.children import Children
+from estimator_container.contract import EXIT_OK, Layout
+from estimator_container.loop import Loop
+from estimator_container.verdict import Verdict
+
+from ..home import JobFolder
+from ..plan import Plan
+from . import traces
+from .hosts import Hosts, HostsFactory
+
+if TYPE_CHECKING:
+    from .checkpoints import Checkpoints
+
+# When one host fails, the toolkits of the others end by themselves; an image without ours may not.
+NEIGHBOUR_SECONDS = 1.0
+NEIGHBOUR_GRACE = 0.5
+# The toolkit ends its ranks when the grace period is over, and then itself.
+TOOLKIT_SECONDS = 5.0
+# What is left to publish when the script has ended well may be large; when the job is stopped, the grace period counts.
+PUBLISH_SECONDS = 900.0
+PUBLISH_AT_LEAST = 5.0
+
+
+class Attempt:
+    """Starts the hosts of a plan, watches them, and says why they failed."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: JobFolder,
+        number: int,
+        loop: Loop,
+        children: Children,
+        factory: HostsFactory,
+    ) -> None:
+        self.number = number
+        self.unpublished: str | None = None
+        """What of the checkpoints did not reach their store, and why."""
+        self._plan = plan
+        self._folder = folder
+        self._loop = loop
+        self._exit_codes: dict[str, int] = {}
+        self._first_failure: str | None = None
+        self._found: Verdict | None = None
+        self._stopped_at: float | None = None
+        self._hosts: Hosts = factory(plan, folder, number, loop, children, self._host_ended)
+        self._checkpoints: Checkpoints | None = None
+        if plan.checkpoint_uri is not None:
+            from .checkpoints import Checkpoints  # a job without them need not load what they need
+
+            self._checkpoints = Checkpoints(plan, folder, number, loop, children)
+
+    def run(self, started: Callable[[], None]) -> Verdict | None:
+        """Run to the end; `started` is called once all hosts are on their way.
+
+        Returns why it failed; None when it did not, or was stopped. Whatever is raised, nothing of the hosts is left.
+        """
+        try:
+            failed = self._checkpoints.begin() if self._checkpoints is not None else None
+            if failed is not None:
+                return Verdict("checkpoints", f"the checkpoints could not be restored: {failed}")
+            if self._stopped_at is None:
+                self._hosts.start()
+                started()
+                self._loop.run_until(lambda: len(self._exit_codes) == len(self._plan.hosts))
+        finally:
+            self._hosts.close()
+            if self._checkpoints is not None:
+                self.unpublished = self._checkpoints.finish(self._seconds_to_publish())
+        return self._verdict(self._first_failure) if self._first_failure and self._stopped_at is None else None
+
+    def stop(self) -> None:
+        """SIGTERM to every host now, SIGKILL when the grace period is over."""
+        self._stopped_at = time.monotonic()
+        self._hosts.signal(signal.SIGTERM)
+        self._loop.after(self._plan.stop_timeout + TOOLKIT_SECONDS, lambda: self._hosts.signal(signal.SIGKILL))
+
+    def layout(self, host: str) -> Layout:
+        """The files of a host."""
+        return Layout(str(self._folder.host(self.number, host)))
+
+    def _host_ended(self, host: str, code: int, found: Verdict | None = None) -> None:
+        self._exit_codes[host] = code
+        self._found = self._found or found
+        if code != EXIT_OK and self._first_failure is None:
+            self._first_failure = host
+            self._loop.after(NEIGHBOUR_SECONDS, lambda: self._hosts.signal(signal.SIGTERM))
+            self._loop.after(NEIGHBOUR_SECONDS + NEIGHBOUR_GRACE, lambda: self._hosts.signal(signal.SIGKILL))
+
+    def _seconds_to_publish(self) -> float:
+        if self._stopped_at is None:
+            return PUBLISH_SECONDS
+        return max(PUBLISH_AT_LEAST, self._plan.stop_timeout - (time.monotonic() - self._stopped_at))
+
+    def _verdict(self, failed: str) -> Verdict:
+        """What the platform saw, then the first host's word, for it heard all, then that of the first that failed.
+
+        Where there is no word, there are traces.
+        """
+        if self._found is not None:
+            return self._found
+        for host in (self._plan.hosts[0].name, failed):
+            path = Path(self.layout(host).verdict)
+            if path.exists():
+                return Verdict.from_json(path.read_text(encoding="utf-8"))
+        return traces.verdict(failed, self._exit_codes[failed], self.layout(failed))

@@ -1,0 +1,105 @@
+"""The supervisor's side of the checkpoint agent: start it, hear it, start it again, have it finish."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+from estimator_container.checkpoints import agent
+from estimator_container.checkpoints.agent import Settings
+from estimator_container.children import Children
+from estimator_container.contract import Layout
+from estimator_container.links import Link
+from estimator_container.loop import Loop
+
+from ..home import JobFolder
+from ..plan import Plan
+
+AGENTS = 10  # that one attempt may lose before its checkpoints are given up
+LAST_SECONDS = 1.0  # beyond its deadline, for its answer
+
+
+class Checkpoints:
+    """The checkpoints of one attempt. The first host's are published; every host begins with the same."""
+
+    def __init__(self, plan: Plan, folder: JobFolder, attempt: int, loop: Loop, children: Children) -> None:
+        first, *others = (Layout(str(folder.host(attempt, host.name))) for host in plan.hosts)
+        self._settings = Settings(
+            uri=plan.checkpoint_uri or "",
+            folder=first.checkpoints,
+            copies=tuple(other.checkpoints for other in others),
+            alive=first.alive,
+            frames=first.frames,
+            job=plan.job_name,
+            restore=True,
+        )
+        self._loop = loop
+        self._children = children
+        self._link: Link | None = None
+        self._restored = False
+        self._failed: str | None = None
+        self._finishing: float | None = None
+        self._unpublished: str | None = None
+        self._finished = False
+        self._lost = 0
+
+    def begin(self) -> str | None:
+        """Put the newest snapshot in place, and watch from then on. Returns why that cannot be; raises OSError."""
+        Path(self._settings.frames).parent.mkdir(parents=True, exist_ok=True)
+        for folder in (self._settings.folder, *self._settings.copies):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        self._start(self._settings)
+        self._loop.run_until(lambda: self._restored or self._failed is not None)
+        return self._failed
+
+    def finish(self, seconds: float) -> str | None:
+        """Have what there is published within so many seconds. Returns what is not, and why, in words."""
+        if self._failed is None and not self._finished:
+            self._finishing = seconds
+            if self._link is not None:
+                self._link.send("finish", str(seconds))
+            self._loop.run_until(lambda: self._finished or self._failed is not None, seconds + LAST_SECONDS)
+        if self._link is not None:
+            self._link.close()
+        if self._failed is not None:
+            return f"the checkpoints in {self._settings.folder} are not all in {self._settings.uri}: {self._failed}"
+        return self._unpublished
+
+    def _start(self, settings: Settings) -> None:
+        ours, theirs = socket.socketpair()
+        search_path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
+        argv = [sys.executable, "-I", "-S", agent.__file__, str(theirs.fileno()), search_path]
+        with theirs:
+            os.set_inheritable(theirs.fileno(), True)
+            self._children.start(argv, os.environ, self._agent_ended)
+        self._link = Link(self._loop, ours, self._hear, lambda link: None)
+        self._link.send("settings", settings.to_json())
+        if self._finishing is not None:
+            self._link.send("finish", str(self._finishing))
+
+    def _hear(self, link: Link, message: list[str]) -> None:
+        kind, *facts = message
+        if kind == "restored":
+            self._restored = True
+        elif kind == "failed":
+            self._failed = facts[0]
+        elif kind == "finished":
+            self._finished = True
+            size, reason = int(facts[0]), facts[1]
+            if size or reason:
+                where = f"{self._settings.folder}, not in {self._settings.uri}"
+                self._unpublished = f"{size} bytes of checkpoints are in {where}: {reason}"
+
+    def _agent_ended(self, code: int) -> None:
+        """Somebody killed it: another goes on with the folder as it is."""
+        if self._finished or self._failed is not None:
+            return
+        self._lost += 1
+        if self._lost > AGENTS:
+            self._failed = f"the checkpoint agent ended {self._lost} times, the last time with {code}"
+            return
+        restore = not self._restored
+        self._start(Settings(**{**self._settings.__dict__, "restore": restore}))

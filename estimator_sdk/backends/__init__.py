@@ -6,14 +6,16 @@ not need costs anything.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..errors import InvalidArgument
-from ..local.client import LocalJob
-from ..local.hosts import HostsFactory
 from ..naming import suggestion
-from ..plan import Plan
-from ..spec import JobSpec
+
+if TYPE_CHECKING:
+    from ..local.client import LocalJob
+    from ..local.hosts import HostsFactory
+    from ..plan import Plan
+    from ..spec import JobSpec
 
 GROUP = "estimator_sdk.backends"
 BUILT_IN = {

@@ -8,22 +8,23 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from estimator_container import contract, machine
 from estimator_container import hyperparameters as container_hp
 from estimator_container.children import Children
 from estimator_container.loop import Loop
 
-from .. import distributions, local_plan
 from ..docker import engine
 from ..docker.containers import CODE_IN_CONTAINER, DockerHosts
 from ..errors import InvalidArgument
 from ..home import JobFolder
-from ..images import catalogue
-from ..local.client import LocalJob, start
 from ..local.hosts import Hosts, OnHostEnded
 from ..plan import HostPlan, Plan
-from ..spec import JobSpec
+
+if TYPE_CHECKING:
+    from ..local.client import LocalJob
+    from ..spec import JobSpec
 
 
 class DockerBackend:
@@ -33,6 +34,10 @@ class DockerBackend:
 
     def plan(self, spec: JobSpec) -> Plan:
         """Resolve a job for the engine. Raises InvalidArgument for what it cannot do, BackendError without one."""
+        # Not for the supervisor, which loads this module to start what was planned.
+        from .. import distributions, local_plan
+        from ..images import catalogue
+
         algorithm = spec.algorithm_specification
         image = algorithm.training_image if algorithm else None
         if image is None:
@@ -63,6 +68,7 @@ class DockerBackend:
         the standard error. Raises BackendError where that fails.
         """
         from ..images import build
+        from ..local.client import start
 
         build.ensure(engine.connect(), plan.image or "", sys.stderr)
         return start(plan)

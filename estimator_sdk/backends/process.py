@@ -15,6 +15,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import estimator_container
 from estimator_container import contract, machine
@@ -23,14 +24,15 @@ from estimator_container.children import Children, kill_descendants_but, signal_
 from estimator_container.contract import Layout
 from estimator_container.loop import Loop
 
-from .. import distributions, local_plan
 from ..errors import InvalidArgument
 from ..home import JobFolder
 from ..local import base_directory
-from ..local.client import LocalJob, start
 from ..local.hosts import Hosts, OnHostEnded
 from ..plan import DEFAULT_CHECKPOINTS, HostPlan, Plan
-from ..spec import JobSpec
+
+if TYPE_CHECKING:
+    from ..local.client import LocalJob
+    from ..spec import JobSpec
 
 TOOLKIT = str(Path(estimator_container.__file__).parent)
 INTERFACE = "lo"
@@ -43,6 +45,9 @@ class ProcessBackend:
 
     def plan(self, spec: JobSpec) -> Plan:
         """Resolve a job for this machine. Raises InvalidArgument for what processes cannot do."""
+        # Not for the supervisor, which loads this module to start what was planned.
+        from .. import distributions, local_plan
+
         if not sys.platform.startswith("linux"):
             raise InvalidArgument("backend", f"backend 'process' needs Linux, and this is {sys.platform}")
         plan = local_plan.base(spec, self.name, _host)
@@ -66,6 +71,8 @@ class ProcessBackend:
 
     def start(self, plan: Plan) -> LocalJob:
         """Start the plan's hosts under a supervisor, and return at once."""
+        from ..local.client import start
+
         return start(plan)
 
     def hosts(
@@ -136,6 +143,9 @@ class ProcessHosts:
         for scratch in self._scratch:
             shutil.rmtree(scratch, ignore_errors=True)
             shutil.rmtree(contract.shared_memory_of(scratch), ignore_errors=True)
+
+    def wait_until_gone(self) -> None:
+        """`close` leaves nothing to wait for."""
 
     def _start_host(self, host: HostPlan, addresses: dict[str, str], sock: socket.socket) -> None:
         assert self._lifeline is not None

@@ -57,6 +57,7 @@ class DockerHosts:
         self._wakeup = os.pipe2(os.O_CLOEXEC)
         self._copiers: dict[str, threading.Thread] = {}
         self._watchers: list[threading.Thread] = []
+        self._last_steps: threading.Thread | None = None
         self._reaper: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -100,6 +101,19 @@ class DockerHosts:
                 watcher.join(LAST_OUTPUT_SECONDS)
             if not self._own_toolkit and os.getuid() != 0:
                 self._give_files_to_the_user()
+        except (docker.errors.DockerException, OSError) as error:
+            print(f"{self._plan.job_name} could not be removed as usual: {error}", file=sys.stderr)
+        self._last_steps = _thread(self._remove_the_rest)
+
+    def wait_until_gone(self) -> None:
+        if self._last_steps is not None:
+            self._last_steps.join()
+
+    def _remove_the_rest(self) -> None:
+        """In a thread of its own, for the kernel takes its time over a network."""
+        import docker
+
+        try:
             engine.remove_job(self._client, self._plan.job_name)
         except (docker.errors.DockerException, OSError) as error:
             print(f"what is left of {self._plan.job_name} on the engine: {error}", file=sys.stderr)

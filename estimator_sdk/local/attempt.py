@@ -79,6 +79,10 @@ class Attempt:
                 self.unpublished = self._checkpoints.finish(self._seconds_to_publish())
         return self._verdict(self._first_failure) if self._first_failure and self._stopped_at is None else None
 
+    def wait_until_gone(self) -> None:
+        """Wait until nothing of the hosts is left but their files."""
+        self._hosts.wait_until_gone()
+
     def stop(self) -> None:
         """SIGTERM to every host now, SIGKILL when the grace period is over."""
         self._stopped_at = time.monotonic()

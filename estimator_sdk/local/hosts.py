@@ -29,7 +29,13 @@ class Hosts(Protocol):
         """Send a signal to the toolkit of every host that still runs."""
 
     def close(self) -> None:
-        """Remove everything that this attempt had besides its files; hosts that still run are killed."""
+        """End the hosts that still run, and begin to remove everything that this attempt had besides its files.
+
+        Nobody writes to those any more when it returns.
+        """
+
+    def wait_until_gone(self) -> None:
+        """Wait until all that is removed."""
 
 
 class HostsFactory(Protocol):

@@ -68,6 +68,7 @@ class Supervisor:
             if verdict is None or not is_worth_another(verdict, number, self._plan.max_retry_attempts):
                 return verdict
             self._tell_of_another(verdict)
+            self._attempt.wait_until_gone()
             self._attempt = self._new_attempt(number + 1)
 
     def _new_attempt(self, number: int) -> Attempt:
@@ -111,6 +112,7 @@ class Supervisor:
             kept = self._folder.attempt(self._attempt.number)
             message = f"the job's outputs could not be written: {error}; what the script left is still in {kept}"
             changes.update(status="Failed", verdict=verdict or Verdict("platform", message))
+        self._attempt.wait_until_gone()
         reserve.release(str(self._folder.reserve))
         self._note(**changes)
 

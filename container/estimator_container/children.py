@@ -13,6 +13,7 @@ from .loop import Loop
 OnExit = Callable[[int], None]
 """Called with the exit code of a child, or minus the number of the signal that ended it."""
 
+LOOKS = 3  # at /proc without a find, before nobody is left: one may miss a process that changes its parent meanwhile
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 # Signals that the toolkit handles or that Python ignores: a child starts with the defaults.
 _DEFAULT_IN_CHILDREN = [signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD, signal.SIGHUP]
@@ -136,7 +137,7 @@ def _living_parent(pid: str) -> int | None:
 def kill_descendants_but(spare: Collection[int]) -> None:
     """As `kill_descendants`, for a process with children that go on."""
     empty_looks = 0
-    while empty_looks < 2:  # one may miss a process that changes its parent meanwhile
+    while empty_looks < LOOKS:
         found = descendants(spare=spare)
         empty_looks = 0 if found else empty_looks + 1
         for pid in found:

@@ -252,6 +252,31 @@ def test_no_process_below_escapes_its_end(kinds, announced):
     assert not [pid for pid in pids if Path("/proc", pid).exists()]
 
 
+@pytest.mark.parametrize(
+    ("kinds", "announced"), [("daemon,stopped,a_tree_of_four", 6), ("forks_as_long_as_it_lives", 1)]
+)
+def test_all_can_be_ended_but_some_that_go_on(kinds, announced):
+    spare = """
+spared = os.fork()
+if spared == 0:
+    child(live)
+    live()
+while announced.count(b"\\n") < expected + 2:
+    announced += os.read(read, 1000)
+kill_descendants_but({spared})
+assert len(descendants()) == 2 and spared in descendants(), descendants()
+kill_descendants()
+"""
+    init = INIT.replace("kill_descendants()\n", spare, 1).replace(
+        "kill_descendants\n", "kill_descendants, kill_descendants_but\n", 1
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", init, kinds, str(announced)], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.split()[-1] == "[]"
+
+
 def test_there_may_be_nothing_to_end():
     ran = subprocess.run([sys.executable, "-c", INIT, "already_dead", "1"], capture_output=True, check=False)
     assert ran.returncode == 0

@@ -70,6 +70,14 @@ class JobFolder:
         """The default output path of the job."""
         return self.path / "output"
 
+    def channel(self, name: str) -> Path:
+        """What was fetched of a channel, as long as the job runs."""
+        return self.channels / name
+
+    @property
+    def channels(self) -> Path:
+        return self.path / "channels"
+
     def attempt(self, number: int) -> Path:
         return self.path / "attempts" / str(number)
 

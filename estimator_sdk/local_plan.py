@@ -10,11 +10,11 @@ from estimator_container import contract, entry_point, requirements
 from estimator_container import hyperparameters as container_hp
 from estimator_container.configuration import ConfigurationError
 
-from . import instances
+from . import instances, local_channels
 from .errors import InvalidArgument
 from .home import jobs_folder
-from .plan import DEFAULT_CHECKPOINTS, ChannelPlan, HostPlan, Plan
-from .spec import Channel, JobSpec, ResourceConfig
+from .plan import DEFAULT_CHECKPOINTS, HostPlan, Plan
+from .spec import JobSpec, ResourceConfig
 
 DEFAULT_MAX_RUN = 86400.0  # seconds; the service's default for MaxRuntimeInSeconds is the same day
 
@@ -22,7 +22,7 @@ DEFAULT_MAX_RUN = 86400.0  # seconds; the service's default for MaxRuntimeInSeco
 def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan]) -> Plan:
     """A plan without a distribution; `host` makes each host of its name, its index and the number of hosts.
 
-    Raises InvalidArgument for what needs an object store, which local backends do not have yet.
+    Raises InvalidArgument for what no backend of this machine can do.
     """
     checkpoints = spec.checkpoint_config
     hyperparameters = dict(spec.hyperparameters or {})
@@ -43,7 +43,7 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
         command=(),
         hyperparameters=hyperparameters,
         environment=environment,
-        channels=tuple(_channel(channel, backend) for channel in spec.input_data_config or ()),
+        channels=local_channels.plans(spec),
         code=decoded.get("sagemaker_submit_directory"),
         output_path=_output_path(spec),
         checkpoint_uri=checkpoints.s3_uri if checkpoints else None,
@@ -102,38 +102,4 @@ def _output_path(spec: JobSpec) -> str:
     path = spec.output_data_config.s3_output_path if spec.output_data_config else None
     if not path:
         return f"file://{jobs_folder()}"
-    if not path.startswith("file://"):
-        raise _no_store("output_path", path)
     return path.rstrip("/")
-
-
-def _channel(channel: Channel, backend: str) -> ChannelPlan:
-    s3 = channel.data_source.s3_data_source
-    argument = f"inputs[{channel.channel_name!r}]"
-    if s3 is None:
-        raise InvalidArgument(argument, f"{argument} is on a file system of SageMaker's; use a file:// URI here")
-    if not s3.s3_uri.startswith("file://"):
-        raise _no_store(argument, s3.s3_uri)
-    path = Path(s3.s3_uri.removeprefix("file://"))
-    if not path.exists():
-        raise InvalidArgument(argument, f"{argument} is {s3.s3_uri}, but there is nothing at {path}; check the path")
-    mode = channel.input_mode or "File"
-    sharing = s3.s3_data_distribution_type or "FullyReplicated"
-    for value, supported in ((mode, "File"), (sharing, "FullyReplicated"), (s3.s3_data_type, "S3Prefix")):
-        if value != supported:
-            raise InvalidArgument(
-                argument, f"{argument} asks for {value}, which backend {backend!r} cannot do; use {supported}"
-            )
-    config = {
-        "TrainingInputMode": mode,
-        "S3DistributionType": sharing,
-        "RecordWrapperType": channel.record_wrapper_type or "None",
-        **({"ContentType": channel.content_type} if channel.content_type else {}),
-    }
-    return ChannelPlan(channel.channel_name, s3.s3_uri, config)
-
-
-def _no_store(argument: str, uri: str) -> InvalidArgument:
-    return InvalidArgument(
-        argument, f"{argument} is {uri}, and local backends cannot reach object stores; use a file:// URI"
-    )

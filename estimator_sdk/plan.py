@@ -35,6 +35,26 @@ class ChannelPlan:
     """The URI that the user gave."""
     config: Mapping[str, str]
     """Its entry in `inputdataconfig.json`."""
+    is_manifest: bool = False
+    """Whether the source lists the objects."""
+    is_gzipped: bool = False
+    """Whether a pipe unpacks the objects."""
+    seed: int | None = None
+    """Of the shuffle, if there is one."""
+
+    @property
+    def is_piped(self) -> bool:
+        return self.config["TrainingInputMode"] == "Pipe"
+
+    @property
+    def is_sharded(self) -> bool:
+        return self.config["S3DistributionType"] == "ShardedByS3Key"
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the hosts can be given the source itself: a file or folder of this machine, whole."""
+        special = self.is_manifest or self.is_piped or self.is_sharded
+        return self.source.startswith("file://") and not special
 
 
 @dataclass(frozen=True)
@@ -138,6 +158,20 @@ def hide_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: HIDDEN if _SECRET_NAME.search(name) else value for name, value in environment.items()}
 
 
+def _how(channel: ChannelPlan) -> str:
+    """What of a channel is not as it is mostly."""
+    facts = {
+        "a manifest": channel.is_manifest,
+        "a share for each host": channel.is_sharded,
+        "piped": channel.is_piped,
+        "unpacked": channel.is_gzipped and channel.is_piped,
+        "as RecordIO": channel.config.get("RecordWrapperType") == "RecordIO",
+        f"shuffled by {channel.seed}": channel.seed is not None,
+    }
+    found = ", ".join(fact for fact, holds in facts.items() if holds)
+    return f" ({found})" if found else ""
+
+
 def _describe(plan: Plan) -> Iterator[str]:
     hosts = f"{len(plan.hosts)} host{'s' if len(plan.hosts) > 1 else ''}"
     yield f"job           {plan.job_name}"
@@ -156,7 +190,7 @@ def _describe(plan: Plan) -> Iterator[str]:
     if plan.checkpoint_uri is not None:
         yield f"checkpoints   {plan.checkpoint_path} <-> {plan.checkpoint_uri}"
     for channel in plan.channels:
-        yield f"channel       {channel.name} <- {channel.source}"
+        yield f"channel       {channel.name} <- {channel.source}{_how(channel)}"
     for name, value in sorted(plan.environment.items()):
         yield f"environment   {name}={shlex.quote(value)}"
     for host in plan.hosts:

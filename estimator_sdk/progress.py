@@ -30,6 +30,7 @@ class Progress:
         self._out = out or sys.stdout
         self._started = time.monotonic()
         self._reached: dict[str, set[str]] = {}
+        self._open_line = False
 
     def started(self) -> None:
         plan = self._plan
@@ -38,9 +39,12 @@ class Progress:
         self.say(f"{plan.job_name} on {_count(len(plan.hosts), 'host', 'hosts')}{world}, backend {plan.backend}")
 
     def on_event(self, host: str, event: dict[str, Any]) -> None:
-        """A phase is shown once all hosts are in it."""
-        phase = event.get("phase")
-        if event["event"] != "phase_started" or phase not in _PHASES:
+        """A phase is shown once all hosts are in it; a channel when it is begun and when it is there."""
+        kind, phase = event["event"], event.get("phase")
+        if kind.startswith("channel_"):
+            self._show_channel(kind, event)
+            return
+        if kind != "phase_started" or phase not in _PHASES:
             return
         self._reached.setdefault(phase, set()).add(host)
         if len(self._reached[phase]) == len(self._plan.hosts):
@@ -49,6 +53,7 @@ class Progress:
     def on_line(self, line: Line) -> None:
         """Show a line of the log, as it is but for bytes that are no text."""
         if self._logs == "all" or (self._logs == "rank0" and line.rank in (0, None)):
+            self._end_open_line()
             self._out.write(line.tagged().decode("utf-8", "backslashreplace"))
             self._out.flush()
 
@@ -63,9 +68,46 @@ class Progress:
 
     def say(self, text: str) -> None:
         """A line of our own, with the seconds since the start."""
-        self._out.write(f"estimator {time.monotonic() - self._started:6.1f} s  {text}\n")
+        self._end_open_line()
+        self._out.write(f"{self._stamped(text)}\n")
         self._out.flush()
+
+    def _show_channel(self, kind: str, event: dict[str, Any]) -> None:
+        name = event["channel"]
+        if kind == "channel_fetching":
+            self.say(f"fetching {name} from {event['source']}")
+        elif kind == "channel_piped":
+            self.say(f"piping {name} from {event['source']}")
+        elif kind == "channel_fetched":
+            self.say(f"fetched {name}: {_amount(event)} in {event['seconds']:.1f} s")
+        elif kind == "channel_progress" and self._out.isatty():
+            rate = _size(event["bytes"] / max(event["seconds"], 0.01))
+            self._out.write(f"\r{self._stamped(f'fetching {name}: {_amount(event)}, {rate}/s')}\x1b[K")
+            self._out.flush()
+            self._open_line = True
+
+    def _stamped(self, text: str) -> str:
+        return f"estimator {time.monotonic() - self._started:6.1f} s  {text}"
+
+    def _end_open_line(self) -> None:
+        """What was shown as it went on gives way to the next line."""
+        if self._open_line:
+            self._out.write("\r\x1b[K")
+            self._open_line = False
 
 
 def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
+
+
+def _amount(event: dict[str, Any]) -> str:
+    return f"{_size(event['bytes'])} in {_count(event['objects'], 'object', 'objects')}"
+
+
+def _size(size: float) -> str:
+    """Bytes for people, in powers of 1000."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

@@ -148,8 +148,9 @@ class Host:
             raise JobEnded
 
     def _check_channels(self) -> None:
-        for channel in self._configuration.channels:
-            path = os.path.join(self.layout.data, channel)
+        for channel, config in self._configuration.channels.items():
+            first = f"{channel}_0" if config.get("TrainingInputMode") == "Pipe" else channel
+            path = os.path.join(self.layout.data, first)
             if not os.path.exists(path):
                 raise ConfigurationError(f"the channel {channel!r} should be at {path}, but there is nothing")
 

@@ -18,8 +18,8 @@ class Verdict:
     """The cause of a failure, told apart from its consequences."""
 
     kind: str
-    """`exit_code`, `exception`, `signal`, `out_of_memory`, `mpi`, `requirements`, `configuration`, `host_lost`,
-    `host_missing`, `toolkit` or `platform`."""
+    """`exit_code`, `exception`, `signal`, `out_of_memory`, `mpi`, `requirements`, `configuration`, `channels`,
+    `checkpoints`, `outputs`, `host_lost`, `host_missing`, `toolkit` or `platform`."""
     message: str
     """One sentence: what happened, on which rank and host."""
     host: str | None = None

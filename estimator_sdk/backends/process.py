@@ -118,7 +118,7 @@ class ProcessHosts:
             layout = self._layout(host)
             base_directory.write(self._plan, host.name, layout, INTERFACE)
             base_directory.write_secret(layout, secret)
-            base_directory.link_channels(self._plan.channels, Path(layout.data))
+            base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
         # Every host inherits the reading end; when this process is gone, all of them see it.
         self._lifeline = os.pipe()
         sockets = {host.name: _listen(host.address) for host in self._plan.hosts}

@@ -24,7 +24,7 @@ from estimator_container.verdict import Verdict
 
 from ..errors import BackendError
 from ..home import JobFolder
-from ..local import base_directory, detached
+from ..local import base_directory, channel_places, detached
 from ..local.hosts import OnHostEnded
 from ..plan import HostPlan, Plan
 from . import container, engine, reaper
@@ -139,24 +139,25 @@ class DockerHosts:
             base_directory.write_environment(layout, self._plan.environment)
         if self._plan.code is not None:
             shutil.copyfile(self._plan.code, Path(layout.input, Path(CODE_IN_CONTAINER).name))
-        for target in self._channel_mounts(layout):
+        for source, target in self._channel_mounts(host.name, layout):
             # The engine would make the missing mount points, and they would belong to root.
-            base_directory.make_mount_point(Path(target[1]), is_folder=Path(target[0]).is_dir())
+            base_directory.make_mount_point(Path(target), is_folder=Path(source).is_dir())
 
-    def _channel_mounts(self, layout: Layout) -> list[tuple[str, str]]:
+    def _channel_mounts(self, host: str, layout: Layout) -> list[tuple[str, str]]:
         """Pairs of a path on this machine and where it belongs below a base directory."""
         mounts = []
         for channel in self._plan.channels:
-            source = Path(channel.source.removeprefix("file://"))
-            place = Path(layout.data, channel.name)
-            mounts.append((str(source.absolute()), str(place if source.is_dir() else place / source.name)))
+            source = channel_places.place(channel, self._folder, host)
+            if source is not None:
+                place = Path(layout.data, channel.name)
+                mounts.append((str(source), str(place if source.is_dir() else place / source.name)))
         return mounts
 
     def _create(self, host: HostPlan) -> HostContainer:
         mounts = [(self._layout(host.name).base, INSIDE.base, False)]
         if self._plan.checkpoint_path != INSIDE.checkpoints:
             mounts.append((self._layout(host.name).checkpoints, self._plan.checkpoint_path, False))
-        mounts += [(source, target, True) for source, target in self._channel_mounts(INSIDE)]
+        mounts += [(source, target, True) for source, target in self._channel_mounts(host.name, INSIDE)]
         name = self._name(host.name)
         return container.create(self._client.api, self._plan, host, name, self._network, mounts, self._own_toolkit)
 

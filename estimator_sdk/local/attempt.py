@@ -1,4 +1,4 @@
-"""One attempt at a job: its hosts and its checkpoints, from the restore to the last snapshot."""
+"""One attempt at a job: its channels, its hosts and its checkpoints, from the restore to the last snapshot."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from . import traces
 from .hosts import Hosts, HostsFactory
 
 if TYPE_CHECKING:
+    from .channels import Channels
     from .checkpoints import Checkpoints
 
 # When one host fails, the toolkits of the others end by themselves; an image without ours may not.
@@ -32,7 +33,7 @@ PUBLISH_AT_LEAST = 5.0
 
 
 class Attempt:
-    """Starts the hosts of a plan, watches them, and says why they failed."""
+    """Brings what the hosts of a plan need, starts them, watches them, and says why they failed."""
 
     def __init__(
         self,
@@ -59,25 +60,35 @@ class Attempt:
             from .checkpoints import Checkpoints  # a job without them need not load what they need
 
             self._checkpoints = Checkpoints(plan, folder, number, loop, children)
+        self._channels: Channels | None = None
+        if not all(channel.is_in_place for channel in plan.channels):
+            from .channels import Channels
 
-    def run(self, started: Callable[[], None]) -> Verdict | None:
-        """Run to the end; `started` is called once all hosts are on their way.
+            self._channels = Channels(plan, folder, number, loop, children, self._channel_failed)
+
+    def run(self, begun: Callable[[], None]) -> Verdict | None:
+        """Run to the end; `begun` is called once each host has a log that can be followed.
 
         Returns why it failed; None when it did not, or was stopped. Whatever is raised, nothing of the hosts is left.
         """
         try:
-            failed = self._checkpoints.begin() if self._checkpoints is not None else None
+            self._make_logs()
+            begun()
+            failed = self._prepare()
             if failed is not None:
-                return Verdict("checkpoints", f"the checkpoints could not be restored: {failed}")
+                return failed
             if self._stopped_at is None:
                 self._hosts.start()
-                started()
                 self._loop.run_until(lambda: len(self._exit_codes) == len(self._plan.hosts))
         finally:
             self._hosts.close()
+            if self._channels is not None:
+                self._channels.end()  # not before the hosts: to them it would be the end of the data
             if self._checkpoints is not None:
                 self.unpublished = self._checkpoints.finish(self._seconds_to_publish())
-        return self._verdict(self._first_failure) if self._first_failure and self._stopped_at is None else None
+        if self._stopped_at is not None:
+            return None
+        return self._verdict(self._first_failure) if self._first_failure else self._found
 
     def wait_until_gone(self) -> None:
         """Wait until nothing of the hosts is left but their files."""
@@ -86,12 +97,38 @@ class Attempt:
     def stop(self) -> None:
         """SIGTERM to every host now, SIGKILL when the grace period is over."""
         self._stopped_at = time.monotonic()
-        self._hosts.signal(signal.SIGTERM)
-        self._loop.after(self._plan.stop_timeout + TOOLKIT_SECONDS, lambda: self._hosts.signal(signal.SIGKILL))
+        if self._channels is not None:
+            self._channels.stop()
+        self._end_hosts()
 
     def layout(self, host: str) -> Layout:
         """The files of a host."""
         return Layout(str(self._folder.host(self.number, host)))
+
+    def _make_logs(self) -> None:
+        for host in self._plan.hosts:
+            frames = Path(self.layout(host.name).frames)
+            frames.parent.mkdir(parents=True, exist_ok=True)
+            frames.touch()
+
+    def _prepare(self) -> Verdict | None:
+        """Bring the data and the checkpoints. Returns why that cannot be."""
+        if self._channels is not None:
+            self._channels.start()
+        failed = self._checkpoints.begin() if self._checkpoints is not None else None
+        if failed is not None:
+            return Verdict("checkpoints", f"the checkpoints could not be restored: {failed}")
+        failed = self._channels.wait() if self._channels is not None else None
+        return Verdict("channels", failed) if failed is not None else None
+
+    def _channel_failed(self, reason: str) -> None:
+        """In the middle of the job: a script that waits for data gets no more, and no end either."""
+        self._found = self._found or Verdict("channels", reason)
+        self._end_hosts()
+
+    def _end_hosts(self) -> None:
+        self._hosts.signal(signal.SIGTERM)
+        self._loop.after(self._plan.stop_timeout + TOOLKIT_SECONDS, lambda: self._hosts.signal(signal.SIGKILL))
 
     def _host_ended(self, host: str, code: int, found: Verdict | None = None) -> None:
         self._exit_codes[host] = code

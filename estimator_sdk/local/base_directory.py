@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from estimator_container.contract import Layout
 
-from ..plan import ChannelPlan, Plan
+from ..home import JobFolder
+from ..plan import Plan
+from . import channel_places
 
 
 def write(plan: Plan, host: str, layout: Layout, interface: str) -> None:
@@ -60,13 +62,15 @@ def make_mount_point(place: Path, is_folder: bool) -> None:
         place.touch()
 
 
-def link_channels(channels: Iterable[ChannelPlan], data: Path) -> None:
-    """Put each `file://` channel under its name: a folder as a link to it, a file as a link in a folder.
+def link_channels(plan: Plan, folder: JobFolder, host: str, data: Path) -> None:
+    """Put each channel of a host under its name: a folder as a link to it, a file as a link in a folder.
 
     Nothing is copied, however many hosts read the channel.
     """
-    for channel in channels:
-        source = Path(channel.source.removeprefix("file://"))
+    for channel in plan.channels:
+        source = channel_places.place(channel, folder, host)
+        if source is None:
+            continue
         place = data / channel.name
         if source.is_dir():
             place.symlink_to(source)

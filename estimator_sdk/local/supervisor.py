@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import time
@@ -113,6 +114,7 @@ class Supervisor:
             message = f"the job's outputs could not be written: {error}; what the script left is still in {kept}"
             changes.update(status="Failed", verdict=verdict or Verdict("platform", message))
         self._attempt.wait_until_gone()
+        shutil.rmtree(self._folder.channels, ignore_errors=True)  # it is where it came from
         reserve.release(str(self._folder.reserve))
         self._note(**changes)
 

@@ -1,0 +1,42 @@
+"""What the platform says of one channel: where its objects are, and how they are to arrive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class ChannelError(Exception):
+    """A channel whose data cannot be had as it was asked for; a sentence that names where it should be."""
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One channel, with SageMaker's S3DataSource and Channel in mind."""
+
+    name: str
+    uri: str
+    """`s3://` or `file://`: a prefix, one object, or a manifest."""
+    target: str
+    """The folder that takes what is fetched; a channel that is piped has no use for it."""
+    is_manifest: bool = False
+    is_sharded: bool = False
+    is_piped: bool = False
+    is_gzipped: bool = False
+    """Whether a pipe delivers what the objects hold, unpacked; files stay as they are."""
+    is_wrapped: bool = False
+    """Whether a pipe delivers each object as one RecordIO record."""
+    seed: int | None = None
+    """Of the shuffle; None keeps the order of the keys."""
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Channel:
+        """The way back from `dataclasses.asdict`."""
+        return cls(**fields)
+
+    def folder(self, host: str) -> str:
+        """Where a host finds its files."""
+        return f"{self.target}/{host if self.is_sharded else EVERY_HOST}"
+
+
+EVERY_HOST = "every-host"

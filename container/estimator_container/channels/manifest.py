@@ -1,0 +1,38 @@
+"""SageMaker's ManifestFile: `[{"prefix": "s3://bucket/folder/"}, "relative/key", …]`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from .channel import ChannelError
+
+_FORM = 'it must be a JSON list such as [{"prefix": "s3://bucket/folder/"}, "a.csv", "deep/b.csv"]'
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Objects by name."""
+
+    prefix: str
+    """A URI; each object's is this with its name behind it, letter by letter."""
+    names: tuple[str, ...]
+
+
+def parse(text: bytes, uri: str) -> Manifest:
+    """The manifest at `uri`. Raises ChannelError, which says what is wrong with it."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ChannelError(f"the manifest {uri} is no JSON ({error}): {_FORM}") from None
+    if not isinstance(found, list) or not found or not isinstance(found[0], dict):
+        raise ChannelError(f"the manifest {uri} does not begin with a prefix: {_FORM}")
+    prefix = found[0].get("prefix")
+    if not isinstance(prefix, str) or not prefix.startswith(("s3://", "file:///")):
+        raise ChannelError(f"the manifest {uri} has the prefix {prefix!r}: {_FORM}")
+    for number, name in enumerate(found[1:], 2):
+        if not isinstance(name, str) or not name:
+            raise ChannelError(f"entry {number} of the manifest {uri} is {name!r}, which is no key: {_FORM}")
+    if not found[1:]:
+        raise ChannelError(f"the manifest {uri} lists no objects: {_FORM}")
+    return Manifest(prefix, tuple(found[1:]))

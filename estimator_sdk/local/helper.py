@@ -1,0 +1,58 @@
+"""A process that works for the supervisor: told over a socket, heard in the loop, ended at any moment."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from estimator_container.children import Children
+from estimator_container.links import Link
+from estimator_container.loop import Loop
+
+
+class Helper:
+    """Runs `python -I -S SCRIPT FD SEARCH_PATH`."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        children: Children,
+        script: str,
+        hear: Callable[[list[str]], None],
+        ended: Callable[[int], None],
+    ) -> None:
+        """`ended` is called with its exit code, or minus a signal's number, unless `kill` ended it. Raises OSError."""
+        self._loop = loop
+        self._on_ended = ended
+        self._over = False
+        self._killed = False
+        ours, theirs = socket.socketpair()
+        search_path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
+        argv = [sys.executable, "-I", "-S", script, str(theirs.fileno()), search_path]
+        with theirs:
+            os.set_inheritable(theirs.fileno(), True)
+            self._pid = children.start(argv, os.environ, self._ended)
+        self._link = Link(loop, ours, lambda link, message: hear(message), lambda link: None)
+
+    def send(self, *fields: str) -> None:
+        self._link.send(*fields)
+
+    def kill(self) -> None:
+        """When this returns it is gone, and what it had open is closed."""
+        self._killed = True
+        self._link.close()
+        if not self._over:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            self._loop.run_until(lambda: self._over)
+
+    def _ended(self, code: int) -> None:
+        self._over = True
+        if not self._killed:
+            self._on_ended(code)

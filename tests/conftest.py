@@ -1,12 +1,20 @@
-"""Options of the test run, and the table of laws: `--laws-table FILE` writes what held on which backend."""
+"""Options of the test run, the table of laws, and the servers that several suites need.
+
+`--laws-table FILE` writes what held on which backend. A server that cannot be started is a failure, never a skip.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.stores.fault_proxy import FaultProxy
+    from tests.stores.servers import Server
 
 LAWS = Path(__file__).parent / "conformance" / "laws.txt"
 _RESULTS = pytest.StashKey[dict[tuple[str, str], list[bool]]]()
@@ -59,3 +67,43 @@ def _table(results: Mapping[tuple[str, str], list[bool]]) -> str:
             cells.append("–" if not outcomes else "holds" if all(outcomes) else "**broken**")
         rows.append(f"| {law} | {text} | {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
+
+
+@pytest.fixture(scope="session")
+def localstack_server(tmp_path_factory) -> Iterator[Server]:
+    from tests.stores.servers import BUCKET, localstack
+
+    with localstack(tmp_path_factory.mktemp("localstack")) as server:
+        server.client().create_bucket(Bucket=BUCKET)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def ceph_server(tmp_path_factory) -> Iterator[Server]:
+    from tests.stores.servers import BUCKET, ceph
+
+    with ceph(tmp_path_factory.mktemp("ceph")) as server:
+        server.client().create_bucket(Bucket=BUCKET)
+        yield server
+
+
+@pytest.fixture
+def no_aws(monkeypatch, tmp_path):
+    """Nothing of the user's own AWS settings is seen."""
+    for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+
+
+@pytest.fixture
+def proxy(localstack_server, monkeypatch, no_aws) -> Iterator[FaultProxy]:
+    """Stands before LocalStack; stores opened now go through it."""
+    from tests.stores.fault_proxy import FaultProxy
+
+    made = FaultProxy(localstack_server.endpoint)
+    for name, value in localstack_server.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", made.endpoint)
+    yield made
+    made.close()

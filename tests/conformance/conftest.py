@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from estimator_container.storage import open_store
 
 from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.backends import BUILT_IN
 from estimator_sdk.docker import engine
 from estimator_sdk.images import build, catalogue
+from tests.stores.fault_proxy import FaultProxy
+from tests.stores.servers import BUCKET
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -113,3 +117,42 @@ def out() -> Callable[..., bytes]:
         return b"".join(line.data for line in job.logs(**{"stream": "stdout", **choice}))
 
     return joined
+
+
+@dataclass
+class Objects:
+    """A store with what a test has put there, looked at through the port."""
+
+    uri: str
+    proxy: FaultProxy | None = None
+    """Which sees every request, where the store is a server."""
+
+    def put(self, files: Mapping[str, bytes]) -> str:
+        store = open_store(self.uri)
+        for key, data in files.items():
+            store.write(key, data)
+        return self.uri
+
+    def all(self, below: str = "") -> dict[str, bytes]:
+        """What is there now."""
+        store = open_store(self.uri)
+        return {each.key[len(below) :]: store.read(each.key) for each in store.list(below)}
+
+    def gets(self) -> list[str]:
+        """The keys that were asked for whole or in part, and not listed or looked up."""
+        assert self.proxy is not None
+        root = self.uri.removeprefix("s3:/")
+        paths = [request.target.partition("?")[0] for request in self.proxy.requests if request.method == "GET"]
+        return [path.removeprefix(f"{root}/") for path in paths if path.startswith(f"{root}/")]
+
+
+@pytest.fixture(params=["file", "localstack"])
+def objects(request, tmp_path) -> Objects:
+    """A store of the test's own, of each kind."""
+    return Objects(f"file://{tmp_path / 'store'}") if request.param == "file" else request.getfixturevalue("s3_objects")
+
+
+@pytest.fixture
+def s3_objects(proxy) -> Objects:
+    """A store of the test's own that is a server."""
+    return Objects(f"s3://{BUCKET}/{uuid.uuid4().hex}", proxy)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import os
+import random
+import struct
 
 import pytest
 
-from estimator_sdk import InvalidArgument, TrainingInput
+from estimator_sdk import InvalidArgument, Job, TrainingInput
+from estimator_sdk.spec import ShuffleConfig
+from tests.stores.servers import BUCKET
 
 LISTING = """
 import hashlib, json, os
@@ -61,3 +67,272 @@ def test_a_missing_place_is_refused_by_name_before_anything_starts(script, home,
     with pytest.raises(InvalidArgument, match=r"inputs\['train'\].*nothing at"):
         script.run(LISTING, inputs={"train": f"file://{tmp_path / 'nowhere'}"})
     assert list(home.glob("jobs/*")) == before
+
+
+FILES = {"a.bin": os.urandom(3000), "deep/er/c.txt": b"c", "deep/z": os.urandom(9000), "empty": b"", "x y/\u00fc": b"u"}
+HOSTS = ("algo-1", "algo-2")
+
+
+def found_by(job, out, host):
+    return {name: bytes.fromhex(data) for name, data in json.loads(out(job, host=host)).items()}
+
+
+@pytest.mark.law("D1")
+def test_a_prefix_is_complete_on_every_host(script, out, objects):
+    uri = objects.put({**{f"train/{name}": data for name, data in FILES.items()}, "train-not/this": b"no"})
+    job = script.run(LISTING, hosts=2, inputs={"train": f"{uri}/train"})
+    for host in HOSTS:
+        assert found_by(job, out, host) == FILES
+
+
+@pytest.mark.law("D1")
+def test_one_object_is_a_channel_of_one_file(script, out, objects):
+    uri = objects.put({"train/one.csv": b"1,2\n", "train/one.csv.old": b"not this one"})
+    job = script.run(LISTING, inputs={"train": f"{uri}/train/one.csv"})
+    assert found_by(job, out, "algo-1") == {"one.csv": b"1,2\n"}
+
+
+@pytest.mark.law("D1")
+def test_a_prefix_may_end_in_the_middle_of_a_name(script, out, s3_objects):
+    uri = s3_objects.put({"train/part-1": b"1", "train/part-2/x": b"2", "train/other": b"not this one"})
+    job = script.run(LISTING, inputs={"train": f"{uri}/train/part-"})
+    assert found_by(job, out, "algo-1") == {"part-1": b"1", "part-2/x": b"2"}
+
+
+@pytest.mark.law("D1")
+def test_a_manifest_names_the_objects(script, out, objects):
+    uri = objects.put({f"train/{name}": data for name, data in FILES.items()})
+    manifest = json.dumps([{"prefix": f"{uri}/train/"}, "deep/z", "a.bin"])
+    objects.put({"manifest": manifest.encode()})
+    given = TrainingInput(f"{uri}/manifest", s3_data_type="ManifestFile")
+    job = script.run(LISTING, hosts=2, inputs={"train": given})
+    for host in HOSTS:
+        assert found_by(job, out, host) == {name: FILES[name] for name in ("deep/z", "a.bin")}
+
+
+@pytest.mark.law("D2")
+@pytest.mark.parametrize("shuffle", [None, ShuffleConfig(seed=3)])
+def test_hosts_share_the_objects_by_bytes(script, out, objects, shuffle):
+    sizes = random.Random(1)
+    files = {f"{number:02d}/part": os.urandom(sizes.randrange(9000)) for number in range(20)}
+    uri = objects.put({f"train/{name}": data for name, data in files.items()})
+    given = TrainingInput(f"{uri}/train", distribution="ShardedByS3Key", shuffle_config=shuffle)
+    job = script.run(LISTING, hosts=3, inputs={"train": given})
+    found = [found_by(job, out, host) for host in (*HOSTS, "algo-3")]
+    assert sum(map(len, found)) == len(files)
+    assert {name: data for share in found for name, data in share.items()} == files
+    weights = [sum(map(len, share.values())) for share in found]
+    assert max(weights) - min(weights) <= max(map(len, files.values()))
+
+
+@pytest.mark.law("D2")
+def test_a_host_without_a_share_has_an_empty_folder(script, out, objects):
+    uri = objects.put({"train/only": b"1"})
+    job = script.run(LISTING, hosts=2, inputs={"train": TrainingInput(f"{uri}/train", distribution="ShardedByS3Key")})
+    assert [found_by(job, out, host) for host in HOSTS] == [{"only": b"1"}, {}]
+
+
+def refused(script, uri, home, **arguments):
+    """The sentence of a job that must not start; no host of it has begun anything."""
+    failed = script.fail("print('ran')", inputs={"train": TrainingInput(uri, **arguments)})
+    assert failed.verdict.kind == "channels"
+    job = Job.attach(failed.job_name)
+    assert list(job.logs()) == []
+    assert not [path for path in job.folder.glob("attempts/*/*/*") if path.name not in ("output", "input")]
+    assert not (job.folder / "channels").exists()
+    return str(failed)
+
+
+@pytest.mark.law("D3")
+@pytest.mark.parametrize("mode", ["File", "Pipe"])
+def test_an_absent_prefix_fails_before_any_host_starts(script, home, s3_objects, mode):
+    uri = s3_objects.put({"train/a": b"a"})
+    said = refused(script, f"{uri}/tran", home, input_mode=mode)
+    assert f"'train' cannot be had from {uri}/tran: no object's key starts with" in said
+
+
+@pytest.mark.law("D3")
+def test_a_missing_bucket_fails_before_any_host_starts(script, home, s3_objects):
+    said = refused(script, "s3://nobody-made-this/train", home)
+    assert "'train' cannot be had from s3://nobody-made-this/train: " in said and "bucket" in said
+
+
+@pytest.mark.law("D3")
+def test_a_denied_bucket_fails_before_any_host_starts(script, home, ceph_server, monkeypatch, no_aws):
+    for name, value in ceph_server.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "stranger")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "stranger-secret")
+    said = refused(script, f"s3://{BUCKET}/train", home)
+    assert f"'train' cannot be had from s3://{BUCKET}/train: " in said and "denies access" in said
+    assert "stranger-secret" not in said
+
+
+@pytest.mark.law("D3")
+def test_a_manifest_that_is_none_fails_before_any_host_starts(script, home, objects):
+    uri = objects.put({"manifest": b"a,b"})
+    said = refused(script, f"{uri}/manifest", home, s3_data_type="ManifestFile")
+    assert f"the manifest {uri}/manifest is no JSON" in said
+
+
+@pytest.mark.law("D3")
+def test_a_manifest_with_an_object_that_is_not_there_fails_before_any_host_starts(script, home, objects):
+    uri = objects.put({"a": b"a"})
+    objects.put({"manifest": json.dumps([{"prefix": f"{uri}/"}, "a", "b"]).encode()})
+    assert f"{uri}/b is not there" in refused(script, f"{uri}/manifest", home, s3_data_type="ManifestFile")
+
+
+@pytest.mark.law("D3")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"input_mode": "FastFile"}, "input_mode 'FastFile'"),
+        ({"s3_data_type": "AugmentedManifestFile"}, "s3_data_type 'AugmentedManifestFile'"),
+        ({"record_wrapping": "RecordIO"}, "record_wrapping 'RecordIO'"),
+        ({"shuffle_config": ShuffleConfig(seed=1)}, "shuffle_config"),
+        ({"instance_groups": ["a"]}, "instance_groups"),
+    ],
+)
+def test_what_cannot_be_had_here_is_refused_by_name(script, home, arguments, words):
+    before = list(home.glob("jobs/*"))
+    with pytest.raises(InvalidArgument, match=r"inputs\['train'\] asks for ") as raised:
+        script.run(LISTING, inputs={"train": TrainingInput("s3://bucket/train", **arguments)})
+    assert words in str(raised.value)
+    assert list(home.glob("jobs/*")) == before
+
+
+PIPED = """
+import json, os
+channel = os.environ["SM_CHANNEL_TRAIN"]
+mode = json.loads(os.environ["SM_INPUT_DATA_CONFIG"])["train"]["TrainingInputMode"]
+found = []
+for epoch in range(EPOCHS):
+    found.append(open(f"{channel}_{epoch}", "rb").read().hex())
+    assert os.path.exists(f"{channel}_{epoch + 1}")
+print(json.dumps([mode, found]))
+"""
+
+
+def piped(job, out, host):
+    mode, found = json.loads(out(job, host=host))
+    assert mode == "Pipe"
+    return [bytes.fromhex(epoch) for epoch in found]
+
+
+@pytest.mark.law("D4")
+def test_a_pipe_delivers_the_bytes_in_the_order_of_the_keys_each_epoch(script, out, objects):
+    uri = objects.put({f"train/{name}": data for name, data in FILES.items()})
+    given = TrainingInput(f"{uri}/train", input_mode="Pipe")
+    job = script.run(PIPED.replace("EPOCHS", "3"), hosts=2, inputs={"train": given})
+    for host in HOSTS:
+        assert piped(job, out, host) == [b"".join(FILES[name] for name in sorted(FILES))] * 3
+    assert not [path for path in job.folder.rglob("train_*") if path.is_fifo()]
+
+
+@pytest.mark.law("D4")
+def test_a_pipe_delivers_objects_larger_than_what_it_reads_ahead(script, out, s3_objects):
+    files = {"large": os.urandom(45_000_000), "next": b"end"}
+    uri = s3_objects.put(files)
+    source = """
+import hashlib, os
+for epoch in range(2):
+    print(hashlib.sha256(open(os.environ["SM_CHANNEL_TRAIN"] + f"_{epoch}", "rb").read()).hexdigest())
+"""
+    job = script.run(source, inputs={"train": TrainingInput(uri, input_mode="Pipe")})
+    assert out(job).decode().split() == [hashlib.sha256(files["large"] + b"end").hexdigest()] * 2
+
+
+@pytest.mark.law("D4")
+def test_a_shuffled_pipe_has_the_same_objects_in_another_order_each_epoch(script, out, objects):
+    uri = objects.put({f"{number:02d}": bytes([number]) for number in range(40)})
+    given = TrainingInput(uri, input_mode="Pipe", shuffle_config=ShuffleConfig(seed=5))
+    first, second = (
+        piped(script.run(PIPED.replace("EPOCHS", "2"), inputs={"train": given}), out, "algo-1") for _ in range(2)
+    )
+    assert first == second
+    assert first[0] != first[1]
+    assert [sorted(epoch) for epoch in first] == [list(range(40))] * 2
+
+
+@pytest.mark.law("D2", "D4")
+def test_hosts_share_what_a_pipe_delivers_anew_each_epoch(script, out, objects):
+    uri = objects.put({f"{number:02d}": bytes([number]) for number in range(40)})
+    given = TrainingInput(uri, input_mode="Pipe", distribution="ShardedByS3Key", shuffle_config=ShuffleConfig(seed=5))
+    job = script.run(PIPED.replace("EPOCHS", "2"), hosts=2, inputs={"train": given})
+    one, two = (piped(job, out, host) for host in HOSTS)
+    for epoch in range(2):
+        assert sorted(one[epoch] + two[epoch]) == list(range(40))
+        assert len(one[epoch]) == len(two[epoch]) == 20
+    assert set(one[0]) != set(one[1])
+
+
+@pytest.mark.law("D4")
+def test_a_pipe_unpacks_and_wraps(script, out, objects):
+    uri = objects.put({"a": gzip.compress(b"first") + gzip.compress(b" member"), "b": gzip.compress(b"")})
+    given = TrainingInput(uri, input_mode="Pipe", compression="Gzip", record_wrapping="RecordIO")
+    job = script.run(PIPED.replace("EPOCHS", "1"), inputs={"train": given})
+    record = struct.pack("<II", 0xCED7230A, 12) + b"first member" + struct.pack("<II", 0xCED7230A, 0)
+    assert piped(job, out, "algo-1") == [record]
+
+
+@pytest.mark.law("D4")
+def test_a_script_that_stops_reading_early_gets_the_next_epoch(script, out, objects):
+    uri = objects.put({"a": bytes(3_000_000), "b": b"b"})
+    source = """
+import os
+channel = os.environ["SM_CHANNEL_TRAIN"]
+with open(f"{channel}_0", "rb") as pipe:
+    print(len(pipe.read(10)))
+print(len(open(f"{channel}_1", "rb").read()))
+"""
+    job = script.run(source, inputs={"train": TrainingInput(uri, input_mode="Pipe")})
+    assert out(job).split() == [b"10", b"3000001"]
+
+
+@pytest.mark.law("D4")
+def test_a_pipe_that_fails_in_the_middle_fails_the_job_and_ends_no_epoch(script, objects):
+    uri = objects.put({"a": gzip.compress(b"a"), "b": b"no gzip file"})
+    given = TrainingInput(uri, input_mode="Pipe", compression="Gzip")
+    failed = script.fail(PIPED.replace("EPOCHS", "1") + "print('an end')", inputs={"train": given})
+    assert failed.verdict.kind == "channels"
+    assert f"{uri}/b is no whole gzip file" in str(failed)
+    assert list(Job.attach(failed.job_name).logs(stream="stdout")) == []
+
+
+@pytest.mark.law("D5")
+@pytest.mark.parametrize("distribution", ["FullyReplicated", "ShardedByS3Key"])
+def test_each_object_is_fetched_once_and_written_once(script, out, s3_objects, distribution):
+    uri = s3_objects.put({f"train/{name}": data for name, data in FILES.items()})
+    s3_objects.proxy.requests.clear()
+    source = "import os; print(sum(1 for _ in os.walk(os.environ['SM_CHANNEL_TRAIN'])))"
+    job = script.run(source, hosts=2, inputs={"train": TrainingInput(f"{uri}/train", distribution=distribution)})
+    assert len(s3_objects.gets()) == len(FILES)
+    assert not (job.folder / "channels").exists()
+
+
+@pytest.mark.law("D5")
+def test_hosts_have_the_very_same_files(script, out, s3_objects):
+    uri = s3_objects.put({"train/a": b"a"})
+    source = "import os; found = os.stat(os.environ['SM_CHANNEL_TRAIN'] + '/a'); print(found.st_dev, found.st_ino)"
+    job = script.run(source, hosts=2, inputs={"train": f"{uri}/train"})
+    assert out(job, host="algo-1") == out(job, host="algo-2")
+
+
+@pytest.mark.law("D1")
+def test_a_store_that_is_away_for_a_while_delays_the_channel_and_no_more(script, out, s3_objects):
+    uri = s3_objects.put({f"train/{name}": data for name, data in FILES.items()})
+    s3_objects.proxy.choose = lambda request: "cut" if request.number % 3 else None
+    job = script.run(LISTING, inputs={"train": f"{uri}/train"})
+    assert found_by(job, out, "algo-1") == FILES
+
+
+@pytest.mark.law("D1", "E4")
+def test_a_stop_while_fetching_leaves_nothing(script, s3_objects):
+    uri = s3_objects.put({"train/a": b"a", "train/b": b"b"})
+    s3_objects.proxy.choose = lambda request: "stall" if request.target.partition("?")[0].endswith("/b") else None
+    job = script.estimator("print('ran')").fit({"train": f"{uri}/train"}, wait=False, logs="none")
+    assert s3_objects.proxy.stalled.wait(60)
+    job.stop()
+    assert job.wait(60) == "Stopped"
+    assert not (job.folder / "channels").exists()
+    assert list(job.logs()) == []

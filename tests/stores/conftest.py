@@ -1,42 +1,22 @@
-"""The stores under test. A server that cannot be started is a failure, never a skip."""
+"""The stores under test."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from estimator_container.storage import Store, open_store
 
-from .fault_proxy import FaultProxy
-from .servers import Server, ceph, localstack
+from .servers import BUCKET, Server
 
 KINDS = ["file", "localstack", "ceph"]
-BUCKET = "stores"
-
-
-@pytest.fixture(scope="session")
-def localstack_server(tmp_path_factory) -> Iterator[Server]:
-    with localstack(tmp_path_factory.mktemp("localstack")) as server:
-        server.client().create_bucket(Bucket=BUCKET)
-        yield server
-
-
-@pytest.fixture(scope="session")
-def ceph_server(tmp_path_factory) -> Iterator[Server]:
-    with ceph(tmp_path_factory.mktemp("ceph")) as server:
-        server.client().create_bucket(Bucket=BUCKET)
-        yield server
 
 
 @pytest.fixture(autouse=True)
-def no_aws(monkeypatch, tmp_path):
-    """Nothing of the user's own AWS settings is seen."""
-    for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, str(tmp_path / name))
+def _no_aws(no_aws):
+    """For every test here."""
 
 
 @pytest.fixture(params=KINDS)
@@ -96,17 +76,6 @@ def folder(tmp_path) -> Path:
     made = tmp_path / "folder"
     made.mkdir()
     return made
-
-
-@pytest.fixture
-def proxy(localstack_server, monkeypatch) -> Iterator[FaultProxy]:
-    """Stands before LocalStack; stores opened now go through it."""
-    made = FaultProxy(localstack_server.endpoint)
-    for name, value in localstack_server.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", made.endpoint)
-    yield made
-    made.close()
 
 
 @pytest.fixture

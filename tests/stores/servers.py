@@ -21,6 +21,7 @@ from botocore.session import Session
 
 LOCALSTACK = Path(__file__).parents[2] / ".venv-localstack" / "bin" / "python"
 START_SECONDS = 60
+BUCKET = "stores"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 from .channel import ChannelError
@@ -28,7 +29,7 @@ def parse(text: bytes, uri: str) -> Manifest:
     if not isinstance(found, list) or not found or not isinstance(found[0], dict):
         raise ChannelError(f"the manifest {uri} does not begin with a prefix: {_FORM}")
     prefix = found[0].get("prefix")
-    if not isinstance(prefix, str) or not prefix.startswith(("s3://", "file:///")):
+    if not isinstance(prefix, str) or not re.match("s3://[^/]+/|file:///", prefix):
         raise ChannelError(f"the manifest {uri} has the prefix {prefix!r}: {_FORM}")
     for number, name in enumerate(found[1:], 2):
         if not isinstance(name, str) or not name:

@@ -95,10 +95,9 @@ def _listed_in_manifest(uri: str) -> Source:
     if not name:
         raise ChannelError(f"{uri} names no manifest: write the URI of one object")
     found = manifest.parse(open_store(parent, retry_seconds=RETRY_SECONDS).read(name), uri)
-    scheme, _, rest = found.prefix.partition("://")
-    bucket, _, prefix = rest.partition("/")
-    store = open_store(f"s3://{bucket}" if scheme == "s3" else "file:///", retry_seconds=RETRY_SECONDS)
-    return Source(store, iter([Item(check_key(prefix + name), check_key(name)) for name in found.names]))
+    folder, _, start = found.prefix.rpartition("/")
+    store = open_store(folder if folder != "file://" else "file:///", retry_seconds=RETRY_SECONDS)
+    return Source(store, iter([Item(check_key(start + name), check_key(name)) for name in found.names]))
 
 
 def _split(uri: str) -> tuple[str, str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -129,20 +131,15 @@ class Job:
     def download(self, path: str | Path = ".") -> Path:
         """Unpack the model into a folder, which is made, and return it.
 
-        Raises EstimatorError when the job has no model (yet).
+        Raises EstimatorError when the job has no model (yet), and when its store does not hand it over.
         """
         uri = self.model_data
         if uri is None:
             raise EstimatorError(f"the job {self.name} is {self.status} and has no model; wait for it to complete")
-        import tarfile
-
         target = Path(path)
         target.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(uri.removeprefix("file://")) as archive:
-            if hasattr(tarfile, "data_filter"):
-                archive.extractall(target, filter="data")
-            else:
-                archive.extractall(target)
+        with _local_copy(uri, target) as archive:
+            _unpack(archive, target)
         return target
 
     def __repr__(self) -> str:
@@ -162,6 +159,35 @@ class Job:
         request = json.loads(self._local.folder.request.read_text(encoding="utf-8"))
         definitions = request.get("AlgorithmSpecification", {}).get("MetricDefinitions") or []
         return [(each["Name"], re.compile(each["Regex"])) for each in definitions]
+
+
+@contextmanager
+def _local_copy(uri: str, folder: Path) -> Iterator[Path]:
+    """The file at a URI; where it is in a store, a copy that is there as long as the block runs."""
+    if uri.startswith("file://"):
+        yield Path(uri.removeprefix("file://"))
+        return
+    from estimator_container.storage import StorageError, open_store
+
+    parent, _, name = uri.rpartition("/")
+    copy = folder / f".{name}.{os.getpid()}"
+    try:
+        open_store(parent).download(name, str(copy))
+        yield copy
+    except StorageError as error:
+        raise EstimatorError(f"{uri} cannot be downloaded: {error}") from None
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _unpack(archive: Path, target: Path) -> None:
+    import tarfile
+
+    with tarfile.open(archive) as tar:
+        if hasattr(tarfile, "data_filter"):
+            tar.extractall(target, filter="data")
+        else:
+            tar.extractall(target)
 
 
 def list_jobs() -> list[Job]:

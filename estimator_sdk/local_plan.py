@@ -99,7 +99,14 @@ def _max_run(spec: JobSpec) -> float:
 
 
 def _output_path(spec: JobSpec) -> str:
-    path = spec.output_data_config.s3_output_path if spec.output_data_config else None
+    output = spec.output_data_config
+    if output and output.kms_key_id:
+        what = "output_kms_key is for outputs that SageMaker writes, and those of a job on this machine are not"
+        raise InvalidArgument("output_kms_key", f"{what}; leave it out, and let the bucket encrypt by default")
+    if output and output.compression_type == "NONE":
+        what = "OutputDataConfig.CompressionType is 'NONE', and outputs of a job on this machine are .tar.gz archives"
+        raise InvalidArgument("OutputDataConfig.CompressionType", f"{what}; leave it out")
+    path = output.s3_output_path if output else None
     if not path:
         return f"file://{jobs_folder()}"
     return path.rstrip("/")

@@ -17,6 +17,7 @@ from ..home import JobFolder
 from ..plan import Plan
 from . import traces
 from .hosts import Hosts, HostsFactory
+from .uploads import Intermediate
 
 if TYPE_CHECKING:
     from .channels import Channels
@@ -43,10 +44,14 @@ class Attempt:
         loop: Loop,
         children: Children,
         factory: HostsFactory,
+        output: str,
     ) -> None:
+        """`output` is the URI below which the job's outputs go."""
         self.number = number
         self.unpublished: str | None = None
         """What of the checkpoints did not reach their store, and why."""
+        self.not_uploaded = ""
+        """Why `output/intermediate` is not whole in its store, if it is not."""
         self._plan = plan
         self._folder = folder
         self._loop = loop
@@ -66,6 +71,8 @@ class Attempt:
 
             self._channels = Channels(plan, folder, number, loop, children, self._channel_failed)
 
+        self._intermediate = Intermediate(plan, folder, number, output, loop, children)
+
     def run(self, begun: Callable[[], None]) -> Verdict | None:
         """Run to the end; `begun` is called once each host has a log that can be followed.
 
@@ -74,6 +81,7 @@ class Attempt:
         try:
             self._make_logs()
             begun()
+            self._intermediate.start()
             failed = self._prepare()
             if failed is not None:
                 return failed
@@ -84,6 +92,7 @@ class Attempt:
             self._hosts.close()
             if self._channels is not None:
                 self._channels.end()  # not before the hosts: to them it would be the end of the data
+            self.not_uploaded = self._intermediate.finish()
             if self._checkpoints is not None:
                 self.unpublished = self._checkpoints.finish(self._seconds_to_publish())
         if self._stopped_at is not None:

@@ -27,7 +27,7 @@ from estimator_container.verdict import Verdict
 
 from ..home import JobFolder
 from ..plan import Plan
-from . import outputs
+from . import outputs, uploads
 from .attempt import Attempt
 from .hosts import HostsFactory
 from .record import Process, Status, read
@@ -44,6 +44,7 @@ class Supervisor:
         self._loop = Loop()
         self._children = Children(self._loop)
         self._stop_reason: str | None = None
+        self._has_ended = False
         self._record = replace(read(folder), supervisor=Process.of(os.getpid()))
         self._attempt = self._new_attempt(1)
 
@@ -73,7 +74,8 @@ class Supervisor:
             self._attempt = self._new_attempt(number + 1)
 
     def _new_attempt(self, number: int) -> Attempt:
-        return Attempt(self._plan, self._folder, number, self._loop, self._children, self._factory)
+        output = self._record.output
+        return Attempt(self._plan, self._folder, number, self._loop, self._children, self._factory, output)
 
     def _tell_of_another(self, verdict: Verdict) -> None:
         frames = FrameWriter(self._attempt.layout(self._plan.hosts[0].name).frames)
@@ -89,7 +91,7 @@ class Supervisor:
         self._stop(f"MaxRuntimeExceeded: it ran for max_run={self._plan.max_run:g} seconds")
 
     def _stop(self, reason: str) -> None:
-        if self._stop_reason is not None:
+        if self._stop_reason is not None or self._has_ended:
             return
         self._stop_reason = reason
         with contextlib.suppress(OSError):  # a full disk keeps no job from being stopped
@@ -104,23 +106,41 @@ class Supervisor:
         return ("Completed", None) if verdict is None else ("Failed", verdict)
 
     def _finish(self, status: Status, verdict: Verdict | None) -> None:
-        reasons = [reason for reason in (self._stop_reason, self._attempt.unpublished) if reason]
-        changes: dict[str, Any] = {"status": status, "verdict": verdict, "ended": time.time()}
-        changes["reason"] = "; ".join(reasons)
+        self._has_ended = True  # what is left is to keep what there is
         try:
-            changes.update(self._write_outputs(status))
+            made, failed = self._keep_outputs(status)
         except OSError as error:
             kept = self._folder.attempt(self._attempt.number)
-            message = f"the job's outputs could not be written: {error}; what the script left is still in {kept}"
-            changes.update(status="Failed", verdict=verdict or Verdict("platform", message))
+            failed = f"the job's outputs could not be written: {error}; what the script left is still in {kept}"
+            made = {}
+        if failed:
+            status = "Failed"
+            verdict = _with_detail(verdict, failed) if verdict else Verdict("outputs", failed)
+        reasons = [reason for reason in (self._stop_reason, self._attempt.unpublished) if reason]
         self._attempt.wait_until_gone()
         shutil.rmtree(self._folder.channels, ignore_errors=True)  # it is where it came from
         reserve.release(str(self._folder.reserve))
-        self._note(**changes)
+        self._note(status=status, verdict=verdict, ended=time.time(), reason="; ".join(reasons), **made)
 
-    def _write_outputs(self, status: Status) -> dict[str, str]:
+    def _keep_outputs(self, status: Status) -> tuple[dict[str, str], str]:
+        """Make the archives and bring them to where they belong. Returns what to record, and what failed, in words."""
+        uri = self._record.output
+        local = Path(uri.removeprefix("file://")) if uri.startswith("file://") else self._folder.output
+        made = self._write_archives(status, local)
+        reason = self._attempt.not_uploaded
+        if not uri.startswith("file://") and not reason:
+            files = {str(path.relative_to(local)): path for path in local.rglob("*") if path.is_file()}
+            reason = uploads.upload(self._loop, self._children, uri, files)
+            if not reason:
+                shutil.rmtree(local)  # each is whole in the store
+        if not reason:
+            return made, ""
+        kept = f"the archives are in {local}, the folders of the hosts in {self._folder.attempt(self._attempt.number)}"
+        what = f"the outputs of {self._plan.job_name} are not all in {uri}: {reason}"
+        return {}, f"{what}; nothing is lost: {kept}"
+
+    def _write_archives(self, status: Status, target: Path) -> dict[str, str]:
         """The archives that SageMaker makes: the model unless the job failed, the output data always."""
-        target = Path(self._record.output.removeprefix("file://"))
         data = [self._path(host.name, "output_data") for host in self._plan.hosts]
         makers = self._plan.model_hosts
         if len(makers) < len(self._plan.hosts):
@@ -147,6 +167,10 @@ class Supervisor:
 
     def _path(self, host: str, attribute: str) -> Path:
         return Path(getattr(self._attempt.layout(host), attribute))
+
+
+def _with_detail(verdict: Verdict, failed: str) -> Verdict:
+    return replace(verdict, detail=f"{verdict.detail}\n\n{failed}")
 
 
 def main(argv: list[str], find_factory: Callable[[str], HostsFactory]) -> int:

@@ -32,6 +32,10 @@ class Watch:
         if self._libc.inotify_add_watch(self._inotify, os.fsencode(path), mask) >= 0:
             self._seen.add(path)
 
+    def fileno(self) -> int:
+        """Readable after a change; negative where the kernel gives no inotify instance."""
+        return int(self._inotify)
+
     def wait(self, seconds: float | None = None) -> None:
         """Return after a change since the last call, after the process has ended, or after `seconds`."""
         if self._inotify < 0:

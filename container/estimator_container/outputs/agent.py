@@ -1,0 +1,192 @@
+"""The agent: a process that uploads files, and watches folders for more until it is told to finish.
+
+    python -I -S agent.py FD SEARCH_PATH
+
+FD is its end of a socket to its owner, who sends the settings. Told to finish, it uploads what is missing, answers
+why anything still is, and ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import stat
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+if __name__ == "__main__":
+    sys.path[:] = json.loads(sys.argv[2])
+
+from estimator_container.checkpoints.folder import Folder, Stamp, State
+from estimator_container.events import EventLog
+from estimator_container.frames import FrameWriter
+from estimator_container.links import Link
+from estimator_container.loop import Loop, Timer
+from estimator_container.storage import SourceChanged, Store, open_store
+
+SETTLE_SECONDS = 0.05  # without news, before a folder is looked at
+HOLD_STILL_SECONDS = 0.5  # that a folder has for one look
+STORE_SECONDS = 120.0  # that the store may be away before an upload has failed
+AGAIN_SECONDS = 5.0  # between an upload that failed and the next
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the agent is to do."""
+
+    uri: str
+    """The store."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Key -> path of what is there already."""
+    folders: dict[str, str] = field(default_factory=dict)
+    """Prefix -> path of what is watched; a file that settles there goes under the prefix, and stays when it goes."""
+    frames: str | None = None
+    """The log that takes its events."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+class Agent:
+    """Uploads in a thread, one call after the other: its folders and its owner are heard meanwhile."""
+
+    def __init__(self, owner: socket.socket) -> None:
+        self._loop = Loop()
+        self._link = Link(self._loop, owner, self._told, lambda link: self._end())
+        self._settings = Settings("")
+        self._folders: dict[str, Folder] = {}
+        self._known: dict[str, dict[str, Stamp]] = {}
+        self._look_due: Timer | None = None
+        self._finishing = False
+        self._busy = False
+        self._over = False
+        self._error: Exception | None = None
+        self._ended, self._end_of_upload = os.pipe2(os.O_CLOEXEC)
+
+    def run(self) -> None:
+        """Serve until the owner has been answered, or is gone."""
+        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(signum, signal.SIG_IGN)  # the owner says when it is time
+        self._loop.on_readable(self._ended, self._uploaded)
+        self._loop.run_until(lambda: self._over)
+
+    def _told(self, link: Link, message: list[str]) -> None:
+        kind, text = message
+        if kind == "settings":
+            self._settings = Settings(**json.loads(text))
+            self._begin()
+        elif kind == "finish":
+            self._finishing = True
+            self._look_soon(0)
+
+    def _begin(self) -> None:
+        self._events = EventLog(FrameWriter(self._settings.frames)) if self._settings.frames else None
+        self._left = dict(self._settings.files)
+        for prefix, path in self._settings.folders.items():
+            self._known[prefix] = {}
+            with contextlib.suppress(OSError):  # where the kernel gives no more watches, the end is soon enough
+                self._folders[prefix] = folder = Folder(path)
+                self._loop.on_readable(folder.fileno(), lambda folder=folder: self._news(folder))  # type: ignore[misc]
+        self._look_soon(0)
+
+    def _news(self, folder: Folder) -> None:
+        if folder.changed():
+            self._look_soon(SETTLE_SECONDS)
+
+    def _look_soon(self, seconds: float) -> None:
+        if self._look_due is not None:
+            self._look_due.cancel()
+        self._look_due = self._loop.after(seconds, self._look)
+
+    def _look(self) -> None:
+        """Upload what there is; while something is under way, its end looks again."""
+        if self._busy:
+            return
+        found = {prefix: self._new_files(prefix) for prefix in self._settings.folders}
+        items = dict(self._left)
+        for prefix, path in self._settings.folders.items():
+            items.update({prefix + name: os.path.join(path, name) for name in found[prefix]})
+        if items:
+            self._call(items, found)
+        elif self._finishing:
+            self._answer("")
+
+    def _new_files(self, prefix: str) -> dict[str, Stamp]:
+        """The files that are new or changed, and that nobody is writing; when the job has ended, nobody can be."""
+        known = self._known[prefix]
+        if self._finishing:
+            files = files_below(self._settings.folders[prefix])
+        else:
+            folder = self._folders.get(prefix)
+            state = folder.state(known, HOLD_STILL_SECONDS) if folder is not None else State()
+            if state is None:
+                self._look_soon(SETTLE_SECONDS)
+                return {}
+            files = state.files
+        return {name: stamp for name, stamp in files.items() if known.get(name) != stamp}
+
+    def _call(self, items: dict[str, str], found: dict[str, dict[str, Stamp]]) -> None:
+        def upload() -> None:
+            try:
+                self._store().upload_many((path, key) for key, path in items.items())
+                for prefix, stamps in found.items():
+                    self._known[prefix].update(stamps)
+                self._error = None
+            except Exception as error:  # whatever it is, the owner is to hear of it
+                self._error = error
+            os.write(self._end_of_upload, b".")
+
+        self._busy = True
+        threading.Thread(target=upload, name="outputs", daemon=True).start()
+        self._sent: Callable[[], None] = lambda: self._emit("outputs_uploaded", files=sorted(items))
+
+    def _uploaded(self) -> None:
+        os.read(self._ended, 1)
+        self._busy = False
+        if self._error is None:
+            self._left = {}
+            self._sent()
+            self._look_soon(0)
+        elif isinstance(self._error, SourceChanged):
+            self._look_soon(SETTLE_SECONDS)
+        elif self._finishing:
+            self._answer(str(self._error))
+        else:
+            self._emit("outputs_failed", reason=str(self._error))
+            self._look_soon(AGAIN_SECONDS)
+
+    def _store(self) -> Store:
+        return open_store(self._settings.uri, retry_seconds=STORE_SECONDS)
+
+    def _emit(self, event: str, **facts: object) -> None:
+        if self._events is not None:
+            self._events.emit(event, **facts)
+
+    def _answer(self, reason: str) -> None:
+        self._link.send("finished", reason.replace("\0", ""))
+        self._end()
+
+    def _end(self) -> None:
+        self._over = True
+
+
+def files_below(root: str) -> dict[str, Stamp]:
+    """The regular files in a tree, by their paths in it."""
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(folder, name)
+            status = os.lstat(path)
+            if stat.S_ISREG(status.st_mode):
+                found[os.path.relpath(path, root)] = Stamp.of(status)
+    return found
+
+
+if __name__ == "__main__":
+    Agent(socket.socket(fileno=int(sys.argv[1]))).run()
+    os._exit(0)  # an upload that is under way makes no object

@@ -71,7 +71,7 @@ class Estimator:
     output_kms_key: str | None = None
     """The key that outputs are encrypted with; needs `output_path`."""
     code_location: str | None = None
-    """Where the code bundle goes, `s3://` or `file://`; None leaves it to the backend."""
+    """Where the code bundle is kept, `s3://` or `file://`, under its hash; None leaves it to the backend."""
     checkpoint_s3_uri: str | None = None
     """Where checkpoints are kept, `s3://` or `file://`; None keeps none."""
     checkpoint_local_path: str | None = None
@@ -179,7 +179,9 @@ class Estimator:
         from . import launch
 
         name = self._new_job_name() if job_name is None else job_name
-        return launch.plan(self.source, lambda code: self.spec(inputs, name, code_uri=code), self.backend)
+        return launch.plan(
+            self.source, lambda code: self.spec(inputs, name, code_uri=code), self.backend, self.code_location
+        )
 
     def fit(
         self,

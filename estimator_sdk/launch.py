@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import backends
+from . import backends, code_store
 from .errors import InvalidArgument
 from .home import bundles_folder
 from .naming import suggestion
@@ -21,14 +21,23 @@ if TYPE_CHECKING:
     from .spec import JobSpec
 
 
-def plan(source: Source | None, make_spec: Callable[[str | None], JobSpec], backend: str | None) -> Plan:
+def plan(
+    source: Source | None,
+    make_spec: Callable[[str | None], JobSpec],
+    backend: str | None,
+    code_location: str | None = None,
+) -> Plan:
     """The plan of a job on its backend; `make_spec` takes the place of the code bundle.
 
-    Bundles the code, which starts nothing and writes nothing that is there already. Raises InvalidArgument.
+    Bundles the code, which starts nothing and writes nothing that is there already; it is uploaded to `code_location`
+    when the plan is run. Raises InvalidArgument.
     """
     spec = make_spec(None)
     chosen = backends.load(backend or backends.choose(*_type_and_image(spec)))
-    return chosen.plan(make_spec(str(bundle(source))) if source is not None else spec)
+    if source is None:
+        return chosen.plan(spec)
+    place = bundle(source)
+    return chosen.plan(make_spec(code_store.uri_of(place, code_location) if code_location else str(place)))
 
 
 def _type_and_image(spec: JobSpec) -> tuple[str, str | None]:
@@ -68,6 +77,8 @@ def run(plan: Plan, wait: bool, logs: Logs) -> Job:
     """
     from .job import Job
 
+    if plan.code is not None and plan.code_uri is not None:
+        code_store.upload(plan.code, plan.code_uri)
     local = backends.load(plan.backend).start(plan)
     job = Job(local)
     if not wait:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from estimator_container import contract, entry_point, requirements
 from estimator_container import hyperparameters as container_hp
 from estimator_container.configuration import ConfigurationError
 
-from . import instances, local_channels
+from . import code_store, instances, local_channels
 from .errors import InvalidArgument
 from .home import jobs_folder
 from .plan import DEFAULT_CHECKPOINTS, HostPlan, Plan
@@ -32,6 +33,9 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
         raise InvalidArgument("instance_groups", "instance_groups: a job on this machine has instances of one type")
     count = resources.instance_count or 1
     environment = dict(spec.environment or {})
+    code, code_uri = code_store.resolve(decoded.get("sagemaker_submit_directory"))
+    if code is not None:
+        hyperparameters["sagemaker_submit_directory"] = json.dumps(code)  # hosts of this machine take it from here
     return Plan(
         job_name=spec.training_job_name,
         backend=backend,
@@ -44,7 +48,8 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
         hyperparameters=hyperparameters,
         environment=environment,
         channels=local_channels.plans(spec),
-        code=decoded.get("sagemaker_submit_directory"),
+        code=code,
+        code_uri=code_uri,
         output_path=_output_path(spec),
         checkpoint_uri=checkpoints.s3_uri if checkpoints else None,
         checkpoint_path=(checkpoints and checkpoints.local_path) or DEFAULT_CHECKPOINTS,

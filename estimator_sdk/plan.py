@@ -92,7 +92,9 @@ class Plan:
     """The user's own variables."""
     channels: tuple[ChannelPlan, ...] = ()
     code: str | None = None
-    """Where the code bundle is."""
+    """Where the code bundle is on this machine."""
+    code_uri: str | None = None
+    """Where the bundle is kept besides; it is uploaded before the start if it is not there."""
     image: str | None = None
     """The container image, where hosts are containers."""
     output_path: str = ""
@@ -179,6 +181,8 @@ def _describe(plan: Plan) -> Iterator[str]:
     yield f"distribution  {plan.distribution}, {plan.world_size} processes in all"
     yield f"command       {shlex.join(plan.command)}"
     yield f"code          {plan.code or '-'}"
+    if plan.code_uri is not None:
+        yield f"              kept as {plan.code_uri}"
     if plan.image is not None:
         yield f"image         {plan.image}"
     yield f"output        {plan.output_path}"

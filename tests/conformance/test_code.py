@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from estimator_sdk import Estimator, InvalidArgument
+from estimator_sdk import BackendError, Estimator, InvalidArgument, backends, launch
+from estimator_sdk.spec import JobSpec
 
 TREE = """
 import hashlib, json, os
@@ -126,6 +127,51 @@ def test_the_same_source_gives_the_same_bundle(script):
     os.utime(Path(str(second.source_dir)) / "train.py", (1, 1))
     assert first.plan().code == second.plan().code
     assert script.estimator({**files, "more": b""}).plan().code != first.plan().code
+
+
+@pytest.mark.law("C2")
+def test_the_same_source_is_uploaded_once(script, out, objects):
+    files = {"train.py": "print('same')", "data.bin": bytes(1000)}
+    location = f"{objects.uri}/code"
+    first, second = (script.estimator(files, code_location=location) for _ in range(2))
+    assert objects.all() == {}
+    plan = first.plan()
+    assert objects.all() == {}
+    assert [out(each.fit(logs="none")) for each in (first, second)] == [b"same\n"] * 2
+    (name,) = objects.all("code/")
+    assert plan.code_uri == f"{location}/{name}"
+    assert objects.all("code/")[name] == Path(plan.code).read_bytes()
+    if objects.proxy is not None:
+        assert len([request for request in objects.proxy.requests if request.method in ("PUT", "POST")]) == 1
+
+
+@pytest.mark.law("C2")
+def test_a_store_that_refuses_the_code_is_an_error_before_anything_starts(script, home, s3_objects):
+    before = list(home.glob("jobs/*"))
+    with pytest.raises(BackendError, match=r"could not be uploaded to s3://nobody-made-this/.*nothing was started"):
+        script.run("print(1)", code_location="s3://nobody-made-this/code")
+    assert list(home.glob("jobs/*")) == before
+
+
+@pytest.mark.law("C1")
+def test_code_that_a_job_description_names_in_a_store_is_fetched(script, out, objects, tmp_path):
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        info = tarfile.TarInfo("train.py")
+        info.size = len(b"print('fetched')")
+        tar.addfile(info, io.BytesIO(b"print('fetched')"))
+    objects.put({"job/source/sourcedir.tar.gz": archive.getvalue()})
+    spec = script.estimator("print('not this one')").spec(code_uri=f"{objects.uri}/job/source/sourcedir.tar.gz")
+    plan = backends.load(script.where["backend"]).plan(JobSpec.from_request(spec.to_request()))
+    assert out(launch.run(plan, True, "none")) == b"fetched\n"
+
+
+@pytest.mark.law("C3")
+def test_code_that_is_not_in_its_store_is_refused(script, s3_objects):
+    uri = f"{s3_objects.uri}/sourcedir.tar.gz"
+    spec = script.estimator("print(1)").spec(code_uri=uri)
+    with pytest.raises(InvalidArgument, match=f"{uri}, which cannot be fetched: .*not there"):
+        backends.load(script.where["backend"]).plan(spec)
 
 
 @pytest.mark.law("C3")

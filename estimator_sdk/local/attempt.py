@@ -92,9 +92,9 @@ class Attempt:
             self._hosts.close()
             if self._channels is not None:
                 self._channels.end()  # not before the hosts: to them it would be the end of the data
-            self.not_uploaded = self._intermediate.finish()
             if self._checkpoints is not None:
                 self.unpublished = self._checkpoints.finish(self._seconds_to_publish())
+            self.not_uploaded = self._intermediate.finish()
         if self._stopped_at is not None:
             return None
         return self._verdict(self._first_failure) if self._first_failure else self._found

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import json
 import os
 import random
+import signal
 import struct
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from estimator_sdk import InvalidArgument, Job, TrainingInput
+from estimator_sdk.docker import engine
 from estimator_sdk.spec import ShuffleConfig
 from tests.stores.servers import BUCKET
 
@@ -336,3 +341,62 @@ def test_a_stop_while_fetching_leaves_nothing(script, s3_objects):
     assert job.wait(60) == "Stopped"
     assert not (job.folder / "channels").exists()
     assert list(job.logs()) == []
+
+
+@pytest.mark.law("D1")
+def test_a_disk_too_small_for_a_channel_fails_before_any_host_starts(script, home, s3_objects, tmp_path, monkeypatch):
+    uri = s3_objects.put({f"train/{number}": os.urandom(1_000_000) for number in range(6)})
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)], check=True)
+    try:
+        monkeypatch.setenv("ESTIMATOR_HOME", str(disk))
+        said = refused(script, f"{uri}/train", home)
+        assert f"'train' cannot be had from {uri}/train: no space is left for {disk}" in said
+        assert not [path for path in disk.rglob("*") if path.is_file() and path.stat().st_size > 500_000]
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.law("D3", "A2")
+def test_credentials_that_are_not_there_fail_before_any_host_starts(script, home, no_aws, monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    assert "'train' cannot be had from s3://bucket/train: " in refused(script, "s3://bucket/train", home)
+
+
+def lose_a_host(job, backend):
+    """Kill the first host of the first attempt, as a machine is lost."""
+    if backend == "docker":
+        engine.connect().containers.get(f"{job.name}-1-algo-1").kill()
+        return
+    mark = f"SAGEMAKER_BASE_DIR={job.folder}/attempts/1/algo-1".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            of_the_host = mark in (process / "environ").read_bytes().split(b"\0")
+            if of_the_host and (process / "cmdline").read_bytes().endswith(b"estimator_container\0train\0"):
+                os.kill(int(process.name), signal.SIGKILL)
+
+
+@pytest.mark.law("D4", "D5")
+def test_another_attempt_has_the_channels_again_and_fetches_no_file_twice(script, out, backend, s3_objects, tmp_path):
+    uri = s3_objects.put({"train/a": b"a", "train/b": b"b", "piped/a": b"c"})
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    source = """
+import os, time
+piped = open(os.environ["SM_CHANNEL_PIPED"] + "_0").read()
+print(sorted(os.listdir(os.environ["SM_CHANNEL_TRAIN"])), piped, flush=True)
+while not os.path.exists(os.environ["SM_CHANNEL_GATE"] + "/open"):
+    time.sleep(0.05)
+"""
+    piped = TrainingInput(f"{uri}/piped", input_mode="Pipe")
+    inputs = {"train": f"{uri}/train", "piped": piped, "gate": f"file://{gate}"}
+    job = script.estimator(source, max_retry_attempts=1).fit(inputs, wait=False, logs="none")
+    next(job.logs(stream="stdout", follow=True))
+    lose_a_host(job, backend)
+    (gate / "open").touch()
+    assert job.wait(60) == "Completed"
+    assert out(job).splitlines() == [b"['a', 'b'] c"] * 2
+    assert sorted(key for key in s3_objects.gets() if key.startswith("train/")) == ["train/a", "train/b"]

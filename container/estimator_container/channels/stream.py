@@ -14,7 +14,8 @@ from ..storage import Object, SourceChanged, Store
 from .channel import Channel, ChannelError
 
 PIECE = 4 << 20  # bytes that are read at once
-AHEAD = 8  # pieces
+AHEAD = 32  # pieces: small objects wait for answers rather than for bytes
+AHEAD_BYTES = 32 << 20
 _RECORD = struct.Struct("<II")
 _RECORD_MAGIC = 0xCED7230A  # MXNet's RecordIO, dmlc/recordio.h
 _LARGEST_RECORD = (1 << 29) - 1  # the length has 29 bits
@@ -108,10 +109,13 @@ def _pieces(objects: Iterable[Object]) -> Iterator[_Piece]:
 def _ahead(store: Store, pieces: Iterable[_Piece], pool: ThreadPoolExecutor) -> Iterator[tuple[_Piece, bytes]]:
     """Each piece with its bytes; the next ones are on their way."""
     waiting: deque[tuple[_Piece, Future[bytes]]] = deque()
+    held = 0
     for piece in pieces:
         waiting.append((piece, pool.submit(_read, store, piece)))
-        if len(waiting) > AHEAD:
+        held += piece.end - piece.start
+        while len(waiting) > AHEAD or held > AHEAD_BYTES:
             done, data = waiting.popleft()
+            held -= done.end - done.start
             yield done, data.result()
     for done, data in waiting:
         yield done, data.result()

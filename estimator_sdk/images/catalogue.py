@@ -18,7 +18,6 @@ PYTHON = "py311"
 # (TensorFlow 2.19 is left out because Horovod 0.28.1 does not compile against its headers.)
 _TENSORFLOW = {
     "2.21.0": ("tensorflow-cpu==2.21.0", "keras==3.15.1"),
-    "2.20.0": ("tensorflow-cpu==2.20.0",),
     "2.18.1": ("tensorflow-cpu==2.18.1",),
 }
 _PYTORCH = {

@@ -19,6 +19,7 @@ def _stop_vouching_in_children() -> None:
     for name in os.listdir("/proc/self/fd"):
         path = _path_of(int(name))
         if os.path.basename(os.path.dirname(path)) == "alive":
+            os.set_inheritable(int(name), False)  # nor those of a program that it starts
             os.register_at_fork(
                 after_in_child=lambda fd=int(name), path=path: os.close(fd) if _path_of(fd) == path else None
             )

@@ -22,21 +22,24 @@ if __name__ == "__main__":
     sys.path[:] = json.loads(sys.argv[2])
 
 from estimator_container.checkpoints.folder import Folder, Stamp, State
+from estimator_container.checkpoints.format import NOTHING
 from estimator_container.checkpoints.publisher import Overtaken, Published, Publisher
-from estimator_container.checkpoints.restore import NOTHING, Restored, claim, copy, newest_whole_manifest, restore
+from estimator_container.checkpoints.restore import Restored, claim, copy, newest_whole_manifest, restore
 from estimator_container.checkpoints.vouching import is_vouched_for
 from estimator_container.events import EventLog
 from estimator_container.frames import FrameWriter
 from estimator_container.links import Link
 from estimator_container.loop import Loop, Timer
-from estimator_container.storage import SourceChanged, StorageError, Store, open_store
+from estimator_container.storage import SourceChanged, open_store
 
 SETTLE_SECONDS = 0.005  # without news, before a state is looked at: files of one checkpoint come together
+AT_MOST_SECONDS = 0.25  # from the first news to the look: there may be a file that is written all the time
 HOLD_STILL_SECONDS = 1.0  # that a folder has for one look; after that the agent hears its owner, and looks again
 STORE_SECONDS = 60.0  # that a call to the store is tried before its failure is reported
-AGAIN_SECONDS = 1.0  # between a publication that failed and the next
+AGAIN_SECONDS = 1.0  # between a publication that failed, or a state that nobody vouches for, and the next look
 REPORT_SECONDS = 5.0  # between two reports of what is not in the store yet
 ALONE_SECONDS = 10.0  # to finish in when the owner is gone
+CLEAN_UP_SECONDS = 10.0  # for what is to be removed at the end, when all is published
 
 
 @dataclass(frozen=True)
@@ -71,37 +74,38 @@ class Agent:
         self._loop = Loop()
         self._link = Link(self._loop, owner, self._told, lambda link: self._finish(ALONE_SECONDS))
         self._settings: Settings | None = None
+        self._begun = False
         self._done = False
         self._finishing = False
+        self._all_published = False
         self._look_due: Timer | None = None
+        self._look_by: float | None = None
         self._changed_at: float | None = None
+        self._publishing_since: float | None = None
         self._at_risk = 0
+        self._open: list[str] = []
         self._vouched_for: dict[str, Stamp] = {}
         self._busy = False
-        self._result: Published | Exception | None = None
+        self._to_clean_up = False
+        self._result: object = None
         self._ended, self._end = os.pipe2(os.O_CLOEXEC)
 
     def run(self) -> None:
         """Serve until the owner has been answered for the last time."""
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(signum, signal.SIG_IGN)  # the owner says when it is time
+        signal.signal(signal.SIGIO, signal.SIG_IGN)  # its default ends the process; see `has_writer`
+        self._loop.on_readable(self._ended, self._call_ended)
         self._loop.run_until(lambda: self._settings is not None or self._done)
         if self._settings is None:
             return
-        self._events = EventLog(FrameWriter(self._settings.frames))
-        try:
-            store = open_store(self._settings.uri, retry_seconds=STORE_SECONDS)
-            self._begin(self._settings, store)
-        except (StorageError, OSError) as error:
-            self._answer("failed", str(error))
-            return
-        self._loop.on_readable(self._folder.fileno(), self._news)
-        self._loop.on_readable(self._ended, self._call_ended)
-        self._loop.after(REPORT_SECONDS, self._report)
-        self._look_soon(0)
+        settings = self._settings
+        self._events = EventLog(FrameWriter(settings.frames))
+        self._call(lambda: self._begin(settings), self._begin_ended)
         self._loop.run_until(lambda: self._done)
 
-    def _begin(self, settings: Settings, store: Store) -> None:
+    def _begin(self, settings: Settings) -> tuple[int, Restored]:
+        store = open_store(settings.uri, retry_seconds=STORE_SECONDS)
         mine = claim(store, settings.job)
         self._folder = Folder(settings.folder)
         self._publisher = Publisher(store, mine, self._folder)
@@ -111,10 +115,23 @@ class Agent:
         else:
             manifest = newest_whole_manifest(store)
             restored = Restored(str(manifest.name) if manifest else NOTHING, manifest, 0, 0)
-        self._publisher.begin_with(restored.manifest, restored.base)
+        self._publisher.begin_with(restored.manifest, restored.base, in_use=not settings.restore)
+        return mine.attempt, restored
+
+    def _begin_ended(self, result: object) -> None:
+        if isinstance(result, Exception):
+            self._done = True
+            self._answer("failed", str(result))
+            return
+        assert isinstance(result, tuple)
+        attempt, restored = result
         facts = {"base": restored.base, "files": restored.files, "bytes": restored.size}
-        self._events.emit("checkpoint_restored", attempt=mine.attempt, passed_over=restored.passed_over, **facts)
+        self._events.emit("checkpoint_restored", attempt=attempt, passed_over=restored.passed_over, **facts)
         self._answer("restored", restored.base, str(restored.files), str(restored.size), *restored.passed_over)
+        self._begun = True
+        self._loop.on_readable(self._folder.fileno(), self._news)
+        self._loop.after(REPORT_SECONDS, self._report)
+        self._look_soon(0)
 
     # The owner.
 
@@ -126,8 +143,8 @@ class Agent:
             self._finish(float(value))
 
     def _finish(self, seconds: float) -> None:
-        if self._settings is None:
-            self._done = True
+        if not self._begun:
+            self._last_word()  # the script has not started: there is nothing to publish
             return
         self._finishing = True
         self._loop.after(seconds, lambda: self._last_word("there was no more time"))
@@ -139,14 +156,17 @@ class Agent:
     def _last_word(self, reason: str = "") -> None:
         if not self._done:
             self._done = True
-            self._answer("finished", str(self._at_risk), reason)
+            self._answer("finished", str(self._at_risk), "" if self._all_published else reason)
 
     # The folder.
 
     def _news(self) -> None:
         if self._folder.changed():
-            self._changed_at = self._changed_at or time.monotonic()
-            self._look_soon(SETTLE_SECONDS)
+            self._all_published = False
+            now = time.monotonic()
+            self._changed_at = self._changed_at or now
+            self._look_by = self._look_by or now + AT_MOST_SECONDS
+            self._look_soon(max(0.0, min(SETTLE_SECONDS, self._look_by - now)))
 
     def _look_soon(self, seconds: float) -> None:
         if self._look_due is not None:
@@ -155,20 +175,51 @@ class Agent:
 
     def _look(self) -> None:
         """Publish what the folder holds, if that is news; while something is under way, its end looks again."""
-        if self._busy:
+        self._look_by = None
+        try:
+            state = self._folder.state(self._publisher.stamps, HOLD_STILL_SECONDS)
+        except OSError as error:
+            self._look_failed(error)
             return
-        state = self._folder.state(self._publisher.stamps, HOLD_STILL_SECONDS)
         if state is None:
             self._look_soon(SETTLE_SECONDS)
             return
-        self._at_risk = self._publisher.size_of_news(state)
-        if self._is_vouched_for(state) and self._publisher.is_news(state):
-            self._call(lambda: self._publisher.publish(state))
+        # Also while something is under way: what is whole now may not be known to be whole later.
+        vouched_for = self._is_vouched_for(state)
+        if self._busy:
             return
-        if not state.unsettled:
+        self._at_risk = self._publisher.size_of_news(state)
+        self._open = self._publisher.waits_for(state)
+        is_news = self._publisher.is_news(state)
+        if is_news and vouched_for:
+            self._publishing_since, self._changed_at = self._changed_at, None
+            self._call(lambda: self._publisher.publish(state), self._publication_ended)
+            return
+        if not state.unsettled and not is_news:
             self._changed_at = None
         if self._finishing:
-            self._last_word("not every file is known to be whole" if self._at_risk else "")
+            self._look_for_the_end(is_news)
+        elif is_news:
+            self._look_soon(AGAIN_SECONDS)  # a rank that has just ended in order may not have said so yet
+
+    def _look_failed(self, error: OSError) -> None:
+        self._events.emit("checkpoint_failed", reason=str(error), bytes=self._at_risk)
+        if self._finishing:
+            self._last_word(str(error))
+        else:
+            self._look_soon(AGAIN_SECONDS)
+
+    def _look_for_the_end(self, is_news: bool) -> None:
+        if is_news:
+            self._last_word("not every file is known to be whole")
+        elif self._open:
+            self._last_word(f"somebody still has {', '.join(self._open)} open for writing")
+        elif self._to_clean_up:
+            self._all_published = True
+            self._loop.after(CLEAN_UP_SECONDS, self._last_word)
+            self._clean_up()
+        else:
+            self._last_word()
 
     def _is_vouched_for(self, state: State) -> bool:
         """Whether every file is what the script meant to write: a rank's death may have closed the others."""
@@ -179,11 +230,11 @@ class Agent:
             return True
         known = {**self._publisher.stamps, **self._vouched_for}
         news = (path for path, stamp in state.files.items() if known.get(path) != stamp)
-        return all(self._folder.was_moved_here(path) for path in news)
+        return all(self._folder.was_moved_here(path, state.files[path]) for path in news)
 
     # What takes its time is done in a thread, one call after the other: the folder and the owner are heard meanwhile.
 
-    def _call(self, call: Callable[[], Published | None]) -> None:
+    def _call(self, call: Callable[[], object], ended: Callable[[object], None]) -> None:
         def run() -> None:
             try:
                 self._result = call()
@@ -192,30 +243,50 @@ class Agent:
             os.write(self._end, b".")
 
         self._busy = True
+        self._call_back = ended
         threading.Thread(target=run, daemon=True).start()
 
     def _call_ended(self) -> None:
         os.read(self._ended, 1)
-        result, self._busy = self._result, False
+        self._busy = False
+        self._call_back(self._result)
+
+    def _publication_ended(self, result: object) -> None:
         if isinstance(result, Published):
             self._note(result)
-            self._call(self._publisher.clean_up)
-        elif result is None:
-            self._look_soon(0)
-        elif isinstance(result, SourceChanged):
-            self._look_soon(SETTLE_SECONDS)
-        else:
-            self._events.emit("checkpoint_failed", reason=str(result), bytes=self._at_risk)
-            if isinstance(result, Overtaken):
-                self._loop.forget(self._folder.fileno())
-                self._last_word(str(result))
+            self._to_clean_up = True
+            if self._finishing:
+                self._look_soon(0)
             else:
-                self._look_soon(AGAIN_SECONDS)
+                self._clean_up()
+            return
+        self._changed_at, self._publishing_since = self._publishing_since or self._changed_at, None
+        if isinstance(result, SourceChanged):
+            self._look_soon(SETTLE_SECONDS)
+            return
+        self._failed(result)
+        if isinstance(result, Overtaken):
+            self._loop.forget(self._folder.fileno())
+            self._last_word(str(result))
+        else:
+            self._look_soon(AGAIN_SECONDS)
+
+    def _clean_up(self) -> None:
+        self._to_clean_up = False
+        self._call(self._publisher.clean_up, self._clean_up_ended)
+
+    def _clean_up_ended(self, result: object) -> None:
+        if isinstance(result, Exception):
+            self._failed(result)
+        self._look_soon(0)
+
+    def _failed(self, error: object) -> None:
+        self._events.emit("checkpoint_failed", reason=str(error), bytes=self._at_risk)
 
     def _note(self, published: Published) -> None:
         manifest = published.manifest
-        seconds = time.monotonic() - self._changed_at if self._changed_at else 0.0
-        self._changed_at, self._at_risk = None, 0
+        seconds = time.monotonic() - self._publishing_since if self._publishing_since else 0.0
+        self._publishing_since, self._at_risk = None, 0
         self._events.emit(
             "checkpoint_published",
             snapshot=str(manifest.name),
@@ -226,10 +297,11 @@ class Agent:
         )
 
     def _report(self) -> None:
-        if self._changed_at is not None and self._at_risk:
-            seconds = round(time.monotonic() - self._changed_at, 1)
+        since = self._publishing_since or self._changed_at
+        if since is not None and (self._at_risk or self._open):
+            seconds = round(time.monotonic() - since, 1)
             if seconds >= REPORT_SECONDS:
-                self._events.emit("checkpoint_lag", bytes=self._at_risk, seconds=seconds)
+                self._events.emit("checkpoint_lag", bytes=self._at_risk, seconds=seconds, open=self._open)
         self._loop.after(REPORT_SECONDS, self._report)
 
 

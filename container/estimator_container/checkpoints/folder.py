@@ -8,7 +8,6 @@ import errno
 import fcntl
 import os
 import select
-import signal
 import stat
 import struct
 import time
@@ -17,11 +16,12 @@ from dataclasses import dataclass, field
 
 # <sys/inotify.h>
 _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x8, 0x40, 0x80, 0x100, 0x200
-_MODIFY = 0x2
+_MODIFY, _OVERFLOW, _IGNORED = 0x2, 0x4000, 0x8000
 _ONLYDIR, _DONT_FOLLOW = 0x01000000, 0x02000000
 _TICK_NS = 10_000_000  # a file written again within the kernel's clock tick could have the same time as before
 _EVENT = struct.Struct("iIII")
 _CHANGES = _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+_LISTEN_SECONDS = 1.0  # until every file that is being written has been heard of, where there are no leases
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,13 @@ class Stamp:
     size: int
     mtime_ns: int
     mode: int
+    ctime_ns: int
+    """When anything of it was changed. No program can set it, as `cp -p` and `tar` set the other time."""
 
     @classmethod
     def of(cls, status: os.stat_result) -> Stamp:
-        return cls(status.st_ino, status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode))
+        mode = stat.S_IMODE(status.st_mode)
+        return cls(status.st_ino, status.st_size, status.st_mtime_ns, mode, status.st_ctime_ns)
 
 
 @dataclass
@@ -55,15 +58,17 @@ class Folder:
 
     def __init__(self, path: str) -> None:
         """Raises OSError where inotify is not to be had."""
-        self.path = path
+        self.path = os.path.abspath(path)
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._fd = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
-        # A lease that is broken tells by this signal, whose default is the end of the process.
-        signal.signal(signal.SIGIO, signal.SIG_IGN)
-        self._leases = _leases_work(os.path.dirname(os.path.abspath(path)))
+        self._leases = _leases_work(os.path.dirname(self.path))
         # Without leases it takes every write to know which files are being written.
         self._mask = (_CHANGES if self._leases else _CHANGES | _MODIFY) | _ONLYDIR | _DONT_FOLLOW
         self._watched: dict[int, str] = {}
+        self._above = -1
+        self._complete_at = 0.0
+        if not self._leases:
+            self._listen()
         self._written: set[str] = set()
         self._moved_here: set[str] = set()
         self._closed_since: set[str] = set()
@@ -76,7 +81,8 @@ class Folder:
         """What the folder holds, all of it at one moment; None when it did not hold still for so long.
 
         A file that is as it is in `known` was settled then: whoever has opened it since has not written yet. A file
-        written within the last clock tick does not count as holding still.
+        written within the last clock tick does not count as holding still. Raises OSError where a folder cannot be
+        watched or read.
         """
         deadline = time.monotonic() + seconds
         self.changed()
@@ -84,6 +90,10 @@ class Folder:
             found = self._scan(known)
             if self._is_fresh(found, known):
                 self.wait(_TICK_NS / 1e9)
+            elif time.monotonic() < self._complete_at:
+                for folder in tuple(self._watched.values()):
+                    self._watch(folder)
+                self.wait(max(0.0, min(self._complete_at, deadline) - time.monotonic()))
             elif not self.changed():
                 return found
             if time.monotonic() > deadline:
@@ -109,20 +119,28 @@ class Folder:
                 watch, mask, _, length = _EVENT.unpack_from(data, at)
                 name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
                 at += _EVENT.size + length
-                # A write alone changes no state: the file is open, and open files are not part of it.
-                any_change |= bool(mask & ~_MODIFY)
-                self._note(watch, mask, name)
+                any_change |= self._note(watch, mask, name)
 
     def wait(self, seconds: float) -> bool:
         """Whether something changes within so many seconds; the news are taken."""
         return bool(select.select([self._fd], [], [], seconds)[0]) and self.changed()
 
-    def was_moved_here(self, path: str) -> bool:
+    def was_moved_here(self, path: str, stamp: Stamp) -> bool:
         """Whether the file, or a folder that it is in, got its name when it was whole, and it was not written since."""
         if path in self._closed_since:
             return False
+        if path in self._moved_here:
+            return True
         parts = path.split("/")
-        return any("/".join(parts[:count]) in self._moved_here for count in range(1, len(parts) + 1))
+        above = ("/".join(parts[:count]) for count in range(1, len(parts)))
+        return any(self._moved_after(folder, stamp) for folder in above if folder in self._moved_here)
+
+    def _moved_after(self, folder: str, stamp: Stamp) -> bool:
+        """A folder that has just come is not watched yet: what is written in it shows only in the times."""
+        try:
+            return os.lstat(os.path.join(self.path, folder)).st_ctime_ns >= stamp.ctime_ns
+        except FileNotFoundError:
+            return False
 
     def forget_moves(self) -> None:
         """What was moved here by now need not be remembered."""
@@ -136,23 +154,40 @@ class Folder:
                 return has_writer(os.path.join(self.path, path))
             except PermissionError:
                 # Another user's file, as root leaves in a container: from now on every write is listened to.
-                self._leases = False
-                self._mask |= _MODIFY
-                return True
+                self._listen()
         return path in self._written
 
     def close(self) -> None:
         os.close(self._fd)
 
+    def _listen(self) -> None:
+        """Without leases: no state counts before whoever writes slowly has been heard."""
+        self._leases = False
+        self._mask |= _MODIFY
+        self._complete_at = time.monotonic() + _LISTEN_SECONDS
+
     def _is_fresh(self, found: State, known: Mapping[str, Stamp]) -> bool:
-        newest = max((stamp.mtime_ns for path, stamp in found.files.items() if known.get(path) != stamp), default=0)
+        newest = max((stamp.ctime_ns for path, stamp in found.files.items() if known.get(path) != stamp), default=0)
         return 0 <= time.time_ns() - newest < _TICK_NS
 
-    def _note(self, watch: int, mask: int, name: str) -> None:
+    def _note(self, watch: int, mask: int, name: str) -> bool:
+        """Take one piece of news; whether it can have changed the state."""
+        if mask & _OVERFLOW:
+            # Some news are lost, and what was written after it was moved may be among them.
+            self._moved_here.clear()
+            return True
+        if mask & _IGNORED:
+            self._watched.pop(watch, None)
+            return True
+        if watch == self._above:
+            return name == os.path.basename(self.path)
         folder = self._watched.get(watch)
-        if folder is None:
-            return
-        path = os.path.join(folder, name)
+        if folder is not None:
+            self._note_in(os.path.join(folder, name), mask)
+        # A write alone changes no state: the file is open, and open files are not part of it.
+        return bool(mask & ~_MODIFY)
+
+    def _note_in(self, path: str, mask: int) -> None:
         if mask & _MOVED_TO:
             self._moved_here.add(path)
             self._closed_since -= {each for each in self._closed_since if f"{each}/".startswith(f"{path}/")}
@@ -165,6 +200,8 @@ class Folder:
 
     def _scan(self, known: Mapping[str, Stamp]) -> State:
         found = State()
+        # A script may remove the whole folder and make it anew.
+        self._above = self._add_watch(os.path.dirname(self.path), _CREATE | _MOVED_TO | _ONLYDIR)
         waiting = [""]
         while waiting:
             folder = waiting.pop()
@@ -174,20 +211,20 @@ class Folder:
             try:
                 entries = list(os.scandir(os.path.join(self.path, folder)))
             except (FileNotFoundError, NotADirectoryError):
-                continue
+                continue  # there is an event about that
             for entry in entries:
                 path = os.path.join(folder, entry.name)
                 try:
                     self._look_at(entry, path, known, found, waiting)
                 except FileNotFoundError:
-                    continue  # there is an event about that
+                    continue
         return found
 
     def _look_at(
         self, entry: os.DirEntry[str], path: str, known: Mapping[str, Stamp], found: State, waiting: list[str]
     ) -> None:
         if entry.is_symlink():
-            found.links[path] = os.readlink(entry.path)
+            found.links[path] = self._relative(path, os.readlink(entry.path))
         elif entry.is_dir(follow_symlinks=False):
             found.folders.append(path)
             waiting.append(path)
@@ -198,13 +235,24 @@ class Folder:
             else:
                 found.files[path] = stamp
 
+    def _relative(self, path: str, target: str) -> str:
+        """A link into the folder, as it means the same wherever the folder is put back."""
+        if not target.startswith(f"{self.path}/"):
+            return target
+        return os.path.relpath(target, os.path.dirname(os.path.join(self.path, path)))
+
     def _watch(self, folder: str) -> bool:
-        path = os.fsencode(os.path.join(self.path, folder))
-        watch = self._libc.inotify_add_watch(self._fd, path, self._mask)
-        if watch < 0 and ctypes.get_errno() in (errno.ENOENT, errno.ENOTDIR):
-            return False
-        self._watched[self._checked(watch)] = folder
-        return True
+        watch = self._add_watch(os.path.join(self.path, folder), self._mask)
+        if watch >= 0:
+            self._watched[watch] = folder
+        return watch >= 0
+
+    def _add_watch(self, path: str, mask: int) -> int:
+        """The number of the watch; -1 where there is no such folder."""
+        watch = int(self._libc.inotify_add_watch(self._fd, os.fsencode(path), mask))
+        if watch < 0 and ctypes.get_errno() in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return -1
+        return self._checked(watch)
 
     def _checked(self, result: int) -> int:
         if result < 0:
@@ -217,7 +265,10 @@ class Folder:
 
 
 def has_writer(path: str) -> bool:
-    """A read lease is granted only while nobody has the file open for writing (fcntl(2), F_SETLEASE)."""
+    """A read lease is granted only while nobody has the file open for writing (fcntl(2), F_SETLEASE).
+
+    For the moment that it is held the process should ignore SIGIO, which tells that somebody wants to write.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)

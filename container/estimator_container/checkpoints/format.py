@@ -12,19 +12,31 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from ..storage import StorageError
 
 FORMAT = 1
 ROOT = ".estimator/"
 CLAIMS = f"{ROOT}attempts/"
 SNAPSHOTS = f"{ROOT}snapshots/"
 DATA = f"{ROOT}data/"
+PLAIN = "plain"
+NOTHING = "nothing"
+_NAME = re.compile(r"([0-9]{6,})-([0-9]{8,})", re.ASCII)
+_CLAIM = re.compile(rf"{re.escape(CLAIMS)}([0-9]{{6,}})\.json", re.ASCII)
+_WRONG = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 class Damaged(ValueError):
     """Something in the store is not what was written there."""
+
+
+class UnknownFormat(StorageError):
+    """A manifest that is whole, but not for this toolkit: no reason to go back to an older snapshot."""
 
 
 @dataclass(frozen=True, order=True)
@@ -44,16 +56,18 @@ class Name:
     @classmethod
     def parse(cls, text: str) -> Name:
         """The way back from `str`. Raises Damaged."""
-        attempt, _, sequence = text.partition("-")
-        try:
-            return cls(int(attempt), int(sequence))
-        except ValueError:
-            raise Damaged(f"{text!r} is not the name of a snapshot") from None
+        match = _NAME.fullmatch(text)
+        name = cls(int(match[1]), int(match[2])) if match else None
+        if name is None or str(name) != text:
+            raise Damaged(f"{text!r} is not the name of a snapshot")
+        return name
 
     @classmethod
     def of_key(cls, key: str) -> Name:
-        """The snapshot of a manifest's key. Raises Damaged."""
-        return cls.parse(key[len(SNAPSHOTS) :].rpartition(".json")[0])
+        """The snapshot of a manifest's key. Raises Damaged for any other key."""
+        if not (key.startswith(SNAPSHOTS) and key.endswith(".json")):
+            raise Damaged(f"{key!r} is not the key of a snapshot")
+        return cls.parse(key[len(SNAPSHOTS) : -len(".json")])
 
 
 @dataclass(frozen=True)
@@ -107,13 +121,16 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """The way back. Raises Damaged for anything that `to_bytes` did not make."""
+        """The way back. Raises Damaged for anything that `to_bytes` did not make, UnknownFormat."""
         try:
             document = json.loads(data)
-            if document.pop("sha256") != _checksum(document):
+            if _canonical(document) != data or document.pop("sha256") != _checksum(document):
                 raise Damaged("its checksum is wrong")
             if document["format"] != FORMAT:
-                raise Damaged(f"it has format {document['format']}, and this toolkit knows {FORMAT}")
+                raise UnknownFormat(
+                    f"a snapshot of the job {document['job']} has format {document['format']}, and this toolkit knows "
+                    f"{FORMAT}: use the toolkit that wrote it, or a newer one"
+                )
             manifest = cls(
                 Name(document["attempt"], document["sequence"]),
                 document["job"],
@@ -122,12 +139,11 @@ class Manifest:
                 tuple(document["folders"]),
                 tuple((path, target) for path, target in document["links"]),
             )
+            _check_paths(manifest)
         except Damaged:
             raise
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except _WRONG as error:
             raise Damaged(f"it is no manifest: {error}") from None
-        for path in (*(file.path for file in manifest.files), *manifest.folders, *dict(manifest.links)):
-            check_path(path)
         return manifest
 
 
@@ -155,13 +171,26 @@ class Claim:
         try:
             document = json.loads(data)
             document.pop("format")
-            return cls(**document)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            claim = cls(**document)
+            if claim.base not in (None, PLAIN, NOTHING):
+                Name.parse(claim.base)
+        except Damaged:
+            raise
+        except _WRONG as error:
             raise Damaged(f"it is no claim: {error}") from None
+        return claim
 
 
 def claim_key(attempt: int) -> str:
     return f"{CLAIMS}{attempt:06d}.json"
+
+
+def attempt_of(key: str) -> int:
+    """The attempt of a claim's key. Raises Damaged for any other key."""
+    match = _CLAIM.fullmatch(key)
+    if match is None:
+        raise Damaged(f"{key!r} is not the key of a claim")
+    return int(match[1])
 
 
 def newest_first(claims: Sequence[Claim], names: Iterable[Name]) -> list[Name]:
@@ -179,7 +208,7 @@ def newest_first(claims: Sequence[Claim], names: Iterable[Name]) -> list[Name]:
         allowed += [name for name in own if limit is None or name <= limit]
         base = bases.get(attempt)
         if base is not None:
-            began_with = Name.parse(base) if base[0].isdigit() else Name(0, 0)
+            began_with = Name(0, 0) if base in (PLAIN, NOTHING) else Name.parse(base)
             limit = began_with if limit is None else min(limit, began_with)
     return allowed
 
@@ -189,6 +218,18 @@ def check_path(path: str) -> None:
     parts = path.split("/")
     if posixpath.normpath(path) != path or parts[0] in ("", ".", "..") or "\0" in path:
         raise Damaged(f"it holds the path {path!r}, which would lead out of the folder")
+
+
+def _check_paths(manifest: Manifest) -> None:
+    links = {path for path, _ in manifest.links}
+    paths = [*(file.path for file in manifest.files), *manifest.folders, *(path for path, _ in manifest.links)]
+    for path in paths:
+        check_path(path)
+        parts = path.split("/")
+        if any("/".join(parts[:count]) in links for count in range(1, len(parts))):
+            raise Damaged(f"it holds the path {path!r}, which would lead through a link")
+    if len(set(paths)) < len(paths):
+        raise Damaged("it holds a path twice")
 
 
 def _canonical(document: dict[str, Any]) -> bytes:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..storage import SourceChanged, StorageError, Store
+from ..storage import NotFound, SourceChanged, StorageError, Store
 from .folder import Folder, Stamp, State
 from .format import CLAIMS, DATA, SNAPSHOTS, Claim, Damaged, File, Manifest, Name
 from .restore import is_overtaken, read_manifest, snapshots
 
+_CHUNK = 4 << 20  # bytes
 KEPT = 3  # snapshots; one would be enough, were it not for a store that damages it
 
 
@@ -41,47 +43,75 @@ class Publisher:
         self._next_object = 1
         self._sequence = 0
         self._known: dict[str, tuple[Stamp, File]] = {}
+        self._published: Mapping[str, tuple[Stamp, File]] = {}
         self._last: Manifest | None = None
-        self._earlier: list[Manifest] | None = None
 
     @property
     def stamps(self) -> Mapping[str, Stamp]:
-        """The files whose bytes are in the store, as they were then."""
-        return {path: stamp for path, (stamp, _) in self._known.items()}
+        """The files whose bytes are in the store, as they were then, in a snapshot or not yet."""
+        return {path: stamp for path, (stamp, _) in self._known.copy().items()}
 
-    def begin_with(self, manifest: Manifest | None, base: str) -> None:
-        """Say in the claim what this attempt began with, and take its files as known. Raises StorageError."""
+    def begin_with(self, manifest: Manifest | None, base: str, *, in_use: bool = False) -> None:
+        """Say in the claim what this attempt began with, and take its files as known. Raises StorageError.
+
+        In a folder that is in use, because this agent takes the place of another, only those that still have the bytes
+        of the snapshot.
+        """
         begun = Claim(self._claim.attempt, self._claim.job, self._claim.started, base)
         self._store.write(begun.key, begun.to_bytes())
         self._last = manifest
         for file in manifest.files if manifest else ():
-            with contextlib.suppress(FileNotFoundError):
-                stamp = Stamp.of(os.lstat(os.path.join(self._folder.path, file.path)))
-                if (stamp.size, stamp.mtime_ns, stamp.mode) == (file.size, file.mtime_ns, file.mode):
-                    self._known[file.path] = (stamp, file)
+            stamp = self._stamp_of_the_same(file, in_use)
+            if stamp is not None:
+                self._known[file.path] = (stamp, file)
+        self._published = self._known.copy()
+
+    def _stamp_of_the_same(self, file: File, in_use: bool) -> Stamp | None:
+        place = os.path.join(self._folder.path, file.path)
+        try:
+            stamp = Stamp.of(os.lstat(place))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if (stamp.size, stamp.mtime_ns, stamp.mode) != (file.size, file.mtime_ns, file.mode):
+            return None
+        return stamp if not in_use or self._has_bytes_of(file, stamp) else None
+
+    def _has_bytes_of(self, file: File, stamp: Stamp) -> bool:
+        hasher = hashlib.sha256()
+        try:
+            with open(os.path.join(self._folder.path, file.path), "rb") as opened:
+                while chunk := opened.read(_CHUNK):
+                    hasher.update(chunk)
+        except OSError:
+            return False
+        return hasher.hexdigest() == file.sha256 and self._folder.is_as_it_was(file.path, stamp)
 
     def is_news(self, state: State) -> bool:
         """Whether a state is worth a snapshot: it holds something new, and nothing that was kept is half written.
 
         A file that is gone alone is not news: then the snapshot that still has it is the better one.
         """
-        if self._last is not None and any(file.path in state.unsettled for file in self._last.files):
+        if self.waits_for(state):
             return False
-        return bool(self._new_files(state)) or (
+        return bool(self._news(state)) or (
             self._last is not None and bool(set(state.links.items()) - set(self._last.links))
         )
 
+    def waits_for(self, state: State) -> list[str]:
+        """The files of the last snapshot that somebody has open for writing: without them a snapshot would be less."""
+        kept = self._last.files if self._last is not None else ()
+        return sorted(file.path for file in kept if file.path in state.unsettled)
+
     def size_of_news(self, state: State) -> int:
-        """Bytes that a snapshot of the state would send."""
-        return sum(state.files[path].size for path in self._new_files(state))
+        """Bytes of the files that nobody is writing and that are in no snapshot yet."""
+        return sum(state.files[path].size for path in self._news(state))
 
     def publish(self, state: State) -> Published:
         """Make a snapshot of the state; it is in the store, whole, when this returns.
 
         Raises SourceChanged when a file is no more what it was in the state, Overtaken, and StorageError.
         """
-        new = self._new_files(state)
-        self._upload(state, new)
+        new = self._upload(state)
         files = tuple(self._known[path][1] for path in sorted(state.files))
         name = Name(self._claim.attempt, self._sequence + 1)
         manifest = Manifest(
@@ -96,6 +126,7 @@ class Publisher:
             )
         self._last = manifest
         self._known = {path: self._known[path] for path in state.files}
+        self._published = self._known.copy()
         return Published(manifest, len(new), sum(state.files[path].size for path in new))
 
     def clean_up(self) -> None:
@@ -127,18 +158,34 @@ class Publisher:
         found = (each.key for each in self._store.list(prefix))
         self._store.delete([key for key in found if key < end and key not in kept])
 
-    def _new_files(self, state: State) -> list[str]:
-        known = self._known
-        return sorted(path for path, stamp in state.files.items() if path not in known or known[path][0] != stamp)
+    def _news(self, state: State) -> list[str]:
+        """What is not in the last snapshot: more than what is not in the store, where a publication has failed."""
+        return _others(state, self._published)
 
-    def _upload(self, state: State, paths: list[str]) -> None:
+    def _upload(self, state: State) -> list[str]:
+        """Have the bytes of every file in the store. Returns those that had to be sent."""
+        for path in _others(state, self._known):
+            # Another owner or one more name leaves the bytes as they are.
+            if path in self._known:
+                (before, file), now = self._known[path], state.files[path]
+                if replace(before, ctime_ns=now.ctime_ns) == now and self._has_bytes_of(file, now):
+                    self._known[path] = (now, file)
+        paths = _others(state, self._known)
         keys = [f"{DATA}{self._claim.attempt:06d}/{self._next_object + index:08d}" for index in range(len(paths))]
         self._next_object += len(paths)
         places = [os.path.join(self._folder.path, path) for path in paths]
-        digests = self._store.upload_many(zip(places, keys))
+        try:
+            digests = self._store.upload_many(zip(places, keys))
+        except NotFound as error:
+            raise SourceChanged(f"a file was removed before it was published: {error}") from None
         for path, key, digest in zip(paths, keys, digests):
             stamp = state.files[path]
             if not self._folder.is_as_it_was(path, stamp):
                 raise SourceChanged(f"{path} was written again while it was being published")
             file = File(path, digest.size, digest.sha256, stamp.mode, stamp.mtime_ns, key)
             self._known[path] = (stamp, file)
+        return paths
+
+
+def _others(state: State, known: Mapping[str, tuple[Stamp, File]]) -> list[str]:
+    return sorted(path for path, stamp in state.files.items() if path not in known or known[path][0] != stamp)

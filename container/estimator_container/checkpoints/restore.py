@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ..storage import Conflict, NotFound, Object, StorageError, Store
-from .format import CLAIMS, ROOT, SNAPSHOTS, Claim, Damaged, Manifest, Name, check_path, claim_key, newest_first
+from .format import (
+    CLAIMS,
+    NOTHING,
+    PLAIN,
+    ROOT,
+    SNAPSHOTS,
+    Claim,
+    Damaged,
+    Manifest,
+    Name,
+    attempt_of,
+    check_path,
+    claim_key,
+    newest_first,
+)
 
-PLAIN = "plain"
-NOTHING = "nothing"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,9 +51,8 @@ class NothingWhole(StorageError):
 
 def claim(store: Store, job: str) -> Claim:
     """Become the one who may publish: every attempt before this one is too late from now on. Raises StorageError."""
-    numbers = [int(each.key[len(CLAIMS) :].partition(".")[0]) for each in store.list(CLAIMS)]
-    numbers += [Name.of_key(each.key).attempt for each in store.list(SNAPSHOTS)]
-    number = max(numbers, default=0)
+    names = (name.attempt for name in _ours(store, SNAPSHOTS, Name.of_key))
+    number = max([*_ours(store, CLAIMS, attempt_of), *names], default=0)
     while True:
         number += 1
         mine = Claim(number, job, time.time())
@@ -51,13 +65,30 @@ def claim(store: Store, job: str) -> Claim:
 
 def is_overtaken(store: Store, attempt: int) -> bool:
     """Whether a later attempt has claimed the folder."""
-    return any(each.key > claim_key(attempt) for each in store.list(CLAIMS))
+    return any(number > attempt for number in _ours(store, CLAIMS, attempt_of))
 
 
 def snapshots(store: Store) -> list[Name]:
     """The snapshots that may be restored, the best first. Raises StorageError."""
-    claims = [Claim.from_bytes(store.read(each.key)) for each in store.list(CLAIMS)]
-    return newest_first(claims, [Name.of_key(each.key) for each in store.list(SNAPSHOTS)])
+    claims = [_read_claim(store, number) for number in _ours(store, CLAIMS, attempt_of)]
+    return newest_first(claims, _ours(store, SNAPSHOTS, Name.of_key))
+
+
+def _ours(store: Store, prefix: str, parse: Callable[[str], T]) -> Iterator[T]:
+    """What the keys below a prefix stand for; what somebody else has put there stands for nothing."""
+    for each in store.list(prefix):
+        with contextlib.suppress(Damaged):
+            yield parse(each.key)
+
+
+def _read_claim(store: Store, attempt: int) -> Claim:
+    """One that is gone (a later attempt has published, and removed it) or damaged sets no limit to others."""
+    unknown = Claim(attempt, "", 0.0)
+    try:
+        claim = Claim.from_bytes(store.read(claim_key(attempt)))
+    except (NotFound, Damaged):
+        return unknown
+    return claim if claim.attempt == attempt else unknown
 
 
 def read_manifest(store: Store, name: Name) -> Manifest:
@@ -84,8 +115,9 @@ def newest_whole_manifest(store: Store) -> Manifest | None:
 def restore(store: Store, folder: str) -> Restored:
     """Fill the folder with the newest snapshot that verifies, byte by byte; older ones only where newer ones do not.
 
-    The folder has either all of it or nothing. Raises NothingWhole where there are snapshots and none verifies, and
-    StorageError where the store fails: an older snapshot is no answer to a store that is away.
+    What is in the folder goes away. The folder has either all of it or nothing. Raises NothingWhole where there are
+    snapshots and none verifies, and StorageError where the store fails: an older snapshot is no answer to a store that
+    is away.
     """
     passed_over: list[str] = []
     for name in snapshots(store):
@@ -156,12 +188,24 @@ def _staging(folder: str) -> str:
 
 
 def _move_into(staging: str, folder: str) -> None:
-    os.makedirs(folder, exist_ok=True)
+    _empty(folder)
     for name in os.listdir(staging):
         os.rename(os.path.join(staging, name), os.path.join(folder, name))
+
+
+def _empty(folder: str) -> None:
+    """Take away what a restore that was killed has left; the folder itself may be a mount, and stays."""
+    os.makedirs(folder, exist_ok=True)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
 
 
 def copy(source: str, folders: Sequence[str]) -> None:
     """The same for the job's other hosts on this machine: what has been fetched once is not fetched again."""
     for folder in folders:
+        _empty(folder)
         shutil.copytree(source, folder, symlinks=True, dirs_exist_ok=True)

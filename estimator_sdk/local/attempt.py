@@ -124,7 +124,7 @@ class Attempt:
         """Bring the data and the checkpoints. Returns why that cannot be."""
         if self._channels is not None:
             self._channels.start()
-        failed = self._checkpoints.begin() if self._checkpoints is not None else None
+        failed = self._checkpoints.begin(lambda: self._stopped_at is not None) if self._checkpoints else None
         if failed is not None:
             return Verdict("checkpoints", f"the checkpoints could not be restored: {failed}")
         failed = self._channels.wait() if self._channels is not None else None

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from estimator_container.checkpoints import agent
@@ -46,24 +47,29 @@ class Checkpoints:
         self._finished = False
         self._lost = 0
 
-    def begin(self) -> str | None:
-        """Put the newest snapshot in place, and watch from then on. Returns why that cannot be; raises OSError."""
+    def begin(self, stopped: Callable[[], bool]) -> str | None:
+        """Put the newest snapshot in place, and watch from then on; returns early once `stopped` is true.
+
+        Returns why that cannot be; raises OSError.
+        """
         Path(self._settings.frames).parent.mkdir(parents=True, exist_ok=True)
         for folder in (self._settings.folder, *self._settings.copies):
             Path(folder).mkdir(parents=True, exist_ok=True)
         self._start(self._settings)
-        self._loop.run_until(lambda: self._restored or self._failed is not None)
+        self._loop.run_until(lambda: self._restored or self._failed is not None or stopped())
         return self._failed
 
     def finish(self, seconds: float) -> str | None:
         """Have what there is published within so many seconds. Returns what is not, and why, in words."""
+        if self._link is None:
+            return None
         if self._failed is None and not self._finished:
             self._finishing = seconds
-            if self._link is not None:
-                self._link.send("finish", str(seconds))
+            self._link.send("finish", str(seconds))
             self._loop.run_until(lambda: self._finished or self._failed is not None, seconds + LAST_SECONDS)
-        if self._link is not None:
-            self._link.close()
+        self._link.close()
+        if not self._restored:
+            return None  # no script has run
         if self._failed is not None:
             return f"the checkpoints in {self._settings.folder} are not all in {self._settings.uri}: {self._failed}"
         return self._unpublished
@@ -94,6 +100,9 @@ class Checkpoints:
                 self._unpublished = f"{size} bytes of checkpoints are in {where}: {reason}"
 
     def _agent_ended(self, code: int) -> None:
+        self._loop.after(0.0, lambda: self._go_on_without(code))  # its last words may still be on their way
+
+    def _go_on_without(self, code: int) -> None:
         """Somebody killed it: another goes on with the folder as it is."""
         if self._finished or self._failed is not None:
             return

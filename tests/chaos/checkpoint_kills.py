@@ -208,6 +208,7 @@ class Chaos:
         self._proxy.choose = lambda request: fault if chance.random() < share else None  # type: ignore[assignment,return-value]
         time.sleep(self._chance.uniform(0.05, 0.5))
         self._proxy.choose = lambda request: None
+        self._proxy.release()
 
 
 def keep_open(descriptors: dict[int, int]) -> None:

@@ -35,12 +35,19 @@ class FaultProxy:
         self.requests: list[Request] = []
         self.stalled = threading.Event()
         """Set when a request has been left without an answer."""
-        self._ended = threading.Event()
+        self._released = threading.Event()
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def release(self) -> None:
+        """Cut the connections that were left without an answer; those that come later are left again."""
+        with self._lock:
+            released, self._released = self._released, threading.Event()
+        self.stalled.clear()
+        released.set()
+
     def close(self) -> None:
-        self._ended.set()
+        self.release()
         with contextlib.suppress(OSError):  # it has been closed before
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -68,8 +75,10 @@ class FaultProxy:
                 answer = b"HTTP/1.1 503 Slow Down\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(text)
                 sock.sendall(answer + text)
             elif fault == "stall":
+                with self._lock:
+                    released = self._released
                 self.stalled.set()
-                self._ended.wait()
+                released.wait()
             else:
                 self._answer(sock, self._forward(head, body), fault)
 

@@ -36,6 +36,7 @@ SETTLE_SECONDS = 0.005  # without news, before a state is looked at: files of on
 AT_MOST_SECONDS = 0.25  # from the first news to the look: there may be a file that is written all the time
 HOLD_STILL_SECONDS = 1.0  # that a folder has for one look; after that the agent hears its owner, and looks again
 STORE_SECONDS = 60.0  # that a call to the store is tried before its failure is reported
+STALL_SECONDS = 10.0  # that a connection may say nothing: a grace period has room for several
 AGAIN_SECONDS = 1.0  # between a publication that failed, or a state that nobody vouches for, and the next look
 REPORT_SECONDS = 5.0  # between two reports of what is not in the store yet
 ALONE_SECONDS = 10.0  # to finish in when the owner is gone
@@ -105,7 +106,7 @@ class Agent:
         self._loop.run_until(lambda: self._done)
 
     def _begin(self, settings: Settings) -> tuple[int, Restored]:
-        store = open_store(settings.uri, retry_seconds=STORE_SECONDS)
+        store = open_store(settings.uri, retry_seconds=STORE_SECONDS, stall_seconds=STALL_SECONDS)
         mine = claim(store, settings.job)
         self._folder = Folder(settings.folder)
         self._publisher = Publisher(store, mine, self._folder)

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from estimator_container.checkpoints.vouching import is_vouched_for
 from estimator_container.frames import STDERR, STDOUT, FrameParser
+from estimator_container.rank import FIRST_FD, last_fd
 from estimator_container.ranks import WRAPPER, RankCommand, RankServer
 from estimator_container.wire import pack
 
@@ -34,9 +36,11 @@ class Ranks:
             lambda link, node, request: self.requests.append((link, node, request)),
         )
 
-    def start(self, *argv, rank=0, dropped=(), settings=(), **env):
+    def start(self, *argv, rank=0, dropped=(), settings=(), alive="", **env):
         """Start the wrapper of one rank, as mpirun would."""
-        self.server.command = RankCommand(argv, str(self._folder), str(self.frames_file), dropped, dict(settings))
+        self.server.command = RankCommand(
+            argv, str(self._folder), str(self.frames_file), dropped, dict(settings), str(alive)
+        )
         whole = {**os.environ, "ESTIMATOR_HOST_SOCKET": self.server.path, "OMPI_COMM_WORLD_RANK": str(rank), **env}
         self.processes.append(subprocess.Popen([sys.executable, "-I", "-S", WRAPPER], env=whole))
         return self.processes[-1]
@@ -333,3 +337,78 @@ def test_a_rank_inherits_no_descriptor_of_the_wrapper(run, ranks):
     given = [fd for fd in range(3, 500) if Path(f"/proc/self/fd/{fd}").exists() and os.get_inheritable(fd)]
     run(*PYTHON, "import os; print(*(fd for fd in range(3, 500) if os.path.exists(f'/proc/self/fd/{fd}')))")
     assert {int(word) for word in ranks.output().split()} <= set(given)
+
+
+# What tells whether it lives.
+
+DESCRIPTORS = """
+import os
+for name in sorted(os.listdir('/proc/self/fd'), key=int):
+    try: print(name, os.path.basename(os.readlink('/proc/self/fd/' + name)))
+    except OSError: pass
+"""
+
+
+@pytest.fixture
+def alive(tmp_path):
+    made = tmp_path / "alive"
+    made.mkdir()
+    return made
+
+
+def descriptors(ranks, rank=0):
+    return dict(line.split(" ", 1) for line in ranks.output(rank).decode().splitlines())
+
+
+def test_a_rank_has_a_file_open_under_its_lowest_and_its_highest_descriptor(run, ranks, alive):
+    run(*PYTHON, DESCRIPTORS, rank=7, alive=alive)
+    found = descriptors(ranks, 7)
+    assert found[str(FIRST_FD)] == "7-first"
+    assert found[str(last_fd())] == "7-last"
+    assert [fd for fd in found if found[fd].startswith("7-")] == [str(FIRST_FD), str(last_fd())]
+
+
+def test_without_being_asked_it_has_none(run, ranks, tmp_path):
+    run(*PYTHON, DESCRIPTORS)
+    assert not [name for name in descriptors(ranks).values() if name.endswith(("first", "last"))]
+    assert {path.name for path in tmp_path.iterdir()} <= {"frames", "host"}
+
+
+def test_the_files_are_no_matter_of_the_environment(ranks, alive):
+    script = "import os; print(sorted(set(os.environ.items()) - {('OMPI_COMM_WORLD_RANK', '0')}))"
+    said = []
+    for number, options in enumerate(({}, {"alive": alive})):
+        ranks.start(*PYTHON, script, **options)
+        ranks.until_ended(number + 1)
+        said.append(ranks.output())
+    assert said[1] == said[0] * 2
+
+
+ENDS = {
+    "success": ("exit 0", True),
+    "told to end, and it did": ("exit 143", True),
+    "a failure": ("exit 1", False),
+    "a signal": ("kill -9 $$", False),
+}
+
+
+@pytest.mark.parametrize(("end", "in_order"), ENDS.values(), ids=ENDS)
+def test_a_rank_is_vouched_for_while_it_lives_and_after_an_end_in_order(ranks, alive, tmp_path, end, in_order):
+    os.mkfifo(tmp_path / "gate")
+    ranks.start("/bin/sh", "-c", f"read line < gate; {end}", alive=alive)
+    ranks.until_started()
+    assert is_vouched_for(str(alive))
+    (tmp_path / "gate").write_text("go\n")
+    ranks.until_ended()
+    assert sorted(path.name for path in alive.iterdir()) == ["0-first", "0-last"]
+    assert is_vouched_for(str(alive)) == in_order
+
+
+def test_a_killed_wrapper_vouches_for_nothing(ranks, alive):
+    process = ranks.start("/bin/sh", "-c", "exec sleep 1000", alive=alive)
+    ranks.until_started()
+    pid = ranks.server.pids[0]
+    process.kill()
+    ranks.until_ended()
+    wait_for_the_end_of(pid)
+    assert not is_vouched_for(str(alive))

@@ -236,3 +236,69 @@ def test_a_signal_ends_the_script_as_any_other(tmp_path):
     (tmp_path / "train.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)")
     code, _, _ = ran(RUNNER, "train.py", cwd=tmp_path)
     assert code == -signal.SIGTERM
+
+
+CHILDREN = """
+import multiprocessing, os, subprocess
+def show(who):
+    names = []
+    for fd in os.listdir("/proc/self/fd"):
+        try: names.append(os.path.basename(os.readlink(f"/proc/self/fd/{fd}")))
+        except OSError: pass
+    print(who, *sorted(name for name in names if name in ("0-first", "0-last", "mine")), flush=True)
+mine = open("mine", "w")
+show("rank")
+if os.fork() == 0:
+    if os.fork() == 0:
+        show("grandchild")
+        os._exit(0)
+    os.wait()
+    show("child")
+    os._exit(0)
+os.wait()
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    pool.apply(show, ["worker"])
+os.system("ls -l /proc/self/fd | grep -c alive")
+subprocess.run("ls -l /proc/self/fd | grep -c alive", shell=True, close_fds=False)
+show("rank")
+"""
+
+
+def test_the_files_that_say_that_a_rank_lives_are_not_its_childrens(tmp_path):
+    """A child that outlives a rank which was killed would vouch for it."""
+    (tmp_path / "alive").mkdir()
+    (tmp_path / "train.py").write_text(CHILDREN)
+    opened = [os.open(tmp_path / "alive" / f"0-{which}", os.O_WRONLY | os.O_CREAT) for which in ("first", "last")]
+    try:
+        done = subprocess.run(
+            [*RUNNER, "train.py"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": TOOLKIT},
+            capture_output=True,
+            text=True,
+            pass_fds=opened,
+            check=True,
+        )
+    finally:
+        for fd in opened:
+            os.close(fd)
+    rank = "rank 0-first 0-last mine"
+    assert done.stdout.splitlines() == [rank, "grandchild mine", "child mine", "worker mine", "0", "0", rank]
+
+
+def test_a_rank_may_have_a_file_of_its_own_in_their_place(tmp_path):
+    (tmp_path / "alive").mkdir()
+    opened = os.open(tmp_path / "alive" / "0-first", os.O_WRONLY | os.O_CREAT)
+    script = f"import os\nos.dup2(os.open('mine', os.O_CREAT | os.O_RDWR), {opened})\n"
+    (tmp_path / "train.py").write_text(
+        f"{script}if os.fork() == 0: os.write({opened}, b'x')\nelse: print(os.wait()[1])"
+    )
+    try:
+        env = {**os.environ, "PYTHONPATH": TOOLKIT}
+        done = subprocess.run(
+            [*RUNNER, "train.py"], cwd=tmp_path, env=env, capture_output=True, pass_fds=[opened], check=True
+        )
+    finally:
+        os.close(opened)
+    assert done.stdout == b"0\n"
+    assert (tmp_path / "mine").read_bytes() == b"x"

@@ -81,6 +81,11 @@ class Job:
         return self._local.record().model_data
 
     @property
+    def reason(self) -> str:
+        """Why the job was stopped, and what of its checkpoints did not reach their store; empty if neither."""
+        return self._local.record().reason
+
+    @property
     def verdict(self) -> Verdict | None:
         """Why the job failed; None if it did not."""
         return self._local.record().verdict

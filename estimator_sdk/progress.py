@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 if TYPE_CHECKING:
@@ -39,11 +40,16 @@ class Progress:
         self.say(f"{plan.job_name} on {_count(len(plan.hosts), 'host', 'hosts')}{world}, backend {plan.backend}")
 
     def on_event(self, host: str, event: dict[str, Any]) -> None:
-        """A phase is shown once all hosts are in it; a channel when it is begun and when it is there."""
+        """A phase is shown once all hosts are in it; and of channels and checkpoints what their user should know."""
         kind, phase = event["event"], event.get("phase")
         if kind.startswith("channel_"):
             self._show_channel(kind, event)
-            return
+        about = _ABOUT.get(kind)
+        said = about(event) if about is not None else None
+        if said is not None:
+            self.say(said)
+        if kind == "attempt_failed":
+            self._reached.clear()
         if kind != "phase_started" or phase not in _PHASES:
             return
         self._reached.setdefault(phase, set()).add(host)
@@ -59,7 +65,7 @@ class Progress:
 
     def ended(self, job: Job) -> None:
         """How the job ended, what it left, and how to look further."""
-        self.say(f"{job.status}")
+        self.say(f"{job.status}: {job.reason}" if job.reason else job.status)
         if job.model_data is not None:
             self.say(f"model  {job.model_data}")
         for path in job.log_files:
@@ -94,6 +100,36 @@ class Progress:
         if self._open_line:
             self._out.write("\r\x1b[K")
             self._open_line = False
+
+
+def _restored(event: dict[str, Any]) -> str | None:
+    passed_over = "".join(f"; not whole: {each}" for each in event["passed_over"])
+    if not event["files"]:
+        return None
+    where = "the plain tree" if event["base"] == "plain" else f"snapshot {event['base']}"
+    return f"checkpoints: {_count(event['files'], 'file', 'files')} ({_size(event['bytes'])}) from {where}{passed_over}"
+
+
+def _lag(event: dict[str, Any]) -> str:
+    names = ", ".join(event["open"])
+    waits = f", waiting for {names}, which is open for writing" if names else ""
+    return f"checkpoints: {_size(event['bytes'])} not in the store for {event['seconds']:.0f} s{waits}"
+
+
+def _failed(event: dict[str, Any]) -> str:
+    return f"checkpoints: {event['reason']}"
+
+
+def _attempt_failed(event: dict[str, Any]) -> str:
+    return f"attempt {event['attempt']} failed: {event['reason']}; trying again"
+
+
+_ABOUT: dict[str, Callable[[dict[str, Any]], str | None]] = {
+    "checkpoint_restored": _restored,
+    "checkpoint_lag": _lag,
+    "checkpoint_failed": _failed,
+    "attempt_failed": _attempt_failed,
+}
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -60,9 +60,13 @@ def read(folder: JobFolder) -> Iterator[Line]:
     """All lines written so far, of all hosts and attempts, merged by time."""
     record = read_record(folder)
     for attempt in range(1, record.attempt + 1):
-        paths = [(host, host_log_path(folder, attempt, host)) for host in record.hosts]
-        logs = [HostLog(host, path).last_lines() for host, path in paths if path.exists()]
-        yield from heapq.merge(*logs, key=lambda line: line.time_ns)
+        yield from _merged(folder, record, attempt)
+
+
+def _merged(folder: JobFolder, record: Record, attempt: int, on_event: OnEvent | None = None) -> Iterator[Line]:
+    paths = [(host, host_log_path(folder, attempt, host)) for host in record.hosts]
+    logs = [HostLog(host, path, on_event).last_lines() for host, path in paths if path.exists()]
+    yield from heapq.merge(*logs, key=lambda line: line.time_ns)
 
 
 def follow(
@@ -79,6 +83,8 @@ def follow(
             record = state()
             if record.attempt != attempt:
                 yield from (line for log in logs for line in log.last_lines())
+                for missed in range(attempt + 1, record.attempt):  # one that ended between two looks
+                    yield from _merged(folder, record, missed, on_event)
                 attempt = record.attempt
                 paths = [(host, host_log_path(folder, attempt, host)) for host in record.hosts]
                 logs = [HostLog(host, path, on_event) for host, path in paths if path.exists()]

@@ -7,15 +7,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
-import docker
 import pytest
 
 from estimator_sdk import Job, JobFailed
-from estimator_sdk.docker import engine
+from tests.conformance.jobs import kill_host, left_of, wait_for, wait_until_up
 
 WAIT_IN_MPI = """
 from mpi4py import MPI
@@ -24,20 +22,6 @@ world = MPI.COMM_WORLD
 world.Barrier()
 """
 FAIL_BOUND = 2.0  # seconds from a rank's failure to the end of the job on all hosts
-
-
-def processes_of(job_folder: Path) -> list[str]:
-    """The processes of this machine that have anything to do with the job."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            text = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
-            state = (process / "stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if str(job_folder).encode() in text and state != "Z":
-            found.append(f"{process.name} {(process / 'cmdline').read_bytes()!r}")
-    return found
 
 
 @pytest.mark.law("E1")
@@ -366,57 +350,3 @@ def as_another_user(user: int, stash: Path) -> list[str]:
     group = Path("/var/run/docker.sock").stat().st_gid
     steps.append(f'exec setpriv --reuid={user} --regid={user} --groups={group} "$@"')
     return ["unshare", "--mount", "sh", "-c", "\n".join(steps), "sh"]
-
-
-def left_of(job: Job) -> list[str]:
-    """Processes, containers and networks of the job that are still there."""
-    left = processes_of(job.folder)
-    if job.backend == "docker":
-        client = docker.from_env()
-        chosen = {"label": f"{engine.JOB_LABEL}={job.name}"}
-        left += [each.name for each in client.containers.list(all=True, filters=chosen)]
-        left += [each.name for each in client.networks.list(filters=chosen)]
-    return left
-
-
-def kill_host(job: Job, host: str) -> None:
-    """End a host as a power cut would: nothing of it can say goodbye."""
-    if job.backend == "docker":
-        chosen = {"label": f"{engine.JOB_LABEL}={job.name}", "name": f"-{host}"}
-        (container,) = docker.from_env().containers.list(filters=chosen)
-        container.kill("SIGKILL")
-    else:
-        os.kill(toolkit_of(job, host), signal.SIGKILL)
-
-
-def toolkit_of(job: Job, host: str) -> int:
-    """The pid of a host's toolkit: the supervisor's child whose base directory is the host's."""
-    supervisor = job._local.record().supervisor.pid
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-            environ = (process / "environ").read_bytes()
-        except OSError:
-            continue
-        if parent == supervisor and f"SAGEMAKER_BASE_DIR={job.folder}/attempts/1/{host}\0".encode() in environ:
-            return int(process.name)
-    raise AssertionError(f"{host} does not run")
-
-
-def wait_until_up(job: Job, ranks: int) -> None:
-    """Until every rank has said `up`."""
-    missing = set(range(ranks))
-    for line in job.logs(stream="stdout", follow=True):
-        missing -= {line.rank} if line.data == b"up\n" else set()
-        if not missing:
-            return
-    raise AssertionError(f"the job ended before ranks {missing} were up: {job.why()}")
-
-
-def wait_for(condition, seconds: float = 15.0) -> None:
-    """Wait for something outside that cannot tell."""
-    over = threading.Event()
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        over.wait(0.01)

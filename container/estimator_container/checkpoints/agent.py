@@ -187,10 +187,10 @@ class Agent:
             return
         # Also while something is under way: what is whole now may not be known to be whole later.
         vouched_for = self._is_vouched_for(state)
-        if self._busy:
-            return
         self._at_risk = self._publisher.size_of_news(state)
         self._open = self._publisher.waits_for(state)
+        if self._busy:
+            return
         is_news = self._publisher.is_news(state)
         if is_news and vouched_for:
             self._publishing_since, self._changed_at = self._changed_at, None

@@ -1,0 +1,30 @@
+"""K2 under kills at random moments; `python -m tests.chaos.checkpoint_kills` does it a thousand times."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from .checkpoint_kills import Chaos, store
+
+SEED = 20261121
+
+
+@pytest.fixture(autouse=True)
+def environment_as_before():
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.mark.parametrize(("kind", "kills"), [("file", 40), ("localstack", 25)])
+def test_no_kill_tears_mixes_or_loses_a_snapshot(tmp_path, kind, kills):
+    print(f"seed {SEED}")
+    (tmp_path / "server").mkdir()
+    with store(kind, tmp_path) as (uri, proxy):
+        tally = Chaos(uri, tmp_path, SEED, proxy).run(kills)
+    print(tally)
+    assert tally.problems == []
+    assert tally.snapshots > 0

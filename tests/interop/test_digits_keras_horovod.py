@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from estimator_container.checkpoints.restore import restore
+from estimator_container.storage import open_store
 
-from estimator_sdk import Estimator, Job, TensorFlow
+from estimator_sdk import Estimator, Job, JobFailed, TensorFlow
+from tests.conformance.jobs import events, kill_host
 
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 
@@ -24,7 +27,9 @@ def jobs_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ESTIMATOR_HOME", str(home))
 
 
-def train(backend: str = "process", **hyperparameters: object) -> Job:
+def train(
+    backend: str = "process", *, wait: bool = True, checkpoint_s3_uri: str | None = None, **hyperparameters: object
+) -> Job:
     return TensorFlow(
         framework_version="2.21",
         backend=backend,
@@ -33,8 +38,28 @@ def train(backend: str = "process", **hyperparameters: object) -> Job:
         instance_count=2,
         distribution={"mpi": {"enabled": True, "processes_per_host": 2}},
         hyperparameters=hyperparameters,
+        checkpoint_s3_uri=checkpoint_s3_uri,
         metric_definitions=[{"Name": "accuracy", "Regex": "test_accuracy: ([0-9.]+)"}],
-    ).fit(logs="none")
+    ).fit(wait=wait, logs="none")
+
+
+def test_killed_in_mid_epoch_it_goes_on_from_its_last_snapshot_on_the_other_backend(tmp_path):
+    uri = f"file://{tmp_path / 'store'}"
+    job = train("process", wait=False, checkpoint_s3_uri=uri, epochs=1000)
+    assert any(line.data.startswith(b"epoch 2/") for line in job.logs(rank=0, stream="stdout", follow=True))
+    kill_host(job, "algo-1")
+    with pytest.raises(JobFailed, match="algo-1"):
+        job.wait(30)
+    assert job.reason == ""
+    kept = tmp_path / "kept"
+    restored = restore(open_store(uri), str(kept))
+    assert restored.base == max(event["snapshot"] for event in events(job, "checkpoint_published"))
+    done = max(int(path.stem.partition("-")[2]) for path in kept.glob("epoch-*.keras"))
+    assert done >= 2
+    said = lines(train("docker", checkpoint_s3_uri=uri, epochs=done + 2))
+    assert f"resuming after epoch {done} from /opt/ml/checkpoints/epoch-{done:04d}.keras" in said
+    assert [match[1] for line in said if (match := re.match(r"epoch (\d+)/", line))] == [str(done + 1), str(done + 2)]
+    assert "weights agree on all 4 ranks" in said
 
 
 def lines(job: Job) -> list[str]:

@@ -27,7 +27,7 @@ from estimator_container.events import EventLog
 from estimator_container.frames import FrameWriter
 from estimator_container.links import Link
 from estimator_container.loop import Loop, Timer
-from estimator_container.storage import SourceChanged, Store, open_store
+from estimator_container.storage import NotFound, SourceChanged, Store, open_store
 
 SETTLE_SECONDS = 0.05  # without news, before a folder is looked at
 HOLD_STILL_SECONDS = 0.5  # that a folder has for one look
@@ -152,7 +152,7 @@ class Agent:
             self._left = {}
             self._sent()
             self._look_soon(0)
-        elif isinstance(self._error, SourceChanged):
+        elif isinstance(self._error, SourceChanged) or (isinstance(self._error, NotFound) and not self._finishing):
             self._look_soon(SETTLE_SECONDS)
         elif self._finishing:
             self._answer(str(self._error))

@@ -37,7 +37,7 @@ def left_of(job: Job) -> list[str]:
     if job.backend == "docker":
         client = docker.from_env()
         chosen = {"label": f"{engine.JOB_LABEL}={job.name}"}
-        left += [each.name for each in client.containers.list(all=True, filters=chosen)]
+        left += [each.name for each in client.containers.list(all=True, filters=chosen, ignore_removed=True)]
         left += [each.name for each in client.networks.list(filters=chosen)]
     return left
 

@@ -117,6 +117,7 @@ class Agent:
             manifest = newest_whole_manifest(store)
             restored = Restored(str(manifest.name) if manifest else NOTHING, manifest, 0, 0)
         self._publisher.begin_with(restored.manifest, restored.base, in_use=not settings.restore)
+        self._folder.watch()  # before the script may start
         return mine.attempt, restored
 
     def _begin_ended(self, result: object) -> None:

@@ -77,6 +77,10 @@ class Folder:
         """Readable when something has changed."""
         return self._fd
 
+    def watch(self) -> None:
+        """Hear of every change from now on. Raises OSError where a folder cannot be watched or read."""
+        self._scan({})
+
     def state(self, known: Mapping[str, Stamp], seconds: float) -> State | None:
         """What the folder holds, all of it at one moment; None when it did not hold still for so long.
 

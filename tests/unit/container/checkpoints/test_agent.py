@@ -1,0 +1,214 @@
+"""The agent as a real process, and its owner's side of it."""
+
+import json
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from estimator_container.checkpoints import agent
+from estimator_container.checkpoints.agent import Settings
+from estimator_container.checkpoints.format import CLAIMS, Manifest
+from estimator_container.checkpoints.restore import restore, snapshots
+from estimator_container.frames import EVENT, FrameParser
+from estimator_container.links import Link
+
+
+class Running:
+    """An agent that runs, and what it has said and told."""
+
+    def __init__(self, loop, run_until, settings):
+        ours, theirs = socket.socketpair()
+        argv = [sys.executable, "-I", "-S", agent.__file__, str(theirs.fileno()), json.dumps(sys.path)]
+        with theirs:
+            self.process = subprocess.Popen(argv, pass_fds=[theirs.fileno()])
+        self.settings = settings
+        self.said = []
+        self._loop, self._run_until = loop, run_until
+        self.link = Link(loop, ours, lambda link, message: self.said.append(message), lambda link: None)
+        self.link.send("settings", settings.to_json())
+
+    def answer(self, kind):
+        self.until(lambda: self.said)
+        assert self.said[0][0] == kind, self.said
+        return self.said.pop(0)[1:]
+
+    def finish(self, seconds=20.0):
+        self.link.send("finish", str(seconds))
+        return self.answer("finished")
+
+    def events(self, name):
+        with open(self.settings.frames, "rb") as file:  # noqa: PTH123 - it may be there or not
+            frames = FrameParser().feed(file.read())
+        found = [json.loads(frame.data) for frame in frames if frame.stream == EVENT]
+        return [event for event in found if event["event"] == name]
+
+    def until(self, done):
+        """Looks again and again, for what the agent does outside of its answers."""
+
+        def look():
+            if not over:
+                self._loop.after(0.01, look)
+
+        over = []
+        look()
+        self._run_until(done)
+        over.append(True)
+
+    def close(self):
+        self.link.close()
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def settings(store, tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    return Settings(store.uri, str(folder), (), str(tmp_path / "alive"), str(tmp_path / "frames"), "job", True)
+
+
+@pytest.fixture
+def start(loop, run_until, settings):
+    running = []
+
+    def new(**changes):
+        running.append(Running(loop, run_until, replace(settings, **changes)))
+        return running[-1]
+
+    yield new
+    for each in running:
+        each.close()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "checkpoints"
+
+
+def files(store, tmp_path):
+    target = tmp_path / "restored"
+    restore(store, str(target))
+    return {path.name: path.read_text() for path in target.iterdir()}
+
+
+def test_what_settles_is_published_and_the_end_is_told(start, store, folder, tmp_path):
+    running = start()
+    assert running.answer("restored") == ["nothing", "0", "0"]
+    (folder / "model").write_text("1")
+    running.until(lambda: running.events("checkpoint_published"))
+    (folder / "model").write_text("2")
+    assert running.finish() == ["0", ""]
+    assert running.process.wait(20) == 0
+    assert files(store, tmp_path) == {"model": "2"}
+
+
+def test_a_folder_without_a_pause_is_looked_at_all_the_same(start, folder):
+    """A file that is appended to, and closed, again and again must not put off every look."""
+    running = start()
+    running.answer("restored")
+    (folder / "model").write_text("1")
+    writes = iter(range(1_000_000))
+
+    def published():
+        if next(writes) % 4:  # there are pauses of more than the kernel's clock tick
+            (folder / "log").write_text("x")
+        return running.events("checkpoint_published")
+
+    running.until(published)
+
+
+def test_a_damaged_claim_is_no_obstacle(start, store):
+    store.write(f"{CLAIMS}000001.json", b"damaged")
+    assert start().answer("restored") == ["nothing", "0", "0"]
+
+
+def test_a_restore_that_cannot_be_is_told_with_its_reason(start, store, folder):
+    store.write(".estimator/snapshots/000001-00000001.json", b"damaged")
+    running = start()
+    (reason,) = running.answer("failed")
+    assert "none is whole" in reason
+    assert running.process.wait(20) == 0
+
+
+def test_told_to_finish_before_it_has_begun_it_ends(start):
+    running = start()
+    running.link.send("finish", "20")
+    running.until(lambda: running.said)
+    assert running.process.wait(20) == 0
+
+
+def test_when_the_owner_is_gone_it_publishes_and_ends(start, store, folder, tmp_path):
+    running = start()
+    running.answer("restored")
+    (folder / "model").write_text("1")
+    running.link.close()
+    assert running.process.wait(20) == 0
+    assert files(store, tmp_path) == {"model": "1"}
+
+
+def test_a_file_that_is_open_again_for_good_is_named(start, folder):
+    running = start()
+    running.answer("restored")
+    (folder / "log").write_text("1")
+    running.until(lambda: running.events("checkpoint_published"))
+    with (folder / "log").open("a") as log:
+        log.write("2")
+        log.flush()
+        (folder / "model").write_text("1")
+        running.until(lambda: running.events("checkpoint_lag"))
+        assert running.events("checkpoint_lag")[0]["open"] == ["log"]
+        size, reason = running.finish()
+        assert (size, reason) == ("1", "somebody still has log open for writing")
+
+
+def test_another_agent_goes_on_in_a_folder_that_is_in_use(start, store, folder):
+    running = start()
+    running.answer("restored")
+    (folder / "model").write_text("1")
+    running.until(lambda: running.events("checkpoint_published"))
+    running.close()
+    (folder / "other").write_text("22")
+    running = start(restore=False)
+    base, *_ = running.answer("restored")
+    assert base == "000001-00000001"
+    assert running.finish() == ["0", ""]
+    assert running.events("checkpoint_published")[-1]["sent"] == 2
+    newest = Manifest.from_bytes(store.read(next(iter(snapshots(store))).key))
+    assert [file.path for file in newest.files] == ["model", "other"]
+
+
+def test_an_overtaken_agent_says_so_and_ends(start, store, folder, tmp_path):
+    stale = start()
+    stale.answer("restored")
+    (tmp_path / "newer").mkdir()
+    newer = start(folder=str(tmp_path / "newer"), frames=str(tmp_path / "newer.frames"))
+    newer.answer("restored")
+    (folder / "model").write_text("stale")
+    _, reason = stale.answer("finished")
+    assert "a later attempt than 1" in reason
+    assert stale.process.wait(20) == 0
+    assert newer.finish() == ["0", ""]
+    assert list(snapshots(store)) == []
+
+
+def test_what_nobody_vouches_for_is_not_published(start, store, folder, tmp_path):
+    running = start()
+    running.answer("restored")
+    (tmp_path / "alive").mkdir()
+    (tmp_path / "alive" / "0-first").touch()  # of a rank that is dead
+    (folder / "half").write_text("half")
+    assert running.finish() == ["4", "not every file is known to be whole"]
+    assert list(snapshots(store)) == []
+
+
+def test_what_was_moved_into_place_is_published_whoever_has_died(start, store, folder, tmp_path):
+    running = start()
+    running.answer("restored")
+    (tmp_path / "alive").mkdir()
+    (tmp_path / "alive" / "0-first").touch()
+    (tmp_path / "draft").write_text("whole")
+    (tmp_path / "draft").rename(folder / "model")
+    assert running.finish() == ["0", ""]
+    assert files(store, tmp_path) == {"model": "whole"}

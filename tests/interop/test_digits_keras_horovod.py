@@ -28,7 +28,12 @@ def jobs_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def train(
-    backend: str = "process", *, wait: bool = True, checkpoint_s3_uri: str | None = None, **hyperparameters: object
+    backend: str = "process",
+    *,
+    processes: int = 2,
+    wait: bool = True,
+    checkpoint_s3_uri: str | None = None,
+    **hyperparameters: object,
 ) -> Job:
     return TensorFlow(
         framework_version="2.21",
@@ -36,7 +41,7 @@ def train(
         entry_point="digits_keras_horovod.py",
         source_dir=ENTRYPOINTS,
         instance_count=2,
-        distribution={"mpi": {"enabled": True, "processes_per_host": 2}},
+        distribution={"mpi": {"enabled": True, "processes_per_host": processes}},
         hyperparameters=hyperparameters,
         checkpoint_s3_uri=checkpoint_s3_uri,
         metric_definitions=[{"Name": "accuracy", "Regex": "test_accuracy: ([0-9.]+)"}],
@@ -45,7 +50,7 @@ def train(
 
 def test_killed_in_mid_epoch_it_goes_on_from_its_last_snapshot_on_the_other_backend(tmp_path):
     uri = f"file://{tmp_path / 'store'}"
-    job = train("process", wait=False, checkpoint_s3_uri=uri, epochs=1000)
+    job = train("process", processes=1, wait=False, checkpoint_s3_uri=uri, epochs=1000)
     assert any(line.data.startswith(b"epoch 2/") for line in job.logs(rank=0, stream="stdout", follow=True))
     kill_host(job, "algo-1")
     with pytest.raises(JobFailed, match="algo-1"):
@@ -56,10 +61,10 @@ def test_killed_in_mid_epoch_it_goes_on_from_its_last_snapshot_on_the_other_back
     assert restored.base == max(event["snapshot"] for event in events(job, "checkpoint_published"))
     done = max(int(path.stem.partition("-")[2]) for path in kept.glob("epoch-*.keras"))
     assert done >= 2
-    said = lines(train("docker", checkpoint_s3_uri=uri, epochs=done + 2))
+    said = lines(train("docker", processes=1, checkpoint_s3_uri=uri, epochs=done + 2))
     assert f"resuming after epoch {done} from /opt/ml/checkpoints/epoch-{done:04d}.keras" in said
     assert [match[1] for line in said if (match := re.match(r"epoch (\d+)/", line))] == [str(done + 1), str(done + 2)]
-    assert "weights agree on all 4 ranks" in said
+    assert "weights agree on all 2 ranks" in said
 
 
 def lines(job: Job) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..storage import NotFound, SourceChanged, StorageError, Store
@@ -42,6 +43,7 @@ class Publisher:
         self._kept = kept
         self._next_object = 1
         self._sequence = 0
+        self._is_outrun = False
         self._known: dict[str, tuple[Stamp, File]] = {}
         self._published: Mapping[str, tuple[Stamp, File]] = {}
         self._last: Manifest | None = None
@@ -111,7 +113,12 @@ class Publisher:
 
         Raises SourceChanged when a file is no more what it was in the state, Overtaken, and StorageError.
         """
-        new = self._upload(state)
+        try:
+            new = self._upload(state)
+        except SourceChanged:
+            self._is_outrun = True  # the next time by copies, or it could go on like this for ever
+            raise
+        self._is_outrun = False
         files = tuple(self._known[path][1] for path in sorted(state.files))
         name = Name(self._claim.attempt, self._sequence + 1)
         manifest = Manifest(
@@ -162,6 +169,37 @@ class Publisher:
         """What is not in the last snapshot: more than what is not in the store, where a publication has failed."""
         return _others(state, self._published)
 
+    @contextlib.contextmanager
+    def _originals(self, state: State, paths: list[str]) -> Iterator[list[str]]:
+        """The files themselves, which must be at the end what they were."""
+        try:
+            yield [os.path.join(self._folder.path, path) for path in paths]
+        except NotFound as error:
+            raise SourceChanged(f"a file was removed before it was published: {error}") from None
+        self._check(state, paths)
+
+    @contextlib.contextmanager
+    def _copies(self, state: State, paths: list[str]) -> Iterator[list[str]]:
+        """Copies beside the folder, for a script that writes its files again before the store has taken them."""
+        staging = f"{self._folder.path}.staging"
+        shutil.rmtree(staging, ignore_errors=True)
+        os.makedirs(staging)
+        try:
+            places = [os.path.join(staging, str(number)) for number in range(len(paths))]
+            for path, place in zip(paths, places):
+                shutil.copyfile(os.path.join(self._folder.path, path), place, follow_symlinks=False)
+            self._check(state, paths)
+            yield places
+        except FileNotFoundError as error:
+            raise SourceChanged(f"a file was removed before it was published: {error}") from None
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+    def _check(self, state: State, paths: list[str]) -> None:
+        for path in paths:
+            if not self._folder.is_as_it_was(path, state.files[path]):
+                raise SourceChanged(f"{path} was written again while it was being published")
+
     def _upload(self, state: State) -> list[str]:
         """Have the bytes of every file in the store. Returns those that had to be sent."""
         for path in _others(state, self._known):
@@ -173,15 +211,10 @@ class Publisher:
         paths = _others(state, self._known)
         keys = [f"{DATA}{self._claim.attempt:06d}/{self._next_object + index:08d}" for index in range(len(paths))]
         self._next_object += len(paths)
-        places = [os.path.join(self._folder.path, path) for path in paths]
-        try:
+        with self._copies(state, paths) if self._is_outrun else self._originals(state, paths) as places:
             digests = self._store.upload_many(zip(places, keys))
-        except NotFound as error:
-            raise SourceChanged(f"a file was removed before it was published: {error}") from None
         for path, key, digest in zip(paths, keys, digests):
             stamp = state.files[path]
-            if not self._folder.is_as_it_was(path, stamp):
-                raise SourceChanged(f"{path} was written again while it was being published")
             file = File(path, digest.size, digest.sha256, stamp.mode, stamp.mtime_ns, key)
             self._known[path] = (stamp, file)
         return paths

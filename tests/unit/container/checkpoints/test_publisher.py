@@ -157,6 +157,23 @@ def test_a_file_that_changes_meanwhile_is_told_as_such(store, new_attempt, chang
     assert list(snapshots(store)) == []
 
 
+def test_a_script_that_writes_faster_than_the_store_takes_is_published_by_copies(store, new_attempt, monkeypatch):
+    attempt = begin(new_attempt(), store)
+    path = attempt.watched.write("model", "0")
+    upload_many, written = type(store).upload_many, iter("123456789")
+
+    def slow(self, items):
+        path.write_text(next(written))  # the script goes on while bytes are on their way
+        return upload_many(self, items)
+
+    monkeypatch.setattr(type(store), "upload_many", slow)
+    with pytest.raises(SourceChanged):
+        attempt.publisher.publish(attempt.watched.state())
+    (file,) = attempt.publisher.publish(attempt.watched.state()).manifest.files
+    assert store.read(file.object) == b"1" and path.read_text() == "2"
+    assert not Path(f"{attempt.watched.path}.staging").exists()
+
+
 def test_another_time_alone_sends_nothing(store, new_attempt):
     """As after `chown` or with one more hard link; a new snapshot does no harm, gigabytes would."""
     attempt = begin(new_attempt(), store)

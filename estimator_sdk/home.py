@@ -18,6 +18,12 @@ def home() -> Path:
     return (Path(data) if data else Path.home() / ".local" / "share") / "estimator-sdk"
 
 
+def cache_folder() -> Path:
+    """What can be made again, in the user's cache; `build_horovod.py`, which stands alone, has its `wheels` there."""
+    given = os.environ.get("XDG_CACHE_HOME")
+    return (Path(given) if given else Path.home() / ".cache") / "estimator-sdk"
+
+
 def jobs_folder() -> Path:
     return home() / "jobs"
 

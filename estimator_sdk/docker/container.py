@@ -5,7 +5,6 @@ The low-level interface of the Docker SDK is used, for the other one asks the en
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 from collections.abc import Iterator, Sequence
@@ -52,14 +51,7 @@ class HostContainer:
 
     def remove(self) -> None:
         """End and remove it; nothing happens if that is done, or being done."""
-        import docker
-
-        with contextlib.suppress(docker.errors.NotFound):
-            try:
-                self._api.remove_container(self._id, force=True, v=True)
-            except docker.errors.APIError as error:
-                if error.status_code != 409:  # somebody else removes it at this moment
-                    raise
+        engine.remove_container(self._api, self._id)
 
 
 def create(

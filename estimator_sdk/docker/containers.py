@@ -80,7 +80,7 @@ class DockerHosts:
             _in_parallel(lambda made: made.start(), created)
         except docker.errors.DockerException as error:
             raise BackendError(
-                f"the Docker engine refused a container of {self._plan.job_name}: {_words(error)}"
+                f"the Docker engine refused a container of {self._plan.job_name}: {engine.words(error)}"
             ) from None
         self._watchers = [_thread(self._watch, name, made) for name, made in self._each()]
 
@@ -237,7 +237,3 @@ def _thread(call: Callable[..., None], *arguments: object) -> threading.Thread:
     thread = threading.Thread(target=call, args=arguments, daemon=True)
     thread.start()
     return thread
-
-
-def _words(error: Exception) -> str:
-    return str(getattr(error, "explanation", None) or error)

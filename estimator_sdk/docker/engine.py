@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from ..errors import BackendError, InvalidArgument
 
 if TYPE_CHECKING:
-    from docker import DockerClient
-    from docker.models.containers import Container
+    from docker import APIClient, DockerClient
 
 JOB_LABEL = "estimator.job"
 """On every container and network of a job: its name."""
@@ -35,16 +33,17 @@ def connect() -> DockerClient:
 
 def require_image(client: DockerClient, image: str) -> None:
     """Raises InvalidArgument when the engine does not have the image."""
-    import docker
-
-    try:
-        client.images.get(image)
-    except docker.errors.ImageNotFound:
+    if not has_image(client, image):
         raise InvalidArgument(
             "image_uri",
             f"image_uri {image!r} is not an image of the Docker engine; get it with `docker pull {image}`, or choose "
             "one of those that `python -m estimator_sdk.images --help` lists",
-        ) from None
+        )
+
+
+def has_image(client: DockerClient, image: str) -> bool:
+    """Whether the engine has the image."""
+    return _labels(client, image) is not None
 
 
 def require_room(client: DockerClient, cpus: float | None, memory: float | None) -> None:
@@ -61,15 +60,33 @@ def require_room(client: DockerClient, cpus: float | None, memory: float | None)
 
 def has_toolkit(client: DockerClient, image: str) -> bool:
     """Whether the image holds our toolkit."""
-    return TOOLKIT_LABEL in (client.images.get(image).labels or {})
+    return toolkit_of(client, image) is not None
 
 
-def remove_container(container: Container) -> None:
-    """End and remove a container; nothing happens if somebody else has."""
+def toolkit_of(client: DockerClient, image: str) -> str | None:
+    """The digest of the toolkit that an image holds; None for an image without ours, or none at all."""
+    return (_labels(client, image) or {}).get(TOOLKIT_LABEL)
+
+
+def _labels(client: DockerClient, image: str) -> dict[str, str] | None:
+    """The labels of an image; None where the engine does not have it."""
     import docker
 
-    with contextlib.suppress(docker.errors.NotFound):
-        container.remove(force=True, v=True)
+    try:
+        return client.images.get(image).labels or {}
+    except docker.errors.ImageNotFound:
+        return None
+
+
+def remove_container(api: APIClient, identity: str) -> None:
+    """End and remove a container; nothing happens if somebody else has, or does at this moment."""
+    import docker
+
+    try:
+        api.remove_container(identity, force=True, v=True)
+    except docker.errors.APIError as error:
+        if error.status_code not in (404, 409):
+            raise
 
 
 def remove_job(client: DockerClient, job_name: str) -> None:
@@ -78,7 +95,7 @@ def remove_job(client: DockerClient, job_name: str) -> None:
 
     chosen = {"label": f"{JOB_LABEL}={job_name}"}
     for container in client.containers.list(all=True, filters=chosen, ignore_removed=True):
-        remove_container(container)
+        remove_container(client.api, container.id)
     for network in client.networks.list(filters=chosen):
         try:
             network.remove()
@@ -95,6 +112,11 @@ def try_to_remove_job(job_name: str) -> bool:
     except (BackendError, docker.errors.DockerException, OSError):
         return False
     return True
+
+
+def words(error: Exception) -> str:
+    """What the engine itself said, without the request that it answered."""
+    return str(getattr(error, "explanation", None) or error)
 
 
 def _why(error: Exception) -> str:

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from typing import TYPE_CHECKING, TextIO
 
+from ..docker import engine
 from ..errors import BackendError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _NOISE = re.compile(r"I: (Retrieving|Validating|Extracting|Unpacking|Configuring
 def choose(client: DockerClient, out: TextIO) -> str:
     """A base that the engine has; else the one that can be pulled; else one that is made. Raises BackendError."""
     for name in (PULLED, MADE):
-        if exists(client, name):
+        if engine.has_image(client, name):
             return name
     refused = _pull(client, out)
     if refused is None:
@@ -40,7 +41,7 @@ def choose(client: DockerClient, out: TextIO) -> str:
 
 def make(client: DockerClient, out: TextIO) -> str:
     """A minimal Debian 12 by debootstrap, unless there is one from an earlier time. Raises BackendError."""
-    if exists(client, MADE):
+    if engine.has_image(client, MADE):
         return MADE
     if os.getuid() != 0 or not shutil.which("debootstrap"):
         raise BackendError("a base is made by debootstrap, as root: apt-get install -y debootstrap")
@@ -53,17 +54,6 @@ def make(client: DockerClient, out: TextIO) -> str:
     return MADE
 
 
-def exists(client: DockerClient, name: str) -> bool:
-    """Whether the engine has the image."""
-    import docker
-
-    try:
-        client.images.get(name)
-    except docker.errors.ImageNotFound:
-        return False
-    return True
-
-
 def _pull(client: DockerClient, out: TextIO) -> str | None:
     """Why the base could not be pulled; None when it was."""
     import docker
@@ -72,7 +62,7 @@ def _pull(client: DockerClient, out: TextIO) -> str | None:
     try:
         client.images.pull(PULLED)
     except docker.errors.DockerException as error:
-        return str(getattr(error, "explanation", None) or error)
+        return engine.words(error)
     return None
 
 

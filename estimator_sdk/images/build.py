@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..docker.engine import TOOLKIT_LABEL
+from ..docker import engine
 from ..errors import BackendError
+from ..home import cache_folder
 from . import base as bases
 from . import catalogue, context
 from .catalogue import Image
@@ -51,7 +51,7 @@ def build(client: DockerClient, image: Image, name: str, base: str | None, out: 
         if _is_done(client, name, digest, base):
             return
         chosen = base or bases.choose(client, out)
-        again = bases.exists(client, name)
+        again = engine.has_image(client, name)
         how_long = "the toolkit has changed" if again else f"the first time it takes {_DURATION[image.target]}"
         print(f"building {name}: {how_long}", file=out, flush=True)
         context.write(image, contents, Path(folder))
@@ -63,7 +63,7 @@ def build(client: DockerClient, image: Image, name: str, base: str | None, out: 
 
 def _is_done(client: DockerClient, name: str, digest: str, base: str | None) -> bool:
     # On a base that the caller names, the engine's own cache knows what is to be done.
-    return base is None and bases.exists(client, name) and client.images.get(name).labels.get(TOOLKIT_LABEL) == digest
+    return base is None and engine.toolkit_of(client, name) == digest
 
 
 def _remove(client: DockerClient, image_id: str | None) -> None:
@@ -77,7 +77,7 @@ def _remove(client: DockerClient, image_id: str | None) -> None:
 
 @contextlib.contextmanager
 def _lock(name: str, out: TextIO) -> Iterator[None]:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "estimator-sdk", "images")
+    cache = cache_folder() / "images"
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / f"{name.replace('/', '-').replace(':', '-')}.lock").open("w") as lock:
         try:
@@ -97,7 +97,7 @@ def _build(client: DockerClient, image: Image, name: str, base: str, digest: str
             tag=name,
             target=image.target,
             buildargs={"BASE": base, "FRAMEWORK": " ".join(image.packages)},
-            labels={TOOLKIT_LABEL: digest},
+            labels={engine.TOOLKIT_LABEL: digest},
             network_mode="host",  # each step has the same way out as this machine
             rm=True,
             forcerm=True,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import estimator_container
 
+from ..home import cache_folder
 from .catalogue import Image
 
 _CHECKOUT = Path(__file__).parents[2]
@@ -93,15 +94,10 @@ def _copy_horovod(image: Image, folder: Path) -> None:
         return  # what needs a newer C library than the image has would not start there
     name, _, release = image.packages[0].partition("==")
     framework = f"-cp311-*-{name.removesuffix('-cpu')}-{release}*-mpi-pip"
-    for wheel in _cached_wheels().glob(f"horovod-*{framework}/*.whl"):
+    for wheel in (cache_folder() / "wheels").glob(f"horovod-*{framework}/*.whl"):
         if wheel.parent.name.count("-none-") == 1:  # for this framework alone, as the image's own build would be
             (folder / wheel.parent.name).mkdir()
             shutil.copy(wheel, folder / wheel.parent.name)
-
-
-def _cached_wheels() -> Path:
-    """Where `build_horovod.py` keeps its wheels."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "estimator-sdk", "wheels")
 
 
 def _find_links() -> list[Path]:

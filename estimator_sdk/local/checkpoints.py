@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from estimator_container.checkpoints import agent
 from estimator_container.checkpoints.agent import Settings
 from estimator_container.children import Children
 from estimator_container.contract import Layout
-from estimator_container.links import Link
 from estimator_container.loop import Loop
 
 from ..home import JobFolder
 from ..plan import Plan
+from .helper import Helper
 
 AGENTS = 10  # that one attempt may lose before its checkpoints are given up
 LAST_SECONDS = 1.0  # beyond its deadline, for its answer
@@ -39,7 +36,7 @@ class Checkpoints:
         )
         self._loop = loop
         self._children = children
-        self._link: Link | None = None
+        self._helper: Helper | None = None
         self._restored = False
         self._failed: str | None = None
         self._finishing: float | None = None
@@ -52,7 +49,6 @@ class Checkpoints:
 
         Returns why that cannot be; raises OSError.
         """
-        Path(self._settings.frames).parent.mkdir(parents=True, exist_ok=True)
         for folder in (self._settings.folder, *self._settings.copies):
             Path(folder).mkdir(parents=True, exist_ok=True)
         self._start(self._settings)
@@ -61,13 +57,13 @@ class Checkpoints:
 
     def finish(self, seconds: float) -> str | None:
         """Have what there is published within so many seconds. Returns what is not, and why, in words."""
-        if self._link is None:
+        if self._helper is None:
             return None
         if self._failed is None and not self._finished:
             self._finishing = seconds
-            self._link.send("finish", str(seconds))
+            self._helper.send("finish", str(seconds))
             self._loop.run_until(lambda: self._finished or self._failed is not None, seconds + LAST_SECONDS)
-        self._link.close()
+        self._helper.close()
         if not self._restored:
             return None  # no script has run
         if self._failed is not None:
@@ -75,18 +71,12 @@ class Checkpoints:
         return self._unpublished
 
     def _start(self, settings: Settings) -> None:
-        ours, theirs = socket.socketpair()
-        search_path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
-        argv = [sys.executable, "-I", "-S", agent.__file__, str(theirs.fileno()), search_path]
-        with theirs:
-            os.set_inheritable(theirs.fileno(), True)
-            self._children.start(argv, os.environ, self._agent_ended)
-        self._link = Link(self._loop, ours, self._hear, lambda link: None)
-        self._link.send("settings", settings.to_json())
+        self._helper = Helper(self._loop, self._children, agent.__file__, self._hear, self._agent_ended)
+        self._helper.send("settings", settings.to_json())
         if self._finishing is not None:
-            self._link.send("finish", str(self._finishing))
+            self._helper.send("finish", str(self._finishing))
 
-    def _hear(self, link: Link, message: list[str]) -> None:
+    def _hear(self, message: list[str]) -> None:
         kind, *facts = message
         if kind == "restored":
             self._restored = True
@@ -110,5 +100,4 @@ class Checkpoints:
         if self._lost > AGENTS:
             self._failed = f"the checkpoint agent ended {self._lost} times, the last time with {code}"
             return
-        restore = not self._restored
-        self._start(Settings(**{**self._settings.__dict__, "restore": restore}))
+        self._start(replace(self._settings, restore=not self._restored))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from estimator_container.children import Children
 from estimator_container.links import Link
 from estimator_container.loop import Loop
+
+from .detached import bare
 
 
 class Helper:
@@ -33,20 +32,22 @@ class Helper:
         self._over = False
         self._killed = False
         ours, theirs = socket.socketpair()
-        search_path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
-        argv = [sys.executable, "-I", "-S", script, str(theirs.fileno()), search_path]
         with theirs:
             os.set_inheritable(theirs.fileno(), True)
-            self._pid = children.start(argv, os.environ, self._ended)
+            self._pid = children.start(bare(script, str(theirs.fileno())), os.environ, self._ended)
         self._link = Link(loop, ours, lambda link, message: hear(message), lambda link: None)
 
     def send(self, *fields: str) -> None:
         self._link.send(*fields)
 
+    def close(self) -> None:
+        """Hear no more of it; it sees that, and ends by itself."""
+        self._link.close()
+
     def kill(self) -> None:
         """When this returns it is gone, and what it had open is closed."""
         self._killed = True
-        self._link.close()
+        self.close()
         if not self._over:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)

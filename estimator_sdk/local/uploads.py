@@ -11,7 +11,6 @@ from estimator_container.loop import Loop
 
 from ..home import JobFolder
 from ..plan import Plan
-from .helper import Helper
 from .watch import Watch
 
 INTERMEDIATE = "intermediate/"
@@ -31,6 +30,8 @@ class Upload:
     ) -> None:
         """The arguments are the agent's `Settings`. Raises OSError."""
         from estimator_container.outputs import agent  # not loaded before something is to be uploaded
+
+        from .helper import Helper
 
         settings = agent.Settings(uri, dict(files or {}), dict(folders or {}), frames)
         self._loop = loop

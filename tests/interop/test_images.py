@@ -94,7 +94,7 @@ def trial(image):
     client = docker.from_env()
     name = "estimator/trial:1"
     yield client, name
-    if base.exists(client, name):
+    if engine.has_image(client, name):
         client.images.remove(name)
 
 

@@ -123,13 +123,13 @@ class Agent:
     def _begin_ended(self, result: object) -> None:
         if isinstance(result, Exception):
             self._done = True
-            self._answer("failed", str(result))
+            self._link.send("failed", str(result))
             return
         assert isinstance(result, tuple)
         attempt, restored = result
         facts = {"base": restored.base, "files": restored.files, "bytes": restored.size}
         self._events.emit("checkpoint_restored", attempt=attempt, passed_over=restored.passed_over, **facts)
-        self._answer("restored", restored.base, str(restored.files), str(restored.size), *restored.passed_over)
+        self._link.send("restored", restored.base, str(restored.files), str(restored.size), *restored.passed_over)
         self._begun = True
         self._loop.on_readable(self._folder.fileno(), self._news)
         self._loop.after(REPORT_SECONDS, self._report)
@@ -152,13 +152,10 @@ class Agent:
         self._loop.after(seconds, lambda: self._last_word("there was no more time"))
         self._look_soon(0)
 
-    def _answer(self, *fields: str) -> None:
-        self._link.send(*fields)
-
     def _last_word(self, reason: str = "") -> None:
         if not self._done:
             self._done = True
-            self._answer("finished", str(self._at_risk), "" if self._all_published else reason)
+            self._link.send("finished", str(self._at_risk), "" if self._all_published else reason)
 
     # The folder.
 
@@ -205,7 +202,7 @@ class Agent:
             self._look_soon(AGAIN_SECONDS)  # a rank that has just ended in order may not have said so yet
 
     def _look_failed(self, error: OSError) -> None:
-        self._events.emit("checkpoint_failed", reason=str(error), bytes=self._at_risk)
+        self._failed(error)
         if self._finishing:
             self._last_word(str(error))
         else:

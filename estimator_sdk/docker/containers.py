@@ -78,10 +78,10 @@ class DockerHosts:
             if not self._own_toolkit:
                 self._copiers = {name: _thread(self._copy_output, name, made.output()) for name, made in self._each()}
             _in_parallel(lambda made: made.start(), created)
-        except docker.errors.DockerException as error:
-            raise BackendError(
-                f"the Docker engine refused a container of {self._plan.job_name}: {engine.words(error)}"
-            ) from None
+        except (docker.errors.DockerException, OSError) as error:
+            lost = self._engine_lost("the containers were started")
+            refused = f"the Docker engine refused a container of {self._plan.job_name}: {engine.words(error)}"
+            raise BackendError(lost or refused) from None
         self._watchers = [_thread(self._watch, name, made) for name, made in self._each()]
 
     def signal(self, signum: int) -> None:
@@ -170,7 +170,8 @@ class DockerHosts:
                 found = self._out_of_memory(host)
         except Exception as error:  # the engine went away, in one of many ways
             print(f"{host}: the Docker engine no longer tells of it: {error}", file=sys.stderr)
-            code, found = ENGINE_LOST, self._engine_lost(host)
+            lost = self._engine_lost(f"{host} ran")
+            code, found = ENGINE_LOST, Verdict("platform", lost, host) if lost else None
         if host in self._copiers:
             self._copiers[host].join(LAST_OUTPUT_SECONDS)
         self._ended.put((host, code, found))
@@ -186,17 +187,15 @@ class DockerHosts:
                 if data:
                     frames.write(NO_RANK, number, data)
 
-    def _engine_lost(self, host: str) -> Verdict | None:
-        """The verdict when nobody can tell what became of a host; None when the engine is there after all."""
+    def _engine_lost(self, meanwhile: str) -> str | None:
+        """What to say when the engine no longer answers; None when it is there after all."""
         try:
             self._client.ping()
         except Exception:
-            where = self._client.api.base_url
-            message = (
-                f"the Docker engine ({where}) went away while {host} ran; start it again, and run the job again: what "
-                "is left of this one is removed as soon as the engine answers"
+            return (
+                f"the Docker engine ({self._client.api.base_url}) went away while {meanwhile}; start it again, and run "
+                "the job again: what is left of this one is removed as soon as the engine answers"
             )
-            return Verdict("platform", message, host)
         return None
 
     def _out_of_memory(self, host: str) -> Verdict:

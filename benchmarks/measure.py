@@ -47,7 +47,7 @@ def interleaved(ways: Mapping[str, Run], runs: int) -> dict[str, list[float]]:
 
 def report(title: str, taken: Mapping[str, Sequence[float]], floor: str, unit: str = "ms") -> None:
     """Print min, median and max of each way, and its median beside that of the floor."""
-    scale = {"s": 1.0, "ms": 1000.0}[unit]
+    scale = {"s": 1.0, "ms": 1e3, "us": 1e6}[unit]
     base = statistics.median(taken[floor])
     width = max(len(name) for name in taken)
     print(f"\n{title}\n{machine()}; {len(taken[floor])} runs each, interleaved; floor: {floor}")

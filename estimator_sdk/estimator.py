@@ -89,6 +89,9 @@ class Estimator:
     """How often a job that the platform failed is started again, 1 to 30; None is never."""
     stop_timeout: float = contract.DEFAULT_STOP_TIMEOUT
     """Seconds between SIGTERM and SIGKILL when the job is stopped; on SageMaker it is always 120."""
+    hang_timeout: float = contract.DEFAULT_HANG_TIMEOUT
+    """Seconds without output in which no rank of an MPI job moves from its line, before a deadlock is suspected and the
+    job fails; 0 is never."""
     keep_alive_period_in_seconds: int | None = None
     """How long instances are kept for the next job, up to 21,600."""
     volume_size: int = 30
@@ -229,6 +232,7 @@ class Estimator:
             reserved["sagemaker_submit_directory"] = code_uri
         for key, value, default in (
             (contract.STOP_TIMEOUT_HYPERPARAMETER, self.stop_timeout, contract.DEFAULT_STOP_TIMEOUT),
+            (contract.HANG_TIMEOUT_HYPERPARAMETER, self.hang_timeout, contract.DEFAULT_HANG_TIMEOUT),
             (contract.CPUS_HYPERPARAMETER, self.cpus, None),
             (contract.MEMORY_HYPERPARAMETER, self.memory, None),
         ):

@@ -31,6 +31,7 @@ _RANGES: dict[str, tuple[float, float | None]] = {
     "volume_size": (1, None),
     "container_log_level": (0, None),
     "stop_timeout": (0, 86400),
+    "hang_timeout": (0, None),
 }
 _URIS = ("output_path", "checkpoint_s3_uri", "code_location")
 # An argument that means nothing without another one.

@@ -28,6 +28,7 @@ HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this m
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
 STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
 STOP_TIMEOUT_HYPERPARAMETER = "sagemaker_estimator_stop_timeout"  # the same, as it travels with a job
+HANG_TIMEOUT_HYPERPARAMETER = "sagemaker_estimator_hang_timeout"  # seconds that a world may stand still; 0: for ever
 CPUS_HYPERPARAMETER = "sagemaker_estimator_cpus"  # CPUs that a platform of ours grants each host
 MEMORY_HYPERPARAMETER = "sagemaker_estimator_memory"  # GiB of memory that it grants each host
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
@@ -48,6 +49,7 @@ PLATFORM_VARIABLES = frozenset(
 
 DEFAULT_WORLD_TIMEOUT = 300.0
 DEFAULT_STOP_TIMEOUT = 120.0  # what SageMaker grants, "Stop a Training Job" in its API reference
+DEFAULT_HANG_TIMEOUT = 1800.0
 WORLD_PORT = 7776  # where a first host listens for the others when it inherited no socket
 
 

@@ -11,8 +11,9 @@ from .contract import WORLD_PORT
 from .events import ProgramOutput
 from .links import Link
 from .outcome import CULPRIT_SECONDS, Outcome
+from .pulse import SILENT_SECONDS, Reach
 from .ranks import Ended
-from .verdict import Verdict, last_words, of_lost_host
+from .verdict import Verdict, last_words, of_cut_off_host, of_lost_host, of_silent_host
 
 if TYPE_CHECKING:
     from .host import Host
@@ -31,6 +32,7 @@ class Follower:
         self._leader = host.cluster.leader
         self._timeout = host.world_timeout
         self._mesh: mesh.Worker | None = None
+        self._reach = Reach(host.loop)
 
     def open(self) -> None:
         """Begin to look for the first host. Raises ConfigurationError when it could not be trusted."""
@@ -49,6 +51,9 @@ class Follower:
 
     def ready(self) -> None:
         self._send("ready")
+        if self._mesh is not None:
+            self._mesh.begin_to_beat()
+            self._reach.learn()
 
     def report(self, found: Verdict) -> None:
         """Something failed here: the first host decides; if it does not, this host ends by itself."""
@@ -58,6 +63,10 @@ class Follower:
     def rank_ended(self, ended: Ended) -> None:
         told, memory = "told" if ended.told else "", "memory" if ended.out_of_memory else ""
         self._send("rank_ended", str(ended.rank), str(ended.code), told, ended.stderr_tail, memory)
+
+    def ranks_stand(self, stacks: dict[int, str] | None) -> None:
+        """All ranks of this host stand still, or with None no longer."""
+        self._send("stand", *(f"{rank} {stack}" for rank, stack in (stacks or {}).items()))
 
     def stop(self) -> None:
         self._send("stop")
@@ -83,12 +92,24 @@ class Follower:
         for fields in self._unsent:
             self._send(*fields)
 
-    def _on_lost(self, leader: str) -> None:
-        if self._joined:
-            found = of_lost_host(leader, self._host.name)
+    def _on_lost(self, leader: str, silent: bool) -> None:
+        own = self._host.name
+        if silent:
+            self._reach.check(self._blame_for_silence)
+        elif self._joined:
+            self._fail(of_lost_host(leader, own))
         else:
-            message = f"{self._host.name} could not reach {leader} within {self._timeout:g} s"
-            found = Verdict("host_missing", message, host=leader)
+            message = f"{own} could not reach {leader} within {self._timeout:g} s"
+            self._fail(Verdict("host_missing", message, host=leader))
+
+    def _blame_for_silence(self, cut_off: bool) -> None:
+        own = self._host.name
+        if cut_off:
+            self._fail(of_cut_off_host(own, [self._leader], SILENT_SECONDS))
+        else:
+            self._fail(of_silent_host(self._leader, own, SILENT_SECONDS))
+
+    def _fail(self, found: Verdict) -> None:
         self._host.end(Outcome("failed", found))
 
     def _on_message(self, leader: str, message: list[str]) -> None:

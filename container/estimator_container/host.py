@@ -11,14 +11,16 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from . import code, console, entry_point, environment, machine, mpi, requirements, reserve
+from . import code, console, entry_point, environment, machine, mpi, requirements, reserve, verdict
 from . import hyperparameters as hp
 from .children import Children, OnExit, become_subreaper, kill_descendants
 from .configuration import Configuration, ConfigurationError, number
 from .contract import (
     CONSOLE,
+    DEFAULT_HANG_TIMEOUT,
     DEFAULT_STOP_TIMEOUT,
     DEFAULT_WORLD_TIMEOUT,
+    HANG_TIMEOUT_HYPERPARAMETER,
     HOSTS_PER_MACHINE,
     LIFELINE_FD,
     OVERLAY_DIR,
@@ -34,13 +36,15 @@ from .events import EventLog, ProgramOutput
 from .follower import Follower
 from .frames import FrameWriter
 from .leader import Leader
-from .loop import Loop
+from .loop import Loop, Timer
 from .outcome import Outcome
 from .rank import SOCKET_VARIABLE
+from .rank_script import STACKS_VARIABLE
 from .ranks import WRAPPER, Ended, RankCommand, RankServer, rank_or_none
 from .verdict import Verdict, last_words
 
 CONSOLE_SECONDS = 10.0  # that a slow reader of the container's output has for the last lines
+FROZEN_SECONDS = 3.0  # that a rank may be stopped, by a debugger's hand or another's, before it has failed
 VICTIM_GRACE = 0.25  # seconds between SIGTERM and SIGKILL for ranks whose world has failed
 
 
@@ -57,6 +61,7 @@ class Host:
         self._world = self._describe_world(configuration.cluster.hosts)
         self.hosts_per_machine = int(number(HOSTS_PER_MACHINE, 1))
         self.stop_timeout = number(STOP_TIMEOUT, DEFAULT_STOP_TIMEOUT)
+        self.hang_timeout = _seconds(self._hyperparameters, HANG_TIMEOUT_HYPERPARAMETER, DEFAULT_HANG_TIMEOUT)
         self.world_timeout = number(WORLD_TIMEOUT, DEFAULT_WORLD_TIMEOUT)
         self.layout = layout
         self.cluster = configuration.cluster
@@ -73,6 +78,7 @@ class Host:
         self.shared_memory = _make_shared_memory(self.scratch)
         self._configuration = configuration
         self._started: set[int] = set()
+        self._frozen: dict[int, Timer] = {}
         self._earlier_kills = machine.out_of_memory_kills()
         leads = self.name == self.cluster.leader
         self._coordinator: Leader | Follower = Leader(self, self._world) if leads else Follower(self)
@@ -81,6 +87,7 @@ class Host:
             os.path.join(self.scratch, "host"),
             self._rank_started,
             self._rank_ended,
+            self._rank_frozen,
             self._coordinator.daemon_request,
         )
 
@@ -114,6 +121,11 @@ class Host:
             self._coordinator.ready()
             self._until(lambda: len(self._started) >= processes)
         with self.events.phase("run"):
+            if self._world is not None and self.hang_timeout:
+                from .hang import HangWatch  # a job that ends before has no need of it
+
+                folders = (self.layout.frames, self._stacks, self.layout.code)
+                HangWatch(self.loop, self._ranks, *folders, self.hang_timeout, self._ranks_stand)
             self._until(lambda: False)
 
     def _prepare(self) -> None:
@@ -162,6 +174,7 @@ class Host:
             **environment.of_the_script(self._configuration, self.layout, os.environ, program.name, python),
         }
         if self._world is not None:
+            settings[STACKS_VARIABLE] = self._stacks
             settings["OMPI_MCA_btl_vader_backing_directory"] = self.shared_memory
             settings.update(self._world.variables)
         return RankCommand(
@@ -195,6 +208,13 @@ class Host:
         finally:
             output.started()
         return output
+
+    @property
+    def _stacks(self) -> str:
+        """The folder where the ranks leave their stacks."""
+        path = os.path.join(self.scratch, "stacks")
+        os.makedirs(path, exist_ok=True)
+        return path
 
     def program_environment(self) -> dict[str, str]:
         """The environment of MPI's programs and of the wrappers on this host."""
@@ -271,10 +291,29 @@ class Host:
             self._ranks.signal_all(signal.SIGTERM)
 
     def _rank_ended(self, ended: Ended) -> None:
+        self._thawed(ended.rank)
         self.events.emit("rank_ended", rank=rank_or_none(ended.rank), code=ended.code)
         if ended.code == -signal.SIGKILL and machine.out_of_memory_kills() > self._earlier_kills:
             ended = replace(ended, out_of_memory=True)
         self._coordinator.rank_ended(ended)
+
+    def _rank_frozen(self, rank: int, signum: int) -> None:
+        """`signum` is what stopped it, or 0 when it goes on."""
+        self.events.emit("rank_frozen" if signum else "rank_thawed", rank=rank_or_none(rank))
+        if not signum:
+            self._thawed(rank)
+            return
+        found = verdict.of_frozen_rank(self.name, rank_or_none(rank), signum, FROZEN_SECONDS)
+        self._frozen[rank] = self.loop.after(FROZEN_SECONDS, lambda: self._coordinator.report(found))
+
+    def _thawed(self, rank: int) -> None:
+        timer = self._frozen.pop(rank, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _ranks_stand(self, stacks: dict[int, str] | None) -> None:
+        self.events.emit("ranks_stand" if stacks else "ranks_move")
+        self._coordinator.ranks_stand(stacks)
 
     def _report(self, found: Verdict) -> None:
         """Say that this host failed, and wait for what the first host makes of it."""
@@ -308,6 +347,14 @@ class Host:
         for signum in (signal.SIGTERM, signal.SIGKILL):
             self._ranks.signal_all(signum)
             self.loop.run_until(lambda: not self._ranks.pids, VICTIM_GRACE)
+
+
+def _seconds(hyperparameters: Mapping[str, object], name: str, default: float) -> float:
+    """Raises ConfigurationError for what is no number of at least 0."""
+    value = hyperparameters.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+        raise ConfigurationError(f"{name} must be a number of seconds, such as {default:g}, not {value!r}")
+    return float(value)
 
 
 def _make_scratch() -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .configuration import ConfigurationError
-from .contract import STOP_TIMEOUT_HYPERPARAMETER
+from .contract import HANG_TIMEOUT_HYPERPARAMETER, STOP_TIMEOUT_HYPERPARAMETER
 
 RESERVED_PREFIX = "sagemaker_"
 RESERVED_NAMES = frozenset({"default_user_module_name", "_tuning_objective_metric"})
@@ -31,6 +31,7 @@ READ_BY_THE_TOOLKIT = frozenset(
         "sagemaker_multi_worker_mirrored_strategy_enabled",
         "sagemaker_parameter_server_enabled",
         STOP_TIMEOUT_HYPERPARAMETER,
+        HANG_TIMEOUT_HYPERPARAMETER,
     }
 )
 

@@ -16,6 +16,7 @@ from .events import ProgramOutput
 from .links import Link, listen_tcp
 from .mpi import World
 from .outcome import CULPRIT_SECONDS, Outcome
+from .pulse import SILENT_SECONDS, Reach
 from .ranks import AGENT, WRAPPER, Ended, rank_or_none
 from .verdict import Verdict
 
@@ -37,6 +38,9 @@ class Leader:
         self._waiting_agents: dict[str, Link] = {}
         self._mpirun: ProgramOutput | None = None
         self._mesh: mesh.Leader | None = None
+        self._silent: list[str] = []
+        self._standing: dict[str, dict[int, str]] = {}
+        self._reach = Reach(host.loop)
 
     @property
     def _expected(self) -> int:
@@ -65,6 +69,9 @@ class Leader:
 
     def ready(self) -> None:
         """This host is prepared; the world starts when all are."""
+        if self._mesh is not None:
+            self._mesh.begin_to_beat()
+            self._reach.learn()
         self._is_ready(self._host.name)
 
     def report(self, found: Verdict) -> None:
@@ -73,6 +80,10 @@ class Leader:
 
     def rank_ended(self, ended: Ended) -> None:
         self._rank_ended(self._host.name, ended)
+
+    def ranks_stand(self, stacks: dict[int, str] | None) -> None:
+        """All ranks of this host stand still, or with None no longer."""
+        self._stand(self._host.name, stacks)
 
     def stop(self) -> None:
         """This host was told to stop: all stop."""
@@ -95,17 +106,33 @@ class Leader:
         elif kind == "rank_ended":
             rank, code, told, tail, out_of_memory = fields
             self._rank_ended(host, Ended(int(rank), int(code), bool(told), tail, bool(out_of_memory)))
+        elif kind == "stand":
+            standing = (field.partition(" ") for field in fields)
+            self._stand(host, {int(rank): stack for rank, _, stack in standing} or None)
         elif kind == "daemon":
             self._answer_agent(host, *fields)
         elif kind == "stop":
             self._host.stop()
             self.stop()
 
-    def _on_lost(self, host: str) -> None:
+    def _on_lost(self, host: str, silent: bool) -> None:
         if self._host.stopping:
             self._end(Outcome("stopped"))  # its own grace period was over
-            return
-        self.report(verdict.of_lost_host(host, self._host.name))
+        elif not silent:
+            self.report(verdict.of_lost_host(host, self._host.name))
+        else:
+            self._silent.append(host)
+            if len(self._silent) == 1:
+                self._reach.check(self._blame_for_silence)
+
+    def _blame_for_silence(self, cut_off: bool) -> None:
+        """One host of several is to blame for its silence, and the first one for that of all."""
+        own = self._host.name
+        everybody = len(self._silent) == len(self._host.cluster.hosts) - 1 > 1
+        if cut_off or everybody:
+            self.report(verdict.of_cut_off_host(own, self._silent, SILENT_SECONDS))
+        else:
+            self.report(verdict.of_silent_host(self._silent[0], own, SILENT_SECONDS))
 
     def _is_ready(self, host: str) -> None:
         self._ready.add(host)
@@ -198,6 +225,16 @@ class Leader:
         elif len(self._ended) == self._expected and not any(each.code for each in self._ended.values()):
             self._end(Outcome("completed"))
 
+    def _stand(self, host: str, stacks: dict[int, str] | None) -> None:
+        """When all ranks that have not ended stand still, none will ever move."""
+        self._standing[host] = stacks or {}
+        standing = {rank: stack for each in self._standing.values() for rank, stack in each.items()}
+        ended = {ended.rank: name for (name, _), ended in self._ended.items()}
+        if self._world is not None and len(standing) + len(ended) == self._world.size and standing:
+            from . import hang  # it seldom comes to this
+
+            self.report(hang.verdict(self._world, standing, ended, self._host.hang_timeout))
+
     def _victims(self, culprit: Ended) -> tuple[int, ...]:
         if self._world is None:
             return ()
@@ -224,6 +261,12 @@ class Leader:
             host = self._world.host_of(rank)
             message = f"rank {rank} on {host} called MPI_Abort with code {error_code}"
             self.report(Verdict("exit_code", message, host, rank, error_code, None, self._tail_of(rank)))
+            return
+        improper = mpi.improper_exit_in(words)
+        if improper is not None:
+            host = self._world.host_of(improper)
+            what = f"rank {improper} on {host} exited with code 0 without MPI_Finalize, which ends the job of all"
+            self.report(Verdict("early_exit", what, host, improper, 0, None, self._tail_of(improper)))
             return
         how = f"was killed by {verdict.signal_name(-code)}" if code < 0 else f"ended with code {code}"
         ran = "while the script ran" if self._ended else "before the script could start"

@@ -106,6 +106,23 @@ def source_address(peer: str) -> str:
         return str(sock.getsockname()[0])
 
 
+def gateway() -> str:
+    """The IPv4 address of the default gateway; empty where there is none.
+
+    `/proc/net/route` has addresses as hexadecimal numbers in the machine's byte order, and bit 2 of the flags for a
+    gateway (net/ipv4/fib_trie.c and RTF_GATEWAY in linux/route.h).
+    """
+    try:
+        with open("/proc/net/route") as file:
+            routes = [line.split() for line in file][1:]
+    except OSError:
+        return ""
+    for _, destination, address, flags, *_ in routes:
+        if int(destination, 16) == 0 and int(flags, 16) & 2:
+            return socket.inet_ntoa(struct.pack("=I", int(address, 16)))
+    return ""
+
+
 def name() -> str:
     """This machine's name without its domain, as Open MPI takes it."""
     return socket.gethostname().split(".")[0]

@@ -13,42 +13,59 @@ from collections.abc import Callable
 from .handshake import Seal, code, new_nonce, same, session_key
 from .links import Link, Listener
 from .loop import Loop
+from .pulse import Pulse
 from .wire import MAX_MESSAGE
 
 STRANGER_LIMIT = 4096  # bytes that a connection may send in one message before it has proved itself
 STRANGER_SECONDS = 10.0
 CONNECT_RETRY_SECONDS = 0.02  # a host that is not up yet refuses; nothing else would tell
 
+BEAT = "beat"
+
 OnMessage = Callable[[str, "list[str]"], None]
-OnLost = Callable[[str], None]
+OnJoined = Callable[[str], None]
+OnLost = Callable[[str, bool], None]
+"""Called with the host that is lost, and whether it fell silent on a connection that is still there."""
 
 
 class SealedLink:
     """A link to a host that has proved who it is."""
 
-    def __init__(self, link: Link, seal: Seal, on_message: OnMessage, on_lost: OnLost) -> None:
+    def __init__(self, loop: Loop, link: Link, seal: Seal, on_message: OnMessage, on_lost: OnLost) -> None:
         self._link = link
         self._seal = seal
         self._on_message = on_message
         self._on_lost = on_lost
+        self._pulse = Pulse(loop, lambda: self.send(BEAT), lambda: self._lose(silent=True))
         link.allow_messages_of(MAX_MESSAGE)
         link.on_message = self._unwrap
-        link.on_close = lambda link: on_lost(link.peer)
+        link.on_close = lambda link: self._lose(silent=False)
+
+    def begin_to_beat(self) -> None:
+        """Let the other end count on a beat every `pulse.BEAT_SECONDS`; it does not count on any before."""
+        self._pulse.begin()
 
     def send(self, *fields: str) -> None:
         if not self._link.closed:
             self._link.send(*self._seal.wrap(fields))
 
     def close(self) -> None:
+        self._pulse.stop()
         self._link.close()
 
     def _unwrap(self, link: Link, message: list[str]) -> None:
         fields = self._seal.unwrap(message)
         if fields is None:
-            link.close()
-            self._on_lost(link.peer)
+            self._lose(silent=False)
+        elif fields == [BEAT]:
+            self._pulse.heard_beat()
         else:
+            self._pulse.heard()
             self._on_message(link.peer, fields)
+
+    def _lose(self, silent: bool) -> None:
+        self.close()
+        self._on_lost(self._link.peer, silent)
 
 
 class Leader:
@@ -61,7 +78,7 @@ class Leader:
         secret: bytes,
         workers: frozenset[str],
         on_message: OnMessage,
-        on_joined: OnLost,
+        on_joined: OnJoined,
         on_lost: OnLost,
     ) -> None:
         self.links: dict[str, SealedLink] = {}
@@ -72,6 +89,7 @@ class Leader:
         self._on_joined = on_joined
         self._on_lost = on_lost
         self._strangers: set[Link] = set()
+        self._beats = False
         self._listener = Listener(loop, sock, self._meet)
 
     @property
@@ -86,6 +104,12 @@ class Leader:
     def broadcast(self, *fields: str) -> None:
         for link in self.links.values():
             link.send(*fields)
+
+    def begin_to_beat(self) -> None:
+        """Let every worker, those that join later too, count on this host's beats."""
+        self._beats = True
+        for link in self.links.values():
+            link.begin_to_beat()
 
     def close(self) -> None:
         self._listener.close()
@@ -128,7 +152,9 @@ class Leader:
     def _admit(self, link: Link, host: str, seal: Seal) -> None:
         self._strangers.discard(link)
         link.peer = host
-        self.links[host] = SealedLink(link, seal, self._on_message, self._on_lost)
+        self.links[host] = SealedLink(self._loop, link, seal, self._on_message, self._on_lost)
+        if self._beats:
+            self.links[host].begin_to_beat()
         self._on_joined(host)
 
 
@@ -144,7 +170,7 @@ class Worker:
         secret: bytes,
         deadline: float,
         on_message: OnMessage,
-        on_joined: OnLost,
+        on_joined: OnJoined,
         on_lost: OnLost,
     ) -> None:
         self._loop = loop
@@ -159,12 +185,19 @@ class Worker:
         self._nonce = new_nonce()
         self._stranger: Link | None = None
         self._link: SealedLink | None = None
+        self._beats = False
         self._late = loop.after(deadline - time.monotonic(), self._give_up)
         self._retry = loop.after(0.0, self._connect)
 
     def send(self, *fields: str) -> None:
         if self._link is not None:
             self._link.send(*fields)
+
+    def begin_to_beat(self) -> None:
+        """Let the leader count on this host's beats, now or as soon as it is found."""
+        self._beats = True
+        if self._link is not None:
+            self._link.begin_to_beat()
 
     def close(self) -> None:
         self._late.cancel()
@@ -176,7 +209,7 @@ class Worker:
 
     def _give_up(self) -> None:
         self.close()
-        self._on_lost(self._leader)
+        self._on_lost(self._leader, False)
 
     def _connect(self) -> None:
         remaining = max(CONNECT_RETRY_SECONDS, self._deadline - time.monotonic())
@@ -210,5 +243,7 @@ class Worker:
         self._late.cancel()
         self._stranger = None
         seal = Seal(session_key(self._secret, self._nonce, nonce), "worker", "leader")
-        self._link = SealedLink(link, seal, self._on_message, self._on_lost)
+        self._link = SealedLink(self._loop, link, seal, self._on_message, self._on_lost)
+        if self._beats:
+            self._link.begin_to_beat()
         self._on_joined(self._leader)

@@ -16,6 +16,7 @@ from typing import Any
 
 from .configuration import ConfigurationError
 
+_IMPROPER_EXIT = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exiting\s+improperly")
 _ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+) in communicator MPI_COMM_WORLD\s+with errorcode (-?\d+)")
 
 
@@ -222,6 +223,12 @@ def daemon_identity(node: str) -> dict[str, str]:
     MPI 4.1, and PMIx 3.)
     """
     return {**dict(zip(BORROWED_VARIABLES, ("1", "0", node))), "PMIX_HOSTNAME": node}
+
+
+def improper_exit_in(words: str) -> int | None:
+    """The rank of which mpirun reports that it exited without MPI_Finalize, if it does."""
+    found = _IMPROPER_EXIT.search(words)
+    return int(found.group(1)) if found else None
 
 
 def abort_in(words: str) -> tuple[int, int] | None:

@@ -154,9 +154,15 @@ class Rank:
             self._reap()
 
     def _reap(self) -> None:
-        if self._pid and self._status is None:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-            if pid:
+        while self._pid and self._status is None:
+            pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            if not pid:
+                return
+            if os.WIFSTOPPED(status):
+                self._tell("frozen", str(os.WSTOPSIG(status)))
+            elif os.WIFCONTINUED(status):
+                self._tell("thawed")
+            else:
                 self._status = status
 
     def _on_host(self) -> None:

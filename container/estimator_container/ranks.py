@@ -54,6 +54,7 @@ class RankServer:
         path: str,
         on_started: Callable[[int], None],
         on_ended: Callable[[Ended], None],
+        on_frozen: Callable[[int, int], None],
         on_daemon_request: Callable[[Link, str, str], None],
     ) -> None:
         self.path = path
@@ -62,6 +63,7 @@ class RankServer:
         """Rank -> pid, which is also its process group, of the ranks that run."""
         self._on_started = on_started
         self._on_ended = on_ended
+        self._on_frozen = on_frozen
         self._on_daemon_request = on_daemon_request
         self._links: dict[Link, int] = {}
         self._ended_links: set[Link] = set()
@@ -96,6 +98,10 @@ class RankServer:
             if int(message[1]):
                 self.pids[rank] = int(message[1])
             self._on_started(rank)
+        elif kind == "frozen":
+            self._on_frozen(self._links[link], int(message[1]))
+        elif kind == "thawed":
+            self._on_frozen(self._links[link], 0)
         elif kind == "ended":
             rank = self._links.pop(link)
             self._ended_links.add(link)

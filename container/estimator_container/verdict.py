@@ -4,13 +4,42 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from .contract import FAILURE_TEXT_LIMIT
 
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAIN_LINKS = ("direct cause of the following exception", "another exception occurred")
+_IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 LAST_LINES = 20
+
+WHAT_TO_TRY = {
+    "exception": "Mend the script at the line of the traceback; `job.logs(rank=…)` has all that a rank wrote.",
+    "import_error": "Add the package to requirements.txt in source_dir, or choose an image that has it.",
+    "exit_code": "`job.logs(rank=…)` has all that the rank wrote; a code above 128 is often 128 and a signal's number.",
+    "signal": "SIGSEGV and SIGBUS come from native code; SIGKILL mostly from a lack of memory, or from a person.",
+    "out_of_memory": "Give each host more memory, or the script a smaller batch or fewer processes per host.",
+    "early_exit": "Let every rank make the same collective calls: look for a branch, or a shorter share of the data.",
+    "deadlock": "Look for a collective call that not every rank makes; hang_timeout= is the time that it may take.",
+    "frozen": "Something stopped the process from outside, such as a debugger; continue it with `kill -CONT`.",
+    "requirements": "Try `pip install -r requirements.txt` with the same Python.",
+    "mpi": "The toolkit's part of the log (`job.logs(stream='toolkit')`) has mpirun's words and its command line.",
+    "configuration": "The platform and the job's description do not fit together: see the file or variable it names.",
+    "channels": "Check the URI, and that the credentials may list and read it.",
+    "checkpoints": "Check checkpoint_s3_uri, and that the credentials may list, read and write below it.",
+    "outputs": "Check output_path, its credentials and the room on the disk; what was made is still where it says.",
+    "image": "Start the image by hand with `docker run` to see what it lacks.",
+    "host_lost": "Run the job again; max_retry_attempts= does so by itself, from the newest checkpoint.",
+    "host_missing": "See whether the host was started, and whether the hosts can reach each other's ports.",
+    "platform": "Run the job again; max_retry_attempts= does so by itself, from the newest checkpoint.",
+    "toolkit": "This is a fault of the toolkit: please report it with the traceback.",
+}
+"""Every kind of failure -> the first thing that its reader may do."""
+OF_THE_USER = frozenset(
+    ("exception", "import_error", "exit_code", "signal", "out_of_memory", "early_exit", "deadlock", "requirements")
+)
+"""The kinds that are the script's doing, and will come again."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +47,7 @@ class Verdict:
     """The cause of a failure, told apart from its consequences."""
 
     kind: str
-    """`exit_code`, `exception`, `signal`, `out_of_memory`, `mpi`, `requirements`, `configuration`, `channels`,
-    `checkpoints`, `outputs`, `host_lost`, `host_missing`, `toolkit` or `platform`."""
+    """One of `WHAT_TO_TRY`."""
     message: str
     """One sentence: what happened, on which rank and host."""
     host: str | None = None
@@ -34,7 +62,7 @@ class Verdict:
 
     @property
     def is_user_failure(self) -> bool:
-        return self.kind in ("exit_code", "exception", "signal", "out_of_memory", "requirements")
+        return self.kind in OF_THE_USER
 
     def for_want_of_memory(self) -> Verdict:
         """The same for a rank that the kernel killed because its host had no memory left."""
@@ -43,18 +71,24 @@ class Verdict:
         return replace(self, kind="out_of_memory", message=message)
 
     def text(self) -> str:
-        """The whole verdict for people."""
-        return f"{self.message}\n\n{self.detail.rstrip()}\n" if self.detail.strip() else f"{self.message}\n"
+        """The whole verdict for people: what happened, in whose words, whom it took along, what to try."""
+        return _paragraphs(self.message, self.detail.rstrip().lstrip("\n"), *self._last_paragraphs)
 
     def failure_text(self) -> str:
-        """As `text`, cut to what the platform shows: the sentence whole, then the end of the detail."""
-        message, detail = self.message, self.detail.rstrip()
+        """As `text`, cut to what the platform shows: the detail from its start, then what follows it, then the rest."""
+        message, detail, last = self.message, self.detail.rstrip().lstrip("\n"), self._last_paragraphs
+        if len(_paragraphs(message, *last)) > FAILURE_TEXT_LIMIT:
+            last = ()
         if len(message) >= FAILURE_TEXT_LIMIT:
             message = message[: FAILURE_TEXT_LIMIT - 2] + "…"
-        room = FAILURE_TEXT_LIMIT - len(f"{message}\n\n… \n")
+        room = FAILURE_TEXT_LIMIT - len(_paragraphs(message, "… ", *last))
         if len(detail) > room:
             detail = f"… {detail[-room:]}" if room > 0 else ""
-        return f"{message}\n\n{detail}\n" if detail else f"{message}\n"
+        return _paragraphs(message, detail, *last)
+
+    @property
+    def _last_paragraphs(self) -> tuple[str, ...]:
+        return (f"It ended {names_of(self.victims)} too." if self.victims else "", WHAT_TO_TRY.get(self.kind, ""))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -69,9 +103,22 @@ class Verdict:
             raise ValueError(f"not a verdict: {error}") from None
 
 
+def _paragraphs(*texts: str) -> str:
+    return "\n\n".join(text for text in texts if text) + "\n"
+
+
+def names_of(ranks: Sequence[int]) -> str:
+    """
+    >>> names_of([3]), names_of([0, 2, 3])
+    ('rank 3', 'ranks 0, 2 and 3')
+    """
+    *first, last = (str(rank) for rank in ranks)
+    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
+
+
 def of_rank(host: str, rank: int | None, code: int, stderr_tail: str, victims: tuple[int, ...] = ()) -> Verdict:
     """The verdict on a script that ended with `code`: an exit code, or minus a signal's number."""
-    who = f"rank {rank} on {host}" if rank is not None else f"the script on {host}"
+    who = _who(host, rank)
     if code < 0:
         name = signal_name(-code)
         hint = "; the machine may have run out of memory" if name == "SIGKILL" else ""
@@ -79,16 +126,40 @@ def of_rank(host: str, rank: int | None, code: int, stderr_tail: str, victims: t
         return Verdict("signal", message, host, rank, None, name, last_words(stderr_tail), victims)
     words = last_words(stderr_tail)
     message = f"{who} exited with code {code}"
+    kind = "exit_code"
     # After a traceback that ended it, Python exits with 1; with another code the script had gone on.
-    kind = "exception" if code == 1 and words.startswith(_TRACEBACK) else "exit_code"
-    if kind == "exception":
-        message += f": {_exception_in(words)}"
+    if code == 1 and words.startswith(_TRACEBACK):
+        exception = _exception_in(words)
+        message += f": {exception}"
+        kind = "import_error" if exception.startswith(_IMPORT_ERRORS) else "exception"
     return Verdict(kind, message, host, rank, code, None, words, victims)
+
+
+def _who(host: str, rank: int | None) -> str:
+    return f"rank {rank} on {host}" if rank is not None else f"the script on {host}"
 
 
 def of_lost_host(host: str, seen_by: str) -> Verdict:
     """The verdict on a host whose connection ended before the job did."""
     return Verdict("host_lost", f"{host} is gone: its connection to {seen_by} ended in the middle of the job", host)
+
+
+def of_silent_host(host: str, heard_by: str, seconds: float) -> Verdict:
+    """The verdict on a host whose connection is there and says nothing."""
+    what = f"{host} is frozen or cut off: {heard_by} has heard nothing of it for {seconds:g} s"
+    return Verdict("host_lost", f"{what}, and its connection was never closed", host)
+
+
+def of_cut_off_host(host: str, others: Sequence[str], seconds: float) -> Verdict:
+    """The verdict of a host on itself: nothing on its network answers it."""
+    what = f"{host} is cut off from its network: for {seconds:g} s it has heard nothing of {', '.join(others)}"
+    return Verdict("host_lost", what, host)
+
+
+def of_frozen_rank(host: str, rank: int | None, signum: int, seconds: float) -> Verdict:
+    """The verdict on a rank that somebody has stopped, and nobody has let go on."""
+    how = f"was stopped by {signal_name(signum)} and not continued for {seconds:g} s"
+    return Verdict("frozen", f"{_who(host, rank)} {how}", host, rank, None, signal_name(signum))
 
 
 def last_words(stderr_tail: str) -> str:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .checkpoints import Checkpoints
 
 # When one host fails, the toolkits of the others end by themselves; an image without ours may not.
-NEIGHBOUR_SECONDS = 1.0
-NEIGHBOUR_GRACE = 0.5
+NEIGHBOUR_SECONDS = 0.75
+NEIGHBOUR_GRACE = 0.25
 # The toolkit ends its ranks when the grace period is over, and then itself.
 TOOLKIT_SECONDS = 5.0
 # What is left to publish when the script has ended well may be large; when the job is stopped, the grace period counts.

@@ -5,16 +5,28 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import docker
+import pytest
+from docker.models.containers import Container
+from estimator_container.children import descendants
 from estimator_container.frames import EVENT, FrameParser
 
-from estimator_sdk import Job
+from estimator_sdk import Job, JobFailed
 from estimator_sdk.docker import engine
+
+SILENCE_BOUND = 5.0  # seconds from the moment that a host falls silent to the end of the job on all hosts
+UP_AND_WAIT = """
+import time
+from mpi4py import MPI
+print("up", flush=True)
+time.sleep(600)
+"""
 
 
 def processes_of(job_folder: Path) -> list[str]:
@@ -45,9 +57,7 @@ def left_of(job: Job) -> list[str]:
 def kill_host(job: Job, host: str) -> None:
     """End a host as a power cut would: nothing of it can say goodbye."""
     if job.backend == "docker":
-        chosen = {"label": f"{engine.JOB_LABEL}={job.name}", "name": f"-{host}"}
-        (container,) = docker.from_env().containers.list(filters=chosen)
-        container.kill("SIGKILL")
+        container_of(job, host).kill("SIGKILL")
     else:
         os.kill(toolkit_of(job, host), signal.SIGKILL)
 
@@ -114,3 +124,38 @@ def agent_of(job: Job) -> int:
         if parent == supervisor and any(word.endswith(b"checkpoints/agent.py") for word in argv):
             return int(process.name)
     raise AssertionError("no agent runs")
+
+
+def freeze_host(job: Job, host: str) -> None:
+    """Stop everything on a host, connections left as they are."""
+    if job.backend == "docker":
+        container_of(job, host).pause()
+    else:
+        toolkit = toolkit_of(job, host)
+        for pid in (toolkit, *descendants(toolkit)):
+            os.kill(pid, signal.SIGSTOP)
+
+
+def drop_packets(job: Job, host: str) -> None:
+    """Drop every packet from and to a container, and tell nobody."""
+    pid = container_of(job, host).attrs["State"]["Pid"]
+    for chain in ("INPUT", "OUTPUT"):
+        command = ["nsenter", "-t", str(pid), "-n", "iptables", "-I", chain, "-j", "DROP"]
+        subprocess.run(command, check=True, capture_output=True)
+
+
+def container_of(job: Job, host: str) -> Container:
+    chosen = {"label": f"{engine.JOB_LABEL}={job.name}", "name": f"-{host}"}
+    (container,) = docker.from_env().containers.list(filters=chosen)
+    return container
+
+
+def assert_falls_silent(job: Job, host: str) -> None:
+    """What was just done to a host ends the job in time, with an error that names it, and nothing is left."""
+    done = time.monotonic()
+    with pytest.raises(JobFailed) as failed:
+        job.wait(15)
+    assert time.monotonic() - done < SILENCE_BOUND
+    verdict = failed.value.verdict
+    assert (verdict.kind, verdict.host) == ("host_lost", host), verdict
+    assert left_of(job) == []

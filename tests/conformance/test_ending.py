@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Job, JobFailed
-from tests.conformance.jobs import kill_host, left_of, wait_for, wait_until_up
+from tests.conformance.jobs import (
+    UP_AND_WAIT,
+    assert_falls_silent,
+    freeze_host,
+    kill_host,
+    left_of,
+    wait_for,
+    wait_until_up,
+)
 
 WAIT_IN_MPI = """
 from mpi4py import MPI
@@ -57,7 +65,7 @@ FAILURES = {
         "SIGSEGV",
     ),
     "abort": (3, "if world.rank == 3: world.Abort(5)", "exit_code", 5, None),
-    "import error": (1, "if world.rank == 1: import no_such_module", "exception", 1, None),
+    "import error": (1, "if world.rank == 1: import no_such_module", "import_error", 1, None),
 }
 
 
@@ -121,13 +129,7 @@ time.sleep(60)
 @pytest.mark.law("E2")
 @pytest.mark.parametrize("host", ["algo-1", "algo-2"])
 def test_a_host_that_is_killed_ends_the_job_by_name(script, host):
-    source = """
-import time
-from mpi4py import MPI
-print("up", flush=True)
-time.sleep(60)
-"""
-    job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
+    job = script.estimator(UP_AND_WAIT, hosts=2, processes=1).fit(wait=False)
     wait_until_up(job, 2)
     kill_host(job, host)
     killed = time.time()
@@ -137,6 +139,53 @@ time.sleep(60)
     assert failed.value.verdict.kind == "host_lost"
     assert failed.value.verdict.host == host
     assert left_of(job) == []
+
+
+@pytest.mark.law("E2b")
+@pytest.mark.parametrize(("hosts", "host"), [(2, "algo-1"), (2, "algo-2"), (3, "algo-3")])
+def test_a_frozen_host_is_named_by_those_that_hear_nothing_of_it(script, hosts, host):
+    job = script.estimator(UP_AND_WAIT, hosts=hosts, processes=1).fit(wait=False)
+    wait_until_up(job, hosts)
+    freeze_host(job, host)
+    assert_falls_silent(job, host)
+
+
+@pytest.mark.law("E2")
+def test_a_rank_that_is_stopped_and_not_continued_is_named(script):
+    failure = "if world.rank == 2: import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+    found = script.fail(WAIT_IN_MPI.format(failure=failure), hosts=2, processes=2).verdict
+    assert (found.kind, found.rank, found.host, found.signal) == ("frozen", 2, "algo-2", "SIGSTOP")
+
+
+@pytest.mark.law("E2")
+def test_a_rank_that_ends_with_success_while_the_others_wait_for_it_is_named(script):
+    source = WAIT_IN_MPI.format(failure="if world.rank == 1: import sys; sys.exit(0)")
+    found = script.fail(source, hosts=2, processes=2, hang_timeout=4).verdict
+    assert (found.kind, found.rank, found.host, found.victims) == ("early_exit", 1, "algo-1", (0, 2, 3))
+    assert 'File "train.py", line 5 in <module>' in found.detail
+
+
+@pytest.mark.law("E2")
+def test_of_ranks_that_wait_for_each_other_it_is_said_where_they_stand(script):
+    source = WAIT_IN_MPI.format(failure="if world.rank == 3: world.recv(source=0)")
+    found = script.fail(source, hosts=2, processes=2, hang_timeout=4).verdict
+    assert (found.kind, found.rank, found.host) == ("deadlock", 3, "algo-2")
+    assert 'ranks 0, 1 and 2, the innermost call first:\n  File "train.py", line 5' in found.detail
+    assert 'rank 3, the innermost call first:\n  File "train.py", line 4' in found.detail
+
+
+PROGRESS = {
+    "output": "for n in range(9): time.sleep(0.5); print(n, flush=True)",
+    "other lines": "for n in range(9):\n" + "    time.sleep(0.1)\n" * 5,
+    "a program": "subprocess.run([sys.executable, '-c', 'import time\\nwhile time.process_time() < 3: pass'])",
+}
+
+
+@pytest.mark.law("E1")
+@pytest.mark.parametrize("work", PROGRESS.values(), ids=PROGRESS.keys())
+def test_ranks_that_get_somewhere_are_left_alone(script, work):
+    source = WAIT_IN_MPI.format(failure=f"import subprocess, sys, time\nif world.rank == 1: exec({work!r})")
+    assert script.run(source, processes=2, hang_timeout=2).status == "Completed"
 
 
 @pytest.mark.law("E3")

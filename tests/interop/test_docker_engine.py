@@ -11,6 +11,7 @@ import pytest
 
 from estimator_sdk import BackendError, Estimator, InvalidArgument, JobFailed
 from estimator_sdk.docker import engine
+from tests.conformance.jobs import UP_AND_WAIT, assert_falls_silent, container_of, drop_packets, wait_until_up
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +52,24 @@ def test_a_container_that_somebody_removes_fails_the_job_and_leaves_nothing(tmp_
         job.wait(20)
     assert failed.value.verdict.host == "algo-2"
     assert client.containers.list(all=True, filters=chosen) == client.networks.list(filters=chosen) == []
+
+
+@pytest.mark.parametrize(("hosts", "host"), [(2, "algo-1"), (2, "algo-2"), (3, "algo-1"), (3, "algo-3")])
+def test_a_host_whose_packets_are_dropped_is_named_by_itself_or_the_others(tmp_path, image, hosts, host):
+    mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
+    job = estimator(tmp_path, UP_AND_WAIT, image, instance_count=hosts, distribution=mpi).fit(wait=False)
+    wait_until_up(job, hosts)
+    drop_packets(job, host)
+    assert_falls_silent(job, host)
+
+
+def test_a_host_whose_network_is_taken_away_is_named(tmp_path, image):
+    mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
+    job = estimator(tmp_path, UP_AND_WAIT, image, instance_count=2, distribution=mpi).fit(wait=False)
+    wait_until_up(job, 2)
+    (network,) = docker.from_env().networks.list(filters={"label": f"{engine.JOB_LABEL}={job.name}"})
+    network.disconnect(container_of(job, "algo-2"))
+    assert_falls_silent(job, "algo-2")
 
 
 def test_two_jobs_at_once_do_not_see_each_other(tmp_path, image):

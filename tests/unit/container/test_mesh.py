@@ -27,7 +27,7 @@ class LeaderSide:
             frozenset({"algo-2", "algo-3", "algo-4"}),
             lambda host, message: self.messages.append((host, message)),
             self.joined.append,
-            self.lost.append,
+            lambda host, silent: self.lost.append(host),
         )
 
 
@@ -45,7 +45,7 @@ class WorkerSide:
             time.monotonic() + seconds,
             lambda host, message: self.messages.append((host, message)),
             lambda host: (self.joined.append(host), first_words and self.mesh.send(*first_words)),
-            self.lost.append,
+            lambda host, silent: self.lost.append(host),
         )
 
 

@@ -3,7 +3,15 @@ import sys
 
 import pytest
 from estimator_container.contract import FAILURE_TEXT_LIMIT
-from estimator_container.verdict import LAST_LINES, Verdict, last_words, of_rank, signal_name
+from estimator_container.verdict import (
+    LAST_LINES,
+    OF_THE_USER,
+    WHAT_TO_TRY,
+    Verdict,
+    last_words,
+    of_rank,
+    signal_name,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +51,8 @@ def test_the_failure_text_fits_at_every_length(message, detail):
     assert text.endswith("\n")
     if len(verdict.text()) <= FAILURE_TEXT_LIMIT - 2:
         assert text == verdict.text()
+    elif message < 500:
+        assert text.endswith(f"\n\n{WHAT_TO_TRY['exit_code']}\n")
 
 
 def test_of_a_long_detail_the_end_is_shown_below_the_whole_sentence():
@@ -51,7 +61,7 @@ def test_of_a_long_detail_the_end_is_shown_below_the_whole_sentence():
     )
     text = verdict.failure_text()
     assert text.startswith(f"{verdict.message}\n\n… y")
-    assert text.endswith("yend\n")
+    assert text.endswith(f"yend\n\n{WHAT_TO_TRY['exception']}\n")
     assert len(text) == FAILURE_TEXT_LIMIT
 
 
@@ -63,8 +73,17 @@ def test_a_sentence_that_is_too_long_by_itself_is_cut_and_says_so():
     ("detail", "text"),
     [("", "why\n"), (" \n", "why\n"), ("words\n\n", "why\n\nwords\n"), ("  indented", "why\n\n  indented\n")],
 )
-def test_the_whole_text_is_the_sentence_and_below_it_the_detail(detail, text):
-    assert Verdict("exit_code", "why", detail=detail).text() == text
+def test_the_whole_text_is_the_sentence_and_below_it_the_detail_and_what_to_try(detail, text):
+    assert Verdict("exit_code", "why", detail=detail).text() == f"{text}\n{WHAT_TO_TRY['exit_code']}\n"
+
+
+def test_the_text_names_those_that_had_to_end_too():
+    assert "\n\nIt ended ranks 0, 2 and 3 too.\n\n" in Verdict("signal", "why", rank=1, victims=(0, 2, 3)).text()
+
+
+def test_every_kind_is_the_users_or_may_be_the_platforms_and_has_something_to_try():
+    assert set(WHAT_TO_TRY) > OF_THE_USER
+    assert all(advice.endswith(".") for advice in WHAT_TO_TRY.values())
 
 
 @pytest.mark.parametrize(
@@ -163,7 +182,7 @@ def test_an_exit_code_is_told_with_the_last_lines():
 )
 def test_an_exception_is_named_in_the_sentence(script, exception):
     verdict = of_rank("algo-1", 0, 1, "warming up\n" + stderr_of(script))
-    assert verdict.kind == "exception"
+    assert verdict.kind == ("import_error" if "ModuleNotFound" in exception else "exception")
     assert verdict.message == f"rank 0 on algo-1 exited with code 1: {exception}"
     assert verdict.detail.startswith("Traceback (most recent call last):")
 

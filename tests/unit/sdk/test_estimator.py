@@ -7,7 +7,12 @@ from pathlib import Path
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
-from estimator_container.contract import CPUS_HYPERPARAMETER, MEMORY_HYPERPARAMETER, STOP_TIMEOUT_HYPERPARAMETER
+from estimator_container.contract import (
+    CPUS_HYPERPARAMETER,
+    HANG_TIMEOUT_HYPERPARAMETER,
+    MEMORY_HYPERPARAMETER,
+    STOP_TIMEOUT_HYPERPARAMETER,
+)
 from estimator_container.hyperparameters import decode, for_the_script
 
 from estimator_sdk.errors import InvalidArgument
@@ -43,6 +48,7 @@ EVERYTHING = {
     "use_spot_instances": True,
     "max_retry_attempts": 3,
     "stop_timeout": 30,
+    "hang_timeout": 600,
     "keep_alive_period_in_seconds": 600,
     "volume_size": 100,
     "volume_kms_key": "key-2",
@@ -83,6 +89,7 @@ def test_every_argument_has_its_place_in_the_document():
             "sagemaker_job_name": '"job-1"',
             "sagemaker_submit_directory": '"s3://bucket/code/x.tar.gz"',
             STOP_TIMEOUT_HYPERPARAMETER: "30",
+            HANG_TIMEOUT_HYPERPARAMETER: "600",
             CPUS_HYPERPARAMETER: "1.5",
             MEMORY_HYPERPARAMETER: "4",
             "sagemaker_mpi_enabled": "true",

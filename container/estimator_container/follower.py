@@ -55,6 +55,10 @@ class Follower:
             self._mesh.begin_to_beat()
             self._reach.learn()
 
+    def ranks_started(self) -> None:
+        """All ranks of this host run."""
+        self._send("ranks_started")
+
     def report(self, found: Verdict) -> None:
         """Something failed here: the first host decides; if it does not, this host ends by itself."""
         self._send("failed", found.to_json())

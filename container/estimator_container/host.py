@@ -120,6 +120,7 @@ class Host:
         with self.events.phase("world"):
             self._coordinator.ready()
             self._until(lambda: len(self._started) >= processes)
+            self._coordinator.ranks_started()
         with self.events.phase("run"):
             if self._world is not None and self.hang_timeout:
                 from .hang import HangWatch  # a job that ends before has no need of it

@@ -34,6 +34,8 @@ class Leader:
         self._host = host
         self._world = world
         self._ready: set[str] = set()
+        self._with_daemon: set[str] = {host.name}
+        self._with_ranks: set[str] = set()
         self._ended: dict[tuple[str, int], Ended] = {}
         self._waiting_agents: dict[str, Link] = {}
         self._mpirun: ProgramOutput | None = None
@@ -74,6 +76,10 @@ class Leader:
             self._reach.learn()
         self._is_ready(self._host.name)
 
+    def ranks_started(self) -> None:
+        """All ranks of this host run."""
+        self._ranks_started(self._host.name)
+
     def report(self, found: Verdict) -> None:
         """Something failed on some host: the job fails."""
         self._end(Outcome("failed", found))
@@ -101,6 +107,8 @@ class Leader:
         kind, *fields = message
         if kind == "ready":
             self._is_ready(host)
+        elif kind == "ranks_started":
+            self._ranks_started(host)
         elif kind == "failed":
             self.report(Verdict.from_json(fields[0]))
         elif kind == "rank_ended":
@@ -148,9 +156,24 @@ class Leader:
             message += f"; {', '.join(absent)} never came"
         self.report(Verdict("host_missing", message, host=(absent or missing)[0]))
 
+    def _ranks_started(self, host: str) -> None:
+        self._with_ranks.add(host)
+        if len(self._with_ranks) == len(self._host.cluster.hosts):
+            self._late.cancel()
+
+    def _ranks_too_late(self) -> None:
+        """mpirun starts ranks when it has its daemons, so a host without one is to blame for all."""
+        hosts = self._host.cluster.hosts
+        without = [host for host in hosts if self._world and host not in self._with_daemon]
+        late = without or [host for host in hosts if host not in self._with_ranks]
+        what = "mpirun has not come to the MPI daemon of" if without else "not every rank runs on"
+        message = f"{self._host.world_timeout:g} s after all hosts were ready {what} {', '.join(late)}"
+        self.report(Verdict("host_missing", message, host=late[0]))
+
     # The world.
 
     def _start(self) -> None:
+        self._late = self._host.loop.after(self._host.world_timeout, self._ranks_too_late)
         if self._world is None:
             self._broadcast("go")
             self._host.start_script()
@@ -206,6 +229,8 @@ class Leader:
         self._mesh.send(host, "daemon", node, request)
 
     def _answer_agent(self, host: str, outcome: str, reason: str) -> None:
+        if outcome == "started":
+            self._with_daemon.add(host)
         agent = self._waiting_agents.pop(host, None)
         if agent is not None:
             agent.send(outcome, reason)

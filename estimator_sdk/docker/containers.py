@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import re
 import secrets
 import shutil
 import signal
@@ -22,10 +23,9 @@ from estimator_container.frames import NO_RANK, STDERR, STDOUT, FrameWriter
 from estimator_container.loop import Loop
 from estimator_container.verdict import Verdict
 
-from ..errors import BackendError
 from ..home import JobFolder
 from ..local import base_directory, channel_places, detached
-from ..local.hosts import OnHostEnded
+from ..local.hosts import NotStarted, OnHostEnded
 from ..plan import HostPlan, Plan
 from . import container, engine, reaper
 from .container import INSIDE, HostContainer
@@ -37,6 +37,7 @@ CODE_IN_CONTAINER = f"{contract.DEFAULT_BASE_DIR}/input/sourcedir.tar.gz"
 LAST_OUTPUT_SECONDS = 5.0  # that the engine has to hand over the last output of a container that has ended
 PARALLEL = 4  # calls to the engine at a time; more gain nothing
 ENGINE_LOST = 255  # the exit code of a host whose engine went away
+_CANNOT_RUN = re.compile(r"\bexec\b|executable file not found")  # what the OCI runtime says of an entrypoint
 KILLED = 128 + signal.SIGKILL
 
 
@@ -61,7 +62,7 @@ class DockerHosts:
         self._reaper: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Raises BackendError or OSError; `close` removes what there is by then."""
+        """Raises NotStarted; `close` removes what there is by then."""
         import docker
 
         secret = secrets.token_bytes(32)
@@ -80,8 +81,7 @@ class DockerHosts:
             _in_parallel(lambda made: made.start(), created)
         except (docker.errors.DockerException, OSError) as error:
             lost = self._engine_lost("the containers were started")
-            refused = f"the Docker engine refused a container of {self._plan.job_name}: {engine.words(error)}"
-            raise BackendError(lost or refused) from None
+            raise NotStarted(Verdict("platform", lost) if lost else self._refused(engine.words(error))) from None
         self._watchers = [_thread(self._watch, name, made) for name, made in self._each()]
 
     def signal(self, signum: int) -> None:
@@ -197,6 +197,11 @@ class DockerHosts:
                 "the job again: what is left of this one is removed as soon as the engine answers"
             )
         return None
+
+    def _refused(self, words: str) -> Verdict:
+        if _CANNOT_RUN.search(words):
+            return Verdict("image", f"no container of {self._plan.image} could start: {words}")
+        return Verdict("platform", f"the Docker engine refused a container of {self._plan.job_name}: {words}")
 
     def _out_of_memory(self, host: str) -> Verdict:
         """The verdict on a host whose own first process was killed because it had no memory left."""

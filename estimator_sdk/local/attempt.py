@@ -16,7 +16,7 @@ from estimator_container.verdict import Verdict
 from ..home import JobFolder
 from ..plan import Plan
 from . import traces
-from .hosts import Hosts, HostsFactory
+from .hosts import Hosts, HostsFactory, NotStarted
 from .uploads import Intermediate
 
 if TYPE_CHECKING:
@@ -86,7 +86,10 @@ class Attempt:
             if failed is not None:
                 return failed
             if self._stopped_at is None:
-                self._hosts.start()
+                try:
+                    self._hosts.start()
+                except NotStarted as reason:
+                    return reason.verdict
                 self._loop.run_until(lambda: len(self._exit_codes) == len(self._plan.hosts))
         finally:
             self._hosts.close()

@@ -12,6 +12,14 @@ from ..home import JobFolder
 from ..plan import Plan
 
 
+class NotStarted(Exception):
+    """The hosts of an attempt could not be started, and it is known why."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.message)
+        self.verdict = verdict
+
+
 class OnHostEnded(Protocol):
     """What is called when a host has ended."""
 
@@ -23,7 +31,7 @@ class Hosts(Protocol):
     """The running hosts of one attempt."""
 
     def start(self) -> None:
-        """Start all of them; returns as soon as the last one is on its way. Raises OSError or EstimatorError."""
+        """Start all of them; returns as soon as the last one is on its way. Raises OSError or NotStarted."""
 
     def signal(self, signum: int) -> None:
         """Send a signal to the toolkit of every host that still runs."""

@@ -177,6 +177,18 @@ def test_a_host_that_never_comes_is_named_at_the_deadline(script, processes, lat
     assert late in str(failed.value) and "2 s" in str(failed.value)
 
 
+@pytest.mark.law("W6")
+def test_a_daemon_that_never_starts_is_named_at_the_deadline(script):
+    """What is to start it on the other host hangs."""
+    hangs = "-mca plm_rsh_agent 'perl -e sleep(60)'"
+    plan = script.estimator("", hosts=2, processes=1, mpi_options=hangs).plan()
+    hosts = [replace(host, environment={**host.environment, WORLD_TIMEOUT: "2"}) for host in plan.hosts]
+    with pytest.raises(JobFailed) as failed:
+        launch.run(replace(plan, hosts=tuple(hosts)), wait=True, logs="none")
+    assert (failed.value.verdict.kind, failed.value.verdict.host) == ("host_missing", "algo-2")
+    assert "the MPI daemon of algo-2" in str(failed.value)
+
+
 @pytest.mark.law("W7")
 def test_custom_options_reach_mpirun(script, out):
     names = ("FROM_OPTIONS", "NCCL_DEBUG", "OMPI_MCA_mpi_show_handle_leaks")

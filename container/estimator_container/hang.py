@@ -17,7 +17,7 @@ from . import rank_script
 from .children import descendants
 from .loop import Loop
 from .mpi import World
-from .rank_script import STACKS_SIGNAL
+from .rank_script import END_OF_SCRIPT, STACKS_SIGNAL
 from .verdict import Verdict, names_of
 
 if TYPE_CHECKING:
@@ -114,13 +114,13 @@ class HangWatch:
 
     def _stacks_of(self, pid: int) -> str:
         """Empty for a rank of which that is not known: it counts as one that moves."""
+        if os.path.exists(self._path(pid) + END_OF_SCRIPT):
+            return AT_ITS_END
         try:
             with open(self._path(pid), encoding="utf-8", errors="replace") as file:
-                text = file.read()
+                return self._of_the_script(file.read())
         except FileNotFoundError:
             return ""
-        # The interpreter takes its handler back when it has ended the script.
-        return self._of_the_script(text) if _catches(pid, STACKS_SIGNAL) else AT_ITS_END
 
     def _of_the_script(self, text: str) -> str:
         """Without what is the toolkit's or this host's alone, so that the same place reads the same on each rank."""

@@ -7,6 +7,7 @@ run at exit. One of those is MPI_Finalize, which would wait for the other ranks,
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import faulthandler
 import os
@@ -16,6 +17,7 @@ import sys
 import types
 
 STACKS_VARIABLE = "ESTIMATOR_STACKS"  # the folder where a rank leaves its stacks, taken back before the script starts
+END_OF_SCRIPT = ".end"  # what the name of the file gets then
 STACKS_SIGNAL = signal.SIGRTMIN + 11  # the C library takes the first two, and scripts hardly take any
 
 
@@ -35,10 +37,19 @@ def _leave_stacks_when_asked() -> None:
     folder = os.environ.pop(STACKS_VARIABLE, None)
     if folder is None:
         return
-    path = os.path.join(folder, str(os.getpid()))
+    pid = os.getpid()
+    path = os.path.join(folder, str(pid))
     fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     faulthandler.register(STACKS_SIGNAL, file=fd, all_threads=True)
     os.rename(f"{path}.new", path)  # whoever finds it may ask
+    # The first that is registered is the last to be called: after it, only MPI waits for anybody.
+    atexit.register(_say_that_it_has_ended, path, pid)
+
+
+def _say_that_it_has_ended(path: str, pid: int) -> None:
+    if os.getpid() == pid:  # and no child of it
+        with contextlib.suppress(OSError):
+            os.rename(path, path + END_OF_SCRIPT)
 
 
 def _path_of(fd: int) -> str:

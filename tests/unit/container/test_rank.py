@@ -413,3 +413,23 @@ def test_a_killed_wrapper_vouches_for_nothing(ranks, alive):
     ranks.until_ended()
     wait_for_the_end_of(pid)
     assert not is_vouched_for(str(alive))
+
+
+# When somebody stops it.
+
+
+def test_a_rank_that_is_stopped_is_told_of_and_so_is_its_going_on(ranks, run_until):
+    ranks.start("/bin/sh", "-c", "kill -STOP $$; exit 3")
+    run_until(lambda: ranks.frozen)
+    os.kill(ranks.server.pids[0], signal.SIGCONT)
+    ranks.until_ended()
+    assert ranks.frozen == [(0, signal.SIGSTOP), (0, 0)]
+    assert ranks.ended[0].code == 3
+
+
+def test_a_rank_that_is_killed_while_it_is_stopped_has_ended(ranks, run_until):
+    ranks.start("/bin/sh", "-c", "kill -STOP $$")
+    run_until(lambda: ranks.frozen)
+    os.kill(ranks.server.pids[0], signal.SIGKILL)
+    ranks.until_ended()
+    assert ranks.ended[0].code == -signal.SIGKILL

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HOME_VARIABLE = "ESTIMATOR_HOME"
+_JOBS = "jobs"
+_STATE = "state.db"
 
 
 def home() -> Path:
@@ -25,7 +27,17 @@ def cache_folder() -> Path:
 
 
 def jobs_folder() -> Path:
-    return home() / "jobs"
+    return home() / _JOBS
+
+
+def state_file() -> Path:
+    """The database of all jobs."""
+    return home() / _STATE
+
+
+def jobs_of(state: Path) -> Path:
+    """The folder of the jobs whose state is in that database."""
+    return state.with_name(_JOBS)
 
 
 def bundles_folder() -> Path:
@@ -48,8 +60,13 @@ class JobFolder:
         return self.path.name
 
     @property
+    def state(self) -> Path:
+        """The database that has the job's state and that of all others."""
+        return self.path.parents[1] / _STATE
+
+    @property
     def record(self) -> Path:
-        """The job's state, replaced as a whole whenever it changes."""
+        """A copy of the job's state, replaced as a whole after it has changed."""
         return self.path / "record.json"
 
     @property
@@ -64,7 +81,7 @@ class JobFolder:
 
     @property
     def reserve(self) -> Path:
-        """Room for the last `record` on a disk that the job fills up."""
+        """Room for the last change of `state` and `record` on a disk that the job fills up."""
         return self.path / "reserve"
 
     @property

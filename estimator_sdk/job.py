@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import EstimatorError, InvalidArgument, JobFailed
-from .home import JobFolder, jobs_folder
+from .home import JobFolder, jobs_folder, state_file
 
 if TYPE_CHECKING:
     from estimator_container.lines import Line
     from estimator_container.verdict import Verdict
 
     from .local.client import LocalJob
-    from .local.record import Status
+    from .local.record import AttemptRecord, Status
 
 STREAMS = ("stdout", "stderr", "toolkit")
 
@@ -89,6 +89,11 @@ class Job:
     def verdict(self) -> Verdict | None:
         """Why the job failed; None if it did not."""
         return self._local.record().verdict
+
+    @property
+    def attempts(self) -> list[AttemptRecord]:
+        """The attempts that have begun, from the first: when, and why each that failed did."""
+        return list(self._local.record().attempts)
 
     def wait(self, timeout: float | None = None) -> Status:
         """Wait for the end of the job, at most `timeout` seconds, and return the status then.
@@ -196,17 +201,16 @@ def _unpack(archive: Path, target: Path) -> None:
 
 
 def list_jobs() -> list[Job]:
-    """The jobs of this machine, the newest first."""
+    """The jobs of this machine, the newest first.
+
+    Warns of a job whose state cannot be understood, and leaves it out. Raises EstimatorError.
+    """
     if not jobs_folder().exists():
         return []
+    from .local import registry
     from .local.client import LocalJob
 
-    folders = [JobFolder(path) for path in jobs_folder().iterdir() if JobFolder(path).record.exists()]
-    return [Job(LocalJob(folder)) for folder in sorted(folders, key=_created, reverse=True)]
-
-
-def _created(folder: JobFolder) -> float:
-    return folder.plan.stat().st_mtime
+    return [Job(LocalJob(JobFolder.of(record.name))) for record in registry.read_all(state_file())]
 
 
 def _chosen(line: Line, rank: int | None, host: str | None, stream: str | None) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 
-SIZE = 1 << 16  # bytes; a verdict with a traceback and a record of the job fit many times
+SIZE = 1 << 16  # bytes; a verdict with a traceback fits many times
 
 
-def keep(path: str) -> None:
-    """Take up the room. Raises OSError when there is none."""
+def keep(path: str, size: int = SIZE) -> None:
+    """Take up the room, so many bytes. Raises OSError when there is none."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.posix_fallocate(fd, 0, SIZE)
+        os.posix_fallocate(fd, 0, size)
     finally:
         os.close(fd)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -17,7 +18,8 @@ from ..errors import BackendError, InvalidArgument
 from ..home import JobFolder
 from ..plan import Plan
 from . import detached, logs
-from .record import Record, read
+from .record import Record
+from .registry import read, write
 from .watch import Watch
 
 MAIN = str(Path(__file__).parent)
@@ -26,8 +28,8 @@ MAIN = str(Path(__file__).parent)
 def start(plan: Plan) -> LocalJob:
     """Hand a plan to a supervisor of its own, and return without waiting for it.
 
-    Raises InvalidArgument when a job of that name exists, and BackendError when the disk does not take the
-    job's folder.
+    Raises InvalidArgument when a job of that name exists, BackendError when the disk does not take the job's folder or
+    its state, and EstimatorError when the database of the jobs cannot be used.
     """
     folder = JobFolder.of(plan.job_name)
     output = f"{plan.output_path}/{plan.job_name}/output"
@@ -40,10 +42,7 @@ def start(plan: Plan) -> LocalJob:
         output=output,
     )
     try:
-        _make_folder(plan, folder)
-        record.write(folder)
-        with folder.supervisor_log.open("wb") as log:
-            supervisor = detached.start(MAIN, str(folder.path), log)
+        supervisor = _start(plan, folder, record)
     except OSError as error:
         raise BackendError(
             f"the job {plan.job_name} could not be started: {error}; set ESTIMATOR_HOME to a folder with room"
@@ -54,7 +53,7 @@ def start(plan: Plan) -> LocalJob:
     return LocalJob(folder, supervisor)
 
 
-def _make_folder(plan: Plan, folder: JobFolder) -> None:
+def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[bytes]:
     folder.path.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.path.mkdir(mode=0o700)
@@ -63,9 +62,16 @@ def _make_folder(plan: Plan, folder: JobFolder) -> None:
             "job_name",
             f"job_name {plan.job_name!r} is taken by the job in {folder.path}; choose another name",
         ) from None
-    shown = plan.without_secrets()
-    folder.plan.write_text(f"{shown}\n", encoding="utf-8")
-    folder.request.write_text(json.dumps(shown.request, indent=1), encoding="utf-8")
+    try:
+        shown = plan.without_secrets()
+        folder.plan.write_text(f"{shown}\n", encoding="utf-8")
+        folder.request.write_text(json.dumps(shown.request, indent=1), encoding="utf-8")
+        write(record, folder)
+        with folder.supervisor_log.open("wb") as log:
+            return detached.start(MAIN, str(folder.path), log)
+    except BaseException:
+        shutil.rmtree(folder.path, ignore_errors=True)  # nothing of a job that never was, not even its name
+        raise
 
 
 class LocalJob:
@@ -75,13 +81,24 @@ class LocalJob:
         self.folder = folder
         # Kept so that the ended supervisor is collected, in the process that started it.
         self._supervisor = supervisor
+        self._read_at: tuple[int, int] | None = None
+        self._record: Record | None = None
 
     def record(self) -> Record:
         """The state of the job now."""
-        record = read(self.folder)
+        record = self._newest()
         if self._supervisor is not None and not record.is_final and record.supervisor is None:
             return self._before_its_first_word(record)
         return record
+
+    def _newest(self) -> Record:
+        """As `read`, which is asked again only after a change: a log that is followed asks for each of its lines."""
+        changed = _changed(self.folder.record)
+        known = self._record if changed is not None and changed == self._read_at else None
+        if known is None or not (known.is_final or (known.supervisor is not None and known.supervisor.is_alive())):
+            known = read(self.folder)
+        self._record, self._read_at = known, changed
+        return known
 
     def _before_its_first_word(self, record: Record) -> Record:
         """A supervisor that ended before it wrote anything has failed too."""
@@ -138,3 +155,12 @@ class LocalJob:
         if record.is_final and self._supervisor is not None:
             self._supervisor.wait()
             self._supervisor = None
+
+
+def _changed(path: Path) -> tuple[int, int] | None:
+    """What tells a file from the one that took its place; None for one that is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns

@@ -14,7 +14,7 @@ from estimator_container.lines import Line, LineAssembler
 
 from ..home import JobFolder
 from .record import Record
-from .record import read as read_record
+from .registry import read as read_record
 from .watch import Watch
 
 READ_SIZE = 1 << 20  # bytes of one host's log taken at a time

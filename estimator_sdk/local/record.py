@@ -1,19 +1,20 @@
-"""The state of a local job, in a file that its supervisor replaces and everybody reads."""
+"""What is known of a local job at one moment, and its copy in the job's folder."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from estimator_container.verdict import Verdict
 
-from ..errors import EstimatorError, JobNotFound
-from ..home import JobFolder, jobs_folder
-from ..naming import suggestion
+from ..errors import EstimatorError
+from ..home import JobFolder
 
-FORMAT = 1
+FORMAT = 2
+"""Of the copy. In format 1, when it was a job's only state, there was no more of the attempts than their number."""
 Status = Literal["InProgress", "Completed", "Failed", "Stopping", "Stopped"]
 """The values of TrainingJobStatus in SageMaker's DescribeTrainingJob."""
 
@@ -40,8 +41,22 @@ class Process:
 
 
 @dataclass(frozen=True)
+class AttemptRecord:
+    """What is known of one attempt at a job. Times are seconds since 1970."""
+
+    number: int
+    """From 1."""
+    began: float | None = None
+    """None for an attempt that a version of the SDK made which did not keep it."""
+    ended: float | None = None
+    """None as long as it runs, for one whose supervisor was killed, and where `began` is None."""
+    verdict: Verdict | None = None
+    """Why it failed; None if it did not, if it was stopped, and where `began` is None but for the last."""
+
+
+@dataclass(frozen=True)
 class Record:
-    """What is known of a job at one moment."""
+    """The state of a job."""
 
     name: str
     status: Status
@@ -49,8 +64,8 @@ class Record:
     hosts: tuple[str, ...]
     created: float
     """Seconds since 1970, as the other times."""
-    attempt: int = 0
-    """The number of the current attempt, from 1; 0 before the first has begun."""
+    attempts: tuple[AttemptRecord, ...] = ()
+    """Those that have begun, from the first."""
     ended: float | None = None
     reason: str = ""
     """Why it was stopped, where it was."""
@@ -63,54 +78,97 @@ class Record:
     supervisor: Process | None = None
 
     @property
+    def attempt(self) -> int:
+        """The number of the current attempt, from 1; 0 before the first has begun."""
+        return len(self.attempts)
+
+    @property
     def is_final(self) -> bool:
         return self.status in ("Completed", "Failed", "Stopped")
 
-    def write(self, folder: JobFolder) -> None:
-        """Put this state in the place of the one before."""
-        draft = folder.record.with_suffix(".new")
-        draft.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1), encoding="utf-8")
-        draft.replace(folder.record)
+    def with_attempt(self, **changes: Any) -> Record:  # noqa: ANN401 - fields of AttemptRecord
+        """The same with changes to the current attempt."""
+        return replace(self, attempts=(*self.attempts[:-1], replace(self.attempts[-1], **changes)))
 
+    def fields(self) -> dict[str, Any]:
+        """Everything as JSON has it."""
+        return asdict(self)
 
-def read(folder: JobFolder) -> Record:
-    """The last state of a job.
-
-    A job whose supervisor is gone before it wrote the end has failed. Raises JobNotFound when there is no
-    such job, and EstimatorError when its record cannot be understood.
-    """
-    record = _parse(folder)
-    supervisor = record.supervisor
-    if record.is_final or supervisor is None or supervisor.is_alive():
-        return record
-    record = _parse(folder)  # it may have written the end just before it left
-    if record.is_final:
-        return record
-    message = (
-        f"the supervisor of {record.name} (process {supervisor.pid}) ended without a result, and its hosts with it; "
-        f"see {folder.supervisor_log}"
-    )
-    return replace(record, status="Failed", verdict=Verdict("platform", message))
-
-
-def _parse(folder: JobFolder) -> Record:
-    try:
-        text = folder.record.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        known = [path.name for path in jobs_folder().glob("*")] if jobs_folder().exists() else []
-        hint = f"; {suggestion(folder.name, known)}" if known else ""
-        raise JobNotFound(f"there is no job {folder.name!r} in {jobs_folder()}{hint}") from None
-    try:
-        fields: dict[str, Any] = json.loads(text)
-        if fields.pop("format") != FORMAT:
-            raise ValueError("it was written by another version")
-        return Record(
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Record:
+        """The opposite of `fields`. Raises ValueError, TypeError or KeyError for what that did not make."""
+        supervisor = fields["supervisor"]
+        return cls(
             **{
                 **fields,
                 "hosts": tuple(fields["hosts"]),
-                "verdict": Verdict.from_json(json.dumps(fields["verdict"])) if fields["verdict"] else None,
-                "supervisor": Process(**fields["supervisor"]) if fields["supervisor"] else None,
+                "attempts": tuple(
+                    AttemptRecord(**{**each, "verdict": _verdict(each["verdict"])}) for each in fields["attempts"]
+                ),
+                "verdict": _verdict(fields["verdict"]),
+                "supervisor": Process(**supervisor) if supervisor else None,
             }
         )
-    except (ValueError, TypeError, KeyError) as error:
-        raise EstimatorError(f"the record of the job {folder.name} cannot be read: {folder.record}: {error}") from None
+
+
+def write_copy(record: Record, folder: JobFolder) -> None:
+    """Put it in the place of the one before, which whoever watches the folder sees. Raises OSError."""
+    draft = folder.record.with_suffix(".new")
+    draft.write_text(json.dumps({"format": FORMAT, **record.fields()}, indent=1), encoding="utf-8")
+    draft.replace(folder.record)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What a job's folder tells of the job."""
+
+    record: Record
+    is_followed: bool
+    """Whether the job goes on to be written here alone: its supervisor is of a version that had no database."""
+
+
+def read_copy(folder: JobFolder) -> Copy | None:
+    """The copy in a folder; None if there is none. Raises EstimatorError for one that cannot be understood."""
+    try:
+        fields = json.loads(folder.record.read_text(encoding="utf-8"))
+        written = fields.pop("format")
+        if written == 1:
+            fields["attempts"] = _attempts_of_format_1(fields)
+        elif written != FORMAT:
+            raise ValueError(f"it was written by another version, in format {written}")
+        record = Record.of({**fields, "name": folder.name})
+        return Copy(record, is_followed=written == 1 and not record.is_final)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        words = f"the record of the job {folder.name} cannot be read: {folder.record}: {error!r}"
+        raise EstimatorError(f"{words}; its logs and outputs are in {folder.path}") from None
+
+
+def read_copies(jobs: Path) -> tuple[list[Copy], list[str]]:
+    """What the folders of the jobs tell, and a sentence for each copy that cannot be understood."""
+    return copies_in(JobFolder(path) for path in (jobs.iterdir() if jobs.exists() else ()))
+
+
+def copies_in(folders: Iterable[JobFolder]) -> tuple[list[Copy], list[str]]:
+    """As `read_copies`, for some folders."""
+    copies, sentences = list[Copy](), list[str]()
+    for folder in folders:
+        try:
+            copy = read_copy(folder)
+        except EstimatorError as error:
+            sentences.append(str(error))
+        else:
+            copies += [copy] if copy is not None else []
+    return copies, sentences
+
+
+def _attempts_of_format_1(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    attempts = [asdict(AttemptRecord(number)) for number in range(1, fields.pop("attempt") + 1)]
+    if attempts:
+        attempts[-1] |= {"ended": fields["ended"], "verdict": fields["verdict"]}
+    return attempts
+
+
+def _verdict(fields: Mapping[str, Any] | None) -> Verdict | None:
+    return Verdict.from_json(json.dumps(fields)) if fields else None

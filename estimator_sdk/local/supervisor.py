@@ -30,8 +30,11 @@ from ..plan import Plan
 from . import outputs, uploads
 from .attempt import Attempt
 from .hosts import HostsFactory
-from .record import Process, Status, read
+from .record import AttemptRecord, Process, Status
+from .registry import read, write
 from .retry import is_worth_another
+
+RESERVE = 1 << 18  # bytes; the database's log has an index of 32 KiB, and every change is there a page of 4 KiB or more
 
 
 class Supervisor:
@@ -54,19 +57,21 @@ class Supervisor:
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(signum, lambda: self._stop("stopped by the user"))
         try:
-            reserve.keep(str(self._folder.reserve))
+            reserve.keep(str(self._folder.reserve), RESERVE)
             self._note()
             self._loop.after(self._plan.max_run, self._too_long)
             verdict = self._run_attempts()
         except Exception as error:  # whatever it is, the job must not be left without an end
             traceback.print_exc()
             verdict = Verdict("platform", f"the hosts could not be run: {error}")
+            self._attempt_ended(verdict)
         self._finish(*self._result(verdict))
 
     def _run_attempts(self) -> Verdict | None:
         while True:
-            verdict = self._attempt.run(lambda: self._note(attempt=self._attempt.number))
             number = self._attempt.number
+            verdict = self._attempt.run(self._begun)
+            self._attempt_ended(verdict)
             if verdict is None or not is_worth_another(verdict, number, self._plan.max_retry_attempts):
                 return verdict
             self._tell_of_another(verdict)
@@ -83,9 +88,17 @@ class Supervisor:
         EventLog(frames).emit("attempt_failed", attempt=self._attempt.number, reason=verdict.message, left=left)
         frames.close()
 
+    def _begun(self) -> None:
+        self._note(attempts=(*self._record.attempts, AttemptRecord(self._attempt.number, time.time())))
+
+    def _attempt_ended(self, verdict: Verdict | None) -> None:
+        """Known from now on; it is written with what comes next, another attempt or the end of the job."""
+        if self._record.attempts:
+            self._record = self._record.with_attempt(ended=time.time(), verdict=verdict)
+
     def _note(self, **changes: Any) -> None:  # noqa: ANN401 - fields of Record
         self._record = replace(self._record, **changes)
-        self._record.write(self._folder)
+        write(self._record, self._folder)
 
     def _too_long(self) -> None:
         self._stop(f"MaxRuntimeExceeded: it ran for max_run={self._plan.max_run:g} seconds")
@@ -94,9 +107,9 @@ class Supervisor:
         if self._stop_reason is not None or self._has_ended:
             return
         self._stop_reason = reason
+        self._attempt.stop()  # before anything that waits for the disk
         with contextlib.suppress(OSError):  # a full disk keeps no job from being stopped
             self._note(status="Stopping", reason=reason)
-        self._attempt.stop()
 
     # The end.
 

@@ -47,10 +47,11 @@ class Helper:
     def kill(self) -> None:
         """When this returns it is gone, and what it had open is closed."""
         self._killed = True
-        self.close()
         if not self._over:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
+        self.close()  # not earlier: it would take that for our death
+        if not self._over:
             self._loop.run_until(lambda: self._over)
 
     def _ended(self, code: int) -> None:

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from estimator_sdk import InvalidArgument, Job, TrainingInput
+from estimator_sdk import InvalidArgument, Job, JobFailed, TrainingInput
 from estimator_sdk.docker import engine
 from estimator_sdk.spec import ShuffleConfig
+from tests.conformance.jobs import left_of, wait_for
 from tests.stores.servers import BUCKET
 
 LISTING = """
@@ -341,6 +342,22 @@ def test_a_stop_while_fetching_leaves_nothing(script, s3_objects):
     assert job.wait(60) == "Stopped"
     assert not (job.folder / "channels").exists()
     assert list(job.logs()) == []
+
+
+@pytest.mark.law("E3")
+def test_a_supervisor_that_is_killed_while_fetching_leaves_nothing(script, s3_objects):
+    uri = s3_objects.put({"whole/a": b"a", "train/a": b"a", "train/b": b"b"})
+    s3_objects.proxy.choose = lambda request: "stall" if request.target.partition("?")[0].endswith("/b") else None
+    inputs = {"train": f"{uri}/train", "whole": f"{uri}/whole"}
+    job = script.estimator("print('ran')").fit(inputs, wait=False, logs="none")
+    channels = job.folder / "channels"
+    assert s3_objects.proxy.stalled.wait(60)
+    wait_for(lambda: (channels / "whole").exists() and (channels / "train.part").exists())
+    os.kill(job._local.record().supervisor.pid, signal.SIGKILL)
+    with pytest.raises(JobFailed, match="supervisor"):
+        job.wait(10)
+    wait_for(lambda: left_of(job) == [])
+    assert list(channels.iterdir()) == []
 
 
 @pytest.mark.law("D1")

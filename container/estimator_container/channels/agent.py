@@ -4,7 +4,8 @@
 
 FD is its end of a socket to its owner, who sends the settings. The agent answers `ready` when every file is in place
 and every first FIFO is made, or `failed` with the reason, which may also come later, from a pipe. It ends when its
-owner closes the socket, whatever it is doing then.
+owner closes the socket, whatever it is doing then. An owner that needs what was fetched kills it before that: one
+that only goes away was killed itself, and nobody will use or remove it.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Agent:
     def __init__(self, owner: socket.socket) -> None:
         self._owner = owner
         self._unpacker = Unpacker()
+        self._targets: list[str] = []
         self._answering = threading.Lock()
         self._missing = 0
 
@@ -73,8 +75,14 @@ class Agent:
             for _, text in self._unpacker.feed(data):
                 self._begin(Settings.from_json(text))
 
+    def remove_and_end(self) -> None:
+        """Become the program that removes what was fetched: every thread that fetches ends with that."""
+        drafts = [f"{target}.part" for target in self._targets]
+        os.execvp("rm", ["rm", "-rf", "--", *drafts, *self._targets])
+
     def _begin(self, settings: Settings) -> None:
         self._settings = settings
+        self._targets = [channel.target for channel in settings.channels]
         self._events = EventLog(FrameWriter(settings.frames))
         self._missing = len(settings.channels)
         for channel in settings.channels:
@@ -135,5 +143,6 @@ class Agent:
 
 
 if __name__ == "__main__":
-    Agent(socket.socket(fileno=int(sys.argv[1]))).run()
-    os._exit(0)  # with what is under way
+    agent = Agent(socket.socket(fileno=int(sys.argv[1])))
+    agent.run()
+    agent.remove_and_end()

@@ -19,7 +19,6 @@ from ..home import JobFolder
 from ..plan import Plan
 from . import detached, logs
 from .record import Record
-from .registry import read, write
 from .watch import Watch
 
 MAIN = str(Path(__file__).parent)
@@ -62,16 +61,23 @@ def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[by
             "job_name",
             f"job_name {plan.job_name!r} is taken by the job in {folder.path}; choose another name",
         ) from None
+    supervisor = None
     try:
         shown = plan.without_secrets()
         folder.plan.write_text(f"{shown}\n", encoding="utf-8")
         folder.request.write_text(json.dumps(shown.request, indent=1), encoding="utf-8")
-        write(record, folder)
         with folder.supervisor_log.open("wb") as log:
-            return detached.start(MAIN, str(folder.path), log)
+            supervisor = detached.start(MAIN, str(folder.path), log)
+        from .registry import write  # while the supervisor, which waits for its plan, starts
+
+        write(record, folder)
     except BaseException:
+        if supervisor is not None:
+            supervisor.kill()
+            supervisor.communicate()
         shutil.rmtree(folder.path, ignore_errors=True)  # nothing of a job that never was, not even its name
         raise
+    return supervisor
 
 
 class LocalJob:
@@ -93,6 +99,8 @@ class LocalJob:
 
     def _newest(self) -> Record:
         """As `read`, which is asked again only after a change: a log that is followed asks for each of its lines."""
+        from .registry import read
+
         changed = _changed(self.folder.record)
         known = self._record if changed is not None and changed == self._read_at else None
         if known is None or not (known.is_final or (known.supervisor is not None and known.supervisor.is_alive())):
@@ -105,7 +113,7 @@ class LocalJob:
         assert self._supervisor is not None
         if self._supervisor.poll() is None:
             return record
-        later = read(self.folder)
+        later = self._newest()
         if later.is_final or later.supervisor is not None:
             return later
         from estimator_container.verdict import Verdict
@@ -131,7 +139,11 @@ class LocalJob:
 
     def lines(self, follow: bool, on_event: logs.OnEvent | None = None) -> Iterator[Line]:
         """The job's log lines: those there are, or with `follow` all until the job has ended."""
-        return logs.follow(self.folder, self.record, self._watch(), on_event) if follow else logs.read(self.folder)
+        return (
+            logs.follow(self.folder, self.record, self._watch(), on_event)
+            if follow
+            else logs.read(self.folder, self.record())
+        )
 
     def stop(self) -> None:
         """Ask the supervisor to stop the job, and return; nothing happens if the job has ended."""

@@ -14,7 +14,6 @@ from estimator_container.lines import Line, LineAssembler
 
 from ..home import JobFolder
 from .record import Record
-from .registry import read as read_record
 from .watch import Watch
 
 READ_SIZE = 1 << 20  # bytes of one host's log taken at a time
@@ -56,9 +55,8 @@ def host_log_path(folder: JobFolder, attempt: int, host: str) -> Path:
     return Path(Layout(str(folder.host(attempt, host))).frames)
 
 
-def read(folder: JobFolder) -> Iterator[Line]:
+def read(folder: JobFolder, record: Record) -> Iterator[Line]:
     """All lines written so far, of all hosts and attempts, merged by time."""
-    record = read_record(folder)
     for attempt in range(1, record.attempt + 1):
         yield from _merged(folder, record, attempt)
 

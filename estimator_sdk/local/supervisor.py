@@ -58,7 +58,6 @@ class Supervisor:
             self._loop.on_signal(signum, lambda: self._stop("stopped by the user"))
         try:
             reserve.keep(str(self._folder.reserve), RESERVE)
-            self._note()
             self._loop.after(self._plan.max_run, self._too_long)
             verdict = self._run_attempts()
         except Exception as error:  # whatever it is, the job must not be left without an end

@@ -172,6 +172,16 @@ def test_every_attempt_begins_with_one_whole_snapshot_and_the_newest(script, out
     assert len(job.log_files) == 8
     assert len({path.read_bytes() for path in job.log_files}) == 8
     assert [event["attempt"] for event in events(job, "attempt_failed", attempt=2)] == [2]
+    # So is why each ended.
+    *failed, last = job.attempts
+    assert [(each.number, each.verdict.kind) for each in failed] == [
+        (1, "host_lost"),
+        (2, "host_lost"),
+        (3, "host_lost"),
+    ]
+    assert (last.number, last.verdict) == (4, None)
+    times = [time for each in job.attempts for time in (each.began, each.ended)]
+    assert times == sorted(times)
 
 
 def wait_until_up_in(job, attempt: int) -> None:

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from estimator_sdk import Job, JobFailed
+from estimator_sdk import Job, JobFailed, list_jobs
 from tests.conformance.jobs import (
     UP_AND_WAIT,
     assert_falls_silent,
     freeze_host,
     kill_host,
     left_of,
+    tell,
     wait_for,
     wait_until_up,
 )
@@ -335,6 +336,38 @@ Estimator(entry_point={str(tmp_path / "train.py")!r}, **{where!r}).fit(job_name=
     job = Job.attach(f"law-outlives-{where['backend']}")
     assert [int(line.data) for line in job.logs(stream="stdout", follow=True)] == list(range(20))
     assert job.status == "Completed" and job.model_data is not None
+
+
+WAITS = """
+import sys
+from estimator_sdk import Job
+job = Job.attach(sys.argv[1])
+lines = job.logs(stream="stdout", follow=True)
+print(next(lines).data.decode().strip(), job.status, flush=True)
+print(*(line.data.decode().strip() for line in lines), job.wait(0), len(job.attempts))
+"""
+
+
+@pytest.mark.law("E6")
+def test_several_processes_wait_for_each_of_several_jobs(script):
+    source = """
+import os, time
+print("up", flush=True)
+while not os.path.exists(os.environ["SM_OUTPUT_DATA_DIR"] + "/go"):
+    time.sleep(0.05)
+print("ends")
+"""
+    jobs = [script.estimator(source).fit(wait=False) for _ in range(4)]
+    waiting = [
+        subprocess.Popen([sys.executable, "-c", WAITS, job.name], stdout=subprocess.PIPE, text=True)
+        for job in jobs
+        for _ in range(2)
+    ]
+    assert [each.stdout.readline() for each in waiting] == ["up InProgress\n"] * 8
+    for job in jobs:
+        tell(job, "go")
+    assert [each.communicate(timeout=60)[0] for each in waiting] == ["ends Completed 1\n"] * 8
+    assert {job.name for job in jobs} <= {job.name for job in list_jobs() if job.status == "Completed"}
 
 
 @pytest.mark.law("E7")

@@ -27,6 +27,7 @@ from .record import Record, read_copies
 FORMAT = 1
 """In the database's `user_version`."""
 BUSY_SECONDS = 30.0  # for the change of another process, which takes milliseconds
+TRIES = 3  # after which a database that is replaced is damaged again by something that goes on
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE jobs (
@@ -102,14 +103,15 @@ class State:
         return self._use(lambda db: _read(db, "ORDER BY created DESC"))
 
     def _use(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
-        try:
-            return self._try(operation)
-        except _UnusableError:
-            self._make()
-        try:
-            return self._try(operation)
-        except _UnusableError as error:
-            raise EstimatorError(f"the database of the jobs, {self._path}, cannot be used: {error}") from None
+        tries = 0
+        while True:
+            try:
+                return self._try(operation)
+            except _UnusableError as error:
+                tries += 1
+                if tries == TRIES:
+                    raise EstimatorError(f"the database of the jobs, {self._path}, cannot be used: {error}") from None
+                self._make()
 
     def _try(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
         with self._locked(fcntl.LOCK_SH), self._opened() as db:
@@ -150,6 +152,8 @@ class State:
         """What is wrong with the database; None if nothing is."""
         try:
             with self._opened() as db:
+                _check(db)
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # its log may have hidden what is wrong with the file
                 _check(db)
                 _read(db, "")
         except _UnusableError as error:
@@ -194,7 +198,7 @@ class State:
     def _connected(self) -> Iterator[sqlite3.Connection]:
         try:
             with closing(sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)) as db:
-                # Not FULL: a power cut may take the last changes, but it breaks nothing, and nobody waits for the disk.
+                # Not FULL: a power cut may take the last changes, which the folders know; it breaks nothing.
                 db.execute("PRAGMA synchronous = NORMAL")
                 yield db
         except sqlite3.DatabaseError as error:

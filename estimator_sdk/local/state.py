@@ -25,7 +25,8 @@ from ..home import jobs_of
 from .record import Record, read_copies
 
 FORMAT = 1
-"""In the database's `user_version`."""
+"""In the database's `user_version`. It grows with every change of what a job, an attempt or a verdict is made of: to a
+version that does not know of it, the rows would be damage."""
 BUSY_SECONDS = 30.0  # for the change of another process, which takes milliseconds
 TRIES = 3  # after which a database that is replaced is damaged again by something that goes on
 _SCHEMA = f"""
@@ -115,8 +116,9 @@ class State:
 
     def _try(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
         with self._locked(fcntl.LOCK_SH), self._opened() as db:
+            _check_version(db)  # a newer version may have come while this process ran
             if not self._is_checked:
-                _check(db)
+                _check_pages(db)
                 self._is_checked = True
             return operation(db)
 
@@ -152,9 +154,9 @@ class State:
         """What is wrong with the database; None if nothing is."""
         try:
             with self._opened() as db:
-                _check(db)
+                _check_version(db)
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # its log may have hidden what is wrong with the file
-                _check(db)
+                _check_pages(db)
                 _read(db, "")
         except _UnusableError as error:
             return str(error)
@@ -217,9 +219,9 @@ class State:
         return OSError(number, f"{os.strerror(number)} ({words})", str(self._path))
 
 
-def _check(db: sqlite3.Connection) -> None:
-    """Raises EstimatorError for a database of a newer version, and _UnusableError for one that is damaged."""
-    version = _version(db)
+def _check_version(db: sqlite3.Connection) -> None:
+    """Raises EstimatorError for a database of a newer version, and _UnusableError for one that is not ours."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > FORMAT:
         (_, _, path), *_ = db.execute("PRAGMA database_list")
         raise EstimatorError(
@@ -228,13 +230,13 @@ def _check(db: sqlite3.Connection) -> None:
         )
     if version != FORMAT:
         raise _UnusableError("it is not a database of jobs")
+
+
+def _check_pages(db: sqlite3.Connection) -> None:
+    """Raises _UnusableError for a database that is damaged."""
     (words,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if words != "ok":
         raise _UnusableError(words)
-
-
-def _version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _write(db: sqlite3.Connection, records: list[Record], verb: str) -> None:

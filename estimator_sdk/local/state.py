@@ -16,13 +16,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import EstimatorError
 from ..home import jobs_of
-from .record import Record, read_copies
+from .record import AttemptRecord, Record, read_copies
 
 FORMAT = 1
 """In the database's `user_version`. It grows with every change of what a job, an attempt or a verdict is made of: to a
@@ -41,21 +42,10 @@ CREATE TABLE attempts (
 PRAGMA user_version = {FORMAT};
 COMMIT;
 """
-_AS_JSON = ("hosts", "verdict", "supervisor")
-_JOB = (
-    "name",
-    "status",
-    "backend",
-    "hosts",
-    "created",
-    "ended",
-    "reason",
-    "verdict",
-    "output",
-    "model_data",
-    "supervisor",
-)
-_ATTEMPT = ("number", "began", "ended", "verdict")
+_JOB = tuple(field.name for field in fields(Record) if field.name != "attempts")
+_ATTEMPT = tuple(field.name for field in fields(AttemptRecord))
+# What has parts, and what may hold the name of a file, which need not be text as SQLite has it.
+_AS_JSON = ("hosts", "reason", "verdict", "output", "model_data", "supervisor")
 _ERRNO = {
     "database or disk is full": errno.ENOSPC,
     "database is locked": errno.EBUSY,
@@ -236,25 +226,25 @@ def _check_pages(db: sqlite3.Connection) -> None:
     """Raises _UnusableError for a database that is damaged."""
     (words,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if words != "ok":
-        raise _UnusableError(words)
+        raise _UnusableError(words.splitlines()[-1])
 
 
 def _write(db: sqlite3.Connection, records: list[Record], verb: str) -> None:
     db.execute("BEGIN IMMEDIATE")
     for record in records:
-        fields = record.fields()
-        attempts = fields.pop("attempts")
-        if _insert(db, verb, "jobs", _JOB, fields):
+        values = record.fields()
+        attempts = values.pop("attempts")
+        if _insert(db, verb, "jobs", values):
             db.execute("DELETE FROM attempts WHERE job = ?", (record.name,))
             for attempt in attempts:
-                _insert(db, "INSERT", "attempts", ("job", *_ATTEMPT), {"job": record.name, **attempt})
+                _insert(db, "INSERT", "attempts", {"job": record.name, **attempt})
     db.execute("COMMIT")
 
 
-def _insert(db: sqlite3.Connection, verb: str, table: str, columns: Sequence[str], fields: dict[str, Any]) -> bool:
-    values = [_to_column(name, fields[name]) for name in columns]
-    marks = ", ".join("?" * len(columns))
-    return db.execute(f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({marks})", values).rowcount > 0
+def _insert(db: sqlite3.Connection, verb: str, table: str, values: dict[str, Any]) -> bool:
+    marks = ", ".join("?" * len(values))
+    columns = [_to_column(name, value) for name, value in values.items()]
+    return db.execute(f"{verb} INTO {table} ({', '.join(values)}) VALUES ({marks})", columns).rowcount > 0
 
 
 def _read(db: sqlite3.Connection, which: str, *values: str) -> list[Record]:

@@ -29,9 +29,9 @@ FAILED = Record(
     1.25,
     (AttemptRecord(1, 1.5, 2.0, LOST), AttemptRecord(2, 2.0, 3.0, replace(LOST, host="algo-1"))),
     ended=3.5,
-    reason="why",
+    reason="a file that is no text: \udcff",
     verdict=replace(LOST, host="algo-1"),
-    output="s3://bucket/failed/output",
+    output="file:///\udcfe/failed/output",
     model_data="s3://bucket/failed/output/model.tar.gz",
     supervisor=Process(8, "100"),
 )

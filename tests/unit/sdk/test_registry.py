@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from estimator_sdk.home import JobFolder, state_file
 from estimator_sdk.local import registry
 from estimator_sdk.local.record import AttemptRecord, Process, Record, write_copy
 from estimator_sdk.local.state import State
+from estimator_sdk.local.watch import Watch
 from tests.unit.sdk.test_state import at_once, fill
 
 GONE = Process(1 << 22, "1")
@@ -164,6 +166,36 @@ def test_an_end_that_the_database_has_lost_is_known_from_the_folder():
     assert registry.read(folder) == DONE
     folder.record.unlink()
     assert registry.read(folder) == DONE
+
+
+def test_an_end_that_the_database_does_not_take_is_known_from_the_folder():
+    folder = made(RUNNING)
+    state_file().unlink()
+    state_file().mkdir()
+    with pytest.raises(PermissionError):
+        registry.write(replace(DONE, name="running"), folder)
+    assert registry.read(folder) == replace(DONE, name="running")
+
+
+def test_who_watches_the_folder_finds_each_change_in_the_database():
+    folder = made(RUNNING)
+    watching = Watch()
+    watching.add(folder.path)
+    changes = [replace(RUNNING, reason=str(number)) for number in range(20)]
+    told = []
+
+    def watch() -> None:
+        while not told or told[-1] != changes[-1]:
+            watching.wait()
+            told.append(State(folder.state).get("running"))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    for change in changes:
+        registry.write(change, folder)
+    thread.join(10)
+    assert not thread.is_alive()
+    watching.close()
 
 
 def test_a_job_whose_folder_was_removed_is_none_any_more_and_its_name_is_free():

@@ -112,6 +112,12 @@ class Layout:
         return self._at("input", "config", "environment.json")
 
     @property
+    def stop_request(self) -> str:
+        """Ours: a file that says, beside SIGTERM, that the host is to stop: PID 1 loses a signal for which it has no
+        handler yet (`kill(2)`, Notes)."""
+        return self._at("input", "config", "stop")
+
+    @property
     def code(self) -> str:
         return self._at("code")
 

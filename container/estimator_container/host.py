@@ -261,6 +261,8 @@ class Host:
     def _watch(self) -> None:
         for signum in (signal.SIGTERM, signal.SIGINT):
             self.loop.on_signal(signum, self._told_to_stop)
+        if os.path.exists(self.layout.stop_request):
+            self._told_to_stop()
         lifeline = os.environ.get(LIFELINE_FD)
         if lifeline:
             os.set_inheritable(int(lifeline), False)

@@ -87,7 +87,9 @@ class DockerHosts:
     def signal(self, signum: int) -> None:
         import docker
 
-        for _, each in self._each():
+        for name, each in self._each():
+            if signum == signal.SIGTERM and self._own_toolkit:
+                Path(self._layout(name).stop_request).touch()
             with contextlib.suppress(docker.errors.DockerException, OSError):
                 each.signal(signum)  # if it has ended, or the engine has, its watcher tells
 

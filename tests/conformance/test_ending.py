@@ -322,6 +322,19 @@ def test_max_run_stops_the_job_and_says_so(script):
     assert "MaxRuntimeExceeded" in job.why()
 
 
+@pytest.mark.law("E4")
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_a_job_that_is_stopped_while_it_starts_stops(script, hosts):
+    started = time.monotonic()
+    script.run("", hosts=hosts, processes=1)
+    usual = time.monotonic() - started
+    for part in (0.2, 0.4, 0.6, 0.8):
+        job = script.estimator("import time; time.sleep(60)", hosts=hosts, processes=1).fit(wait=False)
+        time.sleep(part * usual)
+        job.stop()
+        assert job.wait(4 * usual + 2) == "Stopped"
+
+
 @pytest.mark.law("E6")
 def test_a_job_outlives_its_client(where, tmp_path):
     (tmp_path / "train.py").write_text("import time\nfor n in range(20): print(n); time.sleep(0.1)\n")

@@ -90,6 +90,21 @@ def test_keys_region_and_endpoint_are_read_from_the_profile(environment, ceph_se
     assert store.read("key") == b"1"
 
 
+def test_who_signs_in_again_is_let_in_without_opening_the_store_again(environment, ceph_server, tmp_path):
+    environment.delenv("AWS_ACCESS_KEY_ID")
+    environment.delenv("AWS_SECRET_ACCESS_KEY")
+    profile = tmp_path / "AWS_SHARED_CREDENTIALS_FILE"
+    profile.write_text(f"[default]\naws_access_key_id = gone\naws_secret_access_key = {WRONG}\n")
+    store = open_store(f"s3://{BUCKET}/again")
+    with pytest.raises(BadCredentials):
+        store.write("key", b"1")
+    keys = f"aws_access_key_id = {ceph_server.access_key}\naws_secret_access_key = {ceph_server.secret_key}\n"
+    profile.write_text(f"[default]\n{keys}")
+    time.sleep(0.2)  # the client keeps what it has for a tenth of a second
+    store.write("key", b"1")
+    assert store.read("key") == b"1"
+
+
 def test_a_profile_that_needs_a_program_is_left_to_botocore(environment, ceph_server, tmp_path):
     environment.delenv("AWS_ACCESS_KEY_ID")
     environment.delenv("AWS_SECRET_ACCESS_KEY")

@@ -14,7 +14,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from .errors import NoCredentials, StorageError
 from .s3_faults import HOW_TO_SIGN_IN
@@ -26,7 +26,12 @@ _ROLE_VARIABLES = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-_TEMPORARY = timedelta(minutes=5)  # botocore renews what it holds by itself; this is how often it is asked
+# The client takes what ends within so many minutes for old, and asks again with the next request, ten times a second at
+# most: fresh credentials are used as soon as they are there.
+_TEMPORARY = timedelta(minutes=5)
+
+_Keys = tuple[str, str, Optional[str]]
+"""The access key, the secret and the token of a session."""
 
 
 @dataclass
@@ -34,7 +39,7 @@ class Settings:
     """What the S3 client is made with."""
 
     config: dict[str, Any] = field(default_factory=dict)
-    """Region, endpoint, and keys where they are known."""
+    """Region and endpoint."""
     client: dict[str, Any] = field(default_factory=dict)
     """Options of its HTTP client."""
     provider: Callable[[], dict[str, Any]] | None = None
@@ -77,11 +82,8 @@ def _sign_in(found: Settings, where: str, environment: Mapping[str, str], profil
         return  # the client reads them, and AWS_SESSION_TOKEN, by itself
     if any(environment.get(name) for name in _ROLE_VARIABLES):
         return  # the client has providers for these, which renew what they get
-    if profile.get("aws_access_key_id") and profile.get("aws_secret_access_key"):
-        found.config["access_key_id"] = profile.get("aws_access_key_id")
-        found.config["secret_access_key"] = profile.get("aws_secret_access_key")
-        if profile.get("aws_session_token"):
-            found.config["session_token"] = profile.get("aws_session_token")
+    if profile.keys:
+        found.provider = _of_files(profile.keys, environment)
         return
     found.provider = _of_botocore()
     if found.provider or (not found.endpoint and _metadata_answers(environment)):
@@ -118,6 +120,12 @@ class _Profile:
         self._values = {**_section(self._config, section), **_section(credentials, self.name)}
         self.exists = bool(self._values)
 
+    @property
+    def keys(self) -> _Keys | None:
+        """Those that the profile itself has."""
+        access_key, secret = self.get("aws_access_key_id"), self.get("aws_secret_access_key")
+        return (access_key, secret, self.get("aws_session_token")) if access_key and secret else None
+
     def get(self, name: str) -> str | None:
         return self._values.get(name)
 
@@ -143,6 +151,18 @@ def _section(parser: configparser.RawConfigParser, name: str) -> dict[str, str]:
     return dict(parser.items(name)) if parser.has_section(name) else {}
 
 
+def _of_files(keys: _Keys, environment: Mapping[str, str]) -> Callable[[], dict[str, Any]]:
+    """The keys of the profile as they are now: who signs in again in the middle of a job writes them there."""
+    last = keys
+
+    def provide() -> dict[str, Any]:
+        nonlocal last
+        last = _Profile(environment).keys or last  # while the file is written it may hold none
+        return _temporary(*last)
+
+    return provide
+
+
 def _of_botocore() -> Callable[[], dict[str, Any]] | None:
     """What botocore makes of the environment and the profile, renewed when it has to be."""
     try:
@@ -161,14 +181,15 @@ def _of_botocore() -> Callable[[], dict[str, Any]] | None:
 
     def provide() -> dict[str, Any]:
         frozen = credentials.get_frozen_credentials()
-        return {
-            "access_key_id": frozen.access_key,
-            "secret_access_key": frozen.secret_key,
-            "token": frozen.token,
-            "expires_at": datetime.now(timezone.utc) + _TEMPORARY,
-        }
+        return _temporary(frozen.access_key, frozen.secret_key, frozen.token)
 
     return provide
+
+
+def _temporary(access_key: str, secret: str, token: str | None) -> dict[str, Any]:
+    """Credentials as the client takes them."""
+    expires_at = datetime.now(timezone.utc) + _TEMPORARY
+    return {"access_key_id": access_key, "secret_access_key": secret, "token": token, "expires_at": expires_at}
 
 
 def _metadata_answers(environment: Mapping[str, str]) -> bool:

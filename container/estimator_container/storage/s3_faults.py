@@ -14,6 +14,10 @@ from .retry import TransientFault
 HOW_TO_SIGN_IN = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the instance or the container a role"
 )
+HOW_TO_SIGN_IN_AGAIN = (
+    "sign in again; what AWS_PROFILE names in the AWS files is read anew while a job runs, and AWS_ACCESS_KEY_ID and "
+    "AWS_SESSION_TOKEN of the environment are those that the job was started with"
+)
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _ADDRESS = re.compile(r"\w+://\S+")
@@ -23,13 +27,12 @@ _REGION = re.compile(r"<Region>([\w-]+)</Region>")
 
 _BAD_CREDENTIALS = {
     "AuthorizationQueryParametersError",
-    "ExpiredToken",
     "InvalidAccessKeyId",
     "InvalidSecurity",
     "InvalidToken",
     "SignatureDoesNotMatch",
-    "TokenRefreshRequired",
 }
+_EXPIRED = {"ExpiredToken", "TokenRefreshRequired"}
 _TRANSIENT_STATUSES = {408, 429, 500, 502, 503, 504}
 # An error of two writers at once, an upload whose parts came too slowly, and a sum that does not fit what arrived.
 _TRANSIENT_CODES = {"BadDigest", "ConditionalRequestConflict", "OperationAborted", "RequestTimeout", "SlowDown"}
@@ -61,6 +64,8 @@ def translate(error: BaseException, where: str, bucket: str) -> StorageError:
         return _transient(text, status, said)
     if code == "NoSuchBucket":
         return NoSuchBucket(f"{where} is in the bucket {bucket!r}, which does not exist: check its name and endpoint")
+    if code in _EXPIRED:
+        return BadCredentials(f"{where} refuses credentials that have expired ({said}): {HOW_TO_SIGN_IN_AGAIN}")
     if code in _BAD_CREDENTIALS:
         return BadCredentials(f"{where} refuses the credentials ({said}): {HOW_TO_SIGN_IN}")
     if code == "RequestTimeTooSkewed":

@@ -45,8 +45,20 @@ def test_the_endpoint_that_is_most_particular_wins(environment, tmp_path, variab
 
 def test_keys_of_the_environment_win_over_those_of_the_profile(environment, tmp_path):
     (tmp_path / "credentials").write_text("[default]\naws_access_key_id = k\naws_secret_access_key = s\n")
-    assert settings("s3://b", environment).config["access_key_id"] == "k"
-    assert "access_key_id" not in settings("s3://b", {**environment, **KEYS}).config
+    assert settings("s3://b", environment).provider()["access_key_id"] == "k"
+    assert settings("s3://b", {**environment, **KEYS}).provider is None
+
+
+def test_keys_of_the_profile_are_read_whenever_they_are_needed(environment, tmp_path):
+    """Who signs in again in the middle of a job writes others there, and the file may be empty for a moment."""
+    path = tmp_path / "credentials"
+    path.write_text("[default]\naws_access_key_id = k\naws_secret_access_key = s\naws_session_token = t\n")
+    provide = settings("s3://b", environment).provider
+    assert [provide()[name] for name in ("access_key_id", "secret_access_key", "token")] == ["k", "s", "t"]
+    path.write_text("")
+    assert provide()["access_key_id"] == "k"
+    path.write_text("[default]\naws_access_key_id = k2\naws_secret_access_key = s2\n")
+    assert [provide()[name] for name in ("access_key_id", "secret_access_key", "token")] == ["k2", "s2", None]
 
 
 @pytest.mark.parametrize("name", ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI"])

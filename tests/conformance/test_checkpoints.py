@@ -336,6 +336,53 @@ wait_for("end")
     assert job.reason == ""
 
 
+@pytest.mark.law("K7")
+def test_when_credentials_expire_training_goes_on_and_fresh_ones_are_used(script, on_localstack, monkeypatch, tmp_path):
+    place = on_localstack
+    sign_in(monkeypatch, tmp_path, "first")
+    job = script.estimator(WRITES, checkpoint_s3_uri=place.uri, processes=1).fit(wait=False)
+    wait_until_up(job, 1)
+    wait_for(place.holds(**{"closed": "1", "renamed/model": "22"}), SECONDS)
+    place.proxy.choose = lambda request: "expired" if request.access_key == "first" else None
+    tell(job, "go")
+    wait_for(lambda: events(job, "checkpoint_failed"), SECONDS)
+    reason = events(job, "checkpoint_failed")[0]["reason"]
+    assert f"{place.uri}/.estimator/" in reason and "ExpiredToken: The provided token has expired" in reason
+    assert "sign in again" in reason
+    assert job.status == "InProgress"
+    sign_in(monkeypatch, tmp_path, "second")
+    wait_for(place.holds(**{"closed": "333", "renamed/model": "22"}), SECONDS)
+    tell(job, "end")
+    assert job.wait(SECONDS) == "Completed"
+    assert job.reason == ""
+
+
+def sign_in(monkeypatch: pytest.MonkeyPatch, folder: Path, access_key: str) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    keys = f"aws_access_key_id = {access_key}\naws_secret_access_key = secret\naws_session_token = token\n"
+    (folder / "new").write_text(f"[default]\n{keys}")
+    (folder / "new").rename(folder / "AWS_SHARED_CREDENTIALS_FILE")
+
+
+@pytest.mark.law("K8")
+def test_what_expired_credentials_leave_unpublished_is_said(script, on_localstack, monkeypatch, tmp_path):
+    place = on_localstack
+    sign_in(monkeypatch, tmp_path, "first")
+    job = script.estimator(LAST_WORDS, processes=1, checkpoint_s3_uri=place.uri, stop_timeout=3).fit(wait=False)
+    wait_until_up(job, 1)
+    wait_for(place.holds(model="first"), SECONDS)
+    place.proxy.choose = lambda request: "expired" if request.access_key == "first" else None
+    job.stop()
+    assert job.wait(SECONDS) == "Stopped"
+    kept = base_directory(job, "algo-1") / "checkpoints"
+    assert f"10 bytes of checkpoints are in {kept}, not in {place.uri}" in job.reason
+    assert "ExpiredToken" in job.reason and "sign in again" in job.reason
+    assert {path.name: path.read_text() for path in kept.iterdir()} == {"model": "final", "last": "final"}
+    sign_in(monkeypatch, tmp_path, "second")
+    assert place.restored() == {"model": "first"}
+
+
 LAST_WORDS = f"""{PRELUDE}
 def save(signum, frame):
     for name in ("last", "model"):

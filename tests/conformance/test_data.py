@@ -116,6 +116,16 @@ def test_a_manifest_names_the_objects(script, out, objects):
         assert found_by(job, out, host) == {name: FILES[name] for name in ("deep/z", "a.bin")}
 
 
+@pytest.mark.law("D3")
+def test_credentials_that_expire_while_a_channel_is_fetched_are_said_and_nothing_runs(script, out, s3_objects):
+    uri = s3_objects.put({f"train/{name}": data for name, data in FILES.items()})
+    s3_objects.proxy.choose = lambda request: "expired" if "train/deep/z" in request.target else None
+    failed = script.fail(LISTING, hosts=2, inputs={"train": f"{uri}/train"})
+    assert failed.verdict.kind == "channels"
+    assert f"{uri}/train/deep/z" in str(failed) and "ExpiredToken" in str(failed) and "sign in again" in str(failed)
+    assert out(Job.attach(failed.job_name)) == b""
+
+
 @pytest.mark.law("D2")
 @pytest.mark.parametrize("shuffle", [None, ShuffleConfig(seed=3)])
 def test_hosts_share_the_objects_by_bytes(script, out, objects, shuffle):

@@ -150,6 +150,20 @@ def test_outputs_that_the_store_refuses_fail_the_job_and_are_not_lost(script, ho
 
 
 @pytest.mark.law("O1")
+def test_outputs_of_a_job_whose_credentials_have_expired_are_not_lost(script, home, s3_objects):
+    def expired(request):
+        return "expired" if request.method in ("PUT", "POST") and "/output/" in request.target else None
+
+    s3_objects.proxy.choose = expired
+    failed = script.fail(WRITE, output_path=s3_objects.uri)
+    assert failed.verdict.kind == "outputs"
+    folder = home / "jobs" / failed.job_name
+    assert "ExpiredToken" in str(failed) and "sign in again" in str(failed) and s3_objects.uri in str(failed)
+    assert f"the archives are in {folder / 'output'}" in str(failed)
+    assert contents(folder / "output" / "model.tar.gz")["from-algo-1"] == "algo-1"
+
+
+@pytest.mark.law("O1")
 def test_a_store_that_is_away_for_a_while_delays_the_outputs_and_no_more(script, s3_objects):
     s3_objects.proxy.choose = lambda request: "cut" if request.number % 3 else None
     job = script.run(WRITE, output_path=s3_objects.uri)

@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Fault = Literal["cut", "503", "truncate", "stall", "lose the answer"]
+Fault = Literal["cut", "503", "expired", "truncate", "stall", "lose the answer"]
+# What a server says instead of doing what it was asked (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html).
+ERRORS = {
+    "503": ("503 Slow Down", "SlowDown", "Reduce your request rate."),
+    "expired": ("400 Bad Request", "ExpiredToken", "The provided token has expired."),
+}
 
 
 @dataclass(frozen=True)
@@ -21,16 +26,20 @@ class Request:
     target: str
     number: int
     """Of all requests, from 0."""
+    access_key: str
+    """Who signed it; empty where nobody did."""
 
 
 class FaultProxy:
     """`choose` says of each request what becomes of it; None lets it pass."""
 
-    def __init__(self, upstream: str) -> None:
-        host, _, port = upstream.removeprefix("http://").partition(":")
-        self._upstream = (host, int(port))
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+    def __init__(self, upstream: str, port: int = 0) -> None:
+        """On a free port, or on that of a proxy that was closed."""
+        host, _, upstream_port = upstream.removeprefix("http://").partition(":")
+        self._upstream = (host, int(upstream_port))
+        self._listener = socket.create_server(("127.0.0.1", port), backlog=256)
+        self.port: int = self._listener.getsockname()[1]
+        self.endpoint = f"http://127.0.0.1:{self.port}"
         self.choose: Callable[[Request], Fault | None] = lambda request: None
         self.requests: list[Request] = []
         self.stalled = threading.Event()
@@ -65,15 +74,13 @@ class FaultProxy:
                 return
             method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
             with self._lock:
-                request = Request(method, target, len(self.requests))
+                request = Request(method, target, len(self.requests), signer(head))
                 self.requests.append(request)
             fault = self.choose(request)
             if fault == "cut":
                 reset(sock)
-            elif fault == "503":
-                text = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
-                answer = b"HTTP/1.1 503 Slow Down\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(text)
-                sock.sendall(answer + text)
+            elif fault in ERRORS:
+                sock.sendall(refusal(*ERRORS[fault]))
             elif fault == "stall":
                 with self._lock:
                     released = self._released
@@ -119,6 +126,16 @@ def read_request(sock: socket.socket) -> tuple[bytes, bytes]:
         parts.append(chunk)
         missing -= len(chunk)
     return head + b"\r\n\r\n", b"".join(parts)
+
+
+def signer(head: bytes) -> str:
+    """The access key of a request (https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-auth-using-authorization-header.html)."""
+    return head.partition(b"Credential=")[2].partition(b"/")[0].decode()
+
+
+def refusal(status: str, code: str, message: str) -> bytes:
+    text = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+    return f"HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()
 
 
 def reset(sock: socket.socket) -> None:

@@ -30,7 +30,7 @@ from estimator_container.events import EventLog
 from estimator_container.frames import FrameWriter
 from estimator_container.links import Link
 from estimator_container.loop import Loop, Timer
-from estimator_container.storage import SourceChanged, open_store
+from estimator_container.storage import SourceChanged, StoreUnavailable, open_store
 
 SETTLE_SECONDS = 0.005  # without news, before a state is looked at: files of one checkpoint come together
 AT_MOST_SECONDS = 0.25  # from the first news to the look: there may be a file that is written all the time
@@ -38,6 +38,8 @@ HOLD_STILL_SECONDS = 1.0  # that a folder has for one look; after that the agent
 STORE_SECONDS = 60.0  # that a call to the store is tried before its failure is reported
 STALL_SECONDS = 10.0  # that a connection may say nothing: a grace period has room for several
 AGAIN_SECONDS = 1.0  # between a publication that failed, or a state that nobody vouches for, and the next look
+AGAIN_AT_MOST = 16.0  # to which that grows while the store goes on to refuse
+REFUSED_SECONDS = 60.0  # at the end, that what the store refuses is tried: somebody may sign in again
 REPORT_SECONDS = 5.0  # between two reports of what is not in the store yet
 ALONE_SECONDS = 10.0  # to finish in when the owner is gone
 CLEAN_UP_SECONDS = 10.0  # for what is to be removed at the end, when all is published
@@ -77,12 +79,15 @@ class Agent:
         self._settings: Settings | None = None
         self._begun = False
         self._done = False
-        self._finishing = False
+        self._finishing_since: float | None = None
         self._all_published = False
         self._look_due: Timer | None = None
         self._look_by: float | None = None
         self._changed_at: float | None = None
         self._publishing_since: float | None = None
+        self._not_before = 0.0
+        self._pause = AGAIN_SECONDS
+        self._failure = ""
         self._at_risk = 0
         self._open: list[str] = []
         self._vouched_for: dict[str, Stamp] = {}
@@ -148,9 +153,14 @@ class Agent:
         if not self._begun:
             self._last_word()  # the script has not started: there is nothing to publish
             return
-        self._finishing = True
-        self._loop.after(seconds, lambda: self._last_word("there was no more time"))
+        self._finishing_since = time.monotonic()
+        self._pause = AGAIN_SECONDS
+        self._not_before = 0.0
+        self._loop.after(seconds, self._out_of_time)
         self._look_soon(0)
+
+    def _out_of_time(self) -> None:
+        self._last_word("there was no more time" + (f": {self._failure}" if self._failure else ""))
 
     def _last_word(self, reason: str = "") -> None:
         if not self._done:
@@ -190,20 +200,23 @@ class Agent:
         if self._busy:
             return
         is_news = self._publisher.is_news(state)
+        if is_news and vouched_for and time.monotonic() < self._not_before:
+            self._look_soon(self._not_before - time.monotonic())
+            return
         if is_news and vouched_for:
             self._publishing_since, self._changed_at = self._changed_at, None
             self._call(lambda: self._publisher.publish(state), self._publication_ended)
             return
         if not state.unsettled and not is_news:
             self._changed_at = None
-        if self._finishing:
+        if self._finishing_since is not None:
             self._look_for_the_end(is_news)
         elif is_news:
             self._look_soon(AGAIN_SECONDS)  # a rank that has just ended in order may not have said so yet
 
     def _look_failed(self, error: OSError) -> None:
         self._failed(error)
-        if self._finishing:
+        if self._finishing_since is not None:
             self._last_word(str(error))
         else:
             self._look_soon(AGAIN_SECONDS)
@@ -254,7 +267,7 @@ class Agent:
         if isinstance(result, Published):
             self._note(result)
             self._to_clean_up = True
-            if self._finishing:
+            if self._finishing_since is not None:
                 self._look_soon(0)
             else:
                 self._clean_up()
@@ -267,8 +280,18 @@ class Agent:
         if isinstance(result, Overtaken):
             self._loop.forget(self._folder.fileno())
             self._last_word(str(result))
+        elif self._is_refused_for_good(result):
+            self._last_word(str(result))
         else:
-            self._look_soon(AGAIN_SECONDS)
+            self._not_before = time.monotonic() + self._pause
+            self._pause = min(2 * self._pause, AGAIN_AT_MOST)
+            self._look_soon(0)
+
+    def _is_refused_for_good(self, failure: object) -> bool:
+        """Whether to wait any longer, when the script has ended, for what does not pass by itself."""
+        if self._finishing_since is None or isinstance(failure, StoreUnavailable):
+            return False
+        return time.monotonic() - self._finishing_since > REFUSED_SECONDS
 
     def _clean_up(self) -> None:
         self._to_clean_up = False
@@ -280,12 +303,14 @@ class Agent:
         self._look_soon(0)
 
     def _failed(self, error: object) -> None:
+        self._failure = str(error)
         self._events.emit("checkpoint_failed", reason=str(error), bytes=self._at_risk)
 
     def _note(self, published: Published) -> None:
         manifest = published.manifest
         seconds = time.monotonic() - self._publishing_since if self._publishing_since else 0.0
         self._publishing_since, self._at_risk = None, 0
+        self._pause, self._failure = AGAIN_SECONDS, ""
         self._events.emit(
             "checkpoint_published",
             snapshot=str(manifest.name),

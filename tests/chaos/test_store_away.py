@@ -11,7 +11,7 @@ from estimator_container.checkpoints.restore import restore
 from estimator_container.storage import open_store
 
 from estimator_sdk import Estimator
-from tests.conformance.jobs import events, wait_for
+from tests.conformance.jobs import events, tell, wait_for, wait_until_up
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import BUCKET
 
@@ -21,6 +21,7 @@ TRAINS = """
 import os, pathlib, sys, time
 checkpoints = pathlib.Path(os.environ["SM_CHECKPOINT_DIR"])
 data = pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"])
+print("up", flush=True)
 step = 0
 while not (data / "end").exists():
     step += 1
@@ -35,12 +36,15 @@ def test_a_store_that_is_away_for_more_than_a_minute_delays_checkpoints_and_noth
     proxy, localstack_server, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
-    (tmp_path / "train.py").write_text(TRAINS)
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "train.py").write_text(TRAINS)
     uri = f"s3://{BUCKET}/{uuid.uuid4().hex}"
+    where = {"source_dir": str(tmp_path / "source"), "backend": "process", "checkpoint_s3_uri": uri}
     job = Estimator(
-        entry_point=str(tmp_path / "train.py"), backend="process", base_job_name="away", checkpoint_s3_uri=uri
+        entry_point="train.py", distribution={"mpi": {"enabled": True, "processes_per_host": 1}}, **where
     ).fit(wait=False)
     try:
+        wait_until_up(job, 1)
         wait_for(lambda: events(job, "checkpoint_published"))
         before = steps(job)
         proxy.close()  # connections are refused from here on
@@ -56,8 +60,7 @@ def test_a_store_that_is_away_for_more_than_a_minute_delays_checkpoints_and_noth
         came_back = time.monotonic()
         wait_for(lambda: len(events(job, "checkpoint_published")) > published, BACK_SECONDS)
         print(f"published {time.monotonic() - came_back:.1f} s after the store was back")
-        (base := next(job.folder.glob("attempts/1/algo-1")) / "output" / "data" / "end").touch()
-        assert base.exists()
+        tell(job, "end")
         assert job.wait(60) == "Completed"
     finally:
         job.stop()

@@ -120,6 +120,10 @@ def _failed(event: dict[str, Any]) -> str:
     return f"checkpoints: {event['reason']}"
 
 
+def _left_out(event: dict[str, Any]) -> str:
+    return f"checkpoints: not kept before it is closed: {', '.join(event['files'])}"
+
+
 def _attempt_failed(event: dict[str, Any]) -> str:
     return f"attempt {event['attempt']} failed: {event['reason']}; trying again"
 
@@ -128,6 +132,7 @@ _ABOUT: dict[str, Callable[[dict[str, Any]], str | None]] = {
     "checkpoint_restored": _restored,
     "checkpoint_lag": _lag,
     "checkpoint_failed": _failed,
+    "checkpoint_left_out": _left_out,
     "attempt_failed": _attempt_failed,
 }
 

@@ -41,6 +41,7 @@ KILLS = ("script", "agent", "host", "stale writer")
 FAULTS = ("cut", "503", "truncate", "stall", "lose the answer")
 BUCKET = "checkpoints"
 PATIENCE = 60.0  # seconds for any answer of an agent
+LOG_SECONDS = 0.02  # a log that holds snapshots up for as short as that tries the copy most often
 
 
 @dataclass
@@ -153,7 +154,14 @@ class Chaos:
         folder = self._root / str(self._number)
         folder.mkdir()
         settings = Settings(
-            self._uri, str(folder), (), f"{folder}.alive", f"{folder}.frames", f"attempt-{self._number}", True
+            self._uri,
+            str(folder),
+            (),
+            f"{folder}.alive",
+            f"{folder}.frames",
+            f"attempt-{self._number}",
+            True,
+            LOG_SECONDS,
         )
         return RunningAgent(self._loop, settings), settings
 
@@ -194,7 +202,9 @@ class Chaos:
         time.sleep(self._chance.uniform(0.0, 0.2))
         # Only what was acknowledged before the newer one had begun counts, and the newer one saw that.
         before = self._acknowledged
-        writer.write_generation(Path(settings.folder), writer.newest_step(Path(settings.folder)) + 1, self._chance)
+        folder = Path(settings.folder)
+        with writer.open_log(folder) as log:
+            writer.write_generation(folder, writer.newest_step(folder) + 1, self._chance, log)
         newer.finish()
         newer.close()
         for acknowledged in published(Path(settings.frames)):

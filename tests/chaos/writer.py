@@ -1,8 +1,9 @@
 """A script that does nothing but write checkpoints, in all the ways that scripts do: `writer.py FOLDER SEED`.
 
 Each generation is a folder of files that is renamed into place, then a file that is renamed over the one before, then
-a file that is written anew in place. Every file proves itself, so that one that is torn, or of another generation than
-it should be, is known. `problems` looks at a folder that was restored.
+a file that is written anew in place, then a line that is appended to a log, which stays open. Every file proves
+itself, so that one that is torn, or of another generation than it should be, is known. `problems` looks at a folder
+that was restored.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import hashlib
 import random
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO
 
 PARTS = 3  # files in a step's folder
 KEPT = 3  # steps
 MAX_SIZE = 200_000  # bytes of a file
 HEADER = 64
+LOG = "log"
 
 
 def content(generation: int, name: str) -> bytes:
@@ -41,7 +45,7 @@ def newest_step(folder: Path) -> int:
     return max((int(step.name) for step in folder.glob("steps/*") if step.name.isdigit()), default=0)
 
 
-def write_generation(folder: Path, generation: int, chance: random.Random) -> None:
+def write_generation(folder: Path, generation: int, chance: random.Random, log: BinaryIO) -> None:
     """One checkpoint, in the order that `problems` knows."""
     step = folder / "steps" / str(generation)
     if not step.exists():
@@ -56,6 +60,16 @@ def write_generation(folder: Path, generation: int, chance: random.Random) -> No
     write_slowly(folder / "latest.new", content(generation, "latest"), chance)
     (folder / "latest.new").rename(folder / "latest")
     write_slowly(folder / "in-place", content(generation, "in-place"), chance)
+    log.write(log_line(generation))
+
+
+def open_log(folder: Path) -> BinaryIO:
+    return (folder / LOG).open("ab", buffering=0)
+
+
+def log_line(generation: int) -> bytes:
+    """Long enough that it may cross a page, which is where a copy could tear it."""
+    return f"{generation} {'.' * (generation * 37 % 3000)}{generation}\n".encode()
 
 
 def write_step(folder: Path, generation: int, chance: random.Random) -> None:
@@ -84,6 +98,9 @@ def problems(folder: Path) -> list[str]:
         parts = path.relative_to(folder).parts
         if parts[0] == "latest.new" or (parts[1:2] and parts[1].startswith(".")):
             continue  # a draft, which may hold anything that is closed
+        if parts == (LOG,):
+            numbers[LOG] = newest_in_log(path.read_bytes(), found)
+            continue
         generation = generation_of(path.read_bytes())
         if generation is None:
             found.append(f"torn: {path.relative_to(folder)}")
@@ -98,15 +115,32 @@ def problems(folder: Path) -> list[str]:
     latest, in_place = numbers.get("latest", 0), numbers.get("in-place", 0)
     if not (latest <= step <= latest + 1 and in_place <= latest <= in_place + 1):
         found.append(f"mixed: step {step}, latest {latest}, in-place {in_place}")
+    if numbers.get(LOG) and not in_place - 1 <= numbers[LOG] <= in_place:
+        found.append(f"mixed: in-place {in_place}, log {numbers[LOG]}")
     return found
+
+
+def newest_in_log(data: bytes, found: list[str]) -> int:
+    """The generation of its last line; each line was written by one call, so none may be torn."""
+    lines = data.splitlines(keepends=True)
+    numbers = [int(line.partition(b" ")[0] or b"0") if line[:1].isdigit() else 0 for line in lines]
+    if any(log_line(number) != line for number, line in zip(numbers, lines, strict=True)):
+        found.append("torn: log")
+    if any(not before <= after <= before + 1 for before, after in pairwise(numbers)):
+        found.append("mixed: the log has lost lines")
+    return numbers[-1] if numbers else 0
 
 
 def main(folder: Path, seed: str) -> None:
     chance = random.Random(seed)
     generation = max(1, newest_step(folder))  # again: it may not have come to its end
+    log = open_log(folder)
     while True:
-        write_generation(folder, generation, chance)
+        write_generation(folder, generation, chance, log)
         generation += 1
+        if chance.random() < 0.1:  # otherwise it would never be in a snapshot
+            log.close()
+            log = open_log(folder)
         time.sleep(chance.choice([0, 0.005, 0.02, 0.05]))
 
 

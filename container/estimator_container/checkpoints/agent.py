@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 if __name__ == "__main__":
@@ -23,6 +23,7 @@ if __name__ == "__main__":
 
 from estimator_container.checkpoints.folder import Folder, Stamp, State
 from estimator_container.checkpoints.format import NOTHING
+from estimator_container.checkpoints.grown import Rewritten, StillWritten
 from estimator_container.checkpoints.publisher import Overtaken, Published, Publisher
 from estimator_container.checkpoints.restore import Restored, claim, copy, newest_whole_manifest, restore
 from estimator_container.checkpoints.vouching import is_vouched_for
@@ -40,6 +41,8 @@ STALL_SECONDS = 10.0  # that a connection may say nothing: a grace period has ro
 AGAIN_SECONDS = 1.0  # between a publication that failed, or a state that nobody vouches for, and the next look
 AGAIN_AT_MOST = 16.0  # to which that grows while the store goes on to refuse
 REFUSED_SECONDS = 60.0  # at the end, that what the store refuses is tried: somebody may sign in again
+LOG_SECONDS = 30.0  # that somebody has a file open before what was appended to it counts: no checkpoint takes so long
+LEFT_OUT_SECONDS = 60.0  # that a new file has been open before it is said that it is not kept
 REPORT_SECONDS = 5.0  # between two reports of what is not in the store yet
 ALONE_SECONDS = 10.0  # to finish in when the owner is gone
 CLEAN_UP_SECONDS = 10.0  # for what is to be removed at the end, when all is published
@@ -60,6 +63,7 @@ class Settings:
     job: str
     restore: bool
     """Whether the folder is to be filled first; not when an earlier agent of the same attempt was killed."""
+    log_seconds: float = LOG_SECONDS
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -81,6 +85,7 @@ class Agent:
         self._done = False
         self._finishing_since: float | None = None
         self._all_published = False
+        self._log_seconds = LOG_SECONDS
         self._look_due: Timer | None = None
         self._look_by: float | None = None
         self._changed_at: float | None = None
@@ -90,6 +95,10 @@ class Agent:
         self._failure = ""
         self._at_risk = 0
         self._open: list[str] = []
+        self._open_since: dict[str, float] = {}
+        self._rewritten: set[str] = set()
+        self._not_kept: set[str] = set()
+        self._left_out: set[str] = set()
         self._vouched_for: dict[str, Stamp] = {}
         self._busy = False
         self._to_clean_up = False
@@ -106,6 +115,7 @@ class Agent:
         if self._settings is None:
             return
         settings = self._settings
+        self._log_seconds = settings.log_seconds
         self._events = EventLog(FrameWriter(settings.frames))
         self._call(lambda: self._begin(settings), self._begin_ended)
         self._loop.run_until(lambda: self._done)
@@ -194,25 +204,62 @@ class Agent:
             self._look_soon(SETTLE_SECONDS)
             return
         # Also while something is under way: what is whole now may not be known to be whole later.
-        vouched_for = self._is_vouched_for(state)
+        doubtful = self._doubtful(state)
         self._at_risk = self._publisher.size_of_news(state)
-        self._open = self._publisher.waits_for(state)
+        self._note_open(state, doubtful)
+        if self._finishing_since is not None:
+            # Nobody comes any more who would vouch for what a rank had open for long. Of a log there is more to say.
+            state.leave_out(path for path in doubtful if self._is_open_for_long(path))
+        logs = self._logs(state)
+        self._open = [path for path in self._publisher.waits_for(state) if path not in logs]
         if self._busy:
             return
-        is_news = self._publisher.is_news(state)
-        if is_news and vouched_for and time.monotonic() < self._not_before:
-            self._look_soon(self._not_before - time.monotonic())
+        is_news = self._publisher.is_news(state, logs)
+        if is_news and not set(doubtful) & state.files.keys():
+            self._publish(state, logs)
             return
-        if is_news and vouched_for:
-            self._publishing_since, self._changed_at = self._changed_at, None
-            self._call(lambda: self._publisher.publish(state), self._publication_ended)
-            return
-        if not state.unsettled and not is_news:
+        if not is_news and not state.unsettled - set(logs):
             self._changed_at = None
         if self._finishing_since is not None:
-            self._look_for_the_end(is_news)
+            self._look_for_the_end(state, doubtful)
         elif is_news:
             self._look_soon(AGAIN_SECONDS)  # a rank that has just ended in order may not have said so yet
+        else:
+            self._look_when_there_are_logs()
+
+    def _publish(self, state: State, logs: Sequence[str]) -> None:
+        wait = self._not_before - time.monotonic()
+        if wait > 0:
+            self._look_soon(wait)
+            return
+        self._publishing_since, self._changed_at = self._changed_at, None
+        self._call(lambda: self._publisher.publish(state, logs), self._publication_ended)
+
+    def _note_open(self, state: State, doubtful: Sequence[str]) -> None:
+        """Since when files are open for writing; for a file that a rank's death may have closed that goes on."""
+        now = time.monotonic()
+        still = {path: since for path, since in self._open_since.items() if path in doubtful}
+        self._open_since = {**{path: self._open_since.get(path, now) for path in state.unsettled}, **still}
+        self._rewritten &= self._open_since.keys()
+
+    def _is_open_for_long(self, path: str) -> bool:
+        since = self._open_since.get(path)
+        return since is not None and time.monotonic() - since >= self._log_seconds
+
+    def _logs(self, state: State) -> list[str]:
+        """The files that hold up a snapshot, and have been open for longer than anybody writes a checkpoint.
+
+        They are logs if they have only grown, which shows when they are copied.
+        """
+        waited_for = set(self._publisher.waits_for(state))
+        self._not_kept = state.unsettled - waited_for
+        return sorted(path for path in waited_for - self._rewritten if self._is_open_for_long(path))
+
+    def _look_when_there_are_logs(self) -> None:
+        """Nothing tells that a file has been open for long."""
+        due = [self._open_since[path] + self._log_seconds for path in self._open if path not in self._rewritten]
+        if due:
+            self._look_soon(max(0.0, min(due) - time.monotonic()))
 
     def _look_failed(self, error: OSError) -> None:
         self._failed(error)
@@ -221,11 +268,11 @@ class Agent:
         else:
             self._look_soon(AGAIN_SECONDS)
 
-    def _look_for_the_end(self, is_news: bool) -> None:
-        if is_news:
-            self._last_word("not every file is known to be whole")
-        elif self._open:
-            self._last_word(f"somebody still has {', '.join(self._open)} open for writing")
+    def _look_for_the_end(self, state: State, doubtful: Sequence[str]) -> None:
+        if doubtful:
+            self._last_word(f"not every file is known to be whole: {', '.join(doubtful)}")
+        elif state.unsettled:
+            self._last_word(f"somebody still has {', '.join(sorted(state.unsettled))} open for writing")
         elif self._to_clean_up:
             self._all_published = True
             self._loop.after(CLEAN_UP_SECONDS, self._last_word)
@@ -233,16 +280,16 @@ class Agent:
         else:
             self._last_word()
 
-    def _is_vouched_for(self, state: State) -> bool:
-        """Whether every file is what the script meant to write: a rank's death may have closed the others."""
+    def _doubtful(self, state: State) -> list[str]:
+        """The files that may not be what the script meant to write: a rank's death may have closed them."""
         assert self._settings is not None
         if is_vouched_for(self._settings.alive):
             self._vouched_for = state.files
             self._folder.forget_moves()
-            return True
+            return []
         known = {**self._publisher.stamps, **self._vouched_for}
         news = (path for path, stamp in state.files.items() if known.get(path) != stamp)
-        return all(self._folder.was_moved_here(path, state.files[path]) for path in news)
+        return [path for path in news if not self._folder.was_moved_here(path, state.files[path])]
 
     # What takes its time is done in a thread, one call after the other: the folder and the owner are heard meanwhile.
 
@@ -273,8 +320,12 @@ class Agent:
                 self._clean_up()
             return
         self._changed_at, self._publishing_since = self._publishing_since or self._changed_at, None
+        if isinstance(result, Rewritten):
+            self._rewritten.add(result.path)
+            self._look_soon(0)
+            return
         if isinstance(result, SourceChanged):
-            self._look_soon(SETTLE_SECONDS)
+            self._look_soon(AGAIN_SECONDS if isinstance(result, StillWritten) else SETTLE_SECONDS)
             return
         self._failed(result)
         if isinstance(result, Overtaken):
@@ -321,12 +372,21 @@ class Agent:
         )
 
     def _report(self) -> None:
+        self._report_left_out()
         since = self._publishing_since or self._changed_at
         if since is not None and (self._at_risk or self._open):
             seconds = round(time.monotonic() - since, 1)
             if seconds >= REPORT_SECONDS:
                 self._events.emit("checkpoint_lag", bytes=self._at_risk, seconds=seconds, open=self._open)
         self._loop.after(REPORT_SECONDS, self._report)
+
+    def _report_left_out(self) -> None:
+        """Say once of each new file that it is open for so long, for until it is closed no snapshot has it."""
+        now = time.monotonic()
+        found = {path for path in self._not_kept if now - self._open_since[path] >= LEFT_OUT_SECONDS}
+        if found - self._left_out:
+            self._events.emit("checkpoint_left_out", files=sorted(found - self._left_out))
+            self._left_out |= found
 
 
 if __name__ == "__main__":

@@ -10,15 +10,16 @@ import os
 import select
 import stat
 import struct
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 # <sys/inotify.h>
 _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x8, 0x40, 0x80, 0x100, 0x200
 _MODIFY, _OVERFLOW, _IGNORED = 0x2, 0x4000, 0x8000
 _ONLYDIR, _DONT_FOLLOW = 0x01000000, 0x02000000
-_TICK_NS = 10_000_000  # a file written again within the kernel's clock tick could have the same time as before
+TICK_NS = 10_000_000  # a file written again within the kernel's clock tick could have the same time as before
 _EVENT = struct.Struct("iIII")
 _CHANGES = _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _LISTEN_SECONDS = 1.0  # until every file that is being written has been heard of, where there are no leases
@@ -51,15 +52,25 @@ class State:
     """Files that somebody had open for writing."""
     folders: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
+    news: int = field(default=0, compare=False)
+    """How often the folder had changed by then; see `Folder.is_still`."""
+
+    def leave_out(self, paths: Iterable[str]) -> None:
+        """Take files for such as somebody writes."""
+        for path in paths:
+            del self.files[path]
+            self.unsettled.add(path)
 
 
 class Folder:
-    """Watches a tree with inotify. Not for use by several threads."""
+    """Watches a tree with inotify. For use by one thread, but for `is_as_it_was` and `is_still`."""
 
     def __init__(self, path: str) -> None:
         """Raises OSError where inotify is not to be had."""
         self.path = os.path.abspath(path)
         self._libc = ctypes.CDLL(None, use_errno=True)
+        self._reading = threading.Lock()
+        self._news = 0
         self._fd = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self._leases = _leases_work(os.path.dirname(self.path))
         # Without leases it takes every write to know which files are being written.
@@ -93,25 +104,42 @@ class Folder:
         while True:
             found = self._scan(known)
             if self._is_fresh(found, known):
-                self.wait(_TICK_NS / 1e9)
+                self.wait(TICK_NS / 1e9)
             elif time.monotonic() < self._complete_at:
                 for folder in tuple(self._watched.values()):
                     self._watch(folder)
                 self.wait(max(0.0, min(self._complete_at, deadline) - time.monotonic()))
             elif not self.changed():
+                found.news = self._news
                 return found
             if time.monotonic() > deadline:
                 return None
 
     def is_as_it_was(self, path: str, stamp: Stamp) -> bool:
-        """Whether the bytes of a file are still those of a state; may be called from another thread."""
+        """Whether the bytes of a file are still those of a state."""
         try:
             return Stamp.of(os.lstat(os.path.join(self.path, path))) == stamp and not self.is_being_written(path)
         except FileNotFoundError:
             return False
 
+    def is_still(self, state: State) -> bool:
+        """Whether the folder holds what it held in a state: nothing came or went, and no file of it was written."""
+        for path, stamp in state.files.items():
+            try:
+                if Stamp.of(os.lstat(os.path.join(self.path, path))) != stamp:
+                    return False
+            except OSError:
+                return False
+        return not self.changed() and self._news == state.news
+
     def changed(self) -> bool:
         """Whether something has changed since the last call; the news are taken."""
+        with self._reading:
+            any_change = self._read_news()
+            self._news += any_change
+        return any_change
+
+    def _read_news(self) -> bool:
         any_change = False
         while True:
             try:
@@ -172,7 +200,7 @@ class Folder:
 
     def _is_fresh(self, found: State, known: Mapping[str, Stamp]) -> bool:
         newest = max((stamp.ctime_ns for path, stamp in found.files.items() if known.get(path) != stamp), default=0)
-        return 0 <= time.time_ns() - newest < _TICK_NS
+        return 0 <= time.time_ns() - newest < TICK_NS
 
     def _note(self, watch: int, mask: int, name: str) -> bool:
         """Take one piece of news; whether it can have changed the state."""

@@ -7,10 +7,11 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..storage import NotFound, SourceChanged, StorageError, Store
+from . import grown
 from .folder import Folder, Stamp, State
 from .format import CLAIMS, DATA, SNAPSHOTS, Claim, Damaged, File, Manifest, Name
 from .restore import is_overtaken, read_manifest, snapshots
@@ -41,7 +42,7 @@ class Publisher:
         self._claim = claim
         self._folder = folder
         self._kept = kept
-        self._next_object = 1
+        self._next_object = 0
         self._sequence = 0
         self._is_outrun = False
         self._known: dict[str, tuple[Stamp, File]] = {}
@@ -88,12 +89,13 @@ class Publisher:
             return False
         return hasher.hexdigest() == file.sha256 and self._folder.is_as_it_was(file.path, stamp)
 
-    def is_news(self, state: State) -> bool:
+    def is_news(self, state: State, logs: Collection[str] = ()) -> bool:
         """Whether a state is worth a snapshot: it holds something new, and nothing that was kept is half written.
 
-        A file that is gone alone is not news: then the snapshot that still has it is the better one.
+        A file that is gone alone is not news: then the snapshot that still has it is the better one. Of `logs` what
+        there is will do, and that they have grown alone is not news either.
         """
-        if self.waits_for(state):
+        if not set(self.waits_for(state)) <= set(logs):
             return False
         return bool(self._news(state)) or (
             self._last is not None and bool(set(state.links.items()) - set(self._last.links))
@@ -101,28 +103,43 @@ class Publisher:
 
     def waits_for(self, state: State) -> list[str]:
         """The files of the last snapshot that somebody has open for writing: without them a snapshot would be less."""
-        kept = self._last.files if self._last is not None else ()
-        return sorted(file.path for file in kept if file.path in state.unsettled)
+        return sorted(file.path for file in self._kept_files() if file.path in state.unsettled)
+
+    def _kept_files(self) -> tuple[File, ...]:
+        return self._last.files if self._last is not None else ()
 
     def size_of_news(self, state: State) -> int:
         """Bytes of the files that nobody is writing and that are in no snapshot yet."""
         return sum(state.files[path].size for path in self._news(state))
 
-    def publish(self, state: State) -> Published:
+    def publish(self, state: State, logs: Collection[str] = ()) -> Published:
         """Make a snapshot of the state; it is in the store, whole, when this returns.
 
-        Raises SourceChanged when a file is no more what it was in the state, Overtaken, and StorageError.
+        Of `logs`, files of the last snapshot that somebody has open, it holds what they hold now, if they begin with
+        what they were. Raises SourceChanged when a file is no more what it was in the state, grown.Rewritten for a log
+        that is none, Overtaken, StorageError and OSError.
         """
-        try:
-            new = self._upload(state)
-        except SourceChanged:
-            self._is_outrun = True  # the next time by copies, or it could go on like this for ever
-            raise
-        self._is_outrun = False
-        files = tuple(self._known[path][1] for path in sorted(state.files))
+        with self._scratch("appended") as scratch:
+            copied = self._copy_logs(state, logs, scratch)
+            try:
+                new = self._upload(state)
+            except SourceChanged:
+                self._is_outrun = True  # the next time by copies, or it could go on like this for ever
+                raise
+            self._is_outrun = False
+            before = {file.object for file in self._kept_files()}
+            appended = {place: file for place, (_, file) in copied.items() if file.object not in before}
+            if appended:
+                self._store.upload_many((place, file.object) for place, file in appended.items())
+        files = [*(self._known[path][1] for path in state.files), *(file for _, file in copied.values())]
         name = Name(self._claim.attempt, self._sequence + 1)
         manifest = Manifest(
-            name, self._claim.job, time.time(), files, tuple(sorted(state.folders)), tuple(sorted(state.links.items()))
+            name,
+            self._claim.job,
+            time.time(),
+            tuple(sorted(files, key=lambda file: file.path)),
+            tuple(sorted(state.folders)),
+            tuple(sorted(state.links.items())),
         )
         self._sequence += 1
         self._store.write(name.key, manifest.to_bytes(), if_absent=True)
@@ -133,8 +150,12 @@ class Publisher:
             )
         self._last = manifest
         self._known = {path: self._known[path] for path in state.files}
+        # While somebody has a log open it may be mapped, and then not every change shows in its stamp.
+        closed = ((file.path, (stamp, file)) for stamp, file in copied.values())
+        self._known.update((path, known) for path, known in closed if self._folder.is_as_it_was(path, known[0]))
         self._published = self._known.copy()
-        return Published(manifest, len(new), sum(state.files[path].size for path in new))
+        sent = [*(state.files[path].size for path in new), *(file.size for file in appended.values())]
+        return Published(manifest, len(sent), sum(sent))
 
     def clean_up(self) -> None:
         """Remove what is not of the newest snapshots: older ones, those of attempts that were overtaken, lost data.
@@ -181,19 +202,47 @@ class Publisher:
     @contextlib.contextmanager
     def _copies(self, state: State, paths: list[str]) -> Iterator[list[str]]:
         """Copies beside the folder, for a script that writes its files again before the store has taken them."""
-        staging = f"{self._folder.path}.staging"
-        shutil.rmtree(staging, ignore_errors=True)
-        os.makedirs(staging)
-        try:
-            places = [os.path.join(staging, str(number)) for number in range(len(paths))]
-            for path, place in zip(paths, places):
-                shutil.copyfile(os.path.join(self._folder.path, path), place, follow_symlinks=False)
+        with self._scratch("staging") as scratch:
+            places = [os.path.join(scratch, str(number)) for number in range(len(paths))]
+            try:
+                for path, place in zip(paths, places):
+                    shutil.copyfile(os.path.join(self._folder.path, path), place, follow_symlinks=False)
+            except FileNotFoundError as error:
+                raise SourceChanged(f"a file was removed before it was published: {error}") from None
             self._check(state, paths)
             yield places
-        except FileNotFoundError as error:
-            raise SourceChanged(f"a file was removed before it was published: {error}") from None
+
+    @contextlib.contextmanager
+    def _scratch(self, name: str) -> Iterator[str]:
+        """A folder beside the one that is watched, for as long as the block takes."""
+        path = f"{self._folder.path}.{name}"
+        shutil.rmtree(path, ignore_errors=True)
+        os.makedirs(path)
+        try:
+            yield path
         finally:
-            shutil.rmtree(staging, ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _copy_logs(self, state: State, logs: Collection[str], scratch: str) -> dict[str, tuple[Stamp, File]]:
+        """Copies of what logs hold at one moment at which the rest of the folder is still what it was in the state."""
+        kept = {file.path: file for file in self._kept_files()}
+        copied: dict[str, tuple[Stamp, File]] = {}
+        try:
+            for path in sorted(logs):
+                place = os.path.join(scratch, str(len(copied)))
+                stamp, sha256 = grown.copy(self._folder.path, kept[path], place)
+                key = kept[path].object if stamp.size == kept[path].size else self._new_key()
+                copied[place] = (stamp, File(path, stamp.size, sha256, stamp.mode, stamp.mtime_ns, key))
+        except FileNotFoundError as error:
+            raise SourceChanged(f"a log was removed before it was published: {error}") from None
+        if copied and not self._folder.is_still(state):
+            raise SourceChanged("the folder was changed while a log was copied")
+        return copied
+
+    def _new_key(self) -> str:
+        """Where bytes are to go, and none have gone before."""
+        self._next_object += 1
+        return f"{DATA}{self._claim.attempt:06d}/{self._next_object:08d}"
 
     def _check(self, state: State, paths: list[str]) -> None:
         for path in paths:
@@ -209,8 +258,7 @@ class Publisher:
                 if replace(before, ctime_ns=now.ctime_ns) == now and self._has_bytes_of(file, now):
                     self._known[path] = (now, file)
         paths = _others(state, self._known)
-        keys = [f"{DATA}{self._claim.attempt:06d}/{self._next_object + index:08d}" for index in range(len(paths))]
-        self._next_object += len(paths)
+        keys = [self._new_key() for _ in paths]
         with self._copies(state, paths) if self._is_outrun else self._originals(state, paths) as places:
             digests = self._store.upload_many(zip(places, keys))
         for path, key, digest in zip(paths, keys, digests):

@@ -305,7 +305,7 @@ def test_a_file_of_somebody_else_has_every_write_listened_to(watched, monkeypatc
         wait = watched.folder.wait
 
         def wait_while_somebody_writes(seconds):
-            if seconds > 2 * folders._TICK_NS / 1e9:
+            if seconds > 2 * folders.TICK_NS / 1e9:
                 file.write(b"more")
             return wait(seconds)
 

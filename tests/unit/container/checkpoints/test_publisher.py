@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
+from estimator_container.checkpoints import grown
 from estimator_container.checkpoints.folder import Stamp
 from estimator_container.checkpoints.format import CLAIMS, DATA, SNAPSHOTS, Claim, Manifest
 from estimator_container.checkpoints.publisher import Overtaken
@@ -90,6 +91,99 @@ def test_a_new_file_that_is_open_is_left_out(store, new_attempt):
         file.write("for good")
         file.flush()
         assert [file.path for file in attempt.publish(one="1").manifest.files] == ["one"]
+
+
+# Logs: files of the last snapshot that stay open, and only grow.
+
+
+def test_of_a_log_a_snapshot_holds_what_there_is(store, new_attempt):
+    attempt = begin(new_attempt(), store)
+    attempt.publish(log="1\n", other="o")
+    with (attempt.watched.path / "log").open("a") as log:
+        for number in (2, 3):
+            log.write(f"{number}\n")
+            log.flush()
+            attempt.watched.write("model", str(number))
+            state = attempt.watched.state(attempt.publisher.stamps)
+            assert not attempt.publisher.is_news(state)
+            assert attempt.publisher.is_news(state, ["log"])
+            published = attempt.publisher.publish(state, ["log"])
+            target = attempt.watched.path.parent / f"restored-{number}"
+            restore(store, str(target))
+            assert (target / "log").read_text() == "1\n2\n3\n"[: 2 * number]
+            assert (published.uploaded_files, published.uploaded_size) == (2, 1 + 2 * number)
+        # That it has grown alone is no news until it is closed.
+        log.write("4\n")
+        log.flush()
+        assert not attempt.publisher.is_news(attempt.watched.state(attempt.publisher.stamps), ["log"])
+    assert {file.path: file.size for file in attempt.publish().manifest.files} == {"log": 8, "model": 1, "other": 1}
+    assert not Path(f"{attempt.watched.path}.appended").exists()
+
+
+def test_a_log_that_has_not_grown_is_not_sent_again(store, new_attempt):
+    attempt = begin(new_attempt(), store)
+    first = attempt.publish(log="1\n").manifest
+    with (attempt.watched.path / "log").open("r+") as log:
+        log.write("1\n")  # what was there, so that its time is another
+        log.flush()
+        attempt.watched.write("model")
+        second = attempt.publisher.publish(attempt.watched.state(attempt.publisher.stamps), ["log"])
+    assert second.uploaded_files == 1
+    assert second.manifest.files[0].object == first.files[0].object
+
+
+@pytest.mark.parametrize(("mode", "content"), [("r+", "2"), ("w", "1\n2\n".replace("1", "3")), ("w", "1")])
+def test_what_is_written_anew_is_no_log(store, new_attempt, mode, content):
+    attempt = begin(new_attempt(), store)
+    attempt.publish(log="1\n")
+    with (attempt.watched.path / "log").open(mode) as log:
+        log.write(content)
+        log.flush()
+        attempt.watched.write("model")
+        with pytest.raises(grown.Rewritten):
+            attempt.publisher.publish(attempt.watched.state(attempt.publisher.stamps), ["log"])
+    assert [name.sequence for name in snapshots(store)] == [1]
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        lambda path: (path / "new").write_text("x"),
+        lambda path: (path / "known").open("r+").write("y"),
+        lambda path: (path / "known").unlink(),
+        lambda path: (path / "log").rename(path / "log.1"),
+    ],
+    ids=["a new file", "a known file written", "a known file removed", "the log moved away"],
+)
+def test_a_log_of_another_moment_than_the_rest_is_not_taken(store, new_attempt, monkeypatch, meanwhile):
+    attempt = begin(new_attempt(), store)
+    attempt.publish(log="1\n", known="x")
+    with (attempt.watched.path / "log").open("a") as log:
+        log.write("2\n")
+        log.flush()
+        attempt.watched.write("model")
+        state = attempt.watched.state(attempt.publisher.stamps)
+        meanwhile(attempt.watched.path)
+        with pytest.raises(SourceChanged):
+            attempt.publisher.publish(state, ["log"])
+
+
+def test_a_log_that_is_written_while_it_is_copied_is_not_taken(store, new_attempt, monkeypatch):
+    attempt = begin(new_attempt(), store)
+    attempt.publish(log="1\n")
+    with (attempt.watched.path / "log").open("a", buffering=1) as log:
+        log.write("2\n")
+        attempt.watched.write("model")
+        state = attempt.watched.state(attempt.publisher.stamps)
+        take = grown._take
+
+        def while_somebody_writes(*arguments):
+            log.write("3\n")
+            return take(*arguments)
+
+        monkeypatch.setattr(grown, "_take", while_somebody_writes)
+        with pytest.raises(grown.StillWritten):
+            attempt.publisher.publish(state, ["log"])
 
 
 class Fails:

@@ -76,6 +76,8 @@ class Estimator:
     """Where checkpoints are kept, `s3://` or `file://`; None keeps none."""
     checkpoint_local_path: str | None = None
     """Where the script writes them; None is `/opt/ml/checkpoints`."""
+    checkpoint_keep: int | None = None
+    """How many of the newest snapshots stay in their store; None is 3."""
     base_job_name: str | None = None
     """The start of the names of jobs; None takes the entry point's name."""
     tags: Sequence[Mapping[str, str]] | Mapping[str, str] | None = None
@@ -235,6 +237,7 @@ class Estimator:
             (contract.HANG_TIMEOUT_HYPERPARAMETER, self.hang_timeout, contract.DEFAULT_HANG_TIMEOUT),
             (contract.CPUS_HYPERPARAMETER, self.cpus, None),
             (contract.MEMORY_HYPERPARAMETER, self.memory, None),
+            (contract.CHECKPOINT_KEEP_HYPERPARAMETER, self.checkpoint_keep, None),
         ):
             if value != default:
                 reserved[key] = value

@@ -32,6 +32,7 @@ _RANGES: dict[str, tuple[float, float | None]] = {
     "container_log_level": (0, None),
     "stop_timeout": (0, 86400),
     "hang_timeout": (0, None),
+    "checkpoint_keep": (1, None),
 }
 _URIS = ("output_path", "checkpoint_s3_uri", "code_location")
 # An argument that means nothing without another one.
@@ -39,6 +40,7 @@ _NEEDS = (
     ("source_dir", "entry_point"),
     ("output_kms_key", "output_path"),
     ("checkpoint_local_path", "checkpoint_s3_uri"),
+    ("checkpoint_keep", "checkpoint_s3_uri"),
     ("subnets", "security_group_ids"),
     ("security_group_ids", "subnets"),
     ("max_wait", "use_spot_instances"),

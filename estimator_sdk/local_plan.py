@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from estimator_container import contract, entry_point, requirements
@@ -14,7 +14,7 @@ from estimator_container.configuration import ConfigurationError
 from . import code_store, instances, local_channels
 from .errors import InvalidArgument
 from .home import jobs_folder
-from .plan import DEFAULT_CHECKPOINTS, HostPlan, Plan
+from .plan import DEFAULT_CHECKPOINT_KEEP, DEFAULT_CHECKPOINTS, HostPlan, Plan
 from .spec import JobSpec, ResourceConfig
 
 DEFAULT_MAX_RUN = 86400.0  # seconds; the service's default for MaxRuntimeInSeconds is the same day
@@ -53,6 +53,7 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
         output_path=_output_path(spec),
         checkpoint_uri=checkpoints.s3_uri if checkpoints else None,
         checkpoint_path=(checkpoints and checkpoints.local_path) or DEFAULT_CHECKPOINTS,
+        checkpoint_keep=_checkpoint_keep(decoded),
         max_retry_attempts=spec.retry_strategy.maximum_retry_attempts if spec.retry_strategy else 0,
         request=spec.to_request(),
         max_run=_max_run(spec),
@@ -101,6 +102,17 @@ def command(plan: Plan, python: str, overlay: Path | None) -> tuple[str, ...]:
 def _max_run(spec: JobSpec) -> float:
     given = spec.stopping_condition.max_runtime_in_seconds if spec.stopping_condition else None
     return DEFAULT_MAX_RUN if given is None else float(given)
+
+
+def _checkpoint_keep(hyperparameters: Mapping[str, object]) -> int:
+    """Raises InvalidArgument: a job that was not made by an Estimator has not been checked."""
+    kept = hyperparameters.get(contract.CHECKPOINT_KEEP_HYPERPARAMETER, DEFAULT_CHECKPOINT_KEEP)
+    if isinstance(kept, bool) or not isinstance(kept, int) or kept < 1:
+        name = contract.CHECKPOINT_KEEP_HYPERPARAMETER
+        raise InvalidArgument(
+            "checkpoint_keep", f"the hyperparameter {name} must be a whole number from 1, not {kept!r}"
+        )
+    return kept
 
 
 def _output_path(spec: JobSpec) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from estimator_container.contract import DEFAULT_BASE_DIR, Layout
 
 DEFAULT_CHECKPOINTS = Layout(DEFAULT_BASE_DIR).checkpoints
+DEFAULT_CHECKPOINT_KEEP = 3
 _SECRET_NAME = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY|AUTH", re.IGNORECASE)
 HIDDEN = "<hidden>"
 
@@ -107,6 +108,8 @@ class Plan:
     """Where checkpoints are kept; None keeps none."""
     checkpoint_path: str = DEFAULT_CHECKPOINTS
     """Where the script of a container finds them."""
+    checkpoint_keep: int = DEFAULT_CHECKPOINT_KEEP
+    """How many of the newest snapshots stay there."""
     max_retry_attempts: int = 0
     """How often a job that the platform failed is started again."""
     max_run: float = 86400.0
@@ -192,7 +195,7 @@ def _describe(plan: Plan) -> Iterator[str]:
     if plan.memory is not None:
         yield f"              {plan.memory:g} GiB of memory for each host"
     if plan.checkpoint_uri is not None:
-        yield f"checkpoints   {plan.checkpoint_path} <-> {plan.checkpoint_uri}"
+        yield f"checkpoints   {plan.checkpoint_path} <-> {plan.checkpoint_uri}, the newest {plan.checkpoint_keep}"
     for channel in plan.channels:
         yield f"channel       {channel.name} <- {channel.source}{_how(channel)}"
     for name, value in sorted(plan.environment.items()):

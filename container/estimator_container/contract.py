@@ -30,6 +30,7 @@ STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
 STOP_TIMEOUT_HYPERPARAMETER = "sagemaker_estimator_stop_timeout"  # the same, as it travels with a job
 HANG_TIMEOUT_HYPERPARAMETER = "sagemaker_estimator_hang_timeout"  # seconds that a world may stand still; 0: for ever
 CPUS_HYPERPARAMETER = "sagemaker_estimator_cpus"  # CPUs that a platform of ours grants each host
+CHECKPOINT_KEEP_HYPERPARAMETER = "sagemaker_estimator_checkpoint_keep"  # snapshots that a platform of ours keeps
 MEMORY_HYPERPARAMETER = "sagemaker_estimator_memory"  # GiB of memory that it grants each host
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
 OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own

@@ -33,6 +33,7 @@ class Checkpoints:
             frames=first.frames,
             job=plan.job_name,
             restore=True,
+            kept=plan.checkpoint_keep,
         )
         self._loop = loop
         self._children = children

@@ -161,7 +161,7 @@ class Chaos:
             f"{folder}.frames",
             f"attempt-{self._number}",
             True,
-            LOG_SECONDS,
+            log_seconds=LOG_SECONDS,
         )
         return RunningAgent(self._loop, settings), settings
 

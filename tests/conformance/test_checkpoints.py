@@ -270,6 +270,17 @@ def test_a_stale_writer_cannot_publish_over_a_newer_one(script, out, place, firs
     assert out(script.run(SHOWS, checkpoint_s3_uri=place.uri)) == b"model newer again\n"
 
 
+@pytest.mark.law("K1")
+@pytest.mark.parametrize("keep", [None, 1])
+def test_as_many_snapshots_stay_as_are_to_be_kept(script, on_files, keep):
+    place = on_files
+    for number in range(4):
+        source = f"{PRELUDE}\n(checkpoints / 'model').write_text('{number}')"
+        script.run(source, checkpoint_s3_uri=place.uri, checkpoint_keep=keep)
+    assert len(snapshots(place.store)) == (keep or 3)
+    assert place.restored() == {"model": "3"}
+
+
 @pytest.mark.law("K5")
 def test_another_hosts_files_never_reach_the_store(script, on_files):
     place = on_files

@@ -24,7 +24,7 @@ if __name__ == "__main__":
 from estimator_container.checkpoints.folder import Folder, Stamp, State
 from estimator_container.checkpoints.format import NOTHING
 from estimator_container.checkpoints.grown import Rewritten, StillWritten
-from estimator_container.checkpoints.publisher import Overtaken, Published, Publisher
+from estimator_container.checkpoints.publisher import KEPT, Overtaken, Published, Publisher
 from estimator_container.checkpoints.restore import Restored, claim, copy, newest_whole_manifest, restore
 from estimator_container.checkpoints.vouching import is_vouched_for
 from estimator_container.events import EventLog
@@ -63,6 +63,8 @@ class Settings:
     job: str
     restore: bool
     """Whether the folder is to be filled first; not when an earlier agent of the same attempt was killed."""
+    kept: int = KEPT
+    """How many snapshots stay in the store."""
     log_seconds: float = LOG_SECONDS
 
     def to_json(self) -> str:
@@ -124,7 +126,7 @@ class Agent:
         store = open_store(settings.uri, retry_seconds=STORE_SECONDS, stall_seconds=STALL_SECONDS)
         mine = claim(store, settings.job)
         self._folder = Folder(settings.folder)
-        self._publisher = Publisher(store, mine, self._folder)
+        self._publisher = Publisher(store, mine, self._folder, settings.kept)
         if settings.restore:
             restored = restore(store, settings.folder)
             copy(settings.folder, settings.copies)

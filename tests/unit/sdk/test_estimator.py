@@ -8,6 +8,7 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 from estimator_container.contract import (
+    CHECKPOINT_KEEP_HYPERPARAMETER,
     CPUS_HYPERPARAMETER,
     HANG_TIMEOUT_HYPERPARAMETER,
     MEMORY_HYPERPARAMETER,
@@ -41,6 +42,7 @@ EVERYTHING = {
     "code_location": "s3://bucket/code",
     "checkpoint_s3_uri": "s3://bucket/checkpoints",
     "checkpoint_local_path": "/opt/ml/checkpoints",
+    "checkpoint_keep": 5,
     "base_job_name": "digits",
     "tags": [{"Key": "team", "Value": "vision"}],
     "max_run": 3600,
@@ -92,6 +94,7 @@ def test_every_argument_has_its_place_in_the_document():
             HANG_TIMEOUT_HYPERPARAMETER: "600",
             CPUS_HYPERPARAMETER: "1.5",
             MEMORY_HYPERPARAMETER: "4",
+            CHECKPOINT_KEEP_HYPERPARAMETER: "5",
             "sagemaker_mpi_enabled": "true",
             "sagemaker_mpi_num_of_processes_per_host": "4",
             "sagemaker_mpi_custom_mpi_options": '"-x A=b"',
@@ -206,6 +209,9 @@ def test_an_image_s_own_program_gets_no_hyperparameters_that_it_may_not_know():
         ({"code_location": "s3://"}, "code_location", "names no bucket"),
         ({"output_kms_key": "k"}, "output_kms_key", "without output_path"),
         ({"checkpoint_local_path": "/x"}, "checkpoint_local_path", "without checkpoint_s3_uri"),
+        ({"checkpoint_keep": 1}, "checkpoint_keep", "without checkpoint_s3_uri"),
+        ({"checkpoint_keep": 0, "checkpoint_s3_uri": "s3://b"}, "checkpoint_keep", "at least 1"),
+        ({"checkpoint_keep": 1.5, "checkpoint_s3_uri": "s3://b"}, "checkpoint_keep", "1.5"),
         ({"subnets": ["a"]}, "subnets", "without security_group_ids"),
         ({"security_group_ids": ["a"]}, "security_group_ids", "without subnets"),
         ({"max_wait": 86400}, "max_wait", "without use_spot_instances"),

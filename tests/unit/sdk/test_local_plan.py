@@ -1,0 +1,17 @@
+import pytest
+from estimator_container.contract import CHECKPOINT_KEEP_HYPERPARAMETER
+
+from estimator_sdk import InvalidArgument, local_plan
+from estimator_sdk.plan import HostPlan
+from estimator_sdk.spec import JobSpec
+
+
+def host(name, index, count):
+    return HostPlan(name, "", "base", (), {})
+
+
+@pytest.mark.parametrize("value", ["0", "true", "1.5", "many"])
+def test_a_document_with_a_wrong_number_of_snapshots_is_refused(value):
+    document = {"TrainingJobName": "job", "HyperParameters": {CHECKPOINT_KEEP_HYPERPARAMETER: value}}
+    with pytest.raises(InvalidArgument, match=f"{CHECKPOINT_KEEP_HYPERPARAMETER} must be a whole number from 1"):
+        local_plan.base(JobSpec.from_request(document), "process", host)

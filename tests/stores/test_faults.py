@@ -7,11 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
-from estimator_container.storage import Conflict, StoreUnavailable, open_store
+from estimator_container.checkpoints.folder import Folder
+from estimator_container.checkpoints.format import NOTHING
+from estimator_container.checkpoints.publisher import Publisher
+from estimator_container.checkpoints.restore import claim, restore
+from estimator_container.storage import Conflict, Object, SourceChanged, StoreUnavailable, open_store
+
+from tests.conformance.jobs import wait_for
 
 MIB = 1 << 20
 FAULTS = ["cut", "503", "truncate", "lose the answer"]
@@ -112,6 +119,49 @@ def test_after_the_deadline_it_says_so_in_one_sentence_and_leaves_no_file(proxy,
     assert names_below(folder) == ["large"]
     proxy.choose = lambda request: None
     assert store.head("new-large") is None
+
+
+def test_no_part_waits_for_another_where_the_size_is_known(proxy, through_proxy, folder):
+    store = through_proxy()
+    data = os.urandom(20 * MIB)
+    (folder / "large").write_bytes(data)
+    store.upload(str(folder / "large"), "key")
+    proxy.requests.clear()
+    proxy.choose = lambda request: "stall" if request.number == 0 else None
+    asked = threading.Thread(target=store.download, args=(Object("key", len(data), ""), str(folder / "copy")))
+    asked.start()
+    assert proxy.stalled.wait(20)
+    wait_for(lambda: len(proxy.requests) == 3)
+    proxy.release()
+    asked.join(20)
+    assert (folder / "copy").read_bytes() == data
+
+
+@pytest.mark.parametrize("size", [20 * MIB - 1, 20 * MIB + 1, 30 * MIB])
+def test_an_object_of_another_size_than_is_known_is_another_version(through_proxy, folder, size):
+    store = through_proxy()
+    (folder / "large").write_bytes(bytes(20 * MIB))
+    store.upload(str(folder / "large"), "key")
+    with pytest.raises(SourceChanged, match="has been overwritten under the download"):
+        store.download(Object("key", size, ""), str(folder / "copy"))
+    assert names_below(folder) == ["large"]
+
+
+def test_a_snapshot_whose_large_file_has_lost_its_end_is_passed_over(through_proxy, folder):
+    store = through_proxy()
+    watched = Folder(str(folder))
+    publisher = Publisher(store, claim(store, "job"), watched)
+    publisher.begin_with(None, NOTHING)
+    for content in (b"1", b"2"):
+        (folder / "model").write_bytes(content * (20 * MIB))
+        state = watched.state(publisher.stamps, 10.0)
+        newest = publisher.publish(state).manifest
+    watched.close()
+    store.write(newest.files[0].object, b"2" * (9 * MIB))
+    restored = restore(store, str(folder))
+    assert restored.base != str(newest.name)
+    assert "are not those that were written" in restored.passed_over[0]
+    assert (folder / "model").read_bytes() == b"1" * (20 * MIB)
 
 
 def test_a_download_that_fails_half_way_leaves_no_file(proxy, through_proxy, folder):

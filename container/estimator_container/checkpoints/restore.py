@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..storage import Conflict, NotFound, Object, StorageError, Store
+from ..storage import Conflict, NotFound, Object, SourceChanged, StorageError, Store
+from .beside import Beside
 from .format import (
     CLAIMS,
     NOTHING,
@@ -51,8 +52,9 @@ class NothingWhole(StorageError):
 
 def claim(store: Store, job: str) -> Claim:
     """Become the one who may publish: every attempt before this one is too late from now on. Raises StorageError."""
-    names = (name.attempt for name in _ours(store, SNAPSHOTS, Name.of_key))
-    number = max([*_ours(store, CLAIMS, attempt_of), *names], default=0)
+    attempts = Beside(lambda: list(_ours(store, CLAIMS, attempt_of)))
+    names = [name.attempt for name in _ours(store, SNAPSHOTS, Name.of_key)]
+    number = max([*attempts.result(), *names], default=0)
     while True:
         number += 1
         mine = Claim(number, job, time.time())
@@ -70,8 +72,25 @@ def is_overtaken(store: Store, attempt: int) -> bool:
 
 def snapshots(store: Store) -> list[Name]:
     """The snapshots that may be restored, the best first. Raises StorageError."""
-    claims = [_read_claim(store, number) for number in _ours(store, CLAIMS, attempt_of)]
-    return newest_first(claims, _ours(store, SNAPSHOTS, Name.of_key))
+    claims = Beside(lambda: _read_claims(store))
+    names = list(_ours(store, SNAPSHOTS, Name.of_key))
+    return newest_first(claims.result(), names)
+
+
+def _manifests(store: Store) -> Iterator[tuple[Name, Manifest | Damaged]]:
+    """The same with what each holds, or what is wrong with it. Raises StorageError.
+
+    The newest of all is most often the best: it is read before the claims say so.
+    """
+    claims = Beside(lambda: _read_claims(store))
+    names = list(_ours(store, SNAPSHOTS, Name.of_key))
+    newest = max(names, default=Name(0, 0))
+    ahead = Beside(lambda: read_manifest(store, newest)) if names else None
+    for name in newest_first(claims.result(), names):
+        try:
+            yield name, ahead.result() if ahead is not None and name == newest else read_manifest(store, name)
+        except Damaged as error:
+            yield name, error
 
 
 def _ours(store: Store, prefix: str, parse: Callable[[str], T]) -> Iterator[T]:
@@ -79,6 +98,10 @@ def _ours(store: Store, prefix: str, parse: Callable[[str], T]) -> Iterator[T]:
     for each in store.list(prefix):
         with contextlib.suppress(Damaged):
             yield parse(each.key)
+
+
+def _read_claims(store: Store) -> list[Claim]:
+    return [_read_claim(store, number) for number in _ours(store, CLAIMS, attempt_of)]
 
 
 def _read_claim(store: Store, attempt: int) -> Claim:
@@ -104,12 +127,7 @@ def read_manifest(store: Store, name: Name) -> Manifest:
 
 def newest_whole_manifest(store: Store) -> Manifest | None:
     """The best manifest that can be read, without a look at its data. Raises StorageError."""
-    for name in snapshots(store):
-        try:
-            return read_manifest(store, name)
-        except Damaged:
-            continue
-    return None
+    return next((manifest for _, manifest in _manifests(store) if isinstance(manifest, Manifest)), None)
 
 
 def restore(store: Store, folder: str) -> Restored:
@@ -120,9 +138,10 @@ def restore(store: Store, folder: str) -> Restored:
     is away.
     """
     passed_over: list[str] = []
-    for name in snapshots(store):
+    for name, manifest in _manifests(store):
         try:
-            manifest = read_manifest(store, name)
+            if isinstance(manifest, Damaged):
+                raise manifest
             _fetch(store, manifest, folder)
         except Damaged as error:
             passed_over.append(f"{name}: {error}")
@@ -143,9 +162,13 @@ def _fetch(store: Store, manifest: Manifest, folder: str) -> None:
             os.makedirs(os.path.join(staging, path), exist_ok=True)
         places = [os.path.join(staging, file.path) for file in manifest.files]
         try:
-            digests = store.download_many([(file.object, place) for file, place in zip(manifest.files, places)])
+            # Nothing writes an object twice, so any version of it will do; with its size it comes in parts at once.
+            items = [(Object(file.object, file.size, ""), place) for file, place in zip(manifest.files, places)]
+            digests = store.download_many(items)
         except NotFound as error:
             raise Damaged(f"the bytes of a file are not there: {error}") from None
+        except SourceChanged as error:
+            raise Damaged(f"the bytes of a file are not those that were written: {error}") from None
         for file, place, digest in zip(manifest.files, places, digests):
             if (digest.size, digest.sha256) != (file.size, file.sha256):
                 raise Damaged(f"{file.path} has other bytes than were written")

@@ -148,7 +148,7 @@ class LocalStore(Store):
         name = key.key if isinstance(key, Object) else key
         with self._opened(name) as fd, Landing(path, durable=durable) as landing:
             status = os.fstat(fd)
-            if isinstance(key, Object) and key.etag != _etag(status):
+            if isinstance(key, Object) and key.etag not in ("", _etag(status)):
                 raise SourceChanged(f"{self._name(name)} has been overwritten since it was listed: list it again")
             landing.reserve(status.st_size)
             hasher, offset = hashlib.sha256(), 0

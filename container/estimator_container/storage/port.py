@@ -30,7 +30,7 @@ class Object:
     size: int
     """In bytes."""
     etag: str
-    """Changes whenever the object is written; opaque, and good for `if_match`."""
+    """Changes whenever the object is written; opaque, and good for `if_match`. Empty for any version."""
 
 
 @dataclass(frozen=True)

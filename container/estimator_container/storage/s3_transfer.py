@@ -39,9 +39,11 @@ class Transfer:
 
     async def download(self, target: Object | str, path: str, durable: bool, passed: Passed) -> Digest:
         """See Store.download; `target` has the bucket's key."""
+        if isinstance(target, Object) and target.size > PART:
+            return await self._download_parts(target, path, durable, passed)
         key = target.key if isinstance(target, Object) else target
-        pinned = target.etag if isinstance(target, Object) and target.etag else None
-        known_small = isinstance(target, Object) and target.size <= PART
+        pinned = (target.etag or None) if isinstance(target, Object) else None
+        known_small = isinstance(target, Object)
         # The first part tells how large the whole is, so a small object takes one round trip.
         try:
             found = await self._client.get(key, None if known_small else (0, PART), pinned)
@@ -71,17 +73,30 @@ class Transfer:
                 landing.commit()
         return Digest(whole.size, hasher.hexdigest())
 
+    async def _download_parts(self, whole: Object, path: str, durable: bool, passed: Passed) -> Digest:
+        """A large object whose size is known: no part waits for the first."""
+        with Landing(path, durable=durable) as landing:
+            hasher = hashlib.sha256()
+            await self._engine.on_disk(landing.reserve, whole.size)
+            async with self._large_downloads:
+                await self._rest(whole, 0, landing, hasher, passed)
+            await self._engine.on_disk(landing.commit)
+        return Digest(whole.size, hasher.hexdigest())
+
     async def _rest(self, whole: Object, start: int, landing: Landing, hasher: _Hash, passed: Passed) -> None:
-        """The parts after the first, a few ahead of the one that is hashed next."""
+        """The parts from `start` on, a few ahead of the one that is hashed next; all of one version."""
+        etags = {whole.etag} if whole.etag else set()
 
         async def fetch(offset: int) -> bytes:
             async with self._parts:
+                pinned, part = whole.etag or None, (offset, min(offset + PART, whole.size))
                 try:
-                    found = await self._client.get(whole.key, (offset, min(offset + PART, whole.size)), whole.etag)
+                    found = await self._client.get(whole.key, part, pinned)
                 except Conflict:
                     raise self._overwritten(whole.key) from None
-                if found is None:
+                if found is None or found[0].size != whole.size or (etags and found[0].etag not in etags):
                     raise self._overwritten(whole.key)
+                etags.add(found[0].etag)
                 await self._engine.on_disk(landing.write, found[1], offset)
                 return found[1]
 

@@ -204,7 +204,9 @@ class Chaos:
         before = self._acknowledged
         folder = Path(settings.folder)
         with writer.open_log(folder) as log:
-            writer.write_generation(folder, writer.newest_step(folder) + 1, self._chance, log)
+            step = writer.newest_step(folder)
+            for generation in (max(1, step), step + 1):  # the first again: it may not have come to its end
+                writer.write_generation(folder, generation, self._chance, log)
         newer.finish()
         newer.close()
         for acknowledged in published(Path(settings.frames)):

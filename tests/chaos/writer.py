@@ -126,8 +126,9 @@ def newest_in_log(data: bytes, found: list[str]) -> int:
     numbers = [int(line.partition(b" ")[0] or b"0") if line[:1].isdigit() else 0 for line in lines]
     if any(log_line(number) != line for number, line in zip(numbers, lines, strict=True)):
         found.append("torn: log")
-    if any(not before <= after <= before + 1 for before, after in pairwise(numbers)):
-        found.append("mixed: the log has lost lines")
+    jumps = [(before, after) for before, after in pairwise(numbers) if not before <= after <= before + 1]
+    if jumps:
+        found.append(f"mixed: the log goes from line {jumps}")
     return numbers[-1] if numbers else 0
 
 

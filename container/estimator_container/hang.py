@@ -62,6 +62,8 @@ class HangWatch:
 
     def _look(self) -> None:
         self._loop.after(self._period, self._look)
+        if not self._ranks.pids:
+            return  # all have ended, which others know
         signs = self._signs_of_life()
         children_worked = self._children_worked()
         if signs != self._signs or children_worked:
@@ -83,6 +85,7 @@ class HangWatch:
         elif self._looks >= LOOKS and not self._said:
             self._said = True
             self._on_change(stacks)
+            self._signs = self._signs_of_life()  # and so is what is said of it in the log
 
     def _moved(self) -> None:
         self._looks = 0

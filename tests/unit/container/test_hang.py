@@ -35,7 +35,13 @@ class Ranks:
 
     def watch(self):
         paths = [str(self.folder / name) for name in ("frames", "stacks", "code")]
-        self._watch = HangWatch(self._loop, self, *paths, SECONDS, self.said.append)
+        self._watch = HangWatch(self._loop, self, *paths, SECONDS, self._say)
+
+    def _say(self, stacks):
+        """As a host does, which also writes it down."""
+        self.said.append(stacks)
+        with (self.folder / "frames").open("a") as file:
+            file.write("an event")
 
     def run(self, seconds):
         self._loop.run_until(lambda: False, seconds)
@@ -63,7 +69,7 @@ def test_ranks_that_stand_still_are_told_of_once_with_their_places(ranks, run_un
     started = time.monotonic()
     run_until(lambda: ranks.said)
     assert time.monotonic() - started > SECONDS
-    ranks.run(2 * SECONDS / LOOKS)
+    ranks.run(4 * SECONDS / LOOKS)
     assert ranks.said == [
         {
             0: '  File "rank0.py", line 3 in wait\n  File "rank0.py", line 4 in <module>',

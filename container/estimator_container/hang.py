@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LOOKS = 6  # in the time after which ranks that do not move are stuck
 CHEAP_LOOKS = 3  # of those, that leave the ranks alone
-DUMP_SECONDS = 0.2  # that a rank has to write its stacks
+DUMP_SECONDS = 5.0  # that a rank has to write its stacks, or the half of the time between two looks
 BUSY_SHARE = 0.05  # of a CPU: what the children of a rank may take and still be idle
 AT_ITS_END = "  its script has ended, and it waits for the other ranks to end theirs\n"
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*\n", re.MULTILINE)  # differs from rank to rank
@@ -74,7 +74,7 @@ class HangWatch:
         if self._looks >= CHEAP_LOOKS:
             for pid in self._ranks.pids.values():
                 self._ask_for_stacks(pid)
-            self._loop.after(DUMP_SECONDS, self._compare)
+            self._loop.after(min(DUMP_SECONDS, self._period / 2), self._compare)
 
     def _compare(self) -> None:
         stacks = {rank: self._stacks_of(pid) for rank, pid in self._ranks.pids.items()}

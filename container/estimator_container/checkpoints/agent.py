@@ -209,6 +209,7 @@ class Agent:
         doubtful = self._doubtful(state)
         self._at_risk = self._publisher.size_of_news(state)
         self._note_open(state, doubtful)
+        state.reopened -= {path for path in state.reopened if self._is_open_for_long(path)}
         if self._finishing_since is not None:
             # Nobody comes any more who would vouch for what a rank had open for long. Of a log there is more to say.
             state.leave_out(path for path in doubtful if self._is_open_for_long(path))

@@ -50,6 +50,8 @@ class State:
     """Files that nobody was writing."""
     unsettled: set[str] = field(default_factory=set)
     """Files that somebody had open for writing."""
+    reopened: set[str] = field(default_factory=set)
+    """Those of them that had been whole before: a state without them was never there."""
     folders: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
     news: int = field(default=0, compare=False)
@@ -71,6 +73,7 @@ class Folder:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._reading = threading.Lock()
         self._news = 0
+        self._whole_before: set[str] = set()
         self._fd = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self._leases = _leases_work(os.path.dirname(self.path))
         # Without leases it takes every write to know which files are being written.
@@ -220,6 +223,10 @@ class Folder:
         return bool(mask & ~_MODIFY)
 
     def _note_in(self, path: str, mask: int) -> None:
+        if mask & (_MOVED_TO | _CLOSE_WRITE):
+            self._whole_before.add(path)
+        elif mask & (_DELETE | _MOVED_FROM):
+            self._whole_before.discard(path)
         if mask & _MOVED_TO:
             self._moved_here.add(path)
             self._closed_since -= {each for each in self._closed_since if f"{each}/".startswith(f"{path}/")}
@@ -264,6 +271,8 @@ class Folder:
             stamp = Stamp.of(entry.stat(follow_symlinks=False))
             if known.get(path) != stamp and self.is_being_written(path):
                 found.unsettled.add(path)
+                if path in self._whole_before:
+                    found.reopened.add(path)
             else:
                 found.files[path] = stamp
 

@@ -102,8 +102,11 @@ class Publisher:
         )
 
     def waits_for(self, state: State) -> list[str]:
-        """The files of the last snapshot that somebody has open for writing: without them a snapshot would be less."""
-        return sorted(file.path for file in self._kept_files() if file.path in state.unsettled)
+        """The files that somebody has open for writing and a snapshot may not be without.
+
+        They are in the last one, so that the next would be less, or they had been whole before somebody opened them.
+        """
+        return sorted({file.path for file in self._kept_files() if file.path in state.unsettled} | state.reopened)
 
     def _kept_files(self) -> tuple[File, ...]:
         return self._last.files if self._last is not None else ()

@@ -1,9 +1,11 @@
 """The agent as a real process, and its owner's side of it."""
 
 import json
+import signal
 import socket
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -161,6 +163,35 @@ def test_a_file_that_is_open_again_for_good_is_named(start, folder):
         assert running.events("checkpoint_lag")[0]["open"] == ["log"]
         size, reason = running.finish()
         assert (size, reason) == ("1", "somebody still has log open for writing")
+
+
+def write_before_it_looks(running, folder):
+    """A file is whole, then open again, and another one is written, before the agent has time to look."""
+    running.answer("restored")
+    running.process.send_signal(signal.SIGSTOP)
+    (folder / "a").write_text("1")
+    file = (folder / "a").open("w")
+    file.write("2")
+    file.flush()
+    (folder / "b").write_text("2")
+    running.process.send_signal(signal.SIGCONT)
+    return file
+
+
+def test_a_file_that_was_whole_before_the_first_snapshot_is_waited_for(start, store, folder, tmp_path):
+    running = start()
+    with write_before_it_looks(running, folder):
+        time.sleep(0.5)  # many looks
+        assert running.events("checkpoint_published") == []
+    running.until(lambda: running.events("checkpoint_published"))
+    assert files(store, tmp_path) == {"a": "2", "b": "2"}
+
+
+def test_but_not_for_good(start, store, folder, tmp_path):
+    running = start(log_seconds=0.3)
+    with write_before_it_looks(running, folder):
+        running.until(lambda: running.events("checkpoint_published"))
+        assert files(store, tmp_path) == {"b": "2"}
 
 
 def test_a_log_that_is_open_for_good_holds_nothing_up(start, store, folder, tmp_path):

@@ -120,6 +120,21 @@ def test_a_file_that_is_open_for_writing_is_unsettled_until_it_is_closed(watched
     assert list(watched.state().files) == ["model"]
 
 
+def test_of_open_files_those_are_told_apart_that_had_been_whole(watched, leases):
+    watched.state()
+    watched.write("twice")
+    watched.write("gone")
+    assert until_news(watched)
+    (watched.path / "gone").unlink()
+    assert until_news(watched)
+    with (watched.path / "twice").open("w") as twice, (watched.path / "gone").open("w") as gone:
+        for file in (twice, gone):
+            file.write("half")
+            file.flush()
+        state = watched.state()
+        assert (state.unsettled, state.reopened) == ({"twice", "gone"}, {"twice"})
+
+
 def test_a_rewrite_in_place_is_unsettled(watched, leases):
     watched.write("model")
     known = watched.state().files

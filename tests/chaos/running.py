@@ -1,0 +1,163 @@
+"""The processes of a running local job, found from the outside: by their parents, their commands and their environment.
+
+Nothing of the job's own state is read but its folder and its backend, so what is found is what is there.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from estimator_sdk import Job
+
+WRAPPER = b"estimator_container/rank.py"
+SUPERVISOR = b"estimator_sdk/local"
+JOB_LABEL = "estimator.job"
+
+
+class NotThere(Exception):
+    """What was looked for does not run, not yet or no more."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """One line of the table of processes."""
+
+    pid: int
+    parent: int
+    argv: tuple[bytes, ...]
+
+    @property
+    def program(self) -> str:
+        return Path(os.fsdecode(self.argv[0])).name
+
+    def runs(self, path: bytes) -> bool:
+        """Whether a word of its command is that path, or ends with it."""
+        return any(word.endswith(path) for word in self.argv)
+
+    def variable(self, name: str) -> str | None:
+        """A variable of the environment that it was started with; None without it, or if it has just ended."""
+        try:
+            environ = Path(f"/proc/{self.pid}/environ").read_bytes()
+        except OSError:
+            return None
+        prefix = f"{name}=".encode()
+        found = [each[len(prefix) :] for each in environ.split(b"\0") if each.startswith(prefix)]
+        return found[0].decode("utf-8", "replace") if found else None
+
+
+@dataclass(frozen=True)
+class RunningRank:
+    """A script that runs, and the wrapper around it."""
+
+    host: str
+    number: int | None
+    """None where there is no world."""
+    wrapper: int
+    pid: int
+
+
+class RunningJob:
+    """A job that may be struck: every look is at what runs at that moment."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.backend = job.backend
+
+    @property
+    def leader(self) -> str:
+        """The first host by name leads."""
+        return "algo-1"
+
+    def supervisor(self) -> int:
+        """The pid of the job's supervisor. Raises NotThere."""
+        folder = os.fsencode(self.job.folder)
+        found = [each.pid for each in table().values() if each.runs(SUPERVISOR) and folder in each.argv]
+        return _the_one(found, f"the supervisor of {self.job.name}")
+
+    def containers(self) -> dict[str, Any]:
+        """Host -> its container, as the Docker SDK gives it."""
+        import docker
+
+        chosen = {"label": f"{JOB_LABEL}={self.job.name}", "status": "running"}
+        found = docker.from_env().containers.list(filters=chosen, ignore_removed=True)
+        return {each.attrs["Config"]["Hostname"]: each for each in found}
+
+    def container(self, host: str) -> Any:
+        """The container of a host. Raises NotThere."""
+        return _the_one([each for name, each in self.containers().items() if name == host], f"the container of {host}")
+
+    def toolkits(self) -> dict[str, int]:
+        """Host -> the pid of its first process, whose end is the host's end."""
+        if self.backend == "docker":
+            return {host: each.attrs["State"]["Pid"] for host, each in self.containers().items()}
+        found = {}
+        for each in table().values():
+            if each.argv[-1:] == (b"train",) and each.runs(b"estimator_container"):
+                base = Path(each.variable("SAGEMAKER_BASE_DIR") or "/")
+                if self.job.folder in base.parents:
+                    found[base.name] = each.pid
+        return found
+
+    def toolkit(self, host: str) -> int:
+        """Raises NotThere."""
+        return _the_one([pid for name, pid in self.toolkits().items() if name == host], f"the toolkit of {host}")
+
+    def ranks(self) -> list[RunningRank]:
+        """The scripts that run now on all hosts."""
+        processes = table()
+        found = []
+        for host, toolkit in self.toolkits().items():
+            tree = below(toolkit, processes)
+            wrappers = {each.pid for each in tree if each.runs(WRAPPER)}
+            # A child that has not become the script yet has the command of its wrapper still.
+            for each in (one for one in tree if one.parent in wrappers):
+                number = processes[each.parent].variable("OMPI_COMM_WORLD_RANK")
+                found.append(RunningRank(host, None if number is None else int(number), each.parent, each.pid))
+        return found
+
+    def rank(self, host: str, number: int | None) -> RunningRank:
+        """A rank of the world, or the script of a host where there is none. Raises NotThere."""
+        what = f"the script on {host}" if number is None else f"rank {number}"
+        chosen = [each for each in self.ranks() if each.number == number and each.host == host]
+        return _the_one(chosen[:1], what)
+
+    def program(self, host: str, name: str) -> int:
+        """The pid of a program of that name on a host, such as `mpirun`. Raises NotThere."""
+        found = [each.pid for each in below(self.toolkit(host), table()) if each.program == name]
+        return _the_one(found, f"{name} on {host}")
+
+
+def table() -> dict[int, Process]:
+    """All processes of this machine that live, those of containers too."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, parent = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:2]
+            argv = (folder / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        except OSError:
+            continue
+        if state not in (b"Z", b"X"):
+            found[int(folder.name)] = Process(int(folder.name), int(parent), tuple(argv))
+    return found
+
+
+def below(root: int, processes: dict[int, Process]) -> list[Process]:
+    """The processes below one, parents first."""
+    children: dict[int, list[Process]] = {}
+    for each in processes.values():
+        children.setdefault(each.parent, []).append(each)
+    found, queue = [], [root]
+    while queue:
+        there = children.get(queue.pop(0), [])
+        found += there
+        queue += [each.pid for each in there]
+    return found
+
+
+def _the_one(found: list[Any], what: str) -> Any:
+    if len(found) != 1:
+        raise NotThere(f"{what} does not run")
+    return found[0]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from .running import NotThere, RunningJob, below, table
+from .running import JOB_LABEL, NotThere, RunningJob, below, engine, table
 
 Need = Literal["world", "hosts", "docker", "memory"]
 """What a job must have: an MPI world, more than one host, containers, a limit on memory."""
@@ -42,12 +42,6 @@ class Shape:
 
     def host_of(self, rank: int) -> str:
         return f"algo-{rank // (self.processes or 1) + 1}"
-
-    def ranks_of(self, host: str) -> frozenset[int | None]:
-        """The names that ranks of a host go by: none at all without a world."""
-        if self.processes is None:
-            return frozenset({None})
-        return frozenset(rank for rank in self.ranks if self.host_of(rank) == host)
 
 
 @dataclass(frozen=True)
@@ -252,10 +246,10 @@ def _of_cut(target: Target) -> Truth:
 
 
 def fill_memory(running: RunningJob, target: Target) -> Truth:
-    """A process that the kernel spares takes what is left of the container's memory until the kernel kills another."""
+    """Another process of the container takes what is left of its memory, and the kernel ends the rank."""
     pid = running.rank(target.host, target.rank).pid
     subprocess.run([sys.executable, "-I", "-S", str(HOARDER), str(pid)], check=True, timeout=60)
-    return Truth(("out_of_memory",), frozenset({target.host}), target.shape.ranks_of(target.host))
+    return of_rank(target, "out_of_memory")
 
 
 FAULTS: Mapping[str, Fault] = {
@@ -311,11 +305,7 @@ def _in_network(pid: int, *command: str) -> None:
 
 
 def _network(running: RunningJob) -> Any:
-    import docker
-
-    from .running import JOB_LABEL
-
-    found = docker.from_env().networks.list(filters={"label": f"{JOB_LABEL}={running.job.name}"})
+    found = engine().networks.list(filters={"label": f"{JOB_LABEL}={running.job.name}"})
     if not found:
         raise NotThere(f"the network of {running.job.name} is not there")
     return found[0]

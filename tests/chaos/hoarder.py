@@ -1,7 +1,4 @@
-"""Take memory in the cgroup of a process until the kernel kills somebody there: `hoarder.py PID`, as root.
-
-It goes by itself then, and is not the one that is killed.
-"""
+"""Take memory in the cgroup of a process until the kernel ends that process for want of it: `hoarder.py PID`."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ def kills(cgroup: Path) -> int:
 
 def main(pid: str) -> None:
     cgroup = memory_cgroup(pid)
-    Path("/proc/self/oom_score_adj").write_text("-1000")
+    Path(f"/proc/{pid}/oom_score_adj").write_text("1000")  # the kernel takes it first, and not this process
     before = kills(cgroup)
     (cgroup / "cgroup.procs").write_text("0")
     kept = []

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from .running import JOB_LABEL
+from .running import JOB_LABEL, engine
 
 SHARED_MEMORY = Path("/dev/shm")
 TEMPORARY = Path("/tmp")
@@ -69,9 +69,7 @@ def processes_of(word: str) -> list[str]:
 
 def on_engine(name: str) -> list[str]:
     """The containers and networks that carry a job's label."""
-    import docker
-
-    client = docker.from_env()
+    client = engine()
     chosen = {"label": f"{JOB_LABEL}={name}"}
     containers = client.containers.list(all=True, filters=chosen, ignore_removed=True)
     return [
@@ -88,7 +86,7 @@ def engine_text() -> str:
     """What the engine says of its containers: their ids, and where their mounts are."""
     import docker
 
-    client = docker.from_env()
+    client = engine()
     words = []
     for each in client.api.containers(all=True):
         with contextlib.suppress(docker.errors.NotFound):

@@ -9,7 +9,8 @@ import time
 
 
 def say(*words: object) -> None:
-    print(*words, flush=True)
+    """A line in one write, which a bare mpirun may leave in one piece."""
+    os.write(1, f"{' '.join(map(str, words))}\n".encode())
 
 
 def fail(how: str) -> None:
@@ -46,7 +47,7 @@ def main() -> None:
         number, step = world.rank, lambda value: world.allreduce(value, MPI.MAX)
     else:
         number, step = int(os.environ["SM_CURRENT_HOST"].rpartition("-")[2]) - 1, lambda value: value
-    say("up")
+    say("up", number, os.getpid())
     while True:
         if number == settings.number and settings.fault != "none" and time.monotonic() - begun >= settings.after:
             fail(settings.fault)

@@ -7,18 +7,17 @@ import random
 import threading
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from estimator_container.verdict import Verdict
 
-from estimator_sdk import Estimator, Job, JobFailed
+from estimator_sdk import Job, JobFailed
 
 from .faults import FAULTS, GOES_ON, Fault, Shape, Target, Truth
+from .jobs import estimator
 from .leaks import Scan
 from .running import NotThere, RunningJob
 
-LOOPER = Path(__file__).with_name("looper.py")
 Grade = Literal["correct", "vague", "wrong", "hang"]
 
 DEADLINE = 20.0  # seconds from the fault to the end of the job: more is a hang
@@ -117,7 +116,10 @@ def play(plan: Round, image: str | None) -> Outcome:
     """Run the job, do the fault, wait for the end, and look at what is left."""
     scan = Scan(with_engine=plan.target.shape.backend == "docker")
     job = start(plan, image)
-    outcome = _strike_and_wait(plan, job)
+    try:
+        outcome = _strike_and_wait(plan, job)
+    finally:
+        _end(plan, job)
     outcome.job = job.name
     patience = ORPHANED_SECONDS if plan.fault == "kill-supervisor" else LEFT_SECONDS
     outcome.left = scan.left(job.name, patience)
@@ -129,19 +131,8 @@ def start(plan: Round, image: str | None) -> Job:
     fault = {"fault": plan.fault, "number": plan.target.number, "after": plan.moment} if plan.kit is None else {}
     # A job that is to go on goes on for a while after the fault, and then ends.
     seconds = 3.0 + plan.moment if plan.fault in ("hiccup-rank", "slow-host") else 3 * DEADLINE
-    mpi = {"mpi": {"enabled": True, "processes_per_host": shape.processes}}
-    estimator = Estimator(
-        entry_point=LOOPER,
-        backend=shape.backend,
-        image_uri=image if shape.backend == "docker" else None,
-        instance_count=shape.hosts,
-        distribution=mpi if shape.processes else None,
-        memory=LIMIT if plan.limited else None,
-        hyperparameters={"seconds": seconds, **fault},
-        base_job_name="chaos",
-        stop_timeout=2,
-    )
-    return estimator.fit(wait=False)
+    limit = LIMIT if plan.limited else None
+    return estimator(shape, image, {"seconds": seconds, **fault}, limit).fit(wait=False)
 
 
 def _strike_and_wait(plan: Round, job: Job) -> Outcome:
@@ -154,21 +145,22 @@ def _strike_and_wait(plan: Round, job: Job) -> Outcome:
         try:
             truth, struck = strike_when_there(plan.kit, running, plan.target)
         except NotThere as error:
-            return _end(plan, job, Outcome(plan, "hang", f"nothing to strike: {error}; {_state(job)}"))
+            return Outcome(plan, "hang", f"nothing to strike: {error}; {_state(job)}")
     try:
         patience = DEADLINE + (plan.moment + DEADLINE if plan.kit is None or truth == GOES_ON else 0.0)
         status = job.wait(patience)
     except JobFailed as failed:
         ended = time.time()
-        if plan.kit is None:
-            struck = told_at(job) or struck
         grade = judge(truth, failed.verdict)
         said = f"{_short(failed.verdict)}{'' if grade == 'correct' else f', and the truth is {truth}'}"
-        return Outcome(plan, grade, said, ended - struck)
+        if plan.kit is None:
+            struck = told_at(job) or struck
+        # A rank that hoards memory begins long before the kernel ends it, and nobody says when that is.
+        return Outcome(plan, grade, said, None if plan.fault == "hoard" else ended - struck)
     if status == "Completed" and truth == GOES_ON:
         return Outcome(plan, "correct", "Completed")
     if status not in ("Completed", "Stopped"):
-        return _end(plan, job, Outcome(plan, "hang", f"{_state(job)} {DEADLINE:g} s after the fault: {truth}"))
+        return Outcome(plan, "hang", f"{_state(job)} {DEADLINE:g} s after the fault: {truth}")
     return Outcome(plan, "wrong", f"{_state(job)}, and the truth is {truth}")
 
 
@@ -209,8 +201,10 @@ def _truth_of_script(plan: Round) -> Truth:
     return Truth((BY_ITSELF[plan.fault],), frozenset({target.host}), frozenset({target.rank}))
 
 
-def _end(plan: Round, job: Job, outcome: Outcome) -> Outcome:
-    """A job that did not end is ended, so that the next round finds a quiet machine."""
+def _end(plan: Round, job: Job) -> None:
+    """A job that did not end by itself is ended, so that the next round finds a quiet machine."""
+    if job.status not in ("InProgress", "Stopping"):
+        return
     running = RunningJob(job)
     if plan.kit is not None and plan.kit.heal is not None:
         plan.kit.heal(running, plan.target)
@@ -218,7 +212,6 @@ def _end(plan: Round, job: Job, outcome: Outcome) -> Outcome:
     with contextlib.suppress(JobFailed, NotThere):
         if job.wait(DEADLINE) == "Stopping":
             FAULTS["kill-supervisor"].strike(running, plan.target)
-    return outcome
 
 
 def _state(job: Job) -> str:

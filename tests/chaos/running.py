@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +80,8 @@ class RunningJob:
 
     def containers(self) -> dict[str, Any]:
         """Host -> its container, as the Docker SDK gives it."""
-        import docker
-
         chosen = {"label": f"{JOB_LABEL}={self.job.name}", "status": "running"}
-        found = docker.from_env().containers.list(filters=chosen, ignore_removed=True)
+        found = engine().containers.list(filters=chosen, ignore_removed=True)
         return {each.attrs["Config"]["Hostname"]: each for each in found}
 
     def container(self, host: str) -> Any:
@@ -128,6 +127,14 @@ class RunningJob:
         """The pid of a program of that name on a host, such as `mpirun`. Raises NotThere."""
         found = [each.pid for each in below(self.toolkit(host), table()) if each.program == name]
         return _the_one(found, f"{name} on {host}")
+
+
+@cache
+def engine() -> Any:
+    """The Docker engine of this machine: one client for all, or each would keep connections open."""
+    import docker
+
+    return docker.from_env()
 
 
 def table() -> dict[int, Process]:

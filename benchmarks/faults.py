@@ -149,9 +149,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--backend", nargs="+", choices=["process", "docker"], default=["process", "docker"])
     parser.add_argument("--fault", nargs="+", choices=[*FAULTS, "raise"], default=list(BY_DEFAULT))
+    parser.add_argument("--image", help="run containers of this image, made of one of ours, and build none")
     parser.add_argument("--their-image", action="store_true", help="one run beside them; it takes minutes")
     settings = parser.parse_args()
-    images = {backend: image_for(backend) for backend in settings.backend}
+    images = {each: settings.image or image_for(each) if each == "docker" else None for each in settings.backend}
     shape = {backend: Shape(backend, HOSTS, PROCESSES) for backend in images}
     ways: dict[str, measure.Run] = {FLOOR: bare_tree}
     peers = [fault for fault in settings.fault if fault in ("kill-rank", "raise")]

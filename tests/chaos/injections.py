@@ -1,6 +1,6 @@
 """Hurt real jobs at random moments, and count how often the typed error is right and how long it takes.
 
-    python -m tests.chaos.injections --count 100 --backend process|docker [--seed S] [--first N] [--fault NAME ...]
+    python -m tests.chaos.injections --count 100 --backend process|docker [--seed S] [--first N] [--fault NAME]
 
 Each round starts a small job of a random shape, does one random fault to it, and waits for the end. The error must name
 the kind of the failure, its host and its rank, and nothing of the job may be left on the machine. A round is done
@@ -63,15 +63,23 @@ class Tally:
 
 
 def inject(
-    backend: str, numbers: Sequence[int], seed: int, image: str | None, faults: frozenset[str] | None = None
+    backend: str,
+    numbers: Sequence[int],
+    seed: int,
+    image: str | None,
+    faults: frozenset[str] | None = None,
+    verbose: bool = False,
 ) -> Tally:
-    """Play the rounds of these numbers; without `faults` all that the backend can meet and the product notices."""
+    """Play the rounds of these numbers; without `faults` all that the backend can meet and the product notices.
+
+    Prints the rounds that are not good, or with `verbose` every one.
+    """
     chosen = possible(backend) - NOT_YET if faults is None else faults & possible(backend)
     tally = Tally()
     for number in numbers:
         outcome = play(drawn(number, seed, backend, chosen), image)
         tally.outcomes.append(outcome)
-        if not outcome.is_good:
+        if verbose or not outcome.is_good:
             print(f"{outcome}\n    job {outcome.job}", flush=True)
     return tally
 
@@ -116,6 +124,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--first", type=int, default=0, help="the number of the first round")
     parser.add_argument("--fault", action="append", help="only this fault; may be given several times")
+    parser.add_argument("--verbose", action="store_true", help="print every round, not only those that went wrong")
+    parser.add_argument("--image", help="run containers of this image, made of one of ours, and build none")
     settings = parser.parse_args()
     known = possible(settings.backend)
     chosen = frozenset(settings.fault) if settings.fault else None
@@ -123,10 +133,10 @@ def main() -> int:
         parser.error(f"--fault: backend {settings.backend} can meet {', '.join(sorted(known))}")
     print(f"backend {settings.backend}, seed {settings.seed}", flush=True)
     started = time.monotonic()
-    image = image_for(settings.backend)
+    image = settings.image or image_for(settings.backend)
     with own_folders():
         numbers = range(settings.first, settings.first + settings.count)
-        tally = inject(settings.backend, numbers, settings.seed, image, chosen)
+        tally = inject(settings.backend, numbers, settings.seed, image, chosen, settings.verbose)
     print(f"{tally}\n{time.monotonic() - started:.0f} s")
     return 0 if tally.is_good else 1
 

@@ -110,7 +110,8 @@ class RunningJob:
         found = []
         for host, toolkit in self.toolkits().items():
             tree = below(toolkit, processes)
-            wrappers = {each.pid for each in tree if each.runs(WRAPPER)}
+            # mpirun has the command of the wrappers at the end of its own.
+            wrappers = {each.pid for each in tree if each.runs(WRAPPER) and each.program != "mpirun"}
             # A child that has not become the script yet has the command of its wrapper still.
             for each in (one for one in tree if one.parent in wrappers):
                 number = processes[each.parent].variable("OMPI_COMM_WORLD_RANK")

@@ -19,7 +19,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -184,8 +183,8 @@ def _expect(job: Job, status: str) -> str:
     return "" if found == status else f"it is {found} and should be {status}"
 
 
-def soak(backends: Sequence[str], seconds: float, at_once: int, seed: int) -> Tally:
-    images = {backend: image_for(backend) for backend in backends}
+def soak(images: dict[str, str | None], seconds: float, at_once: int, seed: int) -> Tally:
+    """Run jobs on the backends that have an image, or need none, for a time."""
     with own_folders() as home:
         return Soak(home, images, at_once, seed).run(seconds)
 
@@ -196,10 +195,12 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=4, help="jobs that run side by side")
     parser.add_argument("--backend", choices=["process", "docker", "both"], default="process")
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--image", help="run containers of this image, made of one of ours, and build none")
     settings = parser.parse_args()
     backends = ["process", "docker"] if settings.backend == "both" else [settings.backend]
     started = time.monotonic()
-    tally = soak(backends, settings.minutes * 60, settings.at_once, settings.seed)
+    images = {each: settings.image or image_for(each) if each == "docker" else None for each in backends}
+    tally = soak(images, settings.minutes * 60, settings.at_once, settings.seed)
     print(f"backend {settings.backend}, {settings.at_once} at once, seed {settings.seed}")
     print(f"{tally}\n{time.monotonic() - started:.0f} s")
     return 1 if tally.problems else 0

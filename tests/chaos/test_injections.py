@@ -63,7 +63,7 @@ def test_what_is_left_is_found():
 
 
 def test_jobs_side_by_side_leave_nothing_and_grow_nothing():
-    tally = soak(["process"], seconds=5.0, at_once=3, seed=SEED)
+    tally = soak({"process": None}, seconds=5.0, at_once=3, seed=SEED)
     print(tally)
     assert tally.problems == []
     assert tally.events.total() >= 9

@@ -85,13 +85,18 @@ class DockerHosts:
         self._watchers = [_thread(self._watch, name, made) for name, made in self._each()]
 
     def signal(self, signum: int) -> None:
+        """To all at once: the engine answers a SIGKILL when the container and its network are down, which lasts."""
         import docker
 
-        for name, each in self._each():
-            if signum == signal.SIGTERM and self._own_toolkit:
+        if signum == signal.SIGTERM and self._own_toolkit:
+            for name, _ in self._each():
                 Path(self._layout(name).stop_request).touch()
+
+        def tell(made: HostContainer) -> None:
             with contextlib.suppress(docker.errors.DockerException, OSError):
-                each.signal(signum)  # if it has ended, or the engine has, its watcher tells
+                made.signal(signum)  # if it has ended, or the engine has, its watcher tells
+
+        _in_parallel(tell, self._containers.values())
 
     def close(self) -> None:
         import docker

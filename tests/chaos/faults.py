@@ -129,7 +129,7 @@ def kill_wrapper(running: RunningJob, target: Target) -> Truth:
 
 def freeze_rank(running: RunningJob, target: Target) -> Truth:
     _signal(running.rank(target.host, target.rank).pid, signal.SIGSTOP)
-    return of_rank(target, "frozen", "host_lost")
+    return of_rank(target, "frozen")
 
 
 def thaw_rank(running: RunningJob, target: Target) -> None:
@@ -203,7 +203,7 @@ def cut_host(running: RunningJob, target: Target) -> Truth:
     pid = running.toolkit(target.host)
     _in_network(pid, "iptables", "-I", "INPUT", "-i", "eth0", "-j", "DROP")
     _in_network(pid, "iptables", "-I", "OUTPUT", "-o", "eth0", "-j", "DROP")
-    return _of_cut(target)
+    return of_host(target.host, "host_lost")
 
 
 def mend_host(running: RunningJob, target: Target) -> None:
@@ -215,7 +215,7 @@ def disconnect_host(running: RunningJob, target: Target) -> Truth:
     """The engine takes the interface away; connections that are open hear nothing of it."""
     network, container = _network(running), running.container(target.host)
     _ask_engine(network.disconnect, container)
-    return _of_cut(target)
+    return of_host(target.host, "host_lost")
 
 
 def reconnect_host(running: RunningJob, target: Target) -> None:
@@ -233,13 +233,6 @@ def slow_host(running: RunningJob, target: Target) -> Truth:
 def quicken_host(running: RunningJob, target: Target) -> None:
     with contextlib.suppress(NotThere):
         _in_network(running.toolkit(target.host), "tc", "qdisc", "del", "dev", "eth0", "root")
-
-
-def _of_cut(target: Target) -> Truth:
-    hosts = {target.host}
-    if target.shape.hosts == 2:
-        hosts = {"algo-1", "algo-2"}  # each hears nothing of the other, and nobody can tell which of them is cut off
-    return Truth(("host_lost",), frozenset(hosts))
 
 
 # Memory.
@@ -262,7 +255,9 @@ FAULTS: Mapping[str, Fault] = {
     "hiccup-rank": Fault(f"SIGSTOP to a rank for {HICCUP_SECONDS:g} s", hiccup_rank, heal=thaw_rank),
     "kill-host": Fault("a power cut: SIGKILL to a host's toolkit, or `docker kill`", kill_host),
     "kill-leader": Fault("the same for the first host", kill_leader),
-    "freeze-host": Fault("SIGSTOP to all processes of a host, or `docker pause`", freeze_host, heal=thaw_host),
+    "freeze-host": Fault(
+        "SIGSTOP to all processes of a host, or `docker pause`", freeze_host, frozenset({"hosts"}), thaw_host
+    ),
     "kill-mpirun": Fault("SIGKILL to mpirun", kill_mpirun, frozenset({"world"})),
     "kill-daemon": Fault("SIGKILL to a host's MPI daemon", kill_daemon, frozenset({"world", "hosts"})),
     "kill-supervisor": Fault("SIGKILL to the supervisor of the job", kill_supervisor),

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .rounds import NOT_YET, Outcome, drawn, play, possible
+from .rounds import Outcome, drawn, play, possible
 
 ENOUGH = 0.95  # of all rounds are to be correct
 
@@ -70,11 +70,11 @@ def inject(
     faults: frozenset[str] | None = None,
     verbose: bool = False,
 ) -> Tally:
-    """Play the rounds of these numbers; without `faults` all that the backend can meet and the product notices.
+    """Play the rounds of these numbers; without `faults` all that the backend can meet.
 
     Prints the rounds that are not good, or with `verbose` every one.
     """
-    chosen = possible(backend) - NOT_YET if faults is None else faults & possible(backend)
+    chosen = possible(backend) if faults is None else faults & possible(backend)
     tally = Tally()
     for number in numbers:
         outcome = play(drawn(number, seed, backend, chosen), image)

@@ -32,8 +32,6 @@ BY_ITSELF = {
 }
 """How a rank fails by itself, and the kind of the verdict."""
 LIMIT = 0.25  # GiB that a host has where the memory is used up
-NOT_YET = frozenset({"freeze-rank", "freeze-host", "cut-host", "disconnect-host"})
-"""Faults that the product does not notice today."""
 MOMENTS = {"process": 1.2, "docker": 2.5}  # seconds: about as long as a start takes, and as much again
 
 

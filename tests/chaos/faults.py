@@ -99,6 +99,8 @@ class Fault:
     needs: frozenset[Need] = frozenset()
     heal: Callable[[RunningJob, Target], None] | None = None
     """Undoes it, for a job that has not noticed; nothing happens where nothing is left."""
+    once_up: bool = False
+    """It is noticed by silence, which counts once the ranks run: until then a deadline of minutes must do."""
 
     def fits(self, shape: Shape, limited: bool = False) -> bool:
         """Whether it can strike such a job; `limited` says that its hosts have a limit on memory."""
@@ -256,14 +258,14 @@ FAULTS: Mapping[str, Fault] = {
     "kill-host": Fault("a power cut: SIGKILL to a host's toolkit, or `docker kill`", kill_host),
     "kill-leader": Fault("the same for the first host", kill_leader),
     "freeze-host": Fault(
-        "SIGSTOP to all processes of a host, or `docker pause`", freeze_host, frozenset({"hosts"}), thaw_host
+        "SIGSTOP to all processes of a host, or `docker pause`", freeze_host, frozenset({"hosts"}), thaw_host, True
     ),
     "kill-mpirun": Fault("SIGKILL to mpirun", kill_mpirun, frozenset({"world"})),
     "kill-daemon": Fault("SIGKILL to a host's MPI daemon", kill_daemon, frozenset({"world", "hosts"})),
     "kill-supervisor": Fault("SIGKILL to the supervisor of the job", kill_supervisor),
-    "cut-host": Fault("drop all packets of a host", cut_host, frozenset({"docker", "hosts"}), mend_host),
+    "cut-host": Fault("drop all packets of a host", cut_host, frozenset({"docker", "hosts"}), mend_host, True),
     "disconnect-host": Fault(
-        "take a host off its network", disconnect_host, frozenset({"docker", "hosts"}), reconnect_host
+        "take a host off its network", disconnect_host, frozenset({"docker", "hosts"}), reconnect_host, True
     ),
     "slow-host": Fault(
         f"give a host a network of {SLOW_RATE}/s", slow_host, frozenset({"docker", "hosts"}), quicken_host

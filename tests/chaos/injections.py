@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import statistics
 import sys
 import tempfile
@@ -132,6 +133,7 @@ def main() -> int:
     if chosen is not None and not chosen <= known:
         parser.error(f"--fault: backend {settings.backend} can meet {', '.join(sorted(known))}")
     print(f"backend {settings.backend}, seed {settings.seed}", flush=True)
+    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(1))  # the job of the round is ended
     started = time.monotonic()
     image = settings.image or image_for(settings.backend)
     with own_folders():

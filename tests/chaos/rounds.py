@@ -21,6 +21,7 @@ from .running import NotThere, RunningJob
 Grade = Literal["correct", "vague", "wrong", "hang"]
 
 DEADLINE = 20.0  # seconds from the fault to the end of the job: more is a hang
+LOOK_SECONDS = 0.01  # between looks for what is to be struck
 LEFT_SECONDS = 2.0  # after the typed error; only what no one waits for, such as a reaper, needs them
 ORPHANED_SECONDS = 10.0  # after a supervisor was killed, when nobody is left who could wait
 BY_ITSELF = {
@@ -44,7 +45,10 @@ class Round:
     fault: str
     target: Target
     moment: float
-    """Seconds after `fit()` has returned; a fault whose target is not there by then strikes as soon as it is."""
+    """Seconds after `fit()` has returned, or all ranks are up where the fault asks for that.
+
+    A fault whose target is not there by then strikes as soon as it is.
+    """
 
     @property
     def limited(self) -> bool:
@@ -139,8 +143,10 @@ def _strike_and_wait(plan: Round, job: Job) -> Outcome:
     if plan.kit is None:
         truth = _truth_of_script(plan)
     else:
-        threading.Event().wait(plan.moment)
         try:
+            if plan.kit.once_up:
+                wait_until_up(running, plan.target.shape)
+            threading.Event().wait(plan.moment)
             truth, struck = strike_when_there(plan.kit, running, plan.target)
         except NotThere as error:
             return Outcome(plan, "hang", f"nothing to strike: {error}; {_state(job)}")
@@ -162,6 +168,15 @@ def _strike_and_wait(plan: Round, job: Job) -> Outcome:
     return Outcome(plan, "wrong", f"{_state(job)}, and the truth is {truth}")
 
 
+def wait_until_up(running: RunningJob, shape: Shape) -> None:
+    """Until every rank runs. Raises NotThere when that takes too long, or the job has ended before."""
+    deadline = time.monotonic() + DEADLINE
+    while len(running.ranks()) < len(shape.ranks):
+        if time.monotonic() > deadline or running.job.status not in ("InProgress", "Stopping"):
+            raise NotThere(f"not all ranks of {running.job.name} are up")
+        threading.Event().wait(LOOK_SECONDS)
+
+
 def strike_when_there(fault: Fault, running: RunningJob, target: Target) -> tuple[Truth, float]:
     """Do a fault as soon as it can be done; returns the truth, and when that was: seconds since 1970.
 
@@ -175,7 +190,7 @@ def strike_when_there(fault: Fault, running: RunningJob, target: Target) -> tupl
         except NotThere:
             if time.monotonic() > deadline or running.job.status not in ("InProgress", "Stopping"):
                 raise
-        threading.Event().wait(0.002)
+        threading.Event().wait(LOOK_SECONDS)
 
 
 def judge(truth: Truth, verdict: Verdict) -> Grade:

@@ -144,7 +144,8 @@ class Follower:
     def _daemon_ended(self, code: int) -> None:
         """A daemon that ends well does so because mpirun told it to; otherwise nobody else would notice."""
         if code != 0:
-            self._host.loop.after(CULPRIT_SECONDS, lambda: self._report_daemon(code))
+            # Ranks that lose a daemon which was killed exit with an error of their own; else they may be the culprits.
+            self._host.loop.after(CULPRIT_SECONDS if code > 0 else 0.0, lambda: self._report_daemon(code))
 
     def _report_daemon(self, code: int) -> None:
         assert self._daemon is not None

@@ -270,6 +270,10 @@ class Leader:
         return len(self._ready) < len(self._host.cluster.hosts)
 
     def _mpirun_ended(self, code: int) -> None:
+        if code < 0:
+            # Ranks that lose it exit with an error of their own, so nobody is asked first.
+            self._without_reports(code)
+            return
         wait = LAST_REPORTS_SECONDS if code == 0 else CULPRIT_SECONDS
         self._host.loop.after(wait, lambda: self._without_reports(code))
 
@@ -294,7 +298,7 @@ class Leader:
             self.report(Verdict("early_exit", what, host, improper, 0, None, self._tail_of(improper)))
             return
         how = f"was killed by {verdict.signal_name(-code)}" if code < 0 else f"ended with code {code}"
-        ran = "while the script ran" if self._ended else "before the script could start"
+        ran = "while the script ran" if self._with_ranks or self._ended else "before the script could start"
         message = f"mpirun on {self._host.name} {how} {ran}"
         self.report(Verdict("mpi", message, host=self._host.name, exit_code=code, detail=verdict.last_words(words)))
 

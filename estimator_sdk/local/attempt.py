@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # When one host fails, the toolkits of the others end by themselves; an image without ours may not.
 NEIGHBOUR_SECONDS = 0.75
+LOST_SECONDS = 0.25  # the same, where one of them cannot
 NEIGHBOUR_GRACE = 0.25
 # The toolkit ends its ranks when the grace period is over, and then itself.
 TOOLKIT_SECONDS = 5.0
@@ -147,8 +148,9 @@ class Attempt:
         self._found = self._found or found
         if code != EXIT_OK and self._first_failure is None:
             self._first_failure = host
-            self._loop.after(NEIGHBOUR_SECONDS, lambda: self._hosts.signal(signal.SIGTERM))
-            self._loop.after(NEIGHBOUR_SECONDS + NEIGHBOUR_GRACE, lambda: self._hosts.signal(signal.SIGKILL))
+            seconds = LOST_SECONDS if self._verdict(host).kind == "host_lost" else NEIGHBOUR_SECONDS
+            self._loop.after(seconds, lambda: self._hosts.signal(signal.SIGTERM))
+            self._loop.after(seconds + NEIGHBOUR_GRACE, lambda: self._hosts.signal(signal.SIGKILL))
 
     def _seconds_to_publish(self) -> float:
         if self._stopped_at is None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from estimator_container.lines import Line
     from estimator_container.verdict import Verdict
 
-    from .local.client import LocalJob
+    from .job_port import StartedJob
     from .local.record import AttemptRecord, Status
 
 STREAMS = ("stdout", "stderr", "toolkit")
@@ -35,7 +35,7 @@ class Metric(NamedTuple):
 class Job:
     """A training job. `Estimator.fit()` returns one, and `Job.attach` finds one by its name."""
 
-    def __init__(self, local: LocalJob) -> None:
+    def __init__(self, local: StartedJob) -> None:
         self._local = local
 
     @classmethod
@@ -49,7 +49,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        return self._local.folder.name
+        return self._local.name
 
     @property
     def backend(self) -> str:
@@ -63,17 +63,16 @@ class Job:
 
     @property
     def folder(self) -> Path:
-        """Where the job's plan, logs and hosts are on this machine."""
-        return self._local.folder.path
+        """Where the job's plan, logs and hosts are on this machine.
+
+        Raises EstimatorError for a job that runs elsewhere.
+        """
+        return self._local.path
 
     @property
     def log_files(self) -> list[Path]:
-        """The framed logs, one a host and attempt; `logs()` reads them."""
-        from .local.logs import host_log_path
-
-        record = self._local.record()
-        attempts = range(1, record.attempt + 1)
-        return [host_log_path(self._local.folder, attempt, host) for attempt in attempts for host in record.hosts]
+        """The framed logs, one a host and attempt; `logs()` reads them. None for a job that runs elsewhere."""
+        return self._local.log_files()
 
     @property
     def model_data(self) -> str | None:
@@ -164,10 +163,7 @@ class Job:
                 raise InvalidArgument(argument, f"{argument} {value!r} is not in this job; {suggestion(value, known)}")
 
     def _metric_definitions(self) -> Sequence[tuple[str, re.Pattern[str]]]:
-        import json
-
-        request = json.loads(self._local.folder.request.read_text(encoding="utf-8"))
-        definitions = request.get("AlgorithmSpecification", {}).get("MetricDefinitions") or []
+        definitions = self._local.request().get("AlgorithmSpecification", {}).get("MetricDefinitions") or []
         return [(each["Name"], re.compile(each["Regex"])) for each in definitions]
 
 

@@ -16,7 +16,7 @@ from .progress import LOGS, Logs, Progress
 
 if TYPE_CHECKING:
     from .job import Job
-    from .local.client import LocalJob
+    from .job_port import StartedJob
     from .source import Source
     from .spec import JobSpec
 
@@ -98,6 +98,6 @@ def run(plan: Plan, wait: bool, logs: Logs) -> Job:
     return job
 
 
-def _show(local: LocalJob, progress: Progress) -> None:
+def _show(local: StartedJob, progress: Progress) -> None:
     for line in local.lines(follow=True, on_event=progress.on_event):
         progress.on_line(line)

@@ -12,7 +12,7 @@ from ..errors import InvalidArgument
 from ..naming import suggestion
 
 if TYPE_CHECKING:
-    from ..local.client import LocalJob
+    from ..job_port import StartedJob
     from ..local.hosts import HostsFactory
     from ..plan import Plan
     from ..spec import JobSpec
@@ -32,7 +32,7 @@ class Backend(Protocol):
     def plan(self, spec: JobSpec) -> Plan:
         """Resolve a job, without starting anything. Raises InvalidArgument for what cannot run here."""
 
-    def start(self, plan: Plan) -> LocalJob:
+    def start(self, plan: Plan) -> StartedJob:
         """Start exactly what the plan says, and return at once."""
 
 

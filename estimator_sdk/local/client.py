@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from estimator_container.lines import Line
 
@@ -89,6 +90,25 @@ class LocalJob:
         self._supervisor = supervisor
         self._read_at: tuple[int, int] | None = None
         self._record: Record | None = None
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    def request(self) -> dict[str, Any]:
+        """The job as a CreateTrainingJob document; secrets are hidden."""
+        document: dict[str, Any] = json.loads(self.folder.request.read_text(encoding="utf-8"))
+        return document
+
+    def log_files(self) -> list[Path]:
+        """The framed logs, one a host and attempt."""
+        record = self.record()
+        attempts = range(1, record.attempt + 1)
+        return [logs.host_log_path(self.folder, attempt, host) for attempt in attempts for host in record.hosts]
 
     def record(self) -> Record:
         """The state of the job now."""

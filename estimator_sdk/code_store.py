@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import BackendError, InvalidArgument
 from .home import bundles_folder
+
+if TYPE_CHECKING:
+    from .plan import Plan
 
 _ADDRESSED = re.compile(r"[0-9a-f]{64}\.tar\.gz")
 
@@ -33,8 +37,13 @@ def resolve(given: str | None) -> tuple[str | None, str | None]:
     return str(_fetch(given)), None
 
 
-def upload(bundle: str, uri: str) -> None:
-    """Put a bundle where it is to be kept, unless it is there. Raises BackendError, with nothing started."""
+def upload_code_of(plan: Plan) -> None:
+    """Put a plan's bundle where it is to be kept, unless it is there. Raises BackendError, with nothing started."""
+    if plan.code is not None and plan.code_uri is not None:
+        _upload(plan.code, plan.code_uri)
+
+
+def _upload(bundle: str, uri: str) -> None:
     from estimator_container.storage import StorageError, open_store
 
     folder, _, name = uri.rpartition("/")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .errors import EstimatorError, InvalidArgument, JobFailed
+from .errors import EstimatorError, InvalidArgument, JobFailed, JobNotFound
 from .home import JobFolder, jobs_folder, state_file
 
 if TYPE_CHECKING:
@@ -40,11 +38,20 @@ class Job:
 
     @classmethod
     def attach(cls, name: str) -> Job:
-        """The job of that name, started by whatever process. Raises JobNotFound."""
+        """The job of that name, started by whatever process: one of this machine, else one of SageMaker.
+
+        The region of a job that was submitted from here is known; any other is looked for in the configured region, if
+        there are credentials. Raises JobNotFound.
+        """
         from .local.client import LocalJob
 
         local = LocalJob(JobFolder.of(name))
-        local.record()
+        try:
+            local.record()
+        except JobNotFound as missing:
+            from .sagemaker.job import attach
+
+            return cls(attach(name, str(missing)))
         return cls(local)
 
     @property
@@ -145,10 +152,11 @@ class Job:
         uri = self.model_data
         if uri is None:
             raise EstimatorError(f"the job {self.name} is {self.status} and has no model; wait for it to complete")
+        from . import model_files
+
         target = Path(path)
         target.mkdir(parents=True, exist_ok=True)
-        with _local_copy(uri, target) as archive:
-            _unpack(archive, target)
+        model_files.fetch(uri, target)
         return target
 
     def __repr__(self) -> str:
@@ -167,40 +175,22 @@ class Job:
         return [(each["Name"], re.compile(each["Regex"])) for each in definitions]
 
 
-@contextmanager
-def _local_copy(uri: str, folder: Path) -> Iterator[Path]:
-    """The file at a URI; where it is in a store, a copy that is there as long as the block runs."""
-    if uri.startswith("file://"):
-        yield Path(uri.removeprefix("file://"))
-        return
-    from estimator_container.storage import StorageError, open_store
+def list_jobs(backend: str | None = None, limit: int = 100) -> list[Job]:
+    """The jobs of this machine, the newest first; with `backend="sagemaker"` those of the configured AWS region.
 
-    parent, _, name = uri.rpartition("/")
-    copy = folder / f".{name}.{os.getpid()}"
-    try:
-        open_store(parent).download(name, str(copy))
-        yield copy
-    except StorageError as error:
-        raise EstimatorError(f"{uri} cannot be downloaded: {error}") from None
-    finally:
-        copy.unlink(missing_ok=True)
-
-
-def _unpack(archive: Path, target: Path) -> None:
-    import tarfile
-
-    with tarfile.open(archive) as tar:
-        if hasattr(tarfile, "data_filter"):
-            tar.extractall(target, filter="data")
-        else:
-            tar.extractall(target)
-
-
-def list_jobs() -> list[Job]:
-    """The jobs of this machine, the newest first.
-
-    Warns of a job whose state cannot be understood, and leaves it out. Raises EstimatorError.
+    `backend` leaves out the jobs of others, and `limit` all but so many of the newest. Raises BackendError where
+    SageMaker does not answer.
     """
+    if backend == "sagemaker":
+        from .sagemaker import job as service
+
+        return [Job(each) for each in service.list_jobs(limit)]
+    jobs = _local_jobs()
+    return [job for job in jobs if backend is None or job.backend == backend][:limit]
+
+
+def _local_jobs() -> list[Job]:
+    """Warns of a job whose state cannot be understood, and leaves it out. Raises EstimatorError."""
     if not jobs_folder().exists():
         return []
     from .local import registry

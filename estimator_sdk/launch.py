@@ -43,6 +43,8 @@ def plan(
 def _type_and_image(spec: JobSpec) -> tuple[str, str | None]:
     resources, algorithm = spec.resource_config, spec.algorithm_specification
     instance_type = resources.instance_type if resources else None
+    if resources and resources.instance_groups:
+        instance_type = resources.instance_groups[0].instance_type
     return instance_type or "local", algorithm.training_image if algorithm else None
 
 
@@ -77,8 +79,6 @@ def run(plan: Plan, wait: bool, logs: Logs) -> Job:
     """
     from .job import Job
 
-    if plan.code is not None and plan.code_uri is not None:
-        code_store.upload(plan.code, plan.code_uri)
     local = backends.load(plan.backend).start(plan)
     job = Job(local)
     if not wait:

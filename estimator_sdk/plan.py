@@ -116,6 +116,8 @@ class Plan:
     """Seconds after which the job is stopped."""
     stop_timeout: float = 120.0
     """Seconds between SIGTERM and SIGKILL."""
+    region: str | None = None
+    """The AWS region, where hosts are instances of SageMaker."""
     cpus: float | None = None
     """CPUs that each host may use; None is all that there are."""
     memory: float | None = None
@@ -180,7 +182,8 @@ def _how(channel: ChannelPlan) -> str:
 def _describe(plan: Plan) -> Iterator[str]:
     hosts = f"{len(plan.hosts)} host{'s' if len(plan.hosts) > 1 else ''}"
     yield f"job           {plan.job_name}"
-    yield f"backend       {plan.backend}, {hosts} of {plan.instance_type}"
+    where = f" in {plan.region}" if plan.region else ""
+    yield f"backend       {plan.backend}{where}, {hosts} of {plan.instance_type}"
     yield f"distribution  {plan.distribution}, {plan.world_size} processes in all"
     yield f"command       {shlex.join(plan.command)}"
     yield f"code          {plan.code or '-'}"

@@ -128,12 +128,17 @@ def _attempt_failed(event: dict[str, Any]) -> str:
     return f"attempt {event['attempt']} failed: {event['reason']}; trying again"
 
 
+def _service_status(event: dict[str, Any]) -> str:
+    return f"{event['status']}: {event['message']}" if event["message"] else str(event["status"])
+
+
 _ABOUT: dict[str, Callable[[dict[str, Any]], str | None]] = {
     "checkpoint_restored": _restored,
     "checkpoint_lag": _lag,
     "checkpoint_failed": _failed,
     "checkpoint_left_out": _left_out,
     "attempt_failed": _attempt_failed,
+    "service_status": _service_status,
 }
 
 

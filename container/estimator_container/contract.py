@@ -34,6 +34,10 @@ CHECKPOINT_KEEP_HYPERPARAMETER = "sagemaker_estimator_checkpoint_keep"  # snapsh
 MEMORY_HYPERPARAMETER = "sagemaker_estimator_memory"  # GiB of memory that it grants each host
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
 OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own
+# Channels of ours, where only the platform can bring something to a host. The script sees none of them.
+CODE_CHANNEL = "estimator-code"  # the code bundle
+WORLD_CHANNEL = "estimator-world"  # the secret that the hosts of one job share
+WORLD_SECRET_FILE = "worldsecret"
 PLATFORM_VARIABLES = frozenset(
     {
         HOST_ADDRESSES,

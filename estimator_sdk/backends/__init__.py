@@ -21,6 +21,7 @@ GROUP = "estimator_sdk.backends"
 BUILT_IN = {
     "process": "estimator_sdk.backends.process:ProcessBackend",
     "docker": "estimator_sdk.backends.docker:DockerBackend",
+    "sagemaker": "estimator_sdk.backends.sagemaker:SageMakerBackend",
 }
 
 
@@ -33,7 +34,7 @@ class Backend(Protocol):
         """Resolve a job, without starting anything. Raises InvalidArgument for what cannot run here."""
 
     def start(self, plan: Plan) -> StartedJob:
-        """Start exactly what the plan says, and return at once."""
+        """Put the code where the plan keeps it, start exactly what the plan says, and return at once."""
 
 
 class LocalBackend(Backend, Protocol):
@@ -63,17 +64,10 @@ def hosts_factory(name: str) -> HostsFactory:
 
 
 def choose(instance_type: str, image: str | None) -> str:
-    """The backend that an instance type and an image ask for, where `backend=` does not say.
-
-    Raises InvalidArgument for a type that no backend here runs.
-    """
-    if instance_type in ("local", "local_gpu"):
-        return "process" if image is None else "docker"
-    raise InvalidArgument(
-        "instance_type",
-        f"instance_type {instance_type!r} is an Amazon SageMaker instance, and no backend here runs those yet; use "
-        "instance_type='local' to run on this machine, or backend='process' to plan for it with this type's figures",
-    )
+    """The backend that an instance type and an image ask for, where `backend=` does not say."""
+    if instance_type not in ("local", "local_gpu"):
+        return "sagemaker"
+    return "process" if image is None else "docker"
 
 
 def _from_path(path: str) -> Backend:

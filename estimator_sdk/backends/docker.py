@@ -67,9 +67,11 @@ class DockerBackend:
         An image of ours that the engine does not have, or has with an older toolkit, is built first, which is shown on
         the standard error. Raises BackendError where that fails.
         """
+        from .. import code_store
         from ..images import build
         from ..local.client import start
 
+        code_store.upload_code_of(plan)
         build.ensure(engine.connect(), plan.image or "", sys.stderr)
         return start(plan)
 

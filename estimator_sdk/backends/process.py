@@ -71,8 +71,10 @@ class ProcessBackend:
 
     def start(self, plan: Plan) -> LocalJob:
         """Start the plan's hosts under a supervisor, and return at once."""
+        from .. import code_store
         from ..local.client import start
 
+        code_store.upload_code_of(plan)
         return start(plan)
 
     def hosts(

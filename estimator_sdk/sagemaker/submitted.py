@@ -1,0 +1,28 @@
+"""A note of each job that was submitted here: in which region it is, so that its name alone finds it again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ..home import home
+
+
+def note(job_name: str, region: str) -> None:
+    """Keep where a job is."""
+    place = _place(job_name)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps({"region": region}), encoding="utf-8")
+
+
+def region_of(job_name: str) -> str | None:
+    """The region of a job that was submitted from here; None for any other."""
+    try:
+        region: str = json.loads(_place(job_name).read_text(encoding="utf-8"))["region"]
+    except FileNotFoundError:
+        return None
+    return region
+
+
+def _place(job_name: str) -> Path:
+    return home() / "sagemaker" / f"{job_name}.json"

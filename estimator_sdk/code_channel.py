@@ -13,8 +13,6 @@ from estimator_container import contract
 
 from .spec import JobSpec
 
-RESERVED = (contract.CODE_CHANNEL, contract.WORLD_CHANNEL)
-
 
 def without(spec: JobSpec) -> JobSpec:
     """The same job with its code named where it is in S3, as a backend of this machine takes it."""
@@ -24,7 +22,7 @@ def without(spec: JobSpec) -> JobSpec:
         source = channel.data_source.s3_data_source
         if channel.channel_name == contract.CODE_CHANNEL and source is not None:
             hyperparameters["sagemaker_submit_directory"] = json.dumps(source.s3_uri)
-    kept = tuple(channel for channel in channels if channel.channel_name not in RESERVED)
+    kept = tuple(channel for channel in channels if channel.channel_name not in contract.OUR_CHANNELS)
     if kept == channels:
         return spec
     return replace(spec, hyperparameters=hyperparameters, input_data_config=kept or None)

@@ -9,8 +9,19 @@ import tarfile
 from collections.abc import Sequence
 
 from .configuration import ConfigurationError
+from .contract import CODE_CHANNEL
 
 _ARCHIVE_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+
+
+def bundle_of(channel: str) -> str | None:
+    """The bundle that the platform has put into the folder of the code's channel, if there is such a channel."""
+    if not os.path.isdir(channel):
+        return None
+    names = os.listdir(channel)
+    if len(names) != 1:
+        raise ConfigurationError(f"{channel} must hold one code bundle, and holds {len(names)} files: {names}")
+    return os.path.join(channel, names[0])
 
 
 def fetch(source: str, code: str) -> None:
@@ -24,8 +35,8 @@ def fetch(source: str, code: str) -> None:
     path = source[len("file://") :] if source.startswith("file://") else source
     if "://" in path:
         raise ConfigurationError(
-            f"the code is at {source}, which this toolkit cannot fetch; use a local archive, or an image that "
-            "holds the code in /opt/ml/code"
+            f"the code is at {source}, which this toolkit cannot fetch; bring it by the channel "
+            f"{CODE_CHANNEL!r}, or use a local archive, or an image that holds the code in /opt/ml/code"
         )
     if not os.path.exists(path):
         raise ConfigurationError(f"the code should be at {source}, but there is nothing")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import dataclass
 from typing import Any
 
-from .contract import HOST_ADDRESSES, WORLD_PORT, Layout
+from .contract import HOST_ADDRESSES, OUR_CHANNELS, WORLD_PORT, Layout
 
 
 class ConfigurationError(Exception):
@@ -62,6 +63,7 @@ class Configuration:
     resource_config: dict[str, Any]
     raw_hyperparameters: dict[str, str]
     channels: dict[str, dict[str, Any]]
+    """Those of the script; what comes to the toolkit itself is left out."""
 
 
 def read_configuration(layout: Layout) -> Configuration:
@@ -74,7 +76,11 @@ def read_configuration(layout: Layout) -> Configuration:
             name: value if isinstance(value, str) else json.dumps(value)
             for name, value in _read_object(layout.hyperparameters).items()
         },
-        channels=_read_object(layout.input_data_config),
+        channels={
+            name: channel
+            for name, channel in _read_object(layout.input_data_config).items()
+            if name not in OUR_CHANNELS
+        },
     )
 
 
@@ -83,15 +89,27 @@ def read_secret(layout: Layout) -> bytes | None:
 
     Raises ConfigurationError for an empty one, which anybody could guess.
     """
+    for path in (layout.world_secret, layout.channeled_secret):
+        try:
+            with open(path, "rb") as file:
+                secret = file.read()
+        except FileNotFoundError:
+            continue
+        _remove(path)
+        if not secret:
+            raise ConfigurationError(f"{path} is empty; the platform must write a secret into it")
+        return secret
+    return None
+
+
+def _remove(path: str) -> None:
     try:
-        with open(layout.world_secret, "rb") as file:
-            secret = file.read()
-        os.unlink(layout.world_secret)
-    except FileNotFoundError:
-        return None
-    if not secret:
-        raise ConfigurationError(f"{layout.world_secret} is empty; the platform must write a secret into it")
-    return secret
+        os.unlink(path)
+    except PermissionError:
+        pass  # a platform may give channels for reading only, and to nobody but this container
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
 
 
 def read_environment(layout: Layout) -> dict[str, str]:

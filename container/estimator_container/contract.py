@@ -34,9 +34,10 @@ CHECKPOINT_KEEP_HYPERPARAMETER = "sagemaker_estimator_checkpoint_keep"  # snapsh
 MEMORY_HYPERPARAMETER = "sagemaker_estimator_memory"  # GiB of memory that it grants each host
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
 OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own
-# Channels of ours, where only the platform can bring something to a host. The script sees none of them.
+# Channels of ours, for platforms that bring nothing else to a host. The script is told of none of them.
 CODE_CHANNEL = "estimator-code"  # the code bundle
 WORLD_CHANNEL = "estimator-world"  # the secret that the hosts of one job share
+OUR_CHANNELS = (CODE_CHANNEL, WORLD_CHANNEL)
 WORLD_SECRET_FILE = "worldsecret"
 PLATFORM_VARIABLES = frozenset(
     {
@@ -110,6 +111,16 @@ class Layout:
     def world_secret(self) -> str:
         """Ours: the secret that the hosts of one job share. Removed as soon as it is read."""
         return self._at("input", "config", "worldsecret")
+
+    @property
+    def channeled_secret(self) -> str:
+        """Ours: the same where the platform can bring nothing but channels. Removed as soon as it is read."""
+        return self._at("input", "data", WORLD_CHANNEL, WORLD_SECRET_FILE)
+
+    @property
+    def channeled_code(self) -> str:
+        """Ours: a folder with the code bundle, where the platform brings it as a channel."""
+        return self._at("input", "data", CODE_CHANNEL)
 
     @property
     def environment(self) -> str:

@@ -27,6 +27,7 @@ from .contract import (
     PLATFORM_VARIABLES,
     SCRATCH_DIR,
     STOP_TIMEOUT,
+    WORLD_CHANNEL,
     WORLD_TIMEOUT,
     Layout,
     shared_memory_of,
@@ -134,7 +135,9 @@ class Host:
             name = os.environ.get("SAGEMAKER_PROGRAM") or self._hyperparameters.get("sagemaker_program")
             if not isinstance(name, str) or not name:
                 raise ConfigurationError(f"sagemaker_program must name the file to run, and is {name!r}")
-            code.fetch(self._hyperparameters.get("sagemaker_submit_directory") or self.layout.code, self.layout.code)
+            submitted = self._hyperparameters.get("sagemaker_submit_directory")
+            channeled = code.bundle_of(self.layout.channeled_code)
+            code.fetch(channeled or submitted or self.layout.code, self.layout.code)
             program = entry_point.program_in(name, self.layout.code)
         if requirements.wanted(self.layout.code, program.is_package):
             with self.events.phase("requirements"):
@@ -236,7 +239,7 @@ class Host:
         if self.secret is None:
             raise ConfigurationError(
                 "the hosts of this job share no secret, so they cannot trust each other: the platform must write "
-                f"the same {self.layout.world_secret} on every host"
+                f"the same {self.layout.world_secret} on every host, or bring it by the channel {WORLD_CHANNEL!r}"
             )
         return self.secret
 

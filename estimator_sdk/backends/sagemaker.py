@@ -10,6 +10,7 @@ import secrets
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from estimator_container import contract
 from estimator_container import hyperparameters as container_hp
 
 from .. import code_channel, code_store, distributions, local_plan
@@ -53,7 +54,7 @@ class SageMakerBackend:
         Raises BackendError and InvalidArgument, with nothing started.
         """
         service = Service(plan.region)
-        world = next((each.source for each in plan.channels if each.name == code_channel.RESERVED[1]), None)
+        world = next((each.source for each in plan.channels if each.name == contract.WORLD_CHANNEL), None)
         for uri in (plan.output_path, plan.code_uri, world):
             if uri is not None:
                 service.ensure_bucket(uri)

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from estimator_container import contract
 from estimator_container import hyperparameters as container_hp
 
-from .. import code_channel, hyperparameters
+from .. import hyperparameters
 from ..errors import InvalidArgument
 from ..spec import Channel, DataSource, JobSpec, OutputDataConfig, ResourceConfig, S3DataSource
 from .service import Service
@@ -116,7 +116,7 @@ def _check(spec: JobSpec, region: str) -> None:
                 "with `aws s3 cp --recursive`, and give its s3:// URI",
             )
     for channel in spec.input_data_config or ():
-        if channel.channel_name in code_channel.RESERVED:
+        if channel.channel_name in contract.OUR_CHANNELS:
             argument = f"inputs[{channel.channel_name!r}]"
             raise InvalidArgument(argument, f"{argument} has the name of a channel of the toolkit's own; rename it")
 

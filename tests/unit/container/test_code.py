@@ -6,7 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from estimator_container.code import fetch
+from estimator_container.code import bundle_of, fetch
 from estimator_container.configuration import ConfigurationError
 
 BINARY = bytes(range(256)) * 5000
@@ -281,5 +281,15 @@ def test_a_source_that_is_not_there_is_refused_by_name(code, source):
 
 @pytest.mark.parametrize("source", ["s3://bucket/key.tar.gz", "https://host/code.tar.gz"])
 def test_a_source_that_this_toolkit_cannot_fetch_is_refused_with_what_to_do(code, source):
-    with pytest.raises(ConfigurationError, match=f"{source}, which this toolkit cannot fetch; use a local archive"):
+    with pytest.raises(ConfigurationError, match=f"{source}, which this toolkit cannot fetch; bring it by the channel"):
         fetch(source, str(code))
+
+
+def test_a_bundle_is_found_in_the_folder_of_its_channel(tmp_path):
+    channel = tmp_path / "estimator-code"
+    assert bundle_of(str(channel)) is None
+    channel.mkdir()
+    with pytest.raises(ConfigurationError, match="must hold one code bundle, and holds 0 files"):
+        bundle_of(str(channel))
+    (channel / "a.tar.gz").touch()
+    assert bundle_of(str(channel)) == str(channel / "a.tar.gz")

@@ -157,6 +157,20 @@ def test_the_secret_is_read_byte_for_byte_and_then_gone_from_the_disk(write):
     assert not Path(layout.world_secret).exists()
 
 
+def test_a_platform_that_brings_only_channels_brings_the_secret_as_one(write):
+    layout = write()
+    place = Path(layout.channeled_secret)
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"\0secret")
+    assert read_secret(layout) == b"\0secret"
+    assert not place.exists()
+
+
+def test_the_toolkits_own_channels_are_none_of_the_scripts(write):
+    layout = write(inputdataconfig={"train": {"A": "b"}, "estimator-code": {}, "estimator-world": {}})
+    assert read_configuration(layout).channels == {"train": {"A": "b"}}
+
+
 def test_a_job_may_have_no_secret(write):
     assert read_secret(write()) is None
 

@@ -1,0 +1,113 @@
+"""The service's side of a job: instances that do what its description says, with the toolkit as their image.
+
+They know the description and the objects in S3, and no more: what CreateTrainingJob was not told does not reach them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import estimator_container
+from estimator_container import contract
+
+from .conftest import Platform
+
+TOOLKIT = str(Path(estimator_container.__file__).parent)
+
+
+class Instances:
+    """The hosts of one job, as process trees of this machine that find each other by address instead of by name."""
+
+    def __init__(self, platform: Platform, name: str, folder: Path) -> None:
+        self.platform = platform
+        self.job: dict[str, Any] = platform.client("sagemaker").describe_training_job(TrainingJobName=name)
+        self.hosts = [f"algo-{index + 1}" for index in range(self.job["ResourceConfig"]["InstanceCount"])]
+        self.folder = folder
+        self.programs: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as leader:
+            for host in self.hosts:
+                self._prepare(host)
+                self.programs[host] = self._start(host, leader)
+        self.platform.tell(self.job["TrainingJobName"], SecondaryStatus="Training")
+
+    def stop(self) -> None:
+        for program in self.programs.values():
+            program.send_signal(signal.SIGTERM)
+
+    def finish(self) -> None:
+        """Wait for the end, hand the logs and the model over, and say how the job ended."""
+        name = self.job["TrainingJobName"]
+        for host, program in self.programs.items():
+            output, _ = program.communicate(timeout=60)
+            self.platform.writes(name, host, *output.decode().splitlines())
+        codes = [program.returncode for program in self.programs.values()]
+        failure = self.folder / "algo-1" / "output" / "failure"
+        if any(code not in (0, 143) for code in codes):
+            reason = f"AlgorithmError: {failure.read_text()[:1024]}, exit code: {max(codes)}"
+            self.platform.ends(name, "Failed", FailureReason=reason)
+            return
+        model = f"{self.job['OutputDataConfig']['S3OutputPath']}/{name}/output/model.tar.gz"
+        self._put(model, self._archive())
+        status = "Stopped" if 143 in codes else "Completed"
+        self.platform.ends(name, status, ModelArtifacts={"S3ModelArtifacts": model})
+
+    def _prepare(self, host: str) -> None:
+        channels = {each["ChannelName"]: each for each in self.job.get("InputDataConfig", [])}
+        cluster = {"current_host": host, "hosts": self.hosts, "current_instance_type": "ml.m5.xlarge"}
+        configs = {
+            "hyperparameters": self.job.get("HyperParameters", {}),
+            "resourceconfig": {**cluster, "network_interface_name": "lo"},
+            "inputdataconfig": {name: {"TrainingInputMode": "File"} for name in channels},
+        }
+        config = self.folder / host / "input" / "config"
+        config.mkdir(parents=True)
+        for name, content in configs.items():
+            (config / f"{name}.json").write_text(json.dumps(content))
+        for name, channel in channels.items():
+            self._fetch(channel["DataSource"]["S3DataSource"]["S3Uri"], self.folder / host / "input" / "data" / name)
+
+    def _fetch(self, uri: str, target: Path) -> None:
+        """The objects whose keys begin with a prefix, named by what follows its last slash."""
+        bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+        s3 = self.platform.client("s3")
+        target.mkdir(parents=True)
+        for each in s3.list_objects_v2(Bucket=bucket, Prefix=prefix)["Contents"]:
+            s3.download_file(bucket, each["Key"], str(target / each["Key"][prefix.rfind("/") + 1 :]))
+
+    def _start(self, host: str, leader: socket.socket) -> subprocess.Popen[bytes]:
+        port = leader.getsockname()[1]
+        os.set_inheritable(leader.fileno(), host == self.hosts[0])
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+            **self.job.get("Environment", {}),
+            contract.BASE_DIR_VARIABLE: str(self.folder / host),
+            contract.HOSTS_PER_MACHINE: str(len(self.hosts)),
+            contract.HOST_ADDRESSES: json.dumps(dict.fromkeys(self.hosts, f"127.0.0.1:{port}")),
+            "TRAINING_JOB_NAME": self.job["TrainingJobName"],
+        }
+        if host == self.hosts[0]:
+            environment[contract.LISTEN_FD] = str(leader.fileno())
+        command = [sys.executable, "-I", "-S", TOOLKIT, "train"]
+        fds = (leader.fileno(),) if host == self.hosts[0] else ()
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, pass_fds=fds)
+
+    def _archive(self) -> bytes:
+        data = io.BytesIO()
+        with tarfile.open(fileobj=data, mode="w:gz") as tar:
+            tar.add(self.folder / "algo-1" / "model", ".")
+        return data.getvalue()
+
+    def _put(self, uri: str, data: bytes) -> None:
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        self.platform.client("s3").put_object(Bucket=bucket, Key=key, Body=data)

@@ -1,0 +1,70 @@
+"""What is submitted is enough for our toolkit on the instances: code, the world's secret, arguments, failures."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from estimator_sdk import JobFailed
+
+from .conftest import cloud
+from .instances import Instances
+
+WORLD = {"mpi": {"enabled": True, "processes_per_host": 2}}
+SUM = """
+import json, os, sys
+from mpi4py import MPI
+total = MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.Get_rank())
+print("sum", total, sys.argv[1:], os.environ["SM_CHANNELS"], flush=True)
+if MPI.COMM_WORLD.Get_rank() == 0:
+    open(os.path.join(os.environ["SM_MODEL_DIR"], "sum"), "w").write(str(total))
+"""
+
+
+@pytest.fixture
+def instances(platform, tmp_path):
+    """Starts the instances of a submitted job."""
+
+    def start(name: str) -> Instances:
+        made = Instances(platform, name, tmp_path / "instances")
+        made.start()
+        return made
+
+    return start
+
+
+def test_a_world_over_two_hosts_runs_from_the_description_alone(platform, instances, script, tmp_path):
+    script.write_text(SUM)
+    platform.client("s3").create_bucket(Bucket="data", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    platform.client("s3").put_object(Bucket="data", Key="digits/a", Body=b"1")
+    estimator = cloud(script, instance_count=2, distribution=WORLD, hyperparameters={"lr": 0.1})
+    job = estimator.fit({"train": "s3://data/digits/"}, wait=False, job_name="toolkit-1")
+    instances("toolkit-1").finish()
+    assert job.wait() == "Completed"
+    lines = list(job.logs(stream="stdout"))
+    assert sorted(line.rank for line in lines) == [0, 1, 2, 3]
+    assert {line.data for line in lines} == {b"""sum 6 ['--lr', '0.1'] ["train"]\n"""}
+    assert {line.host for line in job.logs(rank=2)} == {"algo-2"}
+    assert (job.download(tmp_path / "model") / "sum").read_text() == "6"
+
+
+def test_a_failing_rank_is_named(platform, instances, script):
+    script.write_text("import os, sys\nif os.environ.get('RANK') == '3':\n    sys.exit('no such digit')\n")
+    job = cloud(script, instance_count=2, distribution=WORLD).fit(wait=False, job_name="toolkit-2")
+    instances("toolkit-2").finish()
+    with pytest.raises(JobFailed, match="rank 3 on algo-2 exited with code 1") as raised:
+        job.wait()
+    assert (raised.value.verdict.rank, raised.value.verdict.host) == (3, "algo-2")
+    assert "no such digit" in job.why()
+
+
+def test_without_a_network_the_code_comes_all_the_same(platform, instances, script):
+    script.write_text("import sys; print(sys.argv)\n")
+    estimator = cloud(script, enable_network_isolation=True, hyperparameters={"a": "b c"})
+    job = estimator.fit(wait=False, job_name="toolkit-3")
+    described = platform.client("sagemaker").describe_training_job(TrainingJobName="toolkit-3")
+    place = json.loads(described["HyperParameters"]["sagemaker_submit_directory"])
+    assert place.startswith("/opt/ml/input/data/estimator-code/") and place.endswith(".tar.gz")
+    instances("toolkit-3").finish()
+    assert job.wait() == "Completed" and [line.data for line in job.logs()] == [b"['train.py', '-a', 'b c']\n"]

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from estimator_container import contract
 from estimator_container import hyperparameters as container_hp
 
-from .. import code_channel, code_store, distributions, local_plan
+from .. import code_store, distributions, local_plan
 from ..errors import BackendError, InvalidArgument
 from ..plan import DEFAULT_CHECKPOINTS, ChannelPlan, HostPlan, Plan
 from ..sagemaker import faults, submitted
@@ -37,12 +37,11 @@ class SageMakerBackend:
         Asks AWS only for what is not said: the account, for the default bucket, and the ARN of a role that is named.
         """
         service = Service()
-        spec = code_channel.without(spec)
         submit = container_hp.decode(dict(spec.hyperparameters or {})).get("sagemaker_submit_directory")
         code, kept = code_store.resolve(submit)
-        uri = kept or (submit if submit and submit.startswith("s3://") else None)
-        if uri is None and submit and submit.startswith("file://"):
-            what = f"code_location would keep the code at {submit}, which the instances of SageMaker cannot reach"
+        uri = kept or (submit if submit and "://" in submit else None)
+        if uri is not None and not uri.startswith("s3://"):
+            what = f"code_location would keep the code at {uri}, which the instances of SageMaker cannot reach"
             raise InvalidArgument("code_location", f"{what}; give an s3:// URI, or leave it out")
         completed = complete(spec, PurePosixPath(code).name if code else None, uri, service)
         service.check(completed.spec.to_request())

@@ -53,7 +53,7 @@ def translate(error: Exception, doing: str, region: str) -> BackendError | Inval
         return invalid_request(str(error.kwargs.get("report", error)))
     if isinstance(error, (exceptions.NoCredentialsError, exceptions.PartialCredentialsError)):
         return BackendError(f"cannot {doing}: there are no AWS credentials; {HOW_TO_SIGN_IN}")
-    if isinstance(error, exceptions.HTTPClientError):  # of connections that are refused, cut, or silent
+    if isinstance(error, (exceptions.ConnectionError, exceptions.HTTPClientError)):
         endpoint = error.kwargs.get("endpoint_url") or f"the service in {region}"
         what = str(error).rstrip(".").partition("\n")[0]
         return BackendError(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..job_port import OnEvent
 
 POLL_SECONDS = 5.0  # between two looks; the service tells nobody by itself
+STREAM_SECONDS = 0.1  # the same for each host's log; an account may read 25 a second ("CloudWatch Logs quotas")
 SETTLED_SECONDS = 300.0  # after a job's end, when nothing of its log is still on its way
 
 
@@ -72,7 +73,7 @@ class SageMakerJob:
                 if state.ended is None or time.time() - state.ended < SETTLED_SECONDS:
                     yield from log.last_lines()
                 return
-            time.sleep(POLL_SECONDS)
+            time.sleep(max(POLL_SECONDS, STREAM_SECONDS * len(state.hosts)))
         yield from log.new_lines()
 
     def log_files(self) -> list[Path]:

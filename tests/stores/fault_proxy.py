@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Fault = Literal["cut", "503", "expired", "truncate", "stall", "lose the answer"]
+Fault = Literal["cut", "503", "expired", "throttle", "truncate", "stall", "lose the answer"]
 # What a server says instead of doing what it was asked (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html).
 ERRORS = {
     "503": ("503 Slow Down", "SlowDown", "Reduce your request rate."),
@@ -28,6 +28,8 @@ class Request:
     """Of all requests, from 0."""
     access_key: str
     """Who signed it; empty where nobody did."""
+    operation: str
+    """The operation of a service whose requests all have the same target, such as `SageMaker.CreateTrainingJob`."""
 
 
 class FaultProxy:
@@ -74,13 +76,17 @@ class FaultProxy:
                 return
             method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
             with self._lock:
-                request = Request(method, target, len(self.requests), signer(head))
+                request = Request(method, target, len(self.requests), signer(head), header(head, b"x-amz-target"))
                 self.requests.append(request)
             fault = self.choose(request)
             if fault == "cut":
                 reset(sock)
             elif fault in ERRORS:
                 sock.sendall(refusal(*ERRORS[fault]))
+            elif fault == "throttle":
+                text = b'{"__type": "ThrottlingException", "message": "Rate exceeded"}'
+                answer = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(text)
+                sock.sendall(answer + text)
             elif fault == "stall":
                 with self._lock:
                     released = self._released
@@ -112,11 +118,7 @@ def read_request(sock: socket.socket) -> tuple[bytes, bytes]:
             return b"", b""
         data += chunk
     head, _, body = bytes(data).partition(b"\r\n\r\n")
-    length = 0
-    for line in head.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        if name.lower() == b"content-length":
-            length = int(value)
+    length = int(header(head, b"content-length") or 0)
     parts = [body]
     missing = length - len(body)
     while missing > 0:
@@ -136,6 +138,12 @@ def signer(head: bytes) -> str:
 def refusal(status: str, code: str, message: str) -> bytes:
     text = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
     return f"HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()
+
+
+def header(head: bytes, name: bytes) -> str:
+    """The value of a header; empty without it."""
+    lines = (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    return next((value.strip().decode() for key, _, value in lines if key.lower() == name), "")
 
 
 def reset(sock: socket.socket) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import time
@@ -37,7 +38,7 @@ class Platform:
     endpoint: str
 
     def client(self, service: str):
-        return boto3.client(service, region_name=REGION, endpoint_url=self.endpoint)
+        return _client(service, self.endpoint)
 
     def tell(self, name: str, **members) -> None:
         """What DescribeTrainingJob says of a job from now on."""
@@ -57,6 +58,9 @@ class Platform:
 
         wait_for(reached)
 
+    def waits_until(self, condition: Callable[[], bool]) -> None:
+        wait_for(condition)
+
     def ends(self, name: str, status: str = "Completed", **members) -> None:
         """A job ends, a day ago unless `TrainingEndTime` says otherwise."""
         self.tell(
@@ -73,7 +77,14 @@ class Platform:
         first = int(time.time() * 1000) - len(messages) if start is None else start
         events = [{"timestamp": first + index, "message": message} for index, message in enumerate(messages)]
         for page in range(0, len(events), 1000):
-            logs.put_log_events(logEvents=events[page : page + 1000], **stream)
+            answer = logs.put_log_events(logEvents=events[page : page + 1000], **stream)
+            assert "rejectedLogEventsInfo" not in answer
+
+
+@functools.cache
+def _client(service: str, endpoint: str):
+    keys = {"aws_access_key_id": "platform", "aws_secret_access_key": "platform-secret"}
+    return boto3.client(service, region_name=REGION, endpoint_url=endpoint, **keys)
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .frameworks import PyTorch, TensorFlow
     from .job import Job, list_jobs
     from .plan import Plan
-    from .spec import JobSpec
+    from .spec import InstanceGroup, JobSpec
     from .training_input import TrainingInput
 
 __version__ = "0.1.0"
@@ -28,6 +28,7 @@ _HOMES = {
     "BackendError": "errors",
     "Estimator": "estimator",
     "EstimatorError": "errors",
+    "InstanceGroup": "spec",
     "InvalidArgument": "errors",
     "Job": "job",
     "JobFailed": "errors",
@@ -43,6 +44,7 @@ __all__ = [
     "BackendError",
     "Estimator",
     "EstimatorError",
+    "InstanceGroup",
     "InvalidArgument",
     "Job",
     "JobFailed",

@@ -7,17 +7,18 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from estimator_container import contract
 
-from . import distribution_argument, estimator_checks
+from . import distribution_argument, estimator_checks, service_arguments
 from . import hyperparameters as encoding
 from . import job_name as job_names
 from . import spec as documents
 from .arguments import named_arguments
+from .sdk_v2_arguments import takes_sdk_v2_arguments
 from .source import Source
-from .spec import JobSpec
+from .spec import InstanceGroup, JobSpec
 from .training_input import Inputs, channels
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 StrPath = str | os.PathLike[str]
 
 
+@takes_sdk_v2_arguments
 @named_arguments
 @dataclass(kw_only=True, eq=False)
 class Estimator:
@@ -105,6 +107,38 @@ class Estimator:
     """Security groups of a VPC; needs `subnets`."""
     encrypt_inter_container_traffic: bool = False
     enable_network_isolation: bool = False
+    """Cut the instances off from any network but that among themselves."""
+    instance_groups: Sequence[InstanceGroup] | None = None
+    """Instances of several types, in place of `instance_type` and `instance_count`; on SageMaker only."""
+    instance_placement_config: Mapping[str, object] | None = None
+    """`ResourceConfig.InstancePlacementConfig` of CreateTrainingJob; this and the following are for SageMaker."""
+    training_plan: str | None = None
+    """The ARN of a plan whose reserved instances are used."""
+    model_uri: str | None = None
+    """A model to go on from, which arrives as the channel `model_channel_name`."""
+    model_channel_name: str = "model"
+    container_entry_point: Sequence[str] | None = None
+    """Replaces the image's ENTRYPOINT and the word `train`."""
+    container_arguments: Sequence[str] | None = None
+    training_repository_access_mode: Literal["Platform", "Vpc"] | None = None
+    """`Vpc` for an image in a registry of the VPC, not in Amazon ECR."""
+    training_repository_credentials_provider_arn: str | None = None
+    """A Lambda function that gives the credentials of that registry."""
+    disable_output_compression: bool = False
+    """Leave the model as single files below the output path; needs `output_path`."""
+    enable_sagemaker_metrics: bool | None = None
+    enable_remote_debug: bool = False
+    enable_infra_check: bool = False
+    enable_session_tag_chaining: bool = False
+    rules: Sequence[Mapping[str, object]] | None = None
+    """`DebugRuleConfigurations` of CreateTrainingJob."""
+    debugger_hook_config: Mapping[str, object] | bool | None = None
+    """`DebugHookConfig` of CreateTrainingJob; False and None are none."""
+    tensorboard_output_config: Mapping[str, object] | None = None
+    """`TensorBoardOutputConfig` of CreateTrainingJob."""
+    profiler_config: Mapping[str, object] | None = None
+    """`ProfilerConfig` of CreateTrainingJob."""
+    disable_profiler: bool = False
     container_log_level: int = 20
     """The toolkit's own log level, in the numbers of Python's `logging`."""
     backend: str | None = None
@@ -150,18 +184,16 @@ class Estimator:
                 training_image=self.training_image,
                 training_input_mode=self.input_mode,
                 metric_definitions=estimator_checks.metric_definitions(self.metric_definitions),
+                enable_sagemaker_metrics_time_series=self.enable_sagemaker_metrics,
+                container_entrypoint=_tuple(self.container_entry_point),
+                container_arguments=_tuple(self.container_arguments),
+                other=service_arguments.image_config(self),
             ),
             role_arn=self.role,
             hyperparameters=self._all_hyperparameters(name, code_uri),
-            input_data_config=channels(inputs),
+            input_data_config=(*(channels(inputs) or ()), *service_arguments.model_channel(self)) or None,
             output_data_config=self._output(),
-            resource_config=documents.ResourceConfig(
-                instance_type=self.instance_type,
-                instance_count=self.instance_count,
-                volume_size_in_gb=self.volume_size,
-                volume_kms_key_id=self.volume_kms_key,
-                keep_alive_period_in_seconds=self.keep_alive_period_in_seconds,
-            ),
+            resource_config=service_arguments.resources(self),
             vpc_config=self._vpc(),
             stopping_condition=documents.StoppingCondition(
                 max_runtime_in_seconds=self.max_run, max_wait_time_in_seconds=self.max_wait
@@ -174,6 +206,7 @@ class Estimator:
             checkpoint_config=self._checkpoints(),
             environment=self.environment,
             retry_strategy=self._retries(),
+            other=service_arguments.job_members(self),
         )
 
     def plan(self, inputs: Inputs | None = None, job_name: str | None = None) -> Plan:
@@ -187,6 +220,18 @@ class Estimator:
         return launch.plan(
             self.source, lambda code: self.spec(inputs, name, code_uri=code), self.backend, self.code_location
         )
+
+    def to_training_job_request(self, inputs: Inputs | None = None, job_name: str | None = None) -> dict[str, Any]:
+        """The CreateTrainingJob document that `fit()` on SageMaker sends, with its code already in S3.
+
+        It can be given to `aws sagemaker create-training-job --cli-input-json`, to boto3, or to
+        `JobSpec.from_request`, which any backend runs. Starts nothing. Raises InvalidArgument as `plan` does, and
+        BackendError where the code cannot be uploaded.
+        """
+        from . import launch
+
+        name = self._new_job_name() if job_name is None else job_name
+        return launch.request(self.source, lambda code: self.spec(inputs, name, code_uri=code), self.code_location)
 
     def fit(
         self,
@@ -249,7 +294,11 @@ class Estimator:
     def _output(self) -> documents.OutputDataConfig | None:
         if self.output_path is None:
             return None
-        return documents.OutputDataConfig(s3_output_path=self.output_path, kms_key_id=self.output_kms_key)
+        return documents.OutputDataConfig(
+            s3_output_path=self.output_path,
+            kms_key_id=self.output_kms_key,
+            compression_type="NONE" if self.disable_output_compression else None,
+        )
 
     def _vpc(self) -> documents.VpcConfig | None:
         if self.subnets is None or self.security_group_ids is None:
@@ -265,3 +314,7 @@ class Estimator:
         if self.max_retry_attempts is None:
             return None
         return documents.RetryStrategy(maximum_retry_attempts=self.max_retry_attempts)
+
+
+def _tuple(given: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if given is None else tuple(given)

@@ -34,11 +34,13 @@ _RANGES: dict[str, tuple[float, float | None]] = {
     "hang_timeout": (0, None),
     "checkpoint_keep": (1, None),
 }
-_URIS = ("output_path", "checkpoint_s3_uri", "code_location")
+_URIS = ("output_path", "checkpoint_s3_uri", "code_location", "model_uri")
 # An argument that means nothing without another one.
 _NEEDS = (
     ("source_dir", "entry_point"),
     ("output_kms_key", "output_path"),
+    ("disable_output_compression", "output_path"),
+    ("training_repository_credentials_provider_arn", "training_repository_access_mode"),
     ("checkpoint_local_path", "checkpoint_s3_uri"),
     ("checkpoint_keep", "checkpoint_s3_uri"),
     ("subnets", "security_group_ids"),
@@ -57,7 +59,7 @@ def check(estimator: Estimator) -> None:
         uri = getattr(estimator, name)
         if uri is not None:
             setattr(estimator, name, uris.checked(name, uri))
-    instances.lookup(estimator.instance_type)
+    _check_instances(estimator)
     if estimator.base_job_name is not None:
         job_name.checked(estimator.base_job_name, "base_job_name")
     _check_environment(estimator.environment or {})
@@ -102,6 +104,17 @@ def _check_range(name: str, value: float | None, low: float, high: float | None)
     raise InvalidArgument(name, f"{name} must be {limits}, not {value}")
 
 
+def _check_instances(estimator: Estimator) -> None:
+    instances.lookup(estimator.instance_type)
+    if estimator.instance_groups is None:
+        return
+    if (estimator.instance_type, estimator.instance_count) != ("local", 1) or not estimator.instance_groups:
+        what = "instance_groups stands in the place of instance_type and instance_count, and has a group at least"
+        raise InvalidArgument("instance_groups", f"{what}; give the one or the other")
+    for group in estimator.instance_groups:
+        instances.lookup(group.instance_type)
+
+
 def _check_environment(environment: Mapping[str, str]) -> None:
     for name, value in environment.items():
         if not name or "=" in name or "\0" in name + value:
@@ -116,7 +129,7 @@ def _check_together(estimator: Estimator) -> None:
     if estimator.dependencies and estimator.entry_point is None:
         raise InvalidArgument("dependencies", "dependencies needs entry_point=, which is what uses them; give both")
     for name, needed in _NEEDS:
-        if getattr(estimator, name) is not None and getattr(estimator, needed) in (None, False):
+        if getattr(estimator, name) not in (None, False) and getattr(estimator, needed) in (None, False):
             raise InvalidArgument(name, f"{name} means nothing without {needed}; give both, or neither")
     if estimator.max_wait is not None and estimator.max_wait < estimator.max_run:
         what = f"max_wait is {estimator.max_wait} s and counts the run too, so it must be at least max_run"

@@ -9,6 +9,7 @@ from .arguments import named_arguments
 from .errors import InvalidArgument
 from .estimator import Estimator
 from .images import catalogue
+from .sdk_v2_arguments import takes_sdk_v2_arguments
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -59,6 +60,7 @@ class _FrameworkEstimator(Estimator):
             )
 
 
+@takes_sdk_v2_arguments
 @named_arguments
 @dataclass(kw_only=True, eq=False)
 class TensorFlow(_FrameworkEstimator):
@@ -68,6 +70,7 @@ class TensorFlow(_FrameworkEstimator):
     _distributions = ("tensorflow", "tensorflow-cpu")
 
 
+@takes_sdk_v2_arguments
 @named_arguments
 @dataclass(kw_only=True, eq=False)
 class PyTorch(_FrameworkEstimator):

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from . import backends, code_store
+from . import backends, code_channel, code_store
+from . import job_name as job_names
 from .errors import InvalidArgument
 from .home import bundles_folder
 from .naming import suggestion
 from .plan import Plan
 from .progress import LOGS, Logs, Progress
+from .spec import JobSpec
 
 if TYPE_CHECKING:
     from .job import Job
     from .job_port import StartedJob
     from .source import Source
-    from .spec import JobSpec
 
 
 def plan(
@@ -38,6 +41,32 @@ def plan(
         return chosen.plan(spec)
     place = bundle(source)
     return chosen.plan(make_spec(code_store.uri_of(place, code_location) if code_location else str(place)))
+
+
+def request(
+    source: Source | None, make_spec: Callable[[str | None], JobSpec], code_location: str | None
+) -> dict[str, Any]:
+    """The document of a job for SageMaker, with what it needs in S3. Raises InvalidArgument and BackendError."""
+    from .backends.sagemaker import SageMakerBackend
+
+    planned = plan(source, make_spec, SageMakerBackend.name, code_location)
+    SageMakerBackend().prepare(planned)
+    return dict(planned.request)
+
+
+def plan_of(spec: JobSpec, backend: str | None, job_name: str | None) -> Plan:
+    """The plan of a job that is given as a whole, under another name if one is given. Raises InvalidArgument."""
+    spec = code_channel.without(spec)
+    if job_name is not None:
+        spec = _renamed(spec, job_names.checked(job_name))
+    return backends.load(backend or backends.choose(*_type_and_image(spec))).plan(spec)
+
+
+def _renamed(spec: JobSpec, name: str) -> JobSpec:
+    hyperparameters = dict(spec.hyperparameters or {})
+    if "sagemaker_job_name" in hyperparameters:
+        hyperparameters["sagemaker_job_name"] = json.dumps(name)
+    return replace(spec, training_job_name=name, hyperparameters=hyperparameters or None)
 
 
 def _type_and_image(spec: JobSpec) -> tuple[str, str | None]:

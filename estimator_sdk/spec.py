@@ -8,9 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from .spec_document import Structure
+
+if TYPE_CHECKING:
+    from .job import Job
+    from .plan import Plan
+    from .progress import Logs
+
+# The members of DescribeTrainingJob's answer that say what happened, not what to do.
+_OF_A_RUN = {
+    "AutoMLJobArn",
+    "BillableTimeInSeconds",
+    "BillableTokenCount",
+    "CreationTime",
+    "DebugRuleEvaluationStatuses",
+    "FailureReason",
+    "FinalMetricDataList",
+    "LabelingJobArn",
+    "LastModifiedTime",
+    "MlflowDetails",
+    "ModelArtifacts",
+    "OutputModelPackageArn",
+    "ProfilerRuleEvaluationStatuses",
+    "ProfilingStatus",
+    "ProgressInfo",
+    "ResponseMetadata",
+    "SecondaryStatus",
+    "SecondaryStatusTransitions",
+    "TrainingEndTime",
+    "TrainingJobArn",
+    "TrainingJobStatus",
+    "TrainingStartTime",
+    "TrainingTimeInSeconds",
+    "TuningJobArn",
+    "WarmPoolStatus",
+}
 
 InputMode = Literal["Pipe", "File", "FastFile"]
 
@@ -211,3 +245,33 @@ class JobSpec(Structure):
         (2, {'InstanceCount': 2})
         """
         return cls.from_document(document)
+
+    @classmethod
+    def from_description(cls, answer: Mapping[str, object]) -> JobSpec:
+        """The spec of a job that DescribeTrainingJob describes, so that it can be run again, anywhere.
+
+        What happened to the job is left out; its tags are not in the answer. Raises InvalidArgument as `from_request`.
+
+        >>> answer = {"TrainingJobName": "a", "TrainingJobStatus": "Completed", "RoleArn": "arn:aws:iam::1:role/r"}
+        >>> JobSpec.from_description(answer)
+        JobSpec(training_job_name='a', role_arn='arn:aws:iam::1:role/r')
+        """
+        return cls.from_request({member: value for member, value in answer.items() if member not in _OF_A_RUN})
+
+    def plan(self, backend: str | None = None, job_name: str | None = None) -> Plan:
+        """What `fit()` with the same arguments would run. Raises InvalidArgument."""
+        from . import launch
+
+        return launch.plan_of(self, backend, job_name)
+
+    def fit(
+        self, backend: str | None = None, wait: bool = True, logs: Logs | bool = "all", job_name: str | None = None
+    ) -> Job:
+        """Run the job as `Estimator.fit` does, on the backend that its instance type chooses, or on another one.
+
+        `job_name` is another name than its own. Raises InvalidArgument, and JobFailed.
+        """
+        from . import launch
+
+        chosen = launch.checked_logs(logs)
+        return launch.run(self.plan(backend, job_name), wait, chosen)

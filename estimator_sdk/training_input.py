@@ -43,6 +43,9 @@ class TrainingInput:
     target_attribute_name: str | None = None
     """Only jobs of AutoML have it: refused here."""
     shuffle_config: ShuffleConfig | None = None
+    hub_access_config: Mapping[str, object] | None = None
+    """`HubAccessConfig` of CreateTrainingJob; only SageMaker has a use for it, and for the next."""
+    model_access_config: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         for name, hint in field_hints(type(self)).items():
@@ -54,12 +57,14 @@ class TrainingInput:
 
     def channel(self, name: str) -> Channel:
         """This input as the channel `name`."""
+        access = {"HubAccessConfig": self.hub_access_config, "ModelAccessConfig": self.model_access_config}
         source = S3DataSource(
             s3_data_type=self.s3_data_type,
             s3_uri=self.s3_data,
             s3_data_distribution_type=self.distribution,
             attribute_names=None if self.attribute_names is None else tuple(self.attribute_names),
             instance_group_names=None if self.instance_groups is None else tuple(self.instance_groups),
+            other={member: value for member, value in access.items() if value is not None},
         )
         return Channel(
             channel_name=name,

@@ -47,10 +47,10 @@ class SageMakerBackend:
         service.check(completed.spec.to_request())
         return _plan(completed, code, service.region)
 
-    def start(self, plan: Plan) -> SageMakerJob:
-        """Put into S3 what the job needs, and submit exactly what the plan says; returns at once.
+    def prepare(self, plan: Plan) -> Service:
+        """Put into S3 what the job needs, and return what it can be submitted with.
 
-        Raises BackendError and InvalidArgument, with nothing started.
+        Raises BackendError and InvalidArgument.
         """
         service = Service(plan.region)
         world = next((each.source for each in plan.channels if each.name == contract.WORLD_CHANNEL), None)
@@ -60,6 +60,14 @@ class SageMakerBackend:
         code_store.upload_code_of(plan)
         if world is not None:
             _put_secret(world)
+        return service
+
+    def start(self, plan: Plan) -> SageMakerJob:
+        """Put into S3 what the job needs, and submit exactly what the plan says; returns at once.
+
+        Raises BackendError and InvalidArgument, with nothing started.
+        """
+        service = self.prepare(plan)
         _submit(plan, service)
         submitted.note(plan.job_name, service.region)
         return SageMakerJob(plan.job_name, service)

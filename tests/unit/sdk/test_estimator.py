@@ -18,7 +18,7 @@ from estimator_container.hyperparameters import decode, for_the_script
 
 from estimator_sdk.errors import InvalidArgument
 from estimator_sdk.estimator import Estimator
-from estimator_sdk.spec import JobSpec
+from estimator_sdk.spec import InstanceGroup, JobSpec
 from estimator_sdk.training_input import TrainingInput
 
 REQUEST = botocore.session.get_session().get_service_model("sagemaker").shape_for("CreateTrainingJobRequest")
@@ -58,6 +58,24 @@ EVERYTHING = {
     "security_group_ids": ["sg-1"],
     "encrypt_inter_container_traffic": True,
     "enable_network_isolation": True,
+    "instance_placement_config": {"EnableMultipleJobs": True},
+    "training_plan": "arn:aws:sagemaker:eu-west-1:123456789012:training-plan/plan-1",
+    "model_uri": "s3://bucket/model.tar.gz",
+    "model_channel_name": "start",
+    "container_entry_point": ["/bin/run"],
+    "container_arguments": ["--fast"],
+    "training_repository_access_mode": "Vpc",
+    "training_repository_credentials_provider_arn": "arn:aws:lambda:eu-west-1:123456789012:function:keys",
+    "disable_output_compression": True,
+    "enable_sagemaker_metrics": True,
+    "enable_remote_debug": True,
+    "enable_infra_check": True,
+    "enable_session_tag_chaining": True,
+    "rules": [{"RuleConfigurationName": "r", "RuleEvaluatorImage": "image:1"}],
+    "debugger_hook_config": {"S3OutputPath": "s3://bucket/debug"},
+    "tensorboard_output_config": {"S3OutputPath": "s3://bucket/board"},
+    "profiler_config": {"S3OutputPath": "s3://bucket/profile"},
+    "disable_profiler": False,
     "container_log_level": logging.DEBUG,
     "backend": "process",
 }
@@ -70,7 +88,7 @@ def refusal(**arguments) -> InvalidArgument:
 
 
 def test_every_argument_has_its_place_in_the_document():
-    assert set(EVERYTHING) == set(inspect.signature(Estimator).parameters)
+    assert {*EVERYTHING, "instance_groups"} == set(inspect.signature(Estimator).parameters)
     spec = Estimator(**EVERYTHING).spec(
         {"train": TrainingInput("s3://bucket/a")}, "job-1", code_uri="s3://bucket/code/x.tar.gz"
     )
@@ -81,6 +99,15 @@ def test_every_argument_has_its_place_in_the_document():
             "TrainingImage": "123456789012.dkr.ecr.eu-west-1.amazonaws.com/image:1",
             "TrainingInputMode": "Pipe",
             "MetricDefinitions": [{"Name": "loss", "Regex": "loss: ([0-9.]+)"}],
+            "EnableSageMakerMetricsTimeSeries": True,
+            "ContainerEntrypoint": ["/bin/run"],
+            "ContainerArguments": ["--fast"],
+            "TrainingImageConfig": {
+                "TrainingRepositoryAccessMode": "Vpc",
+                "TrainingRepositoryAuthConfig": {
+                    "TrainingRepositoryCredentialsProviderArn": "arn:aws:lambda:eu-west-1:123456789012:function:keys"
+                },
+            },
         },
         "RoleArn": "arn:aws:iam::123456789012:role/training",
         "HyperParameters": {
@@ -103,15 +130,29 @@ def test_every_argument_has_its_place_in_the_document():
             {
                 "ChannelName": "train",
                 "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://bucket/a"}},
-            }
+            },
+            {
+                "ChannelName": "start",
+                "DataSource": {
+                    "S3DataSource": {
+                        "S3DataType": "S3Prefix",
+                        "S3Uri": "s3://bucket/model.tar.gz",
+                        "S3DataDistributionType": "FullyReplicated",
+                    }
+                },
+                "ContentType": "application/x-sagemaker-model",
+                "InputMode": "File",
+            },
         ],
-        "OutputDataConfig": {"S3OutputPath": "s3://bucket/out", "KmsKeyId": "key-1"},
+        "OutputDataConfig": {"S3OutputPath": "s3://bucket/out", "KmsKeyId": "key-1", "CompressionType": "NONE"},
         "ResourceConfig": {
             "InstanceType": "ml.g5.12xlarge",
             "InstanceCount": 2,
             "VolumeSizeInGB": 100,
             "VolumeKmsKeyId": "key-2",
             "KeepAlivePeriodInSeconds": 600,
+            "TrainingPlanArn": "arn:aws:sagemaker:eu-west-1:123456789012:training-plan/plan-1",
+            "InstancePlacementConfig": {"EnableMultipleJobs": True},
         },
         "VpcConfig": {"SecurityGroupIds": ["sg-1"], "Subnets": ["subnet-1"]},
         "StoppingCondition": {"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 7200},
@@ -122,9 +163,37 @@ def test_every_argument_has_its_place_in_the_document():
         "CheckpointConfig": {"S3Uri": "s3://bucket/checkpoints", "LocalPath": "/opt/ml/checkpoints"},
         "Environment": {"A": "b"},
         "RetryStrategy": {"MaximumRetryAttempts": 3},
+        "DebugHookConfig": {"S3OutputPath": "s3://bucket/debug"},
+        "DebugRuleConfigurations": [{"RuleConfigurationName": "r", "RuleEvaluatorImage": "image:1"}],
+        "TensorBoardOutputConfig": {"S3OutputPath": "s3://bucket/board"},
+        "ProfilerConfig": {"S3OutputPath": "s3://bucket/profile"},
+        "RemoteDebugConfig": {"EnableRemoteDebug": True},
+        "InfraCheckConfig": {"EnableInfraCheck": True},
+        "SessionChainingConfig": {"EnableSessionTagChaining": True},
     }
     assert not ParamValidator().validate(request, REQUEST).has_errors()
     assert JobSpec.from_request(json.loads(json.dumps(request))) == spec
+
+
+def test_instance_groups_stand_in_the_place_of_type_and_count():
+    groups = [
+        InstanceGroup(instance_type="ml.c5.xlarge", instance_count=1, instance_group_name="cpu"),
+        {"InstanceType": "ml.g5.xlarge", "InstanceCount": 2, "InstanceGroupName": "gpu"},
+    ]
+    estimator = Estimator(entry_point="train.py", instance_groups=groups)  # type: ignore[list-item]
+    resources = estimator.spec(job_name="job-1").to_request()["ResourceConfig"]
+    assert resources == {
+        "VolumeSizeInGB": 30,
+        "InstanceGroups": [
+            {"InstanceType": "ml.c5.xlarge", "InstanceCount": 1, "InstanceGroupName": "cpu"},
+            {"InstanceType": "ml.g5.xlarge", "InstanceCount": 2, "InstanceGroupName": "gpu"},
+        ],
+    }
+
+
+def test_the_profiler_is_switched_off_by_name():
+    request = Estimator(entry_point="train.py", disable_profiler=True, debugger_hook_config=False).spec().to_request()
+    assert request["ProfilerConfig"] == {"DisableProfiler": True} and "DebugHookConfig" not in request
 
 
 def test_the_defaults_say_as_little_as_they_can():
@@ -215,6 +284,29 @@ def test_an_image_s_own_program_gets_no_hyperparameters_that_it_may_not_know():
         ({"subnets": ["a"]}, "subnets", "without security_group_ids"),
         ({"security_group_ids": ["a"]}, "security_group_ids", "without subnets"),
         ({"max_wait": 86400}, "max_wait", "without use_spot_instances"),
+        ({"disable_output_compression": True}, "disable_output_compression", "without output_path"),
+        (
+            {"training_repository_credentials_provider_arn": "a"},
+            "training_repository_credentials_provider_arn",
+            "without training_repository_access_mode",
+        ),
+        ({"instance_groups": []}, "instance_groups", "has a group at least"),
+        (
+            {"instance_groups": [{"InstanceType": "ml.c5.xlarg", "InstanceCount": 1, "InstanceGroupName": "a"}]},
+            "instance_type",
+            "did you mean 'ml.c5.xlarge'?",
+        ),
+        (
+            {
+                "instance_count": 2,
+                "instance_groups": [{"InstanceType": "ml.c5.xlarge", "InstanceCount": 1, "InstanceGroupName": "a"}],
+            },
+            "instance_groups",
+            "give the one or the other",
+        ),
+        ({"debugger_hook_config": True}, "debugger_hook_config", "as a dict, or False"),
+        ({"git_config": {"repo": "r"}}, "git_config", "clone the repository, and give source_dir"),
+        ({"training_recipe": "r"}, "training_recipe", "as entry_point"),
         ({"max_wait": 5, "use_spot_instances": True}, "max_wait", "at least max_run"),
         ({"base_job_name": "my_job"}, "base_job_name", "write 'my-job'"),
         ({"container_log_level": "INFO"}, "container_log_level", "an int"),

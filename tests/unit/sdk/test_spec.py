@@ -228,3 +228,12 @@ def mismatches(hint: object, shape: Shape, where: str) -> list[str]:
 def test_every_typed_member_is_in_the_service_model_with_its_type_and_values():
     assert NoneType not in get_args(field_hints(JobSpec)["training_job_name"])
     assert differences(JobSpec, REQUEST, "") == []
+
+
+def test_a_description_leaves_out_what_happened_and_keeps_what_to_do():
+    answer = botocore.session.get_session().get_service_model("sagemaker").shape_for("DescribeTrainingJobResponse")
+    known = {"TrainingJobName": "job", **{name: {} for name in answer.members if name not in REQUEST.members}}
+    assert JobSpec.from_description({**known, "ResponseMetadata": {}}).to_request() == {"TrainingJobName": "job"}
+    document = full(REQUEST, random.Random(1))
+    assert isinstance(document, dict)
+    assert JobSpec.from_description({**document, "TrainingJobStatus": "Completed"}).to_request() == document

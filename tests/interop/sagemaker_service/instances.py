@@ -16,6 +16,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import docker
 import estimator_container
 from estimator_container import contract
 
@@ -26,6 +27,8 @@ TOOLKIT = str(Path(estimator_container.__file__).parent)
 
 class Instances:
     """The hosts of one job, as process trees of this machine that find each other by address instead of by name."""
+
+    interface = "lo"
 
     def __init__(self, platform: Platform, name: str, folder: Path) -> None:
         self.platform = platform
@@ -48,10 +51,11 @@ class Instances:
     def finish(self) -> None:
         """Wait for the end, hand the logs and the model over, and say how the job ended."""
         name = self.job["TrainingJobName"]
-        for host, program in self.programs.items():
-            output, _ = program.communicate(timeout=60)
+        codes = []
+        for host in self.hosts:
+            code, output = self._end_of(host)
             self.platform.writes(name, host, *output.decode().splitlines())
-        codes = [program.returncode for program in self.programs.values()]
+            codes.append(code)
         failure = self.folder / "algo-1" / "output" / "failure"
         if any(code not in (0, 143) for code in codes):
             reason = f"AlgorithmError: {failure.read_text()[:1024]}, exit code: {max(codes)}"
@@ -62,12 +66,16 @@ class Instances:
         status = "Stopped" if 143 in codes else "Completed"
         self.platform.ends(name, status, ModelArtifacts={"S3ModelArtifacts": model})
 
+    def _end_of(self, host: str) -> tuple[int, bytes]:
+        output, _ = self.programs[host].communicate(timeout=60)
+        return self.programs[host].returncode, output
+
     def _prepare(self, host: str) -> None:
         channels = {each["ChannelName"]: each for each in self.job.get("InputDataConfig", [])}
         cluster = {"current_host": host, "hosts": self.hosts, "current_instance_type": "ml.m5.xlarge"}
         configs = {
             "hyperparameters": self.job.get("HyperParameters", {}),
-            "resourceconfig": {**cluster, "network_interface_name": "lo"},
+            "resourceconfig": {**cluster, "network_interface_name": self.interface},
             "inputdataconfig": {name: {"TrainingInputMode": "File"} for name in channels},
         }
         config = self.folder / host / "input" / "config"
@@ -111,3 +119,40 @@ class Instances:
     def _put(self, uri: str, data: bytes) -> None:
         bucket, _, key = uri.removeprefix("s3://").partition("/")
         self.platform.client("s3").put_object(Bucket=bucket, Key=key, Body=data)
+
+
+class Containers(Instances):
+    """The same as containers of our image, which get what the service gives: a network, `/opt/ml` and `train`."""
+
+    interface = "eth0"
+
+    def __init__(self, platform: Platform, name: str, folder: Path, image: str) -> None:
+        super().__init__(platform, name, folder)
+        self.image = image
+        self.engine = docker.from_env()
+        self.containers: dict[str, Any] = {}
+
+    def start(self) -> None:
+        network = self.engine.networks.create(self.job["TrainingJobName"])
+        for host in self.hosts:
+            self._prepare(host)
+            self.containers[host] = self.engine.containers.create(
+                self.image,
+                ["train"],
+                hostname=host,
+                network_disabled=False,
+                volumes={str(self.folder / host): {"bind": "/opt/ml", "mode": "rw"}},
+                environment={**self.job.get("Environment", {}), "TRAINING_JOB_NAME": self.job["TrainingJobName"]},
+            )
+            network.connect(self.containers[host], aliases=[host])
+        for container in self.containers.values():
+            container.start()
+
+    def _end_of(self, host: str) -> tuple[int, bytes]:
+        code: int = self.containers[host].wait(timeout=60)["StatusCode"]
+        return code, self.containers[host].logs(stdout=True, stderr=True)
+
+    def remove(self) -> None:
+        for container in self.containers.values():
+            container.remove(force=True, v=True)
+        self.engine.networks.get(self.job["TrainingJobName"]).remove()

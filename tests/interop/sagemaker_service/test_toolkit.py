@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from estimator_sdk import JobFailed
+from estimator_sdk import JobFailed, job_name
 
 from .conftest import cloud
-from .instances import Instances
+from .instances import Containers, Instances
 
 WORLD = {"mpi": {"enabled": True, "processes_per_host": 2}}
 SUM = """
@@ -68,3 +68,20 @@ def test_without_a_network_the_code_comes_all_the_same(platform, instances, scri
     assert place.startswith("/opt/ml/input/data/estimator-code/") and place.endswith(".tar.gz")
     instances("toolkit-3").finish()
     assert job.wait() == "Completed" and [line.data for line in job.logs()] == [b"['train.py', '-a', 'b c']\n"]
+
+
+def test_our_image_makes_a_world_of_what_the_service_gives_it(platform, script, tmp_path, image):
+    script.write_text(SUM)
+    name = job_name.unique("toolkit")
+    job = cloud(script, instance_count=2, distribution=WORLD).fit(wait=False, job_name=name)
+    containers = Containers(platform, name, tmp_path / "instances", image)
+    try:
+        containers.start()
+        containers.finish()
+    finally:
+        containers.remove()
+    assert job.wait() == "Completed"
+    lines = list(job.logs(stream="stdout"))
+    assert sorted(line.rank for line in lines) == [0, 1, 2, 3]
+    assert {line.data for line in lines} == {b"sum 6 [] []\n"}
+    assert not (tmp_path / "instances/algo-1/input/data/estimator-world/worldsecret").exists()

@@ -10,19 +10,33 @@ import json
 from dataclasses import replace
 
 from estimator_container import contract
+from estimator_container import hyperparameters as container_hp
+from estimator_container.contract import Layout
 
-from .spec import JobSpec
+from .spec import Channel, JobSpec
+
+_SUBMITTED = "sagemaker_submit_directory"
 
 
 def without(spec: JobSpec) -> JobSpec:
-    """The same job with its code named where it is in S3, as a backend of this machine takes it."""
+    """The same job without these channels, and with its code named where it is in S3, as any backend takes it.
+
+    So it is with the code of other SDKs that comes by a channel of theirs, which is kept.
+    """
     channels = spec.input_data_config or ()
-    hyperparameters = dict(spec.hyperparameters or {})
-    for channel in channels:
-        source = channel.data_source.s3_data_source
-        if channel.channel_name == contract.CODE_CHANNEL and source is not None:
-            hyperparameters["sagemaker_submit_directory"] = json.dumps(source.s3_uri)
     kept = tuple(channel for channel in channels if channel.channel_name not in contract.OUR_CHANNELS)
-    if kept == channels:
-        return spec
-    return replace(spec, hyperparameters=hyperparameters, input_data_config=kept or None)
+    code = next(filter(None, (_code_in(channel, spec) for channel in channels)), None)
+    hyperparameters = dict(spec.hyperparameters or {})
+    if code is not None:
+        hyperparameters[_SUBMITTED] = json.dumps(code)
+    return replace(spec, hyperparameters=hyperparameters or None, input_data_config=kept or None)
+
+
+def _code_in(channel: Channel, spec: JobSpec) -> str | None:
+    """The URI of the job's code, if a channel brings it."""
+    source = channel.data_source.s3_data_source
+    if source is None:
+        return None
+    submitted = container_hp.decode(dict(spec.hyperparameters or {})).get(_SUBMITTED)
+    place = f"{Layout(contract.DEFAULT_BASE_DIR).data}/{channel.channel_name}/{source.s3_uri.rpartition('/')[2]}"
+    return source.s3_uri if channel.channel_name == contract.CODE_CHANNEL or submitted == place else None

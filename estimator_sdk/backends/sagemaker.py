@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path
 
 from estimator_container import contract
 from estimator_container import hyperparameters as container_hp
@@ -39,11 +39,13 @@ class SageMakerBackend:
         service = Service()
         submit = container_hp.decode(dict(spec.hyperparameters or {})).get("sagemaker_submit_directory")
         code, kept = code_store.resolve(submit)
+        if code is not None and not Path(code).is_file():
+            code = None  # a place in the image
         uri = kept or (submit if submit and "://" in submit else None)
         if uri is not None and not uri.startswith("s3://"):
             what = f"code_location would keep the code at {uri}, which the instances of SageMaker cannot reach"
             raise InvalidArgument("code_location", f"{what}; give an s3:// URI, or leave it out")
-        completed = complete(spec, PurePosixPath(code).name if code else None, uri, service)
+        completed = complete(spec, Path(code).name if code else None, uri, service)
         service.check(completed.spec.to_request())
         return _plan(completed, code, service.region)
 

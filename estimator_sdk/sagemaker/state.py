@@ -24,7 +24,9 @@ _KINDS = {"AlgorithmError": "exit_code", "ClientError": "configuration"}
 _PREFIX = re.compile(r"(\w+Error|\w+Failure): ?")
 _EXIT_CODE = re.compile(r",? ?[Ee]xit ?[Cc]ode:? (\d+)")
 # How the toolkit begins the sentence that it leaves for the platform.
-_CULPRIT = re.compile(r"(?:rank (?P<rank>\d+)|the script) on (?P<host>algo-\d+) exited with code (?P<code>\d+)")
+_CULPRIT = re.compile(
+    r"(?:rank (?P<rank>\d+)|the script) on (?P<host>algo-\d+) (?:exited with code (?P<code>\d+)|was killed)"
+)
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,11 @@ def verdict_of(failure: str) -> Verdict:
         words = words[: outer[-1].start()]
     message, _, detail = words.strip().partition("\n")
     kind = _KINDS.get(prefix[1] if prefix else "", "platform")
+    code = int(outer[-1][1]) if outer else None
     culprit = _CULPRIT.match(message)
     if culprit is not None:
-        rank = int(culprit["rank"]) if culprit["rank"] else None
-        return Verdict(kind, message, culprit["host"], rank, int(culprit["code"]), detail=detail.strip())
-    code = int(outer[-1][1]) if outer else None
+        rank, own = (int(number) if number else None for number in (culprit["rank"], culprit["code"]))
+        return Verdict(kind, message, culprit["host"], rank, own or code, detail=detail.strip())
     said = message or "the service gives no reason"
     if prefix is not None and kind != "exit_code":
         said = f"{prefix[1]}: {said}"

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from . import code, console, entry_point, environment, machine, mpi, requirements, reserve, verdict
+from . import code, code_download, console, entry_point, environment, machine, mpi, requirements, reserve, verdict
 from . import hyperparameters as hp
 from .children import Children, OnExit, become_subreaper, kill_descendants
 from .configuration import Configuration, ConfigurationError, number
@@ -135,9 +135,7 @@ class Host:
             name = os.environ.get("SAGEMAKER_PROGRAM") or self._hyperparameters.get("sagemaker_program")
             if not isinstance(name, str) or not name:
                 raise ConfigurationError(f"sagemaker_program must name the file to run, and is {name!r}")
-            submitted = self._hyperparameters.get("sagemaker_submit_directory")
-            channeled = code.bundle_of(self.layout.channeled_code)
-            code.fetch(channeled or submitted or self.layout.code, self.layout.code)
+            code.fetch(self._code_source(), self.layout.code)
             program = entry_point.program_in(name, self.layout.code)
         if requirements.wanted(self.layout.code, program.is_package):
             with self.events.phase("requirements"):
@@ -145,6 +143,22 @@ class Host:
         with self.events.phase("channels"):
             self._check_channels()
         self._ranks.command = self._command(program)
+
+    def _code_source(self) -> str:
+        """Where the code is on this host; what is only in S3 is fetched first. Raises ConfigurationError."""
+        channeled = code.bundle_of(self.layout.channeled_code)
+        submitted = self._hyperparameters.get("sagemaker_submit_directory")
+        source = channeled or str(submitted or self.layout.code)
+        if not source.startswith("s3://") or os.listdir(self.layout.code):
+            return source
+        path = os.path.join(self.scratch, os.path.basename(source))
+        ended: list[int] = []
+        argv = [sys.executable, "-I", code_download.__file__, source, path]
+        output = self.start_program(argv, os.environ, ended.append)
+        self._until(lambda: bool(ended))
+        if ended[0] != 0:
+            raise ConfigurationError(f"the code could not be fetched: {last_words(output.finish())}")
+        return path
 
     def _install(self, package: bool) -> None:
         argv = [

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,10 @@ class Instances:
 
     interface = "lo"
 
-    def __init__(self, platform: Platform, name: str, folder: Path) -> None:
+    def __init__(self, platform: Platform, name: str, folder: Path, role: Mapping[str, str] | None = None) -> None:
+        """`role` has the variables by which programs on the instances find the role's credentials, and the server."""
         self.platform = platform
+        self.role = role or {}
         self.job: dict[str, Any] = platform.client("sagemaker").describe_training_job(TrainingJobName=name)
         self.hosts = [f"algo-{index + 1}" for index in range(self.job["ResourceConfig"]["InstanceCount"])]
         self.folder = folder
@@ -98,6 +101,7 @@ class Instances:
         os.set_inheritable(leader.fileno(), host == self.hosts[0])
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+            **self.role,
             **self.job.get("Environment", {}),
             contract.BASE_DIR_VARIABLE: str(self.folder / host),
             contract.HOSTS_PER_MACHINE: str(len(self.hosts)),
@@ -126,25 +130,30 @@ class Containers(Instances):
 
     interface = "eth0"
 
-    def __init__(self, platform: Platform, name: str, folder: Path, image: str) -> None:
-        super().__init__(platform, name, folder)
+    def __init__(self, platform: Platform, name: str, folder: Path, image: str, role: Mapping[str, str]) -> None:
+        super().__init__(platform, name, folder, role)
         self.image = image
         self.engine = docker.from_env()
         self.containers: dict[str, Any] = {}
 
     def start(self) -> None:
-        network = self.engine.networks.create(self.job["TrainingJobName"])
+        # With a role they must reach the server, which is on this machine's own loopback interface.
+        network = None if self.role else self.engine.networks.create(self.job["TrainingJobName"])
         for host in self.hosts:
             self._prepare(host)
             self.containers[host] = self.engine.containers.create(
                 self.image,
                 ["train"],
-                hostname=host,
-                network_disabled=False,
+                **({"hostname": host} if network else {"network_mode": "host"}),
                 volumes={str(self.folder / host): {"bind": "/opt/ml", "mode": "rw"}},
-                environment={**self.job.get("Environment", {}), "TRAINING_JOB_NAME": self.job["TrainingJobName"]},
+                environment={
+                    **self.role,
+                    **self.job.get("Environment", {}),
+                    "TRAINING_JOB_NAME": self.job["TrainingJobName"],
+                },
             )
-            network.connect(self.containers[host], aliases=[host])
+            if network is not None:
+                network.connect(self.containers[host], aliases=[host])
         for container in self.containers.values():
             container.start()
 
@@ -155,4 +164,5 @@ class Containers(Instances):
     def remove(self) -> None:
         for container in self.containers.values():
             container.remove(force=True, v=True)
-        self.engine.networks.get(self.job["TrainingJobName"]).remove()
+        for network in self.engine.networks.list(names=[self.job["TrainingJobName"]]):
+            network.remove()

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from estimator_sdk import JobFailed, job_name
+from estimator_sdk import Job, JobFailed, JobSpec, job_name
 
-from .conftest import cloud
+from .conftest import ACCOUNT, REGION, cloud
 from .instances import Containers, Instances
 
 WORLD = {"mpi": {"enabled": True, "processes_per_host": 2}}
@@ -70,18 +70,65 @@ def test_without_a_network_the_code_comes_all_the_same(platform, instances, scri
     assert job.wait() == "Completed" and [line.data for line in job.logs()] == [b"['train.py', '-a', 'b c']\n"]
 
 
+@pytest.fixture
+def role(moto_server) -> dict[str, str]:
+    keys = {"AWS_ACCESS_KEY_ID": "role", "AWS_SECRET_ACCESS_KEY": "role-secret"}
+    return {**keys, "AWS_ENDPOINT_URL": moto_server, "AWS_REGION": REGION}
+
+
+def without_channels(platform, name: str, **hyperparameters: str) -> None:
+    """Submit the job once more as SageMaker's SDK would, with its code in S3 and no channel for it."""
+    client = platform.client("sagemaker")
+    request = JobSpec.from_description(client.describe_training_job(TrainingJobName=name)).to_request()
+    request["HyperParameters"] |= hyperparameters
+    del request["InputDataConfig"]
+    client.create_training_job(**{**request, "TrainingJobName": f"{name}-again"})
+
+
+def test_code_that_is_only_in_s3_is_fetched_with_the_role(platform, script, tmp_path, role):
+    script.write_text("print('fetched')\n")
+    cloud(script).fit(wait=False, job_name="toolkit-4")
+    without_channels(platform, "toolkit-4")
+    instances = Instances(platform, "toolkit-4-again", tmp_path / "instances", role)
+    instances.start()
+    instances.finish()
+    assert [line.data for line in Job.attach("toolkit-4-again").logs()] == [b"fetched\n"]
+
+
+def test_code_that_is_not_where_the_job_says_fails_it_with_the_place(platform, script, tmp_path, role):
+    cloud(script).fit(wait=False, job_name="toolkit-5")
+    nowhere = f"s3://sagemaker-{REGION}-{ACCOUNT}/nowhere.tar.gz"
+    without_channels(platform, "toolkit-5", sagemaker_submit_directory=json.dumps(nowhere))
+    instances = Instances(platform, "toolkit-5-again", tmp_path / "instances", role)
+    instances.start()
+    instances.finish()
+    assert f"the code could not be fetched: {nowhere} is not there" in Job.attach("toolkit-5-again").why()
+
+
 def test_our_image_makes_a_world_of_what_the_service_gives_it(platform, script, tmp_path, image):
     script.write_text(SUM)
     name = job_name.unique("toolkit")
     job = cloud(script, instance_count=2, distribution=WORLD).fit(wait=False, job_name=name)
-    containers = Containers(platform, name, tmp_path / "instances", image)
-    try:
-        containers.start()
-        containers.finish()
-    finally:
-        containers.remove()
+    run_in_containers(Containers(platform, name, tmp_path / "instances", image, role={}))
     assert job.wait() == "Completed"
     lines = list(job.logs(stream="stdout"))
     assert sorted(line.rank for line in lines) == [0, 1, 2, 3]
     assert {line.data for line in lines} == {b"sum 6 [] []\n"}
     assert not (tmp_path / "instances/algo-1/input/data/estimator-world/worldsecret").exists()
+
+
+def test_our_image_fetches_code_that_is_only_in_s3(platform, script, tmp_path, image, role):
+    script.write_text("print('fetched')\n")
+    name = job_name.unique("toolkit")
+    cloud(script).fit(wait=False, job_name=name)
+    without_channels(platform, name)
+    run_in_containers(Containers(platform, f"{name}-again", tmp_path / "instances", image, role))
+    assert [line.data for line in Job.attach(f"{name}-again").logs()] == [b"fetched\n"]
+
+
+def run_in_containers(containers: Containers) -> None:
+    try:
+        containers.start()
+        containers.finish()
+    finally:
+        containers.remove()

@@ -1,4 +1,4 @@
 """Jobs in the cloud: what the backend `sagemaker` asks of Amazon SageMaker, CloudWatch Logs, STS, IAM and S3.
 
-boto3 is imported when a job is planned, run or attached to, not before.
+botocore is imported when a job is planned, run or attached to, not before.
 """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import BackendError, EstimatorError, JobNotFound
 from . import faults, submitted
 from .log_events import GROUP, JobLog
-from .service import Service
+from .service import Service, new_session, region_of
 from .state import ServiceState
 
 if TYPE_CHECKING:
@@ -138,16 +138,13 @@ def list_jobs(limit: int) -> list[SageMakerJob]:
 
 
 def _is_configured() -> bool:
-    import os
-    from importlib.util import find_spec
-
-    if find_spec("boto3") is None:
+    try:
+        session = new_session()
+    except BackendError:  # without botocore
         return False
-    import boto3
     from botocore.exceptions import BotoCoreError
 
     try:
-        session = boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
-        return bool(session.region_name and session.get_credentials())
-    except BotoCoreError:
+        return bool(region_of(session) and session.get_credentials())
+    except (BackendError, BotoCoreError):  # of a profile that is not there, or half of one
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import threading
@@ -17,25 +18,15 @@ _DEFAULT_BUCKET = re.compile(r"sagemaker-[a-z0-9-]+-(\d{12})")
 
 
 class Service:
-    """What AWS does for a job. Region, credentials and endpoints are those that boto3 finds."""
+    """What AWS does for a job. Region, credentials and endpoints are those that botocore finds."""
 
     def __init__(self, region: str | None = None) -> None:
         """Raises InvalidArgument without a region, BackendError without boto3; sends nothing."""
-        try:
-            import boto3
-        except ImportError:
-            raise BackendError(
-                "backend 'sagemaker' needs boto3, which is not installed; pip install 'estimator-sdk[sagemaker]'"
-            ) from None
-        from botocore.exceptions import BotoCoreError
-
-        try:
-            self._session = boto3.Session(region_name=region or os.environ.get("AWS_REGION") or None)
-        except BotoCoreError as error:  # a profile that is not there
-            raise faults.translate(error, "use AWS", "") from None
-        if not self._session.region_name:
+        self._session = new_session()
+        found = region or region_of(self._session)
+        if found is None:
             raise faults.no_region()
-        self.region: str = self._session.region_name
+        self.region: str = found
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
 
@@ -53,11 +44,11 @@ class Service:
             raise faults.translate(error, doing, self.region) from None
         return answer
 
-    def client(self, service: str) -> Any:  # noqa: ANN401 - boto3's clients have no types
-        """boto3's client of a service."""
+    def client(self, service: str) -> Any:  # noqa: ANN401 - botocore's clients have no types
+        """botocore's client of a service."""
         with self._lock:
             if service not in self._clients:
-                self._clients[service] = self._session.client(service, config=_config())
+                self._clients[service] = self._session.create_client(service, self.region, config=_config())
             return self._clients[service]
 
     def check(self, request: dict[str, Any]) -> None:
@@ -105,6 +96,38 @@ class Service:
             raise InvalidArgument("role", what) from None
         arn: str = answer["Role"]["Arn"]
         return arn
+
+
+def new_session() -> Any:  # noqa: ANN401
+    """botocore's session of the environment as it is now. Raises BackendError where botocore is not installed."""
+    try:
+        from botocore.session import Session
+    except ImportError:
+        raise BackendError(
+            "backend 'sagemaker' needs boto3, which is not installed; pip install 'estimator-sdk[sagemaker]'"
+        ) from None
+    session = Session()
+    session.register_component("data_loader", _models())
+    return session
+
+
+def region_of(session: Any) -> str | None:  # noqa: ANN401
+    """The region of the environment or the profile. Raises BackendError for a profile that is not there."""
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        found: str | None = os.environ.get("AWS_REGION") or session.get_config_variable("region")
+    except BotoCoreError as error:
+        raise faults.translate(error, "use AWS", "") from None
+    return found or None
+
+
+@functools.cache
+def _models() -> Any:  # noqa: ANN401
+    """The models of the services, which are megabytes of JSON: read once for all sessions."""
+    from botocore.loaders import create_loader
+
+    return create_loader()
 
 
 def _config() -> Any:  # noqa: ANN401

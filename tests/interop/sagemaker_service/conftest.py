@@ -137,6 +137,16 @@ def script(tmp_path) -> Path:
 
 
 @pytest.fixture
+def data(platform) -> str:
+    """A channel with one object."""
+    s3 = platform.client("s3")
+    if "data" not in [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]:
+        s3.create_bucket(Bucket="data", CreateBucketConfiguration={"LocationConstraint": REGION})
+    s3.put_object(Bucket="data", Key="digits/a", Body=b"1")
+    return "s3://data/digits/"
+
+
+@pytest.fixture
 def estimator(settings, script) -> Estimator:
     return cloud(script)
 

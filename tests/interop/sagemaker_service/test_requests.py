@@ -21,15 +21,6 @@ def words_of(job: Job) -> list[str]:
     return [line.data.decode().rstrip() for line in job.logs(stream="stdout")]
 
 
-@pytest.fixture
-def data(platform) -> str:
-    s3 = platform.client("s3")
-    if "data" not in [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]:
-        s3.create_bucket(Bucket="data", CreateBucketConfiguration={"LocationConstraint": REGION})
-    s3.put_object(Bucket="data", Key="digits/a", Body=b"1")
-    return "s3://data/digits/"
-
-
 def test_the_document_of_an_estimator_runs_wherever_it_is_submitted(platform, script, data, tmp_path):
     script.write_text(SCRIPT)
     document = cloud(script, hyperparameters={"lr": 0.1}).to_training_job_request({"train": data}, "document-1")

@@ -34,12 +34,10 @@ def instances(platform, tmp_path):
     return start
 
 
-def test_a_world_over_two_hosts_runs_from_the_description_alone(platform, instances, script, tmp_path):
+def test_a_world_over_two_hosts_runs_from_the_description_alone(platform, instances, script, data, tmp_path):
     script.write_text(SUM)
-    platform.client("s3").create_bucket(Bucket="data", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
-    platform.client("s3").put_object(Bucket="data", Key="digits/a", Body=b"1")
     estimator = cloud(script, instance_count=2, distribution=WORLD, hyperparameters={"lr": 0.1})
-    job = estimator.fit({"train": "s3://data/digits/"}, wait=False, job_name="toolkit-1")
+    job = estimator.fit({"train": data}, wait=False, job_name="toolkit-1")
     instances("toolkit-1").finish()
     assert job.wait() == "Completed"
     lines = list(job.logs(stream="stdout"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import backends, code_channel, code_store
 from . import job_name as job_names
-from .errors import InvalidArgument
+from .errors import BackendError, InvalidArgument
 from .home import bundles_folder
 from .naming import suggestion
 from .plan import Plan
@@ -103,8 +103,9 @@ def checked_logs(logs: object) -> Logs:
 def run(plan: Plan, wait: bool, logs: Logs) -> Job:
     """Start exactly what the plan says; with `wait` show it and return at its end.
 
-    Raises JobFailed when a job that is waited for fails. A KeyboardInterrupt stops the job in good
-    order and is raised again at its end; a second one leaves the job to its supervisor at once.
+    Raises JobFailed when a job that is waited for fails, and BackendError when it can no longer be watched. A
+    KeyboardInterrupt stops the job in good order and is raised again at its end; a second one leaves the job to its
+    supervisor at once.
     """
     from .job import Job
 
@@ -122,6 +123,9 @@ def run(plan: Plan, wait: bool, logs: Logs) -> Job:
         _show(local, Progress(plan, "none"))
         progress.ended(job)
         raise
+    except BackendError as error:
+        what = f"{error}; the job goes on, and Job.attach({plan.job_name!r}) finds it"
+        raise BackendError(what) from None
     progress.ended(job)
     job.wait()
     return job

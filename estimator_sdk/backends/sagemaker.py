@@ -70,8 +70,8 @@ class SageMakerBackend:
         Raises BackendError and InvalidArgument, with nothing started.
         """
         service = self.prepare(plan)
-        _submit(plan, service)
         submitted.note(plan.job_name, service.region)
+        _submit(plan, service)
         return SageMakerJob(plan.job_name, service)
 
 
@@ -126,12 +126,17 @@ def _channel(channel: Channel) -> ChannelPlan:
 
 
 def _put_secret(uri: str) -> None:
-    """Random bytes that only who may read the job's inputs can read: its hosts, with its role."""
+    """Random bytes that only who may read the job's inputs can read: its hosts, with its role.
+
+    Those of a job of that name are left as they are, for it may be running.
+    """
     from estimator_container.storage import StorageError, open_store
 
     folder, _, name = uri.rpartition("/")
     try:
-        open_store(folder).write(name, secrets.token_bytes(SECRET_BYTES))
+        store = open_store(folder)
+        if store.head(name) is None:
+            store.write(name, secrets.token_bytes(SECRET_BYTES))
     except StorageError as error:
         raise BackendError(f"the hosts' secret could not be put at {uri}, so nothing was started: {error}") from None
 

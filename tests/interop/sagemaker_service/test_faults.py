@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from estimator_sdk import BackendError, Estimator, EstimatorError, InvalidArgument, TensorFlow, TrainingInput
+from estimator_sdk import BackendError, Estimator, EstimatorError, InvalidArgument, Job, TensorFlow, TrainingInput
 
 from .conftest import ACCOUNT, IMAGE, REGION, ROLE, cloud
 
@@ -105,6 +105,26 @@ def test_a_name_that_is_taken(platform, estimator):
     estimator.fit(wait=False, job_name="taken")
     with pytest.raises(InvalidArgument, match="job_name 'taken' is taken in eu-west-1; choose another name"):
         estimator.fit(wait=False, job_name="taken")
+
+
+def test_a_name_that_is_taken_leaves_the_secret_of_the_job_that_has_it(platform, script):
+    estimator = cloud(script, instance_count=2, code_location=f"s3://sagemaker-{REGION}-{ACCOUNT}/taken")
+    estimator.fit(wait=False, job_name="taken-world")
+    world = {"Bucket": f"sagemaker-{REGION}-{ACCOUNT}", "Key": "taken/worlds/taken-world/worldsecret"}
+    secret = platform.client("s3").get_object(**world)["Body"].read()
+    with pytest.raises(InvalidArgument, match="is taken"):
+        estimator.fit(wait=False, job_name="taken-world")
+    assert platform.client("s3").get_object(**world)["Body"].read() == secret
+
+
+def test_a_job_that_can_no_longer_be_watched_goes_on_and_that_is_said(platform, script, aws_proxy, monkeypatch):
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    aws_proxy.choose = lambda request: "throttle" if "Describe" in request.operation else None
+    with pytest.raises(BackendError) as raised:
+        cloud(script).fit(job_name="unwatched")
+    assert "the job goes on, and Job.attach('unwatched') finds it" in str(raised.value)
+    aws_proxy.choose = lambda request: None
+    assert Job.attach("unwatched").status == "InProgress"
 
 
 def test_a_control_plane_that_does_not_answer(platform, script, monkeypatch):

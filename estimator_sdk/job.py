@@ -175,18 +175,22 @@ class Job:
         return [(each["Name"], re.compile(each["Regex"])) for each in definitions]
 
 
-def list_jobs(backend: str | None = None, limit: int = 100) -> list[Job]:
+def list_jobs(backend: str | None = None, limit: int | None = None) -> list[Job]:
     """The jobs of this machine, the newest first; with `backend="sagemaker"` those of the configured AWS region.
 
-    `backend` leaves out the jobs of others, and `limit` all but so many of the newest. Raises BackendError where
-    SageMaker does not answer.
+    `backend` leaves out the jobs of others, and `limit` all but so many of the newest; None is all of this machine's,
+    and 100 of SageMaker's. Raises InvalidArgument for an unknown backend, and BackendError where SageMaker does not
+    answer.
     """
+    if backend is not None:
+        from .backends import check_name
+
+        check_name(backend)
     if backend == "sagemaker":
         from .sagemaker import job as service
 
-        return [Job(each) for each in service.list_jobs(limit)]
-    jobs = _local_jobs()
-    return [job for job in jobs if backend is None or job.backend == backend][:limit]
+        return [Job(each) for each in service.list_jobs(100 if limit is None else limit)]
+    return [job for job in _local_jobs() if backend is None or job.backend == backend][:limit]
 
 
 def _local_jobs() -> list[Job]:

@@ -6,12 +6,15 @@ not need costs anything.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import InvalidArgument
 from ..naming import suggestion
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from ..job_port import StartedJob
     from ..local.hosts import HostsFactory
     from ..plan import Plan
@@ -47,14 +50,17 @@ def load(name: str) -> Backend:
     """The backend of that name. Raises InvalidArgument for an unknown one, with the nearest."""
     if name in BUILT_IN:
         return _from_path(BUILT_IN[name])
-    from importlib.metadata import entry_points
-
-    installed = {each.name: each for each in entry_points(group=GROUP)}
+    installed = _installed()
     if name not in installed:
-        known = sorted({*BUILT_IN, *installed})
-        raise InvalidArgument("backend", f"backend {name!r} is not known; {suggestion(name, known)}")
+        raise _unknown(name, installed)
     made: Backend = installed[name].load()()
     return made
+
+
+def check_name(name: str) -> None:
+    """Raises InvalidArgument if no backend has that name; loads none."""
+    if name not in BUILT_IN and name not in (installed := _installed()):
+        raise _unknown(name, installed)
 
 
 def hosts_factory(name: str) -> HostsFactory:
@@ -76,3 +82,13 @@ def _from_path(path: str) -> Backend:
     module, _, name = path.partition(":")
     made: Backend = getattr(import_module(module), name)()
     return made
+
+
+def _installed() -> Mapping[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
+    return {each.name: each for each in entry_points(group=GROUP)}
+
+
+def _unknown(name: str, installed: Iterable[str]) -> InvalidArgument:
+    return InvalidArgument("backend", f"backend {name!r} is not known; {suggestion(name, {*BUILT_IN, *installed})}")

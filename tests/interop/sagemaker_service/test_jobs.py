@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from estimator_sdk import EstimatorError, Job, JobFailed, JobNotFound, list_jobs
+from estimator_sdk import EstimatorError, InvalidArgument, Job, JobFailed, JobNotFound, list_jobs
 
 from .conftest import ACCOUNT, IMAGE, REGION, ROLE, cloud, in_background
 
@@ -139,7 +139,10 @@ def test_jobs_are_listed_page_by_page_the_newest_first(platform, estimator):
         client.create_training_job(**{**plan.request, "TrainingJobName": f"list-{number}"})
     names = [job.name for job in list_jobs(backend="sagemaker", limit=103)]
     assert names == [f"list-{number}" for number in range(104, 1, -1)]
+    assert len(list_jobs(backend="sagemaker")) == 100
     assert list_jobs() == [] and list_jobs(backend="docker") == []
+    with pytest.raises(InvalidArgument, match="backend 'sagmaker' is not known; did you mean 'sagemaker'"):
+        list_jobs(backend="sagmaker")
 
 
 def test_the_model_is_downloaded_from_s3(platform, estimator, tmp_path):

@@ -33,16 +33,18 @@ def test_fit_submits_the_request_that_the_plan_shows(platform, estimator):
     assert f"sagemaker in {REGION}, 1 host of ml.m5.xlarge" in str(plan)
 
 
-def test_the_code_is_in_the_default_bucket_once_and_comes_as_a_channel(platform, estimator):
+def test_the_code_is_in_the_default_bucket_once_and_comes_as_a_channel(platform, script, aws_proxy):
+    script.write_text("print('only here')\n")
     for name in ("code-1", "code-2"):
-        estimator.fit(wait=False, job_name=name)
+        cloud(script).fit(wait=False, job_name=name)
     described = platform.client("sagemaker").describe_training_job(TrainingJobName="code-2")
     (channel,) = described["InputDataConfig"]
     uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
     assert channel["ChannelName"] == "estimator-code" and channel["InputMode"] == "File"
     assert described["HyperParameters"]["sagemaker_submit_directory"] == f'"{uri}"'
     key = uri.removeprefix(f"s3://{BUCKET}/")
-    assert key in objects(platform) and sum(name.endswith(".tar.gz") for name in objects(platform)) == 1
+    assert key.startswith("estimator-sdk/code/") and key in objects(platform)
+    assert [each.method for each in aws_proxy.requests if key in each.target].count("PUT") == 1
 
 
 def test_several_hosts_share_a_secret_that_the_description_does_not_show(platform, script):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from estimator_container.lines import Line
     from estimator_container.verdict import Verdict
 
-    from .local.record import Status
+    from .local.record import AttemptRecord, Status
 
 OnEvent = Callable[[str, dict[str, Any]], None]
 """Called with the name of a host, or "" for the job as a whole, and what happened there."""
@@ -30,6 +30,10 @@ class State(Protocol):
 
     @property
     def hosts(self) -> tuple[str, ...]: ...
+
+    @property
+    def attempts(self) -> tuple[AttemptRecord, ...]:
+        """Those that have begun, from the first."""
 
     @property
     def reason(self) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from estimator_container.verdict import Verdict
+from estimator_container.verdict import WHAT_TO_TRY, Verdict
+
+from ..local.record import AttemptRecord
 
 if TYPE_CHECKING:
     from ..local.record import Status
@@ -39,6 +41,8 @@ class ServiceState:
     reason: str
     verdict: Verdict | None
     model_data: str | None
+    attempts: tuple[AttemptRecord, ...]
+    """At most one: the service does not tell of those before the last."""
     transitions: tuple[tuple[str, str], ...]
     """The secondary statuses so far, and what the service says of each."""
     ended: float | None
@@ -57,6 +61,9 @@ class ServiceState:
             description.get("LastModifiedTime") if status in ("Completed", "Failed", "Stopped") else None
         )
         artifacts = description.get("ModelArtifacts") or {}
+        began = description.get("TrainingStartTime")
+        verdict = verdict_of(description.get("FailureReason") or "") if status == "Failed" else None
+        seconds = ended.timestamp() if ended is not None else None
         return cls(
             name=description["TrainingJobName"],
             status=status,
@@ -64,13 +71,14 @@ class ServiceState:
             reason=_REASONS.get(description.get("SecondaryStatus", ""), "")
             if status in ("Stopping", "Stopped")
             else "",
-            verdict=verdict_of(description.get("FailureReason") or "") if status == "Failed" else None,
+            verdict=verdict,
             model_data=artifacts.get("S3ModelArtifacts") if status in ("Completed", "Stopped") else None,
+            attempts=(AttemptRecord(1, began.timestamp(), seconds, verdict),) if began is not None else (),
             transitions=tuple(
                 (each["Status"], each.get("StatusMessage") or "")
                 for each in description.get("SecondaryStatusTransitions") or ()
             ),
-            ended=ended.timestamp() if ended is not None else None,
+            ended=seconds,
         )
 
 
@@ -95,6 +103,10 @@ def verdict_of(failure: str) -> Verdict:
         words = words[: outer[-1].start()]
     message, _, detail = words.strip().partition("\n")
     kind = _KINDS.get(prefix[1] if prefix else "", "platform")
+    for known, advice in WHAT_TO_TRY.items():
+        if detail.endswith(advice):  # our toolkit's own words, which tell more than the service's
+            kind, detail = known, detail.removesuffix(advice).rstrip()
+            break
     code = int(outer[-1][1]) if outer else None
     culprit = _CULPRIT.match(message)
     if culprit is not None:

@@ -84,9 +84,7 @@ class FaultProxy:
             elif fault in ERRORS:
                 sock.sendall(refusal(*ERRORS[fault]))
             elif fault == "throttle":
-                text = b'{"__type": "ThrottlingException", "message": "Rate exceeded"}'
-                answer = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(text)
-                sock.sendall(answer + text)
+                sock.sendall(answer("400 Bad Request", '{"__type": "ThrottlingException", "message": "Rate exceeded"}'))
             elif fault == "stall":
                 with self._lock:
                     released = self._released
@@ -130,20 +128,23 @@ def read_request(sock: socket.socket) -> tuple[bytes, bytes]:
     return head + b"\r\n\r\n", b"".join(parts)
 
 
+def header(head: bytes, name: bytes) -> str:
+    """The value of a header; empty without it."""
+    lines = (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    return next((value.strip().decode() for key, _, value in lines if key.lower() == name), "")
+
+
 def signer(head: bytes) -> str:
     """The access key of a request (https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-auth-using-authorization-header.html)."""
     return head.partition(b"Credential=")[2].partition(b"/")[0].decode()
 
 
 def refusal(status: str, code: str, message: str) -> bytes:
-    text = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+    return answer(status, f"<Error><Code>{code}</Code><Message>{message}</Message></Error>")
+
+
+def answer(status: str, text: str) -> bytes:
     return f"HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()
-
-
-def header(head: bytes, name: bytes) -> str:
-    """The value of a header; empty without it."""
-    lines = (line.partition(b":") for line in head.split(b"\r\n")[1:])
-    return next((value.strip().decode() for key, _, value in lines if key.lower() == name), "")
 
 
 def reset(sock: socket.socket) -> None:

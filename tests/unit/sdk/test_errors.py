@@ -21,7 +21,8 @@ def test_a_failed_job_says_its_name_and_the_verdict():
     verdict = Verdict("exit_code", "rank 1 on algo-2 exited with code 7", detail="Traceback: boom")
     error = errors.JobFailed("job-1", verdict)
     assert (error.job_name, error.verdict) == ("job-1", verdict)
-    assert str(error) == "the job job-1 failed: rank 1 on algo-2 exited with code 7\n\nTraceback: boom"
+    assert str(error) == f"the job job-1 failed: {verdict.text().rstrip()}"
+    assert str(error).startswith("the job job-1 failed: rank 1 on algo-2 exited with code 7\n\nTraceback: boom\n\n")
 
 
 def test_errors_survive_pickling():

@@ -24,7 +24,7 @@ def test_a_host_that_exits_says_why_in_its_failure_file_and_on_standard_error(tm
     layout = host(tmp_path, "ScriptError:\nExitCode 3\n", f"starting\n{TRACEBACK}", "not this")
     found = traces.verdict("algo-1", 1, layout)
     assert (found.kind, found.host, found.exit_code) == ("exit_code", "algo-1", 1)
-    assert found.text() == f"algo-1 exited with code 1\n\nScriptError:\nExitCode 3\n\n{TRACEBACK}"
+    assert (found.message, found.detail) == ("algo-1 exited with code 1", f"ScriptError:\nExitCode 3\n\n{TRACEBACK}")
 
 
 def test_what_the_toolkit_logs_of_its_failure_is_not_repeated(tmp_path):
@@ -35,7 +35,8 @@ def test_what_the_toolkit_logs_of_its_failure_is_not_repeated(tmp_path):
 
 
 def test_a_host_without_traces_has_its_exit_code(tmp_path):
-    assert traces.verdict("algo-2", 5, Layout(str(tmp_path))).text() == "algo-2 exited with code 5\n"
+    found = traces.verdict("algo-2", 5, Layout(str(tmp_path)))
+    assert (found.message, found.detail) == ("algo-2 exited with code 5", "")
 
 
 def test_a_long_failure_file_is_cut_where_the_service_cuts_it(tmp_path):
@@ -51,4 +52,4 @@ def test_of_a_long_log_the_end_is_read(tmp_path):
 def test_a_host_that_was_killed_is_lost(tmp_path):
     found = traces.verdict("algo-2", -9, host(tmp_path, None, TRACEBACK))
     assert (found.kind, found.host, found.signal) == ("host_lost", "algo-2", "SIGKILL")
-    assert found.text() == "algo-2 was killed by SIGKILL\n"
+    assert (found.message, found.detail) == ("algo-2 was killed by SIGKILL", "")

@@ -1,6 +1,7 @@
 from datetime import datetime, timezone
 
 import pytest
+from estimator_container.verdict import Verdict
 
 from estimator_sdk.sagemaker.state import ServiceState, hosts_of, verdict_of
 
@@ -45,6 +46,13 @@ def test_the_toolkits_own_sentence_says_who_it_was(sentence, rank, host, code):
     verdict = verdict_of(f"AlgorithmError: {sentence}, exit code: 1")
     assert (verdict.message, verdict.rank, verdict.host) == (sentence, rank, host)
     assert verdict.exit_code == (code or 1)
+
+
+@pytest.mark.parametrize("kind", ["exception", "out_of_memory", "deadlock", "requirements", "mpi"])
+def test_a_verdict_of_the_toolkit_comes_back_with_its_kind_and_its_words(kind):
+    given = Verdict(kind, "rank 3 on algo-2 exited with code 1: oh", "algo-2", 3, 1, detail="Traceback:\n  oh")
+    verdict = verdict_of(f"AlgorithmError: {given.failure_text()}, exit code: 1")
+    assert verdict == given and verdict.text() == given.text()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -31,7 +32,7 @@ class Ranks:
         (self.folder / "code" / f"rank{rank}.py").write_text(script)
         env = {**os.environ, "PYTHONPATH": TOOLKIT, "ESTIMATOR_STACKS": str(self.folder / "stacks")}
         argv = [sys.executable, "-m", "estimator_container.rank_script", f"rank{rank}.py"]
-        self._processes.append(subprocess.Popen(argv, env=env, cwd=self.folder / "code"))
+        self._processes.append(subprocess.Popen(argv, env=env, cwd=self.folder / "code", start_new_session=True))
         self.pids[rank] = self._processes[-1].pid
 
     def watch(self, seconds=SECONDS):
@@ -49,7 +50,7 @@ class Ranks:
 
     def close(self):
         for process in self._processes:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 

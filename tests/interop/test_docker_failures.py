@@ -159,7 +159,7 @@ def test_a_disk_too_full_for_the_archives_is_a_failure_that_says_where_the_model
     source = "import os; open(os.environ['SM_MODEL_DIR'] + '/weights', 'wb').write(os.urandom(1_800_000))"
     with pytest.raises(JobFailed, match="outputs could not be written: .*No space left on device; what the") as failed:
         Estimator(entry_point=script(tmp_path, source), **where).fit(logs="none")
-    kept = Path(str(failed.value).rpartition(" ")[2])
+    kept = Path(failed.value.verdict.message.rpartition(" ")[2])
     assert (kept / "algo-1" / "model" / "weights").stat().st_size == 1_800_000
     assert not list(small_disk.rglob("*.tar.gz.new"))
 

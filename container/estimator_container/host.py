@@ -152,12 +152,9 @@ class Host:
         if not source.startswith("s3://") or os.listdir(self.layout.code):
             return source
         path = os.path.join(self.scratch, os.path.basename(source))
-        ended: list[int] = []
-        argv = [sys.executable, "-I", code_download.__file__, source, path]
-        output = self.start_program(argv, os.environ, ended.append)
-        self._until(lambda: bool(ended))
-        if ended[0] != 0:
-            raise ConfigurationError(f"the code could not be fetched: {last_words(output.finish())}")
+        exit_code, words = self._run_program([sys.executable, "-I", code_download.__file__, source, path])
+        if exit_code != 0:
+            raise ConfigurationError(f"the code could not be fetched: {last_words(words)}")
         return path
 
     def _install(self, package: bool) -> None:
@@ -168,14 +165,18 @@ class Host:
             "package" if package else "",
             os.environ.get(OVERLAY_DIR, ""),
         ]
-        ended: list[int] = []
-        output = self.start_program(argv, os.environ, ended.append)
-        self._until(lambda: bool(ended))
-        words = output.finish()
-        if ended[0] != 0:
+        exit_code, words = self._run_program(argv)
+        if exit_code != 0:
             what = f"pip could not install what the code asks for on {self.name}"
             self._report(Verdict("requirements", what, host=self.name, detail=last_words(words)))
             raise JobEnded
+
+    def _run_program(self, argv: Sequence[str]) -> tuple[int, str]:
+        """Run a program of the toolkit's own to its end; returns its exit code and its last words."""
+        ended: list[int] = []
+        output = self.start_program(argv, os.environ, ended.append)
+        self._until(lambda: bool(ended))
+        return ended[0], output.finish()
 
     def _check_channels(self) -> None:
         for channel, config in self._configuration.channels.items():

@@ -58,8 +58,16 @@ class Engine:
         return Running(self, work)
 
     async def on_disk(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run what waits for a disk, or computes for long, beside the loop."""
-        return await self.loop.run_in_executor(self._disk, work, *arguments)
+        """Run what waits for a disk, or computes for long, beside the loop.
+
+        A cancellation waits for it too: it may hold a file that the caller closes next, whose number another file gets.
+        """
+        running = self.loop.run_in_executor(self._disk, work, *arguments)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait([running])
+            raise
 
     async def cancel(self, tasks: Collection[asyncio.Task[Any]]) -> None:
         """Cancel what has not ended yet, and wait until all have."""

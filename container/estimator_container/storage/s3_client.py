@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Union
 
 from .aws_settings import settings
-from .errors import MissingDependency, NotFound, StorageError
+from .errors import Conflict, MissingDependency, NotFound, StorageError
 from .location import Location
 from .port import Object
 from .retry import LONGEST_PAUSE, Patience, TransientFault
@@ -15,6 +15,7 @@ from .s3_faults import has_code, status_of, translate
 
 PAGE = 1000  # keys; what S3 gives at most
 PARTS_AT_ONCE = 8
+CHUNK = 1 << 20  # bytes of a download that are handed on at once
 
 Mode = Union[str, "dict[str, str]"]
 """What a write does where there is an object: `overwrite`, `create` or the etag that is to be replaced."""
@@ -101,6 +102,42 @@ class S3Client:
             return found, data
 
         return await self.patience.retry(attempt, self.name(key))
+
+    async def stream(
+        self, key: str, start: int, end: int, etag: str | None = None
+    ) -> AsyncIterator[tuple[Object, bytes]]:
+        """The bytes from `start` to `end` piece by piece, each with the object that it is of.
+
+        After a fault it goes on where it was, with the version that it began with; Conflict when there is another by
+        then, or the object has no such bytes.
+        """
+        stream: Any = None
+        found = Object(key, 0, etag or "")
+
+        async def attempt() -> bytes:
+            nonlocal stream, found
+            try:
+                if stream is None:
+                    options: dict[str, Any] = {"range": (start, end)}
+                    if found.etag:
+                        options["if_match"] = found.etag
+                    result = await self._obstore.get_async(self._once, key, options=options)
+                    found, stream = _object(result.meta), result.stream(min_chunk_size=CHUNK)
+                data: bytes = await stream.__anext__()
+            except StopAsyncIteration:
+                stream = None
+                raise TransientFault("its answer was cut short") from None
+            except Exception as error:
+                stream = None
+                if status_of(error) == 416:
+                    raise Conflict(f"{self.name(key)} ends before byte {start}: it has been overwritten") from error
+                raise self._translated(error, key) from error
+            return data
+
+        while start < end:
+            data = await self.patience.retry(attempt, self.name(key))
+            start += len(data)
+            yield found, data
 
     async def head(self, key: str) -> Object | None:
         async def attempt() -> Object | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import deque
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Callable
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 PART = 8 << 20  # bytes
+RANGE = 32 << 20  # bytes of a large object that one request asks for; they pass through memory in small pieces
 _MOST_PARTS = 10_000  # Amazon S3's limit for one upload
 _LARGE_AT_ONCE = 3  # each has up to PARTS_AT_ONCE parts in memory
 _INLINE = 1 << 20  # bytes; below this a write and a hash take less time than handing them to a thread
@@ -34,13 +34,12 @@ class Transfer:
         self._client = client
         self._engine = engine
         self._parts = asyncio.Semaphore(PARTS_AT_ONCE)
-        self._large_downloads = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._large_uploads = asyncio.Semaphore(_LARGE_AT_ONCE)
 
     async def download(self, target: Object | str, path: str, durable: bool, passed: Passed) -> Digest:
         """See Store.download; `target` has the bucket's key."""
         if isinstance(target, Object) and target.size > PART:
-            return await self._download_parts(target, path, durable, passed)
+            return await self._download_ranges(target, path, durable, passed)
         key = target.key if isinstance(target, Object) else target
         pinned = (target.etag or None) if isinstance(target, Object) else None
         known_small = isinstance(target, Object)
@@ -65,54 +64,60 @@ class Transfer:
             if whole.size > len(data):
                 start = len(data)
                 del data
-                async with self._large_downloads:
-                    await self._rest(whole, start, landing, hasher, passed)
+                await self._rest(whole, start, landing, hasher, passed)
             if durable:
                 await self._engine.on_disk(landing.commit)
             else:
                 landing.commit()
         return Digest(whole.size, hasher.hexdigest())
 
-    async def _download_parts(self, whole: Object, path: str, durable: bool, passed: Passed) -> Digest:
-        """A large object whose size is known: no part waits for the first."""
+    async def _download_ranges(self, whole: Object, path: str, durable: bool, passed: Passed) -> Digest:
+        """A large object whose size is known: no range waits for the first."""
         with Landing(path, durable=durable) as landing:
             hasher = hashlib.sha256()
             await self._engine.on_disk(landing.reserve, whole.size)
-            async with self._large_downloads:
-                await self._rest(whole, 0, landing, hasher, passed)
+            await self._rest(whole, 0, landing, hasher, passed)
             await self._engine.on_disk(landing.commit)
         return Digest(whole.size, hasher.hexdigest())
 
     async def _rest(self, whole: Object, start: int, landing: Landing, hasher: _Hash, passed: Passed) -> None:
-        """The parts from `start` on, a few ahead of the one that is hashed next; all of one version."""
+        """What is there from `start` on, in ranges that come side by side; all of one version."""
+        come_to = {offset: offset for offset in range(start, whole.size, RANGE)}
         etags = {whole.etag} if whole.etag else set()
+        more = asyncio.Event()
 
-        async def fetch(offset: int) -> bytes:
+        async def fetch(offset: int) -> None:
+            end = min(offset + RANGE, whole.size)
             async with self._parts:
-                pinned, part = whole.etag or None, (offset, min(offset + PART, whole.size))
                 try:
-                    found = await self._client.get(whole.key, part, pinned)
+                    async for found, data in self._client.stream(whole.key, offset, end, whole.etag or None):
+                        if found.size != whole.size or (etags and found.etag not in etags):
+                            raise self._overwritten(whole.key)
+                        etags.add(found.etag)
+                        await self._engine.on_disk(landing.write, data, come_to[offset])
+                        come_to[offset] += len(data)
+                        passed(len(data))
+                        more.set()
                 except Conflict:
                     raise self._overwritten(whole.key) from None
-                if found is None or found[0].size != whole.size or (etags and found[0].etag not in etags):
-                    raise self._overwritten(whole.key)
-                etags.add(found[0].etag)
-                await self._engine.on_disk(landing.write, found[1], offset)
-                return found[1]
 
-        ahead: deque[asyncio.Task[bytes]] = deque()
+        async def follow() -> None:
+            """Hash in order what has come; it is still in memory, as the system's copy of the file."""
+            hashed = start
+            while hashed < whole.size:
+                await more.wait()
+                more.clear()
+                come = hashed
+                while come < whole.size and (further := come_to[start + (come - start) // RANGE * RANGE]) > come:
+                    come = further
+                await self._engine.on_disk(_hash, landing, hasher, hashed, come)
+                hashed = come
+
+        tasks = [asyncio.create_task(work) for work in (follow(), *map(fetch, come_to))]
         try:
-            offset = start
-            while offset < whole.size or ahead:
-                while offset < whole.size and len(ahead) < PARTS_AT_ONCE:
-                    ahead.append(asyncio.create_task(fetch(offset)))
-                    offset += PART
-                data = await ahead[0]
-                ahead.popleft()
-                await self._engine.on_disk(hasher.update, data)
-                passed(len(data))
+            await asyncio.gather(*tasks)
         finally:
-            await self._engine.cancel(ahead)
+            await self._engine.cancel(tasks)
 
     async def upload(self, source: PathOrFile, key: str, passed: Passed) -> Digest:
         """See Store.upload; `key` is the bucket's."""
@@ -167,6 +172,11 @@ class Transfer:
 
     def _overwritten(self, key: str) -> SourceChanged:
         return SourceChanged(f"{self._client.name(key)} has been overwritten under the download: list it again")
+
+
+def _hash(landing: Landing, hasher: _Hash, start: int, end: int) -> None:
+    for block in landing.blocks(start, end):
+        hasher.update(block)
 
 
 def _land(landing: Landing, hasher: _Hash, data: bytes) -> None:

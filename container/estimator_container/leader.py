@@ -247,8 +247,16 @@ class Leader:
             rank, victims = rank_or_none(ended.rank), self._victims(ended)
             found = verdict.of_rank(host, rank, ended.code, ended.stderr_tail, victims)
             self.report(found.for_want_of_memory() if ended.out_of_memory else found)
+        elif ended.told:
+            self._host.loop.after(CULPRIT_SECONDS, self._told_by_mpirun)
         elif len(self._ended) == self._expected and not any(each.code for each in self._ended.values()):
             self._end(Outcome("completed"))
+
+    def _told_by_mpirun(self) -> None:
+        """mpirun ends the ranks though none has failed: one has left without MPI_Finalize. It says so seconds later."""
+        left = [rank for (_, rank), ended in self._ended.items() if ended.code == 0 and not ended.told]
+        if len(left) == 1 and self._host.outcome is None and not self._host.stopping:
+            self._report_early_exit(left[0])
 
     def _stand(self, host: str, stacks: dict[int, str] | None) -> None:
         """When all ranks that have not ended stand still, none will ever move."""
@@ -293,14 +301,18 @@ class Leader:
             return
         improper = mpi.improper_exit_in(words)
         if improper is not None:
-            host = self._world.host_of(improper)
-            what = f"rank {improper} on {host} exited with code 0 without MPI_Finalize, which ends the job of all"
-            self.report(Verdict("early_exit", what, host, improper, 0, None, self._tail_of(improper)))
+            self._report_early_exit(improper)
             return
         how = f"was killed by {verdict.signal_name(-code)}" if code < 0 else f"ended with code {code}"
         ran = "while the script ran" if self._with_ranks or self._ended else "before the script could start"
         message = f"mpirun on {self._host.name} {how} {ran}"
         self.report(Verdict("mpi", message, host=self._host.name, exit_code=code, detail=verdict.last_words(words)))
+
+    def _report_early_exit(self, rank: int) -> None:
+        assert self._world is not None
+        host = self._world.host_of(rank)
+        what = f"rank {rank} on {host} exited with code 0 without MPI_Finalize, which ends the job of all"
+        self.report(Verdict("early_exit", what, host, rank, 0, None, self._tail_of(rank)))
 
     def _tail_of(self, rank: int) -> str:
         tails = [ended.stderr_tail for (_, each), ended in self._ended.items() if each == rank]

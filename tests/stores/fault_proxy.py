@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Fault = Literal["cut", "503", "expired", "throttle", "truncate", "stall", "lose the answer"]
+Fault = Literal["cut", "503", "expired", "throttle", "truncate", "end early", "stall", "lose the answer"]
+EARLY = 4 << 20  # bytes of an answer that ends early
 # What a server says instead of doing what it was asked (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html).
 ERRORS = {
     "503": ("503 Slow Down", "SlowDown", "Reduce your request rate."),
@@ -30,6 +31,8 @@ class Request:
     """Who signed it; empty where nobody did."""
     operation: str
     """The operation of a service whose requests all have the same target, such as `SageMaker.CreateTrainingJob`."""
+    range: str
+    """The bytes that it asks for, such as `bytes=0-99`; empty for all."""
 
 
 class FaultProxy:
@@ -76,7 +79,14 @@ class FaultProxy:
                 return
             method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
             with self._lock:
-                request = Request(method, target, len(self.requests), signer(head), header(head, b"x-amz-target"))
+                request = Request(
+                    method,
+                    target,
+                    len(self.requests),
+                    signer(head),
+                    header(head, b"x-amz-target"),
+                    header(head, b"range"),
+                )
                 self.requests.append(request)
             fault = self.choose(request)
             if fault == "cut":
@@ -94,12 +104,16 @@ class FaultProxy:
                 self._answer(sock, self._forward(head, body), fault)
 
     def _answer(self, sock: socket.socket, chunks: Iterator[bytes], fault: Fault | None) -> None:
+        sent = 0
         for chunk in chunks:
+            if fault == "end early" and sent > EARLY:
+                return
             if fault == "truncate":
                 sock.sendall(chunk[: len(chunk) - 1 - len(chunk) // 16])
                 return
             if fault != "lose the answer":
                 sock.sendall(chunk)
+                sent += len(chunk)
 
     def _forward(self, head: bytes, body: bytes) -> Iterator[bytes]:
         with socket.create_connection(self._upstream) as upstream:

@@ -17,10 +17,12 @@ from estimator_container.checkpoints.format import NOTHING
 from estimator_container.checkpoints.publisher import Publisher
 from estimator_container.checkpoints.restore import claim, restore
 from estimator_container.storage import Conflict, Object, SourceChanged, StoreUnavailable, open_store
+from estimator_container.storage.s3_transfer import RANGE
 
 from tests.conformance.jobs import wait_for
 
 MIB = 1 << 20
+LARGE = 2 * RANGE + MIB  # bytes of what comes in three ranges
 FAULTS = ["cut", "503", "truncate", "lose the answer"]
 
 
@@ -68,7 +70,7 @@ def test_a_fault_that_passes_is_not_noticed(proxy, through_proxy, folder, fault)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_large_files_are_whole_though_every_third_request_fails(proxy, through_proxy, folder, fault):
     store = through_proxy(retry_seconds=30)
-    data = os.urandom(32 * MIB)
+    data = os.urandom(LARGE)
     (folder / "file").write_bytes(data)
     proxy.choose = every(3, fault)
     sent = store.upload(str(folder / "file"), "key")
@@ -121,9 +123,9 @@ def test_after_the_deadline_it_says_so_in_one_sentence_and_leaves_no_file(proxy,
     assert store.head("new-large") is None
 
 
-def test_no_part_waits_for_another_where_the_size_is_known(proxy, through_proxy, folder):
+def test_no_range_waits_for_another_where_the_size_is_known(proxy, through_proxy, folder):
     store = through_proxy()
-    data = os.urandom(20 * MIB)
+    data = os.urandom(LARGE)
     (folder / "large").write_bytes(data)
     store.upload(str(folder / "large"), "key")
     proxy.requests.clear()
@@ -135,6 +137,20 @@ def test_no_part_waits_for_another_where_the_size_is_known(proxy, through_proxy,
     proxy.release()
     asked.join(20)
     assert (folder / "copy").read_bytes() == data
+
+
+def test_a_range_goes_on_where_its_answer_ended(proxy, through_proxy, folder):
+    store = through_proxy()
+    data = os.urandom(20 * MIB)
+    (folder / "large").write_bytes(data)
+    store.upload(str(folder / "large"), "key")
+    proxy.requests.clear()
+    proxy.choose = lambda request: "end early" if request.number == 0 else None
+    got = store.download(Object("key", len(data), ""), str(folder / "copy"))
+    assert got.sha256 == hashlib.sha256(data).hexdigest()
+    assert (folder / "copy").read_bytes() == data
+    first, second = (int(request.range.removeprefix("bytes=").partition("-")[0]) for request in proxy.requests)
+    assert (first, second >= 2 * MIB) == (0, True)
 
 
 @pytest.mark.parametrize("size", [20 * MIB - 1, 20 * MIB + 1, 30 * MIB])
@@ -166,7 +182,7 @@ def test_a_snapshot_whose_large_file_has_lost_its_end_is_passed_over(through_pro
 
 def test_a_download_that_fails_half_way_leaves_no_file(proxy, through_proxy, folder):
     store = through_proxy(retry_seconds=0.3)
-    (folder / "large").write_bytes(os.urandom(32 * MIB))
+    (folder / "large").write_bytes(os.urandom(LARGE))
     store.upload(str(folder / "large"), "key")
     proxy.requests.clear()
     proxy.choose = lambda request: "cut" if request.number >= 2 else None

@@ -23,6 +23,10 @@ class TransientFault(StorageError):
     """Whether it has been retried already for as long as was asked."""
 
 
+class UploadGone(TransientFault):
+    """The server knows no such upload in parts: it dropped it, or completed it, and the answer to that was lost."""
+
+
 @dataclass(frozen=True)
 class Patience:
     """How long faults are borne."""

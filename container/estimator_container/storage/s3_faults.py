@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .errors import AccessDenied, BadCredentials, Conflict, NoCredentials, NoSuchBucket, NotFound, StorageError
-from .retry import TransientFault
+from .retry import TransientFault, UploadGone
 
 HOW_TO_SIGN_IN = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the instance or the container a role"
@@ -62,6 +62,8 @@ def translate(error: BaseException, where: str, bucket: str) -> StorageError:
         return StorageError(f"{where} cannot be used: {text.splitlines()[0].rstrip('.')}")
     if status is None or status in _TRANSIENT_STATUSES or code in _TRANSIENT_CODES:
         return _transient(text, status, said)
+    if code == "NoSuchUpload":
+        return UploadGone("its upload in parts is gone")
     if code == "NoSuchBucket":
         return NoSuchBucket(f"{where} is in the bucket {bucket!r}, which does not exist: check its name and endpoint")
     if code in _EXPIRED:

@@ -11,6 +11,7 @@ from .engine import Engine
 from .errors import Conflict, SourceChanged
 from .landing import Landing
 from .port import Digest, Object, PathOrFile
+from .retry import UploadGone
 from .s3_client import PARTS_AT_ONCE, S3Client
 from .source import Source
 
@@ -165,10 +166,22 @@ class Transfer:
 
         try:
             await self._client.put_parts(key, parts(), part_size)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, UploadGone) and await self._holds(key, source.size, hasher.hexdigest()):
+                return Digest(source.size, hasher.hexdigest())
             passed(-told)  # the next attempt begins at the beginning
             raise
         return Digest(source.size, hasher.hexdigest())
+
+    async def _holds(self, key: str, size: int, sha256: str) -> bool:
+        """Whether the object is there with just these bytes."""
+        found = await self._client.head(key)
+        if found is None or found.size != size:
+            return False
+        hasher = hashlib.sha256()
+        async for _, data in self._client.stream(key, 0, size, found.etag or None):
+            await self._engine.on_disk(hasher.update, data)
+        return hasher.hexdigest() == sha256
 
     def _overwritten(self, key: str) -> SourceChanged:
         return SourceChanged(f"{self._client.name(key)} has been overwritten under the download: list it again")

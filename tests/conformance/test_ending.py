@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Job, JobFailed, list_jobs
+from tests.chaos.leaks import Scan
 from tests.conformance.jobs import (
     UP_AND_WAIT,
     assert_falls_silent,
@@ -207,14 +208,14 @@ if os.fork() == 0:
 {ending}
 """
     estimator = script.estimator(source, hosts=2, processes=1)
+    scan = Scan(with_engine=False)
     job = estimator.fit(wait=False)
     try:
         job.wait(30)
     except JobFailed:
         assert ending
     assert left_of(job) == []
-    if job.backend == "process":  # a container's shared memory goes with it
-        assert list(Path("/dev/shm").glob("est-*")) == []
+    assert scan.left(job.name, patience=2.0) == []
 
 
 @pytest.mark.law("E3")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from estimator_container import contract
 
-from . import distribution_argument, estimator_checks, service_arguments
+from . import command_line, distribution_argument, estimator_checks, service_arguments
 from . import hyperparameters as encoding
 from . import job_name as job_names
 from . import spec as documents
@@ -46,6 +46,10 @@ class Estimator:
     """A folder of this machine that becomes the code folder on each instance."""
     dependencies: Sequence[StrPath] = ()
     """Files and folders that are put into the code folder under their own names."""
+    arguments: Sequence[str] | None = None
+    """The script's arguments, word by word as they are to arrive; None makes them of `hyperparameters`."""
+    command: Sequence[str] | None = None
+    """A program and its arguments, run in `source_dir` in the place of an entry point: `["bash", "run.sh", "-v"]`."""
     image_uri: str | None = None
     """The container image; None runs the script in this Python environment where the backend can."""
     role: str | None = None
@@ -151,10 +155,10 @@ class Estimator:
     @property
     def source(self) -> Source | None:
         """The user's code; None where the image's own program runs."""
-        if self.entry_point is None:
+        if self.entry_point is None and self.command is None:
             return None
         return Source(
-            os.fspath(self.entry_point),
+            None if self.entry_point is None else os.fspath(self.entry_point),
             None if self.source_dir is None else os.fspath(self.source_dir),
             tuple(os.fspath(dependency) for dependency in self.dependencies),
         )
@@ -261,8 +265,11 @@ class Estimator:
     def _new_job_name(self) -> str:
         if self.base_job_name is not None:
             return job_names.unique(self.base_job_name)
-        if self.source is not None:
-            return job_names.unique(job_names.base_of(PurePosixPath(self.source.program).stem))
+        program = self.source.program if self.source is not None else None
+        if self.command is not None:
+            program = command_line.named_by(self.command)
+        if program is not None:
+            return job_names.unique(job_names.base_of(PurePosixPath(program).stem))
         image = (self.training_image or "").rpartition("/")[2].partition("@")[0].partition(":")[0]
         return job_names.unique(job_names.base_of(image))
 
@@ -272,7 +279,8 @@ class Estimator:
         reserved: dict[str, object] = {}
         # An image with a program of its own may refuse what it does not know.
         if self.source is not None:
-            reserved["sagemaker_program"] = self.source.program
+            if self.source.program is not None:
+                reserved["sagemaker_program"] = self.source.program
             reserved["sagemaker_container_log_level"] = self.container_log_level
             reserved["sagemaker_job_name"] = name
         if code_uri is not None:
@@ -283,6 +291,8 @@ class Estimator:
             (contract.CPUS_HYPERPARAMETER, self.cpus, None),
             (contract.MEMORY_HYPERPARAMETER, self.memory, None),
             (contract.CHECKPOINT_KEEP_HYPERPARAMETER, self.checkpoint_keep, None),
+            (contract.ARGUMENTS_HYPERPARAMETER, self.arguments, None),
+            (contract.COMMAND_HYPERPARAMETER, self.command, None),
         ):
             if value != default:
                 reserved[key] = value

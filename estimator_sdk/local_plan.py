@@ -80,7 +80,13 @@ def command(plan: Plan, python: str, overlay: Path | None) -> tuple[str, ...]:
 
     Raises InvalidArgument when the code does not hold the entry point.
     """
-    if plan.program is None or plan.code is None:
+    decoded = container_hp.decode(plan.hyperparameters)
+    try:
+        words = container_hp.command(decoded)
+        arguments = container_hp.script_arguments(decoded)
+    except ConfigurationError as error:
+        raise InvalidArgument("hyperparameters", f"hyperparameters: {error}") from None
+    if plan.code is None or (plan.program is None and words is None):
         return ()
     with tarfile.open(plan.code) as bundle:
         files = {member.name: member for member in bundle.getmembers() if not member.isdir()}
@@ -90,12 +96,15 @@ def command(plan: Plan, python: str, overlay: Path | None) -> tuple[str, ...]:
             return opened.read(entry_point.HEAD_BYTES) if opened else b""
 
         try:
-            program = entry_point.program(plan.program, files, head)
+            program = (
+                entry_point.CommandLine(tuple(words))
+                if words is not None
+                else entry_point.program(plan.program or "", files, head)
+            )
         except ConfigurationError as error:
             raise InvalidArgument("entry_point", f"entry_point: {error}") from None
     if overlay is not None and (requirements.FILE in files or program.is_package):
         python = str(overlay / "bin" / "python")
-    arguments = container_hp.to_arguments(container_hp.for_the_script(container_hp.decode(plan.hyperparameters)))
     return tuple(program.command(python, plan.distribution == "mpi", arguments))
 
 

@@ -20,17 +20,19 @@ from .naming import suggestion
 class Source:
     """What `entry_point=`, `source_dir=` and `dependencies=` say."""
 
-    entry_point: str
-    """A path in `source_dir`; without one, the path of a file on this machine."""
+    entry_point: str | None
+    """A path in `source_dir`; without one, the path of a file on this machine. None: a command is run there."""
     source_dir: str | None = None
     """A folder of this machine, which becomes the code folder."""
     dependencies: tuple[str, ...] = ()
     """Files and folders that are put into the code folder under their own names."""
 
     @property
-    def program(self) -> str:
+    def program(self) -> str | None:
         """The entry point's name in the code folder."""
-        return self.entry_point if self.source_dir is not None else posixpath.basename(self.entry_point)
+        if self.entry_point is None or self.source_dir is not None:
+            return self.entry_point
+        return posixpath.basename(self.entry_point)
 
     def check(self) -> None:
         """Raises InvalidArgument for code that is missing, unreadable or not allowed; writes nothing."""
@@ -56,20 +58,22 @@ class Source:
         for argument, value in (("entry_point", self.entry_point), ("source_dir", self.source_dir)):
             if value is not None and "://" in value:
                 raise InvalidArgument(argument, f"{argument} is {value!r}; give a path of this machine")
-        members = self._lone_file() if self.source_dir is None else self._tree(self.source_dir)
+        members = (
+            self._tree(self.source_dir) if self.source_dir is not None else self._lone_file(self.entry_point or "")
+        )
         for index, dependency in enumerate(self.dependencies):
             _add_dependency(members, dependency, f"dependencies[{index}]")
         return members
 
-    def _lone_file(self) -> source_tree.Members:
-        path = Path(self.entry_point)
+    def _lone_file(self, entry_point: str) -> source_tree.Members:
+        path = Path(entry_point)
         if not path.is_file():
             near = suggestion(path.name, _names(path.parent))
-            raise _refused("is not a file" if path.exists() else "is not there", self.entry_point, near)
-        _check_allowed(self.program, "rename the file")
+            raise _refused("is not a file" if path.exists() else "is not there", entry_point, near)
+        _check_allowed(path.name, "rename the file")
         source_tree.check_file(Path(os.path.realpath(path)), "entry_point")
         # The instances have no use for a link, only for what it leads to.
-        return {self.program: Path(os.path.realpath(path))}
+        return {path.name: Path(os.path.realpath(path))}
 
     def _tree(self, folder: str) -> source_tree.Members:
         root = Path(folder)
@@ -78,22 +82,23 @@ class Source:
             near = suggestion(root.name, _names(root.parent))
             raise InvalidArgument("source_dir", f"source_dir {folder!r} {what}; {near}")
         members = source_tree.members(root, "source_dir")
-        self._check_program(root, members)
+        if self.entry_point is not None:
+            _check_program(self.entry_point, root, members)
         return members
 
-    def _check_program(self, root: Path, members: source_tree.Members) -> None:
-        name = self.entry_point
-        outside = posixpath.isabs(name) or posixpath.normpath(name).startswith("..")
-        if outside:
-            inside = os.path.relpath(os.path.realpath(name), os.path.realpath(root))
-            hint = f"write {inside!r}" if inside in members else "write a path relative to source_dir"
-            raise _refused(f"is not a path inside source_dir {str(root)!r}", name, hint)
-        files = [member for member, path in members.items() if path.is_file()]
-        if name not in files:
-            if (root / name).is_file() and posixpath.normpath(name) not in files:
-                raise _refused(f"is left out of {str(root)!r} by its {IGNORE_FILE}", name, f"add the line !{name}")
-            raise _refused(f"is not a file in source_dir {str(root)!r}", name, suggestion(name, files))
-        _check_allowed(name, "rename it")
+
+def _check_program(name: str, root: Path, members: source_tree.Members) -> None:
+    outside = posixpath.isabs(name) or posixpath.normpath(name).startswith("..")
+    if outside:
+        inside = os.path.relpath(os.path.realpath(name), os.path.realpath(root))
+        hint = f"write {inside!r}" if inside in members else "write a path relative to source_dir"
+        raise _refused(f"is not a path inside source_dir {str(root)!r}", name, hint)
+    files = [member for member, path in members.items() if path.is_file()]
+    if name not in files:
+        if (root / name).is_file() and posixpath.normpath(name) not in files:
+            raise _refused(f"is left out of {str(root)!r} by its {IGNORE_FILE}", name, f"add the line !{name}")
+        raise _refused(f"is not a file in source_dir {str(root)!r}", name, suggestion(name, files))
+    _check_allowed(name, "rename it")
 
 
 def _add_dependency(members: source_tree.Members, dependency: str, argument: str) -> None:

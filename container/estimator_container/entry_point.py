@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from .configuration import ConfigurationError
 
@@ -57,6 +58,32 @@ class Program:
         return [python, "-u", *runner, *words, *arguments]
 
 
+@dataclass(frozen=True)
+class CommandLine:
+    """A whole command in the place of an entry point."""
+
+    words: tuple[str, ...]
+    """The program and its arguments; `python` and `python3` are the interpreter that runs scripts."""
+
+    name: ClassVar[None] = None
+    is_package: ClassVar[bool] = False
+
+    def command(self, python: str, in_world: bool, arguments: Sequence[str] = ()) -> list[str]:
+        """The command line, as `Program.command` gives it; it has its arguments already.
+
+        >>> CommandLine(("python3", "-m", "train", "--lr", "0.1")).command("/bin/python", True)
+        ['/bin/python', '-u', '-m', 'estimator_container.rank_script', '-m', 'train', '--lr', '0.1']
+        >>> CommandLine(("bash", "run.sh")).command("/bin/python", True)
+        ['bash', 'run.sh']
+        """
+        program, *rest = self.words
+        if program not in PYTHONS:
+            return list(self.words)
+        runs_script = (rest[:1] == ["-m"] and len(rest) > 1) or "".join(rest[:1]).endswith(".py")
+        return [python, "-u", *(["-m", SCRIPT_RUNNER] if in_world and runs_script else []), *rest]
+
+
+PYTHONS = ("python", "python3")
 SCRIPT_RUNNER = "estimator_container.rank_script"
 HEAD_BYTES = 4  # enough to recognise a program that needs no interpreter named
 

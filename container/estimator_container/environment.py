@@ -60,7 +60,7 @@ def _job(decoded: dict[str, Any], program: str | None, layout: Layout) -> dict[s
         "SM_MODULE_NAME": module_name(program) if program else None,
         "SM_MODULE_DIR": decoded.get("sagemaker_submit_directory") or layout.code,
         "SM_SOURCE_DIR": layout.code,
-        "SM_USER_ARGS": hp.to_arguments(script),
+        "SM_USER_ARGS": hp.script_arguments(decoded),
         "SM_HPS": script,
         "SM_FRAMEWORK_MODULE": None,
         "SM_FRAMEWORK_PARAMS": hp.for_the_framework(decoded),

@@ -32,7 +32,7 @@ from .contract import (
     Layout,
     shared_memory_of,
 )
-from .entry_point import Program
+from .entry_point import CommandLine, Program
 from .events import EventLog, ProgramOutput
 from .follower import Follower
 from .frames import FrameWriter
@@ -132,17 +132,25 @@ class Host:
 
     def _prepare(self) -> None:
         with self.events.phase("code"):
-            name = os.environ.get("SAGEMAKER_PROGRAM") or self._hyperparameters.get("sagemaker_program")
-            if not isinstance(name, str) or not name:
-                raise ConfigurationError(f"sagemaker_program must name the file to run, and is {name!r}")
-            code.fetch(self._code_source(), self.layout.code)
-            program = entry_point.program_in(name, self.layout.code)
+            program = self._fetch_program()
         if requirements.wanted(self.layout.code, program.is_package):
             with self.events.phase("requirements"):
                 self._install(program.is_package)
         with self.events.phase("channels"):
             self._check_channels()
         self._ranks.command = self._command(program)
+
+    def _fetch_program(self) -> Program | CommandLine:
+        """Bring the code here, and say what of it is run. Raises ConfigurationError."""
+        command = hp.command(self._hyperparameters)
+        if command is not None:
+            code.fetch(self._code_source(), self.layout.code)
+            return CommandLine(tuple(command))
+        name = os.environ.get("SAGEMAKER_PROGRAM") or self._hyperparameters.get("sagemaker_program")
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(f"sagemaker_program must name the file to run, and is {name!r}")
+        code.fetch(self._code_source(), self.layout.code)
+        return entry_point.program_in(name, self.layout.code)
 
     def _code_source(self) -> str:
         """Where the code is on this host; what is only in S3 is fetched first. Raises ConfigurationError."""
@@ -185,9 +193,9 @@ class Host:
             if not os.path.exists(path):
                 raise ConfigurationError(f"the channel {channel!r} should be at {path}, but there is nothing")
 
-    def _command(self, program: Program) -> RankCommand:
+    def _command(self, program: Program | CommandLine) -> RankCommand:
         python = environment.interpreter(os.environ.get(OVERLAY_DIR))
-        arguments = hp.to_arguments(hp.for_the_script(self._hyperparameters))
+        arguments = hp.script_arguments(self._hyperparameters)
         settings = {
             **({} if self._world else mpi.for_scripts(sys.executable)),
             **environment.of_the_script(self._configuration, self.layout, os.environ, program.name, python),
@@ -196,8 +204,10 @@ class Host:
             settings[STACKS_VARIABLE] = self._stacks
             settings["OMPI_MCA_btl_vader_backing_directory"] = self.shared_memory
             settings.update(self._world.variables)
+        argv = program.command(python, self._world is not None, arguments)
         return RankCommand(
-            argv=tuple(program.command(python, self._world is not None, arguments)),
+            # Looked up where the script would find it: what requirements have installed is there too.
+            argv=(shutil.which(argv[0], path=settings["PATH"]) or argv[0], *argv[1:]),
             folder=self.layout.code,
             frames=self.layout.frames,
             dropped=(*sorted(PLATFORM_VARIABLES), SOCKET_VARIABLE, *mpi.BORROWED_VARIABLES),

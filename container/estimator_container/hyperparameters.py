@@ -10,7 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from .configuration import ConfigurationError
-from .contract import HANG_TIMEOUT_HYPERPARAMETER, STOP_TIMEOUT_HYPERPARAMETER
+from .contract import (
+    ARGUMENTS_HYPERPARAMETER,
+    COMMAND_HYPERPARAMETER,
+    HANG_TIMEOUT_HYPERPARAMETER,
+    STOP_TIMEOUT_HYPERPARAMETER,
+)
 
 RESERVED_PREFIX = "sagemaker_"
 RESERVED_NAMES = frozenset({"default_user_module_name", "_tuning_objective_metric"})
@@ -32,6 +37,8 @@ READ_BY_THE_TOOLKIT = frozenset(
         "sagemaker_parameter_server_enabled",
         STOP_TIMEOUT_HYPERPARAMETER,
         HANG_TIMEOUT_HYPERPARAMETER,
+        ARGUMENTS_HYPERPARAMETER,
+        COMMAND_HYPERPARAMETER,
     }
 )
 
@@ -62,6 +69,40 @@ def for_the_framework(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value for name, value in hyperparameters.items() if is_reserved(name) and name not in READ_BY_THE_TOOLKIT
     }
+
+
+def script_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
+    """What follows the entry point: the arguments that the job carries as they were written, else `to_arguments`.
+
+    Raises ConfigurationError as that does, and for carried arguments that are no list of strings.
+
+    >>> script_arguments({"lr": 0.1, "sagemaker_estimator_arguments": ["data", "--lr", "0.1", "-v", "-v"]})
+    ['data', '--lr', '0.1', '-v', '-v']
+    """
+    carried = _words(ARGUMENTS_HYPERPARAMETER, hyperparameters)
+    return to_arguments(for_the_script(hyperparameters)) if carried is None else carried
+
+
+def command(hyperparameters: Mapping[str, Any]) -> list[str] | None:
+    """The command that the job runs in the place of an entry point; None where it has none.
+
+    Raises ConfigurationError for one that is no list of strings, or empty.
+    """
+    words = _words(COMMAND_HYPERPARAMETER, hyperparameters)
+    if words == []:
+        raise ConfigurationError(f"{COMMAND_HYPERPARAMETER} is empty, and should name a program and its arguments")
+    return words
+
+
+def _words(name: str, hyperparameters: Mapping[str, Any]) -> list[str] | None:
+    words = hyperparameters.get(name)
+    if words is None:
+        return None
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ConfigurationError(f"{name} must be a JSON list of strings, and is {words!r}")
+    for word in words:
+        _check(name, word)
+    return words
 
 
 def to_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,8 @@ class DockerBackend:
             moved = {"sagemaker_submit_directory": json.dumps(CODE_IN_CONTAINER)}
             plan = replace(plan, hyperparameters={**plan.hyperparameters, **moved})
         decoded = container_hp.decode(plan.hyperparameters)
+        if not has_toolkit:
+            _check_other_toolkit(image, decoded)
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
         return replace(plan, image=image, command=local_plan.command(plan, "python", None))
 
@@ -90,6 +93,19 @@ def _host(name: str, index: int, hosts: int) -> HostPlan:
         argv=("train",),
         environment={contract.HOSTS_PER_MACHINE: str(hosts), contract.CONSOLE: "off"},
     )
+
+
+def _check_other_toolkit(image: str, hyperparameters: Mapping[str, object]) -> None:
+    """Raises InvalidArgument for what only our toolkit runs; another one would leave it out and say nothing."""
+    for name, argument in (
+        (contract.COMMAND_HYPERPARAMETER, "command"),
+        (contract.ARGUMENTS_HYPERPARAMETER, "arguments"),
+    ):
+        if name in hyperparameters:
+            what = f"{argument} needs an image with estimator-container, and {image} has another toolkit"
+            raise InvalidArgument(
+                argument, f"{what}; give entry_point, and hyperparameters in the order of their names"
+            )
 
 
 def _other_host(name: str, index: int, hosts: int) -> HostPlan:

@@ -8,7 +8,9 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 from estimator_container.contract import (
+    ARGUMENTS_HYPERPARAMETER,
     CHECKPOINT_KEEP_HYPERPARAMETER,
+    COMMAND_HYPERPARAMETER,
     CPUS_HYPERPARAMETER,
     HANG_TIMEOUT_HYPERPARAMETER,
     MEMORY_HYPERPARAMETER,
@@ -26,6 +28,7 @@ EVERYTHING = {
     "entry_point": "train.py",
     "source_dir": "src",
     "dependencies": ["lib"],
+    "arguments": ["data", "--lr", "0.1"],
     "image_uri": "123456789012.dkr.ecr.eu-west-1.amazonaws.com/image:1",
     "role": "arn:aws:iam::123456789012:role/training",
     "instance_type": "ml.g5.12xlarge",
@@ -88,7 +91,7 @@ def refusal(**arguments) -> InvalidArgument:
 
 
 def test_every_argument_has_its_place_in_the_document():
-    assert {*EVERYTHING, "instance_groups"} == set(inspect.signature(Estimator).parameters)
+    assert {*EVERYTHING, "instance_groups", "command"} == set(inspect.signature(Estimator).parameters)
     spec = Estimator(**EVERYTHING).spec(
         {"train": TrainingInput("s3://bucket/a")}, "job-1", code_uri="s3://bucket/code/x.tar.gz"
     )
@@ -118,6 +121,7 @@ def test_every_argument_has_its_place_in_the_document():
             "sagemaker_job_name": '"job-1"',
             "sagemaker_submit_directory": '"s3://bucket/code/x.tar.gz"',
             STOP_TIMEOUT_HYPERPARAMETER: "30",
+            ARGUMENTS_HYPERPARAMETER: '["data", "--lr", "0.1"]',
             HANG_TIMEOUT_HYPERPARAMETER: "600",
             CPUS_HYPERPARAMETER: "1.5",
             MEMORY_HYPERPARAMETER: "4",
@@ -312,6 +316,12 @@ def test_an_image_s_own_program_gets_no_hyperparameters_that_it_may_not_know():
         ({"container_log_level": "INFO"}, "container_log_level", "an int"),
         ({"entry_point": None}, "entry_point", "nothing to run"),
         ({"entry_point": None, "image_uri": "i", "source_dir": "src"}, "source_dir", "without entry_point"),
+        ({"command": ["./run"], "source_dir": "src"}, "command", "in the place of entry_point"),
+        ({"entry_point": None, "command": ["./run"]}, "command", "without source_dir"),
+        ({"entry_point": None, "command": [], "source_dir": "src"}, "command", "is empty"),
+        ({"entry_point": None, "command": "./run", "source_dir": "src"}, "command", "a list, not './run'"),
+        ({"entry_point": None, "image_uri": "i", "arguments": ["x"]}, "arguments", "without entry_point"),
+        ({"arguments": ["a\0b"]}, "arguments", "a NUL byte"),
         (
             {"entry_point": None, "image_uri": "i", "dependencies": ["lib"]},
             "dependencies",
@@ -323,6 +333,13 @@ def test_a_wrong_argument_is_refused_and_named_with_the_nearest_right_one(argume
     error = refusal(**arguments)
     assert error.argument == (argument or "distribution['mpi']['processes_per_host']")
     assert words in str(error)
+
+
+def test_a_command_is_carried_word_by_word_and_names_the_job():
+    spec = Estimator(command=["bash", "run.sh", "-v", "-v"], source_dir="src").spec()
+    assert spec.training_job_name.startswith("run-")
+    assert json.loads(spec.hyperparameters[COMMAND_HYPERPARAMETER]) == ["bash", "run.sh", "-v", "-v"]
+    assert "sagemaker_program" not in spec.hyperparameters
 
 
 def test_arguments_are_given_by_name_only():

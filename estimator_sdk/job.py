@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import EstimatorError, InvalidArgument, JobFailed, JobNotFound
 from .home import JobFolder, jobs_folder, state_file
@@ -95,6 +95,26 @@ class Job:
     def verdict(self) -> Verdict | None:
         """Why the job failed; None if it did not."""
         return self._local.record().verdict
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names of the hosts, the first one first."""
+        return list(self._local.record().hosts)
+
+    @property
+    def created(self) -> float | None:
+        """When the job was asked for, in seconds since 1970; None where nobody says."""
+        return self._local.record().created
+
+    @property
+    def ended(self) -> float | None:
+        """When the job ended, in seconds since 1970; None as long as it runs."""
+        return self._local.record().ended
+
+    @property
+    def request(self) -> Mapping[str, Any]:
+        """The job as a CreateTrainingJob document, or with more members than that; values of secrets are hidden."""
+        return self._local.request()
 
     @property
     def attempts(self) -> list[AttemptRecord]:

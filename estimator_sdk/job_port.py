@@ -32,6 +32,13 @@ class State(Protocol):
     def hosts(self) -> tuple[str, ...]: ...
 
     @property
+    def created(self) -> float | None:
+        """When it was asked for, in seconds since 1970, as `ended`; None where nobody says."""
+
+    @property
+    def ended(self) -> float | None: ...
+
+    @property
     def attempts(self) -> tuple[AttemptRecord, ...]:
         """Those that have begun, from the first."""
 

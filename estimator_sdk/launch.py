@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from . import backends, code_channel, code_store
 from . import job_name as job_names
@@ -100,8 +100,8 @@ def checked_logs(logs: object) -> Logs:
     raise InvalidArgument("logs", f"logs must be one of {', '.join(map(repr, LOGS))}; {suggestion(str(logs), LOGS)}")
 
 
-def run(plan: Plan, wait: bool, logs: Logs) -> Job:
-    """Start exactly what the plan says; with `wait` show it and return at its end.
+def run(plan: Plan, wait: bool, logs: Logs, out: TextIO | None = None) -> Job:
+    """Start exactly what the plan says; with `wait` show it on `out` (standard output) and return at its end.
 
     Raises JobFailed when a job that is waited for fails, and BackendError when it can no longer be watched. A
     KeyboardInterrupt stops the job in good order and is raised again at its end; a second one leaves the job to its
@@ -113,14 +113,14 @@ def run(plan: Plan, wait: bool, logs: Logs) -> Job:
     job = Job(local)
     if not wait:
         return job
-    progress = Progress(plan, logs)
+    progress = Progress(plan, logs, out)
     progress.started()
     try:
         _show(local, progress)
     except KeyboardInterrupt:
         progress.say("stopping; a second Ctrl-C leaves it to stop by itself")
         job.stop()
-        _show(local, Progress(plan, "none"))
+        _show(local, Progress(plan, "none", out))
         progress.ended(job)
         raise
     except BackendError as error:

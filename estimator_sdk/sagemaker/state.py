@@ -47,6 +47,8 @@ class ServiceState:
     """The secondary statuses so far, and what the service says of each."""
     ended: float | None
     """Seconds since 1970."""
+    created: float | None = None
+    """The same."""
     backend: str = "sagemaker"
 
     @property
@@ -79,6 +81,7 @@ class ServiceState:
                 for each in description.get("SecondaryStatusTransitions") or ()
             ),
             ended=seconds,
+            created=description["CreationTime"].timestamp() if "CreationTime" in description else None,
         )
 
 

@@ -1,0 +1,116 @@
+"""Start a plan and show the job to its end, for every command that starts one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import BackendError, InvalidArgument, JobFailed
+from . import answer, exit_code
+from .main import EXIT_INTERRUPTED
+from .parser import Parser
+
+if TYPE_CHECKING:
+    from ..job import Job
+    from ..plan import Plan
+
+GITHUB_SUMMARY = "GITHUB_STEP_SUMMARY"  # "Adding a job summary", GitHub Actions documentation
+
+
+def add_options(parser: Parser) -> None:
+    """The options that say how a job is started and shown; `execute` reads them."""
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and start nothing")
+    parser.add_argument("--detach", action="store_true", help="return as soon as the job is started")
+    parser.add_argument("--logs", choices=["all", "rank0", "none"], default="all", help="whose lines to show")
+    parser.add_argument("--junit", metavar="FILE", help="write the result as JUnit XML, a test case for each rank")
+    parser.add_argument(
+        "--summary", metavar="FILE", help=f"write the result as Markdown (default: add it to ${GITHUB_SUMMARY}, if set)"
+    )
+
+
+def execute(plan: Plan, arguments: Namespace) -> int:
+    """Run a plan to its end, or as the options say; returns the exit code of the command (see `exit_code.of`).
+
+    With `--json` the answer on standard output is one document about the job, and all lines go to standard error.
+    Ctrl-C asks the job to stop and waits for its end. Raises InvalidArgument, with nothing started, for files of
+    results that cannot be written.
+    """
+    if arguments.dry_run:
+        show_plan(plan, arguments)
+        return 0
+    _check_files(arguments)
+    from .. import launch
+    from ..job import Job
+
+    out = sys.stderr if arguments.json else sys.stdout
+    interrupted = False
+    try:
+        job = launch.run(plan, not arguments.detach, arguments.logs, out)
+    except JobFailed as failed:
+        print(f"estimator: {failed}", file=sys.stderr)
+    except KeyboardInterrupt:
+        interrupted = True
+    if arguments.detach:
+        answer.show(arguments, {"name": job.name, "status": job.status, "backend": plan.backend}, [job.name])
+        return 0
+    job = Job.attach(plan.job_name)
+    code = EXIT_INTERRUPTED if interrupted else exit_code.of(job)
+    _write_results(job, plan, code, arguments)
+    if arguments.json:
+        answer.show(arguments, result(job, code), [])
+    return code
+
+
+def show_plan(plan: Plan, arguments: Namespace) -> None:
+    """The answer of a dry run."""
+    answer.show(arguments, asdict(plan.without_secrets()), [str(plan)])
+
+
+def result(job: Job, code: int) -> dict[str, object]:
+    """What `--json` says of a job that was followed to its end."""
+    verdict = job.verdict
+    return {
+        "name": job.name,
+        "status": job.status,
+        "exit_code": code,
+        "reason": job.reason,
+        "verdict": asdict(verdict) if verdict else None,
+        "attempts": len(job.attempts),
+        "model_data": job.model_data,
+    }
+
+
+def _check_files(arguments: Namespace) -> None:
+    for option in ("junit", "summary"):
+        given = getattr(arguments, option)
+        if given is None:
+            continue
+        if arguments.detach:
+            what = f"--{option} tells of the job's end, and --detach does not wait for it"
+            raise InvalidArgument(option, f"{what}; leave one of them out")
+        path = Path(given)
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise InvalidArgument(option, f"--{option} {given!r} cannot be written; name a file in a folder of yours")
+
+
+def _write_results(job: Job, plan: Plan, code: int, arguments: Namespace) -> None:
+    """Raises BackendError where the disk does not take them; the job has ended all the same."""
+    github = os.environ.get(GITHUB_SUMMARY)
+    if not (arguments.junit or arguments.summary or github):
+        return
+    from . import junit, summary
+
+    try:
+        if arguments.junit:
+            Path(arguments.junit).write_bytes(junit.document(job, plan))
+        if arguments.summary:
+            Path(arguments.summary).write_text(summary.markdown(job, plan, code), encoding="utf-8")
+        elif github:
+            with Path(github).open("a", encoding="utf-8") as file:
+                file.write(summary.markdown(job, plan, code))
+    except OSError as error:
+        raise BackendError(f"the job {job.name} is {job.status}, and its results cannot be written: {error}") from None

@@ -1,0 +1,65 @@
+"""The end of a job as Markdown, which GitHub and GitLab show beside a run."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from ..job import Job
+from . import junit, last_words
+
+if TYPE_CHECKING:
+    from ..plan import Plan
+
+_SIGNS = {"passed": "passed", "failure": "**failed**", "error": "**stopped**", "skipped": "ended with the others"}
+
+
+def markdown(job: Job, plan: Plan, code: int) -> str:
+    """What ran, how each rank ended, and of a failure the verdict and the last lines of the ranks that failed."""
+    world = f"{len(plan.hosts)} x {plan.processes_per_host} ({plan.distribution})"
+    facts = {
+        "command": _code(shlex.join(plan.command)) if plan.command else "the image's own",
+        "hosts x processes": world,
+        "backend": plan.backend,
+        "exit code": str(code),
+        "time": f"{job.ended - job.created:.1f} s" if job.ended and job.created else "-",
+        "model": _code(job.model_data) if job.model_data else "-",
+    }
+    lines = [f"### {job.name}: {job.status}", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {value} |" for name, value in facts.items()]
+    lines += ["", "| rank | host | |", "|---|---|---|"]
+    outcomes = {rank: junit.outcome(job, rank)[0] for rank in plan.ranks}
+    lines += [f"| {'-' if r.rank is None else r.rank} | {r.host} | {_SIGNS[o]} |" for r, o in outcomes.items()]
+    if job.verdict is not None:
+        lines += ["", *_block(job.verdict.text().rstrip())]
+    elif job.reason:
+        lines += ["", job.reason]
+    failed = [rank for rank, outcome in outcomes.items() if outcome in ("failure", "error")]
+    words = last_words.of(job) if failed else {}
+    for rank in failed:
+        said = words.get((rank.host, rank.rank))
+        if said:
+            who = rank.host if rank.rank is None else f"rank {rank.rank} on {rank.host}"
+            lines += ["", f"The last lines of {who}:", "", *_block("\n".join(said))]
+    return "\n".join([*lines, "", ""])
+
+
+def _code(text: str) -> str:
+    """Text in a cell of a table, as it is."""
+    one_line = text.replace("\n", " ").replace("|", "\\|")
+    ticks = "`" * (_longest_run(text) + 1)
+    return f"{ticks} {one_line} {ticks}" if "`" in text else f"`{one_line}`"
+
+
+def _block(text: str) -> list[str]:
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return [fence, text, fence]
+
+
+def _longest_run(text: str) -> int:
+    """Of backticks."""
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    return longest

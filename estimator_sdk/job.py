@@ -12,6 +12,7 @@ from .home import JobFolder, jobs_folder, state_file
 
 if TYPE_CHECKING:
     from estimator_container.lines import Line
+    from estimator_container.storage import Progress
     from estimator_container.verdict import Verdict
 
     from .job_port import StartedJob
@@ -164,8 +165,10 @@ class Job:
         found = ((line, _values(line, definitions)) for line in self._local.lines(follow=False))
         return [Metric(name, value, line.time_ns / 1e9, line.rank) for line, values in found for name, value in values]
 
-    def download(self, path: str | Path = ".") -> Path:
+    def download(self, path: str | Path = ".", progress: Progress | None = None) -> Path:
         """Unpack the model into a folder, which is made, and return it.
+
+        `progress` is called with the bytes and the objects that have come so far, from another thread.
 
         Raises EstimatorError when the job has no model (yet), and when its store does not hand it over.
         """
@@ -176,7 +179,7 @@ class Job:
 
         target = Path(path)
         target.mkdir(parents=True, exist_ok=True)
-        model_files.fetch(uri, target)
+        model_files.fetch(uri, target, progress)
         return target
 
     def __repr__(self) -> str:

@@ -87,7 +87,7 @@ class Progress:
         elif kind == "channel_fetched":
             self.say(f"fetched {name}: {_amount(event)} in {event['seconds']:.1f} s")
         elif kind == "channel_progress" and self._out.isatty():
-            rate = _size(event["bytes"] / max(event["seconds"], 0.01))
+            rate = size(event["bytes"] / max(event["seconds"], 0.01))
             self._out.write(f"\r{self._stamped(f'fetching {name}: {_amount(event)}, {rate}/s')}\x1b[K")
             self._out.flush()
             self._open_line = True
@@ -107,13 +107,13 @@ def _restored(event: dict[str, Any]) -> str | None:
     if not event["files"]:
         return None
     where = "the plain tree" if event["base"] == "plain" else f"snapshot {event['base']}"
-    return f"checkpoints: {_count(event['files'], 'file', 'files')} ({_size(event['bytes'])}) from {where}{passed_over}"
+    return f"checkpoints: {_count(event['files'], 'file', 'files')} ({size(event['bytes'])}) from {where}{passed_over}"
 
 
 def _lag(event: dict[str, Any]) -> str:
     names = ", ".join(event["open"])
     waits = f", waiting for {names}, which is open for writing" if names else ""
-    return f"checkpoints: {_size(event['bytes'])} not in the store for {event['seconds']:.0f} s{waits}"
+    return f"checkpoints: {size(event['bytes'])} not in the store for {event['seconds']:.0f} s{waits}"
 
 
 def _failed(event: dict[str, Any]) -> str:
@@ -147,13 +147,13 @@ def _count(number: int, one: str, many: str) -> str:
 
 
 def _amount(event: dict[str, Any]) -> str:
-    return f"{_size(event['bytes'])} in {_count(event['objects'], 'object', 'objects')}"
+    return f"{size(event['bytes'])} in {_count(event['objects'], 'object', 'objects')}"
 
 
-def _size(size: float) -> str:
+def size(count: float) -> str:
     """Bytes for people, in powers of 1000."""
     for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import BackendError, InvalidArgument, JobFailed
+from ..errors import BackendError, InvalidArgument, JobFailed, JobNotFound
 from . import answer, exit_code
 from .main import EXIT_INTERRUPTED
 from .parser import Parser
@@ -57,7 +57,15 @@ def execute(plan: Plan, arguments: Namespace) -> int:
     if arguments.detach:
         answer.show(arguments, {"name": job.name, "status": job.status, "backend": plan.backend}, [job.name])
         return 0
-    job = Job.attach(plan.job_name)
+    try:
+        job = Job.attach(plan.job_name)
+    except JobNotFound:
+        if interrupted:  # before there was one
+            return EXIT_INTERRUPTED
+        raise
+    if interrupted and job.status == "InProgress":  # Ctrl-C came just as it was started
+        job.stop()
+        job.wait()
     code = EXIT_INTERRUPTED if interrupted else exit_code.of(job)
     _write_results(job, plan, code, arguments)
     if arguments.json:

@@ -53,10 +53,10 @@ def outcome(job: Job, rank: RankPlan) -> tuple[Outcome, str]:
     that was ended because of another is skipped. In a job that was stopped every rank is an error.
     """
     verdict = job.verdict
-    if job.status == "Stopped":
-        return "error", f"the job was stopped: {job.reason}" if job.reason else "the job was stopped"
-    if verdict is None:
+    if job.status == "Completed":
         return "passed", ""
+    if verdict is None:
+        return "error", f"the job is {job.status}: {job.reason}" if job.reason else f"the job is {job.status}"
     if _is_named(verdict, rank):
         return "failure", verdict.message
     if verdict.rank is None or rank.rank in verdict.victims:

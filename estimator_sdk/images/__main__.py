@@ -12,9 +12,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ..docker import engine
+from ..cli.images import add_build_options, build
 from ..errors import EstimatorError
-from . import base, build, catalogue
+from . import catalogue
 
 
 def main(argv: list[str]) -> int:
@@ -24,19 +24,9 @@ def main(argv: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="images:\n" + "".join(f"  {image.name}\n" for image in catalogue.everything()),
     )
-    parser.add_argument("framework", choices=["mpi", *catalogue.VERSIONS])
-    parser.add_argument("--framework-version", help="such as 2.21 (default: the newest)")
-    parser.add_argument("--base", help=f"the image to build on (default: {base.PULLED})")
-    parser.add_argument("--debian-base", action="store_true", help="make the base from Debian's packages")
-    parser.add_argument("--tag", help="the image's name (default: the one by which an estimator finds it)")
-    settings = parser.parse_args(argv)
+    add_build_options(parser)
     try:
-        version = settings.framework_version
-        chosen = catalogue.find(settings.framework, version) if version else catalogue.newest(settings.framework)
-        client = engine.connect()
-        under = base.make(client, sys.stdout) if settings.debian_base else settings.base
-        name = settings.tag or chosen.name
-        build.build(client, chosen, name, under, sys.stdout)
+        name = build(parser.parse_args(argv), sys.stdout)
     except EstimatorError as error:
         print(f"images: {error}", file=sys.stderr)
         return 1

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..storage import Conflict, NotFound, Object, SourceChanged, StorageError, Store
+from ..storage import Conflict, NotFound, Object, Progress, SourceChanged, StorageError, Store
 from .beside import Beside
 from .format import (
     CLAIMS,
@@ -130,7 +130,7 @@ def newest_whole_manifest(store: Store) -> Manifest | None:
     return next((manifest for _, manifest in _manifests(store) if isinstance(manifest, Manifest)), None)
 
 
-def restore(store: Store, folder: str) -> Restored:
+def restore(store: Store, folder: str, progress: Progress | None = None) -> Restored:
     """Fill the folder with the newest snapshot that verifies, byte by byte; older ones only where newer ones do not.
 
     What is in the folder goes away. The folder has either all of it or nothing. Raises NothingWhole where there are
@@ -142,7 +142,7 @@ def restore(store: Store, folder: str) -> Restored:
         try:
             if isinstance(manifest, Damaged):
                 raise manifest
-            _fetch(store, manifest, folder)
+            fetch(store, manifest, folder, progress)
         except Damaged as error:
             passed_over.append(f"{name}: {error}")
             continue
@@ -152,10 +152,14 @@ def restore(store: Store, folder: str) -> Restored:
             f"{store.uri} has {len(passed_over)} snapshots and none is whole ({'; '.join(passed_over[:3])}); name "
             "another checkpoint_s3_uri to begin anew, or mend the store"
         )
-    return _restore_plain(store, folder)
+    return _restore_plain(store, folder, progress)
 
 
-def _fetch(store: Store, manifest: Manifest, folder: str) -> None:
+def fetch(store: Store, manifest: Manifest, folder: str, progress: Progress | None = None) -> None:
+    """Fill the folder with one snapshot. What is in it goes away; it has either all of the snapshot or what it had.
+
+    Raises Damaged for a snapshot whose files are not all there, byte by byte, and StorageError where the store fails.
+    """
     staging = _staging(folder)
     try:
         for path in manifest.folders:
@@ -164,7 +168,7 @@ def _fetch(store: Store, manifest: Manifest, folder: str) -> None:
         try:
             # Nothing writes an object twice, so any version of it will do; with its size it comes in parts at once.
             items = [(Object(file.object, file.size, ""), place) for file, place in zip(manifest.files, places)]
-            digests = store.download_many(items)
+            digests = store.download_many(items, progress=progress)
         except NotFound as error:
             raise Damaged(f"the bytes of a file are not there: {error}") from None
         except SourceChanged as error:
@@ -181,13 +185,13 @@ def _fetch(store: Store, manifest: Manifest, folder: str) -> None:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _restore_plain(store: Store, folder: str) -> Restored:
+def _restore_plain(store: Store, folder: str, progress: Progress | None) -> Restored:
     found = [each for each in store.list() if not each.key.startswith(ROOT)]
     if not found:
         return Restored(NOTHING, None, 0, 0)
     staging = _staging(folder)
     try:
-        store.download_many([(each, os.path.join(staging, _checked(each, store))) for each in found])
+        store.download_many([(each, os.path.join(staging, _checked(each, store))) for each in found], progress=progress)
         _move_into(staging, folder)
     finally:
         shutil.rmtree(staging, ignore_errors=True)

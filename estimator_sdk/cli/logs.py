@@ -1,0 +1,30 @@
+"""`estimator logs [JOB]`: show what the ranks of a job wrote."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from . import job_argument, log_choice
+from .parser import Parser
+
+
+def add(parser: Parser) -> None:
+    job_argument.add(parser)
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
+    log_choice.add(parser)
+
+
+def run(arguments: Namespace) -> int:
+    """The bytes are written as they are, so that what a rank wrote can be had whole."""
+    job = job_argument.find(arguments)
+    is_any = False
+    for line in log_choice.lines(job, arguments, arguments.follow):
+        is_any = True
+        sys.stdout.buffer.write(log_choice.shown(line, arguments))
+        if arguments.follow:
+            sys.stdout.buffer.flush()
+    sys.stdout.buffer.flush()
+    if not is_any:
+        print(f"estimator logs: nothing in the log of {job.name} is so", file=sys.stderr)
+    return 0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from .errors import InvalidArgument
 from .naming import suggestion
 
+PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
 _EXAMPLE = '{"mpi": {"enabled": True, "processes_per_host": 2}}'
 _MPI_KEYS = ("enabled", "processes_per_host", "custom_mpi_options")
 # SageMaker knows these, and no backend here runs them.
@@ -62,7 +63,7 @@ def to_hyperparameters(mpi: Mpi | None) -> dict[str, str]:
         return {}
     values: dict[str, object] = {"sagemaker_mpi_enabled": mpi.enabled}
     if mpi.processes_per_host is not None:
-        values["sagemaker_mpi_num_of_processes_per_host"] = mpi.processes_per_host
+        values[PROCESSES_PER_HOST] = mpi.processes_per_host
     values["sagemaker_mpi_custom_mpi_options"] = mpi.custom_mpi_options
     return {name: json.dumps(value) for name, value in values.items()}
 

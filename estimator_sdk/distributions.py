@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from estimator_container import mpi as container_mpi
 from estimator_container.configuration import ConfigurationError
 
+from .distribution_argument import PROCESSES_PER_HOST
 from .errors import InvalidArgument
 from .plan import Plan, RankPlan
 
@@ -29,6 +31,7 @@ def none(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
 def mpi(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
     """One MPI world over all hosts, its ranks numbered host by host; the first host writes the model.
 
+    What was left to the GPUs of the instance type is told to the hosts, whose own GPUs may be others on this machine.
     Raises InvalidArgument for a number of processes or options that the toolkit would refuse.
     """
     names = tuple(host.name for host in plan.hosts)
@@ -37,7 +40,8 @@ def mpi(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
     except ConfigurationError as error:
         raise InvalidArgument("distribution", f"distribution: {error}") from None
     ranks = (RankPlan(rank, rank % world.processes_per_host, world.host_of(rank)) for rank in range(world.size))
-    return replace(plan, distribution="mpi", ranks=tuple(ranks), model_hosts=names[:1])
+    told = {PROCESSES_PER_HOST: json.dumps(world.processes_per_host), **plan.hyperparameters}
+    return replace(plan, distribution="mpi", ranks=tuple(ranks), model_hosts=names[:1], hyperparameters=told)
 
 
 def of(hyperparameters: Mapping[str, Any]) -> Distribution:

@@ -12,8 +12,9 @@ def show(arguments: Namespace, document: object, lines: Iterable[str]) -> None:
     """Write `document` with `--json`, else `lines`."""
     if arguments.json:
         lines = [json.dumps(document, indent=1, default=str)]
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in lines:  # a word of a command need not be text
+        sys.stdout.write(f"{line.encode(encoding, 'backslashreplace').decode(encoding)}\n")
     sys.stdout.flush()
 
 

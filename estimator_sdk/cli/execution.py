@@ -112,13 +112,14 @@ def _write_results(job: Job, plan: Plan, code: int, arguments: Namespace) -> Non
         return
     from . import junit, summary
 
+    told = summary.markdown(job, plan, code).encode("utf-8", "backslashreplace")
     try:
         if arguments.junit:
             Path(arguments.junit).write_bytes(junit.document(job, plan))
         if arguments.summary:
-            Path(arguments.summary).write_text(summary.markdown(job, plan, code), encoding="utf-8")
+            Path(arguments.summary).write_bytes(told)
         elif github:
-            with Path(github).open("a", encoding="utf-8") as file:
-                file.write(summary.markdown(job, plan, code))
+            with Path(github).open("ab") as file:
+                file.write(told)
     except OSError as error:
         raise BackendError(f"the job {job.name} is {job.status}, and its results cannot be written: {error}") from None

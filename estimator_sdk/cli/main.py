@@ -19,9 +19,10 @@ _HIDDEN = ("complete",)  # what the completion of a shell asks
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. `words` are those after the program's name."""
     words = sys.argv[1:] if words is None else list(words)
-    warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
-        return _run(words)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            return _run(words)
     except EstimatorError as error:
         name = f"estimator {words[0]}" if words and words[0] in commands.COMMANDS else "estimator"
         print(f"{name}: {error}", file=sys.stderr)

@@ -65,7 +65,7 @@ def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[by
     supervisor = None
     try:
         shown = plan.without_secrets()
-        folder.plan.write_text(f"{shown}\n", encoding="utf-8")
+        folder.plan.write_text(f"{shown}\n", encoding="utf-8", errors="backslashreplace")
         folder.request.write_text(json.dumps(shown.request, indent=1), encoding="utf-8")
         with folder.supervisor_log.open("wb") as log:
             supervisor = detached.start(MAIN, str(folder.path), log)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -64,6 +63,8 @@ def _python() -> str:
 
 
 def _open_mpi() -> str:
+    import subprocess
+
     mend = "pip install 'estimator-sdk[mpi]'"
     try:
         path = mpi.find("mpirun")
@@ -83,7 +84,7 @@ def _package(name: str, mend: str) -> Callable[[], str]:
     def look() -> str:
         from importlib.metadata import PackageNotFoundError, version
 
-        if find_spec(name) is None:
+        if not _has(name):
             raise _Missing(f"the package {name} is not there", mend)
         try:
             return version(name)
@@ -91,6 +92,12 @@ def _package(name: str, mend: str) -> Callable[[], str]:
             return "there"
 
     return look
+
+
+def _has(package: str) -> bool:
+    """Whether it can be imported; a mere folder of that name, such as one of a checkout, is no package."""
+    spec = find_spec(package)
+    return spec is not None and spec.origin is not None
 
 
 def _state() -> str:
@@ -117,7 +124,7 @@ def _engine() -> str:
     from .docker import engine
 
     mend = "apt-get install -y docker.io && systemctl start docker"
-    if find_spec("docker") is None:
+    if not _has("docker"):
         raise _Missing(
             "the package docker, which speaks to the engine, is not there", "pip install 'estimator-sdk[docker]'"
         )
@@ -175,7 +182,7 @@ def _credentials() -> str:
 
 
 def _horovod() -> str:
-    if find_spec("horovod") is None:
+    if not _has("horovod"):
         from .images.context import recipe
 
         script = Path(recipe()) / "horovod" / "build_horovod.py"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from argparse import Namespace
 from pathlib import Path
@@ -83,6 +82,8 @@ def _list(store: Store, arguments: Namespace) -> int:
 
 def _verify(store: Store, arguments: Namespace) -> int:
     """By the code that restores them, into a folder that is thrown away; 1 where one is not whole."""
+    import tempfile
+
     from estimator_container.checkpoints.format import Damaged
     from estimator_container.checkpoints.restore import fetch
 

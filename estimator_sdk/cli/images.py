@@ -34,11 +34,9 @@ def run(arguments: Namespace) -> int:
 
 def add_build_options(parser: ArgumentParser, nargs: str | None = None) -> None:
     """The options that `build` reads."""
-    from ..images import base
-
     parser.add_argument("framework", nargs=nargs, choices=["mpi", *catalogue.VERSIONS])
     parser.add_argument("--framework-version", help="such as 2.21 (default: the newest)")
-    parser.add_argument("--base", help=f"the image to build on (default: {base.PULLED})")
+    parser.add_argument("--base", help=f"the image to build on (default: {catalogue.PULLED})")
     parser.add_argument("--debian-base", action="store_true", help="make the base from Debian's packages")
     parser.add_argument("--tag", help="the image's name (default: the one by which an estimator finds it)")
 

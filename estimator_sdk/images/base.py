@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TextIO
 
 from ..docker import engine
 from ..errors import BackendError
+from .catalogue import PULLED
 
 if TYPE_CHECKING:
     from docker import DockerClient
 
-PULLED = "python:3.11-slim-bookworm"
 MADE = "estimator/bookworm:min"
 """A minimal Debian 12, whose Python is 3.11."""
 _NOISE = re.compile(r"I: (Retrieving|Validating|Extracting|Unpacking|Configuring|Chosen|Checking|Resolving|Found) ")

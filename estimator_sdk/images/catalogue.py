@@ -11,6 +11,8 @@ from ..naming import suggestion
 
 Framework = Literal["mpi", "tensorflow", "pytorch"]
 
+PULLED = "python:3.11-slim-bookworm"
+"""The image that they are built on, where it can be had."""
 PYTHON = "py311"
 """The Python of the images, as `py_version=` has it."""
 

@@ -22,7 +22,7 @@ from typing import Any
 import docker
 import pytest
 
-from estimator_sdk import Estimator, Job, JobFailed
+from estimator_sdk import Estimator, InvalidArgument, Job, JobFailed
 from estimator_sdk.docker import engine
 from estimator_sdk.images import base as bases
 
@@ -317,3 +317,12 @@ assert (job.download(sys.argv[3]) / "deep" / "er" / "weights").read_text() == "t
         assert [path for path in left if path.lstat().st_uid != user] == []
     finally:
         shutil.rmtree(folder)
+
+
+def test_words_that_only_our_toolkit_carries_are_refused_before_anything_starts(tmp_path, their_image):
+    with pytest.raises(
+        InvalidArgument, match=r"^arguments needs an image with estimator-container, and .* has another"
+    ):
+        estimator(tmp_path, "", their_image, arguments=["--verbose"]).plan()
+    with pytest.raises(InvalidArgument, match=r"^command needs an image with estimator-container"):
+        Estimator(command=["python", "train.py"], source_dir=tmp_path, image_uri=their_image).plan()

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from estimator_container.configuration import ConfigurationError
-from estimator_container.entry_point import Program, check_name, module_name, program, program_in
+from estimator_container.entry_point import CommandLine, Program, check_name, module_name, program, program_in
 
 
 @pytest.mark.parametrize(
@@ -152,3 +152,22 @@ def test_a_missing_file_is_refused(tmp_path):
     (tmp_path / "other.py").touch()
     with pytest.raises(ConfigurationError, match="there is other.py"):
         program_in("train.py", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("words", "in_world", "command"),
+    [
+        ("python train.py -v", False, "PY -u train.py -v"),
+        ("python3 train.py -v", True, "PY -u -m estimator_container.rank_script train.py -v"),
+        ("python -m train -v", True, "PY -u -m estimator_container.rank_script -m train -v"),
+        ("python -m", True, "PY -u -m"),
+        ("python -X dev train.py", True, "PY -u -X dev train.py"),
+        ("python", True, "PY -u"),
+        ("python3.9 train.py", True, "python3.9 train.py"),
+        ("bash run.sh", True, "bash run.sh"),
+    ],
+)
+def test_of_a_whole_command_only_the_interpreter_of_scripts_is_ours(words, in_world, command):
+    line = CommandLine(tuple(words.split()))
+    assert line.command("PY", in_world) == command.split()
+    assert (line.name, line.is_package) == (None, False)

@@ -2,12 +2,15 @@ import json
 
 import pytest
 from estimator_container.configuration import ConfigurationError
+from estimator_container.contract import ARGUMENTS_HYPERPARAMETER, COMMAND_HYPERPARAMETER
 from estimator_container.hyperparameters import (
     READ_BY_THE_TOOLKIT,
+    command,
     decode,
     for_the_framework,
     for_the_script,
     is_reserved,
+    script_arguments,
     to_arguments,
 )
 
@@ -116,3 +119,35 @@ def test_text_that_no_argument_can_carry_is_refused_by_name(hyperparameters):
     ) as refused:
         to_arguments(hyperparameters)
     assert repr(name) in str(refused.value)
+
+
+def test_carried_arguments_stand_in_the_place_of_the_hyperparameters():
+    words = ["data", "--lr", "0.1", "-v", "-v", "", "a b", "\udcff"]
+    carried = decode({"lr": "0.1", ARGUMENTS_HYPERPARAMETER: json.dumps(words)})
+    assert script_arguments(carried) == words
+    assert for_the_script(carried) == {"lr": 0.1}
+    assert for_the_framework(carried) == {}
+
+
+def test_without_carried_arguments_the_hyperparameters_are_the_arguments():
+    assert script_arguments({"lr": 0.1, "sagemaker_program": "train.py"}) == ["--lr", "0.1"]
+    assert script_arguments({"lr": 0.1, ARGUMENTS_HYPERPARAMETER: []}) == []
+
+
+def test_a_command_is_carried_whole():
+    assert command({}) is None
+    assert command(decode({COMMAND_HYPERPARAMETER: '["bash", "run.sh", ""]'})) == ["bash", "run.sh", ""]
+
+
+@pytest.mark.parametrize("words", ["bash run.sh", {"a": 1}, 3, ["a", 1], ["a\0b"], ["\ud800"]])
+@pytest.mark.parametrize(
+    ("name", "read"), [(ARGUMENTS_HYPERPARAMETER, script_arguments), (COMMAND_HYPERPARAMETER, command)]
+)
+def test_carried_words_of_any_other_kind_are_refused_by_name(name, read, words):
+    with pytest.raises(ConfigurationError, match=name):
+        read({name: words})
+
+
+def test_an_empty_command_is_refused():
+    with pytest.raises(ConfigurationError, match="is empty"):
+        command({COMMAND_HYPERPARAMETER: []})

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+OPTIONS = "--distributed 2 --processes-per-host 2 --env A=b --env API_TOKEN=abc --tag team=vision --max-run 60".split()
+COMMAND = ["--", "python", "train.py", "data", "--lr", "0.1"]
+
+
+@pytest.mark.parametrize("words", [["plan"], ["run", "--dry-run"]])
+def test_a_dry_run_prints_the_plan_and_starts_nothing(estimator, home, words):
+    code, out, err = estimator(*words, *OPTIONS, *COMMAND)
+    assert (code, err) == (0, "")
+    assert "distribution  mpi, 4 processes in all" in out
+    assert "train.py data --lr 0.1" in out
+    assert ("abc" in out, "environment   A=b" in out) == (False, True)
+    assert not (home / "jobs").exists()
+
+
+def test_the_plan_is_had_as_json(estimator, project):
+    (project / "data").mkdir()
+    options = ["--input", "train=data", "--metric", "loss=loss: (.*)", "--job-name", "a", "--stop-timeout", "5"]
+    _, out, _ = estimator("plan", "--json", *OPTIONS, *options, *COMMAND)
+    plan = json.loads(out)
+    assert [(rank["rank"], rank["host"]) for rank in plan["ranks"]] == [(n, f"algo-{n // 2 + 1}") for n in range(4)]
+    assert plan["command"][-4:] == ["train.py", "data", "--lr", "0.1"]
+    assert (plan["job_name"], plan["max_run"], plan["stop_timeout"]) == ("a", 60, 5)
+    assert plan["channels"][0]["source"] == f"file://{project}/data"
+    assert plan["environment"] == {"A": "b", "API_TOKEN": "<hidden>"}
+    assert plan["request"]["Tags"] == [{"Key": "team", "Value": "vision"}]
+    assert plan["request"]["AlgorithmSpecification"]["MetricDefinitions"] == [{"Name": "loss", "Regex": "loss: (.*)"}]
+
+
+def test_a_word_that_is_no_text_is_shown_escaped(estimator):
+    _, out, _ = estimator("plan", "--", "python", "train.py", "\udcff")
+    assert r"\udcff" in out
+
+
+def test_docker_has_an_image_by_default(estimator):
+    _, out, _ = estimator("plan", "--json", "--backend", "docker", "--", "ls")
+    assert json.loads(out)["image"] == "estimator/mpi:py311"

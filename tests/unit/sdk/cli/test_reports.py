@@ -1,0 +1,110 @@
+"""The reports of a job's end, for every way in which it can end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pytest
+from estimator_container.lines import Line
+from estimator_container.verdict import Verdict
+
+from estimator_sdk.cli import exit_code, junit, summary
+from estimator_sdk.plan import HostPlan, Plan, RankPlan
+
+RANKS = tuple(RankPlan(rank, rank % 2, f"algo-{rank // 2 + 1}") for rank in range(4))
+HOSTS = tuple(HostPlan(f"algo-{number}", "", "", (), {}) for number in (1, 2))
+PLAN = Plan("job", "process", "local", HOSTS, RANKS, "mpi", "train.py", ("python", "a|b`c"), {})
+WITHOUT_WORLD = Plan(
+    "job", "process", "local", HOSTS, tuple(RankPlan(None, 0, host.name) for host in HOSTS), "none", "train.py", (), {}
+)
+EXIT = Verdict("exit_code", "rank 3 on algo-2 exited with code 7", "algo-2", 3, 7, victims=(0, 1))
+KILLED = Verdict("signal", "rank 3 on algo-2 was killed by SIGSEGV", "algo-2", 3, None, "SIGSEGV", victims=(0, 1, 2))
+LOST = Verdict("host_lost", "algo-2 is gone", "algo-2")
+NO_ONE = Verdict("requirements", "pip could not install what the code asks for")
+SCRIPT = Verdict("exit_code", "the script on algo-1 exited with code 3", "algo-1", None, 3)
+
+
+def job(status: str, verdict: Verdict | None = None, reason: str = "") -> SimpleNamespace:
+    lines = [
+        Line(1, "algo-2", 3, "stderr", b"\x00\x1b \xff & <b> ]]>\n"),
+        Line(2, "algo-2", 3, "toolkit", b"not the rank's\n"),
+        *(Line(3 + n, "algo-1", 0, "stdout", f"line {n}\n".encode()) for n in range(100)),
+    ]
+    facts = {"name": "job", "created": 10.0, "ended": 12.5, "model_data": None, "logs": lambda: iter(lines)}
+    return SimpleNamespace(status=status, verdict=verdict, reason=reason, **facts)
+
+
+@pytest.mark.parametrize(
+    ("ended", "plan", "outcomes"),
+    [
+        (job("Completed"), PLAN, ["passed"] * 4),
+        (job("Failed", EXIT), PLAN, ["skipped", "skipped", "passed", "failure"]),
+        (job("Failed", LOST), PLAN, ["skipped", "skipped", "failure", "failure"]),
+        (job("Failed", NO_ONE), PLAN, ["failure"] * 4),
+        (job("Failed", SCRIPT), WITHOUT_WORLD, ["failure", "skipped"]),
+        (job("Failed"), PLAN, ["error"] * 4),
+        (job("Stopped", reason="max_run"), PLAN, ["error"] * 4),
+        (job("Stopping"), PLAN, ["error"] * 4),
+    ],
+)
+def test_each_rank_has_a_test_case_with_its_outcome(ended, plan, outcomes):
+    suite = ElementTree.fromstring(junit.document(ended, plan))[0]
+    assert [case[0].tag if len(case) else "passed" for case in suite] == outcomes
+    counts = [int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")]
+    assert counts == [len(outcomes), *(outcomes.count(each) for each in ("failure", "error", "skipped"))]
+    assert suite.get("time") == "2.500"
+    shown = summary.markdown(ended, plan, 1)
+    signs = {"passed": "| passed |", "failure": "| **failed** |", "error": "| **stopped** |"}
+    assert {each: shown.count(sign) for each, sign in signs.items()} == {each: outcomes.count(each) for each in signs}
+
+
+def test_a_failure_has_the_verdict_and_the_last_words_without_what_xml_cannot_say():
+    suite = ElementTree.fromstring(junit.document(job("Failed", EXIT), PLAN))[0]
+    assert suite[3].findtext("failure") == EXIT.text()
+    assert suite[3].find("failure").get("type") == "exit_code"
+    assert suite[3].findtext("system-out") == r"\x00\x1b \xff & <b> ]]>"
+    assert suite[0].findtext("system-out").splitlines() == [f"line {n}" for n in range(80, 100)]
+
+
+def test_the_summary_shows_a_command_whatever_is_in_it():
+    shown = summary.markdown(job("Failed", EXIT), PLAN, 7)
+    assert "| command | `` python 'a\\|b`c' `` |" in shown
+    assert "| exit code | 7 |" in shown
+    assert "The last lines of rank 3 on algo-2:" in shown
+    assert "rank 0 on algo-1:" not in shown
+
+
+@pytest.mark.parametrize(
+    ("ended", "code"),
+    [
+        (job("Completed"), 0),
+        (job("Failed", EXIT), 7),
+        (job("Failed", KILLED), 128 + signal.SIGSEGV),
+        (job("Failed", LOST), 1),
+        (job("Failed", Verdict("early_exit", "rank 1 left", "algo-1", 1, 0)), 1),
+        (job("Failed"), 1),
+        (job("Stopped"), 143),
+    ],
+)
+def test_the_exit_code_is_the_first_failing_ranks(ended, code):
+    assert exit_code.of(ended) == code
+
+
+def test_the_summary_is_added_to_the_one_of_github(estimator, tmp_path, monkeypatch):
+    target = tmp_path / "step"
+    target.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(target))
+    code, _, err = estimator("run", "--", "python", "train.py")
+    assert (code, err) == (0, "")
+    assert target.read_text().startswith("before\n### train-")
+    assert "| exit code | 0 |" in target.read_text()
+
+
+def test_a_report_that_cannot_be_written_after_all_says_how_the_job_ended(estimator, project):
+    (project / "train.py").write_text(f"import os; os.mkdir({os.fspath(project / 'result.xml')!r})")
+    code, _, err = estimator("run", "--junit", "result.xml", "--", "python", "train.py")
+    assert code == 1
+    assert "is Completed, and its results cannot be written" in err

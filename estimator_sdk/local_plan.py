@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -105,7 +107,17 @@ def command(plan: Plan, python: str, overlay: Path | None) -> tuple[str, ...]:
             raise InvalidArgument("entry_point", f"entry_point: {error}") from None
     if overlay is not None and (requirements.FILE in files or program.is_package):
         python = str(overlay / "bin" / "python")
+    elif overlay is not None and words is not None:
+        _check_on_path(program.command(python, False)[0], python)
     return tuple(program.command(python, plan.distribution == "mpi", arguments))
+
+
+def _check_on_path(program: str, python: str) -> None:
+    """Raises InvalidArgument for a program that this machine does not have, where nothing will bring it."""
+    path = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", os.defpath)])
+    if "/" not in program and shutil.which(program, path=path) is None:
+        what = f"command: there is no program {program!r} on PATH"
+        raise InvalidArgument("command", f"{what}; install it, or write ./{program} for one in source_dir")
 
 
 def _max_run(spec: JobSpec) -> float:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument
+from ..ignore_rules import FILE as IGNORE_FILE
 from . import execution
 from .parser import Parser, count
 
 if TYPE_CHECKING:
     from ..plan import Plan
 
+_SLOW = 3.0  # seconds that a person waits for the code to be put together without a word
 _PAIRS = {"env": "NAME=VALUE", "input": "CHANNEL=URI", "metric": "NAME=REGEX", "tag": "KEY=VALUE"}
 
 
@@ -87,7 +94,22 @@ def plan(arguments: Namespace) -> Plan:
     }
     inputs = {name: _uri(name, place) for name, place in _pairs("input", arguments.input).items()}
     estimator = Estimator(**estimator_arguments(arguments.command, arguments.source_dir), **given)
-    return estimator.plan(inputs or None, arguments.job_name)
+    with _note_if_slow(arguments.source_dir):
+        return estimator.plan(inputs or None, arguments.job_name)
+
+
+@contextmanager
+def _note_if_slow(folder: str) -> Iterator[None]:
+    """Who started it in a folder of data should not wait without knowing for what."""
+    where = os.path.abspath(folder)  # noqa: PTH100 - as the user sees it
+    words = f"copying {where} takes a while; {IGNORE_FILE} in it says what to leave out"
+    note = threading.Timer(_SLOW, lambda: print(f"estimator run: {words}", file=sys.stderr, flush=True))
+    note.daemon = True
+    note.start()
+    try:
+        yield
+    finally:
+        note.cancel()
 
 
 def _distribution(arguments: Namespace) -> dict[str, object] | None:

@@ -210,6 +210,40 @@ def test_ctrl_c_stops_every_rank_and_the_exit_code_is_130(options, project, tmp_
     assert ElementTree.parse(project / "result.xml").getroot()[0].get("errors") == "4"
 
 
+@pytest.mark.law("E4")
+def test_a_second_ctrl_c_returns_and_leaves_the_job_to_stop_by_itself(options, project):
+    (project / "train.py").write_text(
+        "import signal, time\nsignal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True))\n"
+        "print('up', flush=True)\n"
+        "while True: time.sleep(600)\n"
+    )
+    name = f"ctrl-c-{os.urandom(4).hex()}"
+    limits = ["--job-name", name, "--max-run", str(DEADLINE), "--stop-timeout", "600"]
+    command = [*ESTIMATOR, "run", *options, *limits, "--", "python", "train.py"]
+    started = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert any(b"<stdout>:up" in line for line in started.stdout)
+        started.send_signal(signal.SIGINT)
+        assert any(b"stopping; a second Ctrl-C" in line for line in started.stdout)
+        job = Job.attach(name)
+        assert any(line.data == b"asked\n" for line in job.logs(follow=True))
+        started.send_signal(signal.SIGINT)
+        _, words = started.communicate(timeout=DEADLINE)
+        assert (started.returncode, words, job.status) == (130, b"", "Stopping")
+    finally:
+        if started.poll() is None:
+            started.kill()
+            started.communicate()
+        end_supervisor(name)
+
+
+def end_supervisor(name: str) -> None:
+    """What a job leaves whose ranks would go on for ten minutes: its hosts end with their supervisor."""
+    supervisor = Job.attach(name)._local.record().supervisor
+    if supervisor is not None and supervisor.is_alive():
+        os.kill(supervisor.pid, signal.SIGKILL)
+
+
 def test_a_job_is_asked_from_other_processes(estimator, options):
     name = f"asked-{os.urandom(4).hex()}"
     started = estimator("run", *options, "--detach", "--job-name", name, "-d", "2", "--", "python", "train.py", "x")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -51,17 +52,41 @@ def test_without_jobs_there_is_nothing_to_complete(home):
     assert candidates(2, ["why", ""]) == []
 
 
-@pytest.mark.parametrize(
+LINES = pytest.mark.parametrize(
     ("line", "replies"),
-    [(["estimator", "lo"], ["logs"]), (["estimator", "stop", "train-"], ["train-new", "train-old"])],
+    [
+        (["lo"], ["logs"]),
+        (["stop", "train-"], ["train-new", "train-old"]),
+        (["stop", ""], ["other", "train-new", "train-old"]),
+        (["run", "--junit", ""], []),
+    ],
 )
+
+
+@LINES
 def test_bash_completes_a_line(jobs, tmp_path, estimator, line, replies):
-    _, script, _ = estimator("completion", "bash")
+    asked = (
+        f"COMP_WORDS=(estimator {shlex.join(line)}); COMP_CWORD={len(line)}; _estimator; "
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    assert said_by("bash", asked, tmp_path, estimator) == replies
+
+
+@LINES
+def test_zsh_completes_a_line(jobs, tmp_path, estimator, line, replies):
+    asked = f"words=(estimator {shlex.join(line)}); CURRENT={len(line) + 1}; _estimator"
+    theirs = 'compdef() {}; _files() {}; compadd() { shift; print -l -- "$@"; }'  # what zsh has in its line editor
+    assert said_by("zsh", asked, tmp_path, estimator, theirs) == replies
+
+
+def said_by(shell: str, asked: str, tmp_path, estimator, before: str = "") -> list[str]:
+    """What a shell prints that has read its script, and finds the command on PATH."""
+    _, script, _ = estimator("completion", shell)
     program = tmp_path / "estimator"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m estimator_sdk "$@"\n')
     program.chmod(0o755)
-    asked = f'COMP_WORDS=({" ".join(line)}); COMP_CWORD={len(line) - 1}; _estimator; printf "%s\\n" "${{COMPREPLY[@]}}"'
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": ":".join(filter(None, sys.path))}
-    done = subprocess.run(["bash", "-c", f"{script}\n{asked}"], env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == replies
+    command = [shell, "-c", f"{before}\n{script}\n{asked}"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert done.stderr == ""
+    return done.stdout.split()

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import io
 import json
+import sys
+import threading
 
 import pytest
+
+from estimator_sdk.cli.main import main
 
 OPTIONS = "--distributed 2 --processes-per-host 2 --env A=b --env API_TOKEN=abc --tag team=vision --max-run 60".split()
 COMMAND = ["--", "python", "train.py", "data", "--lr", "0.1"]
@@ -40,3 +45,36 @@ def test_a_word_that_is_no_text_is_shown_escaped(estimator):
 def test_docker_has_an_image_by_default(estimator):
     _, out, _ = estimator("plan", "--json", "--backend", "docker", "--", "ls")
     assert json.loads(out)["image"] == "estimator/mpi:py311"
+
+
+def test_a_copy_of_the_folder_that_takes_long_is_explained(estimator, project, monkeypatch):
+    said = threading.Event()
+    monkeypatch.setattr("estimator_sdk.cli.run._SLOW", 0.0)
+    monkeypatch.setattr("estimator_sdk.launch.bundle", _waiting_for(said))
+    monkeypatch.setattr(sys, "stderr", _Heard(said))
+    main(["plan", *COMMAND])
+    assert sys.stderr.getvalue() == (
+        f"estimator run: copying {project} takes a while; .estimatorignore in it says what to leave out\n"
+    )
+
+
+class _Heard(io.StringIO):
+    def __init__(self, said: threading.Event) -> None:
+        super().__init__()
+        self._said = said
+
+    def flush(self) -> None:
+        if self.getvalue():
+            self._said.set()
+
+
+def _waiting_for(said: threading.Event):
+    from estimator_sdk import launch
+
+    real = launch.bundle
+
+    def bundle(source):
+        assert said.wait(60)
+        return real(source)
+
+    return bundle

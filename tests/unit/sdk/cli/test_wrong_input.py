@@ -39,6 +39,7 @@ def job(home) -> None:
         (["run", "--instance-type", "ml.g5.13xlarge", *RUN], "did you mean 'ml.g5.16xlarge'?"),
         (["run", "--backend", "doker", *RUN], "backend 'doker' is not known; did you mean 'docker'?"),
         (["run", "--", "python", "trian.py"], "the script 'trian.py' is not a file in '.'; did you mean 'train.py'?"),
+        (["run", "--", "COLOUR=blue", "python", "train.py"], "there is no program 'COLOUR=blue' on PATH"),
         (["run", "--source-dir", "nowhere", "--", "ls"], "source_dir 'nowhere' is not there"),
         (["run", "--job-name", "my_job", *RUN], "write 'my-job'"),
         (["run", "--job-name", JOB, *RUN], "is taken by the job in"),

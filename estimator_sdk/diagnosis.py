@@ -139,14 +139,11 @@ def _images() -> str:
     from .docker import engine
     from .images import catalogue
 
-    mend = "estimator images build mpi"
-    try:
-        client = engine.connect()
-        there = [image.name for image in catalogue.everything() if engine.has_image(client, image.name)]
-    except EstimatorError:
-        raise _Missing("there is no engine to hold them", "apt-get install -y docker.io") from None
+    _engine()
+    client = engine.connect()
+    there = [image.name for image in catalogue.everything() if engine.has_image(client, image.name)]
     if not there:
-        raise _Missing("none is built yet; the first job builds the one it needs", mend)
+        raise _Missing("none is built yet; the first job builds the one it needs", "estimator images build mpi")
     return ", ".join(there)
 
 

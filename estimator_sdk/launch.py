@@ -114,8 +114,8 @@ def run(plan: Plan, wait: bool, logs: Logs, out: TextIO | None = None) -> Job:
     if not wait:
         return job
     progress = Progress(plan, logs, out)
-    progress.started()
     try:
+        progress.started()
         _show(local, progress)
     except KeyboardInterrupt:
         progress.say("stopping; a second Ctrl-C leaves it to stop by itself")

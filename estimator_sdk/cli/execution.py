@@ -44,33 +44,43 @@ def execute(plan: Plan, arguments: Namespace) -> int:
         return 0
     _check_files(arguments)
     from .. import launch
-    from ..job import Job
 
     out = sys.stderr if arguments.json else sys.stdout
-    interrupted = False
     try:
         job = launch.run(plan, not arguments.detach, arguments.logs, out)
     except JobFailed as failed:
         print(f"estimator: {failed}", file=sys.stderr)
     except KeyboardInterrupt:
-        interrupted = True
+        return _interrupted(plan, arguments)
     if arguments.detach:
         answer.show(arguments, {"name": job.name, "status": job.status, "backend": plan.backend}, [job.name])
         return 0
+    return _ended(plan, arguments)
+
+
+def _interrupted(plan: Plan, arguments: Namespace) -> int:
+    """The job has been stopped, or a second Ctrl-C leaves it to stop by itself, or there is none yet."""
+    from ..job import Job
+
     try:
         job = Job.attach(plan.job_name)
     except JobNotFound:
-        if interrupted:  # before there was one
-            return EXIT_INTERRUPTED
-        raise
-    if interrupted and job.status == "InProgress":  # Ctrl-C came just as it was started
-        job.stop()
-        job.wait()
-    code = EXIT_INTERRUPTED if interrupted else exit_code.of(job)
-    _write_results(job, plan, code, arguments)
+        return EXIT_INTERRUPTED
+    if job.status == "InProgress":
+        job.stop()  # which does nothing to a job that was asked already, and may not say so yet
+    return _ended(plan, arguments, EXIT_INTERRUPTED)
+
+
+def _ended(plan: Plan, arguments: Namespace, code: int | None = None) -> int:
+    """Write what was asked for of a job's end; returns `code`, or the job's own exit code."""
+    from ..job import Job
+
+    job = Job.attach(plan.job_name)
+    chosen = exit_code.of(job) if code is None else code
+    _write_results(job, plan, chosen, arguments)
     if arguments.json:
-        answer.show(arguments, result(job, code), [])
-    return code
+        answer.show(arguments, result(job, chosen), [])
+    return chosen
 
 
 def show_plan(plan: Plan, arguments: Namespace) -> None:

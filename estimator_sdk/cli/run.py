@@ -103,7 +103,7 @@ def _note_if_slow(folder: str) -> Iterator[None]:
     """Who started it in a folder of data should not wait without knowing for what."""
     where = os.path.abspath(folder)  # noqa: PTH100 - as the user sees it
     words = f"copying {where} takes a while; {IGNORE_FILE} in it says what to leave out"
-    note = threading.Timer(_SLOW, lambda: print(f"estimator run: {words}", file=sys.stderr, flush=True))
+    note = threading.Timer(_SLOW, lambda: print(f"estimator: {words}", file=sys.stderr, flush=True))
     note.daemon = True
     note.start()
     try:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 from estimator_sdk import Job
-from tests.conformance.jobs import UP_AND_WAIT, wait_until_up
+from tests.conformance.jobs import UP_AND_WAIT, wait_for, wait_until_up
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "command_line.md"
 ESTIMATOR = [sys.executable, "-m", "estimator_sdk"]
@@ -229,7 +229,8 @@ def test_a_second_ctrl_c_returns_and_leaves_the_job_to_stop_by_itself(options, p
         assert any(line.data == b"asked\n" for line in job.logs(follow=True))
         started.send_signal(signal.SIGINT)
         _, words = started.communicate(timeout=DEADLINE)
-        assert (started.returncode, words, job.status) == (130, b"", "Stopping")
+        assert (started.returncode, words) == (130, b"")
+        wait_for(lambda: job.status == "Stopping", DEADLINE)  # the ranks are asked before it is written down
     finally:
         if started.poll() is None:
             started.kill()
@@ -261,6 +262,16 @@ def test_a_job_is_asked_from_other_processes(estimator, options):
     assert (described["status"], described["hosts"]) == ("Completed", ["algo-1", "algo-2"])
     assert estimator("stop", name, "--wait").stdout == f"{name} is Completed\n".encode()
     assert name.encode() in estimator("ps", "--status", "Completed").stdout
+
+
+def test_a_reader_that_has_enough_ends_the_command_without_a_word(estimator, options, project):
+    (project / "train.py").write_text("for number in range(100_000): print(number)")
+    name = f"long-{os.urandom(4).hex()}"
+    assert estimator("run", *options, "--logs", "none", "--job-name", name, "--", "python", "train.py").returncode == 0
+    with subprocess.Popen([*ESTIMATOR, "logs", name], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reading:
+        assert reading.stdout.readline() == b"[algo-1]<stdout>:0\n"
+        reading.stdout.close()
+        assert (reading.wait(DEADLINE), reading.stderr.read()) == (128 + signal.SIGPIPE, b"")
 
 
 def test_a_running_job_is_stopped(estimator, options, project):

@@ -54,7 +54,7 @@ def test_a_copy_of_the_folder_that_takes_long_is_explained(estimator, project, m
     monkeypatch.setattr(sys, "stderr", _Heard(said))
     main(["plan", *COMMAND])
     assert sys.stderr.getvalue() == (
-        f"estimator run: copying {project} takes a while; .estimatorignore in it says what to leave out\n"
+        f"estimator: copying {project} takes a while; .estimatorignore in it says what to leave out\n"
     )
 
 

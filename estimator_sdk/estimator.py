@@ -6,12 +6,12 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from estimator_container import contract
 
-from . import command_line, distribution_argument, estimator_checks, service_arguments
+from . import command_line, distribution_argument, estimator_checks, service_arguments, steps_argument
 from . import hyperparameters as encoding
 from . import job_name as job_names
 from . import spec as documents
@@ -50,6 +50,9 @@ class Estimator:
     """The script's arguments, word by word as they are to arrive; None makes them of `hyperparameters`."""
     command: Sequence[str] | None = None
     """A program and its arguments, run in `source_dir` in the place of an entry point: `["bash", "run.sh", "-v"]`."""
+    steps: Sequence[str | Mapping[str, str]] | None = None
+    """Shell lines, run in `source_dir` in the place of an entry point: `["make", {"name": "fit", "run": "./fit"}]`.
+    Every rank runs each of them, once all ranks have ended the one before; the first that fails ends the job."""
     image_uri: str | None = None
     """The container image; None runs the script in this Python environment where the backend can."""
     role: str | None = None
@@ -155,7 +158,7 @@ class Estimator:
     @property
     def source(self) -> Source | None:
         """The user's code; None where the image's own program runs."""
-        if self.entry_point is None and self.command is None:
+        if self.entry_point is None and self.command is None and self.steps is None:
             return None
         return Source(
             None if self.entry_point is None else os.fspath(self.entry_point),
@@ -268,6 +271,8 @@ class Estimator:
         program = self.source.program if self.source is not None else None
         if self.command is not None:
             program = command_line.named_by(self.command)
+        if self.steps is not None and self.source_dir is not None:
+            program = Path(self.source_dir).resolve().name
         if program is not None:
             return job_names.unique(job_names.base_of(PurePosixPath(program).stem))
         image = (self.training_image or "").rpartition("/")[2].partition("@")[0].partition(":")[0]
@@ -298,6 +303,7 @@ class Estimator:
                 reserved[key] = value
         encoded |= {key: json.dumps(value) for key, value in reserved.items()}
         encoded |= distribution_argument.to_hyperparameters(mpi)
+        encoded |= steps_argument.to_hyperparameters(steps_argument.parse(self.steps))
         encoding.check_count(encoded)
         return encoded
 

@@ -35,10 +35,12 @@ _RANGES: dict[str, tuple[float, float | None]] = {
     "checkpoint_keep": (1, None),
 }
 _URIS = ("output_path", "checkpoint_s3_uri", "code_location", "model_uri")
+_WHAT_RUNS = ("entry_point", "command", "steps")  # one of them; none where the image has a program of its own
 # An argument that means nothing without another one.
 _NEEDS = (
     ("arguments", "entry_point"),
     ("command", "source_dir"),
+    ("steps", "source_dir"),
     ("output_kms_key", "output_path"),
     ("disable_output_compression", "output_path"),
     ("training_repository_credentials_provider_arn", "training_repository_access_mode"),
@@ -124,21 +126,22 @@ def _check_environment(environment: Mapping[str, str]) -> None:
 
 
 def _check_together(estimator: Estimator) -> None:
-    if estimator.entry_point is not None and estimator.command is not None:
-        what = "command stands in the place of entry_point and its arguments"
-        raise InvalidArgument("command", f"{what}; give the one or the other")
+    given = [name for name in _WHAT_RUNS if getattr(estimator, name) is not None]
+    for name in given[1:]:
+        what = f"{name} stands in the place of {given[0]}"
+        raise InvalidArgument(name, f"{what}; give the one or the other")
     if estimator.command is not None and not estimator.command:
         raise InvalidArgument("command", "command is empty; give a program and its arguments, such as ['./run', '-v']")
-    if estimator.source_dir is not None and estimator.entry_point is None and estimator.command is None:
-        what = "source_dir means nothing without entry_point or command"
+    if estimator.source_dir is not None and not given:
+        what = "source_dir means nothing without entry_point, command or steps"
         raise InvalidArgument("source_dir", f"{what}; give one of them, or leave it out")
     for name in ("arguments", "command"):
         if any("\0" in word for word in getattr(estimator, name) or ()):
             raise InvalidArgument(name, f"{name} holds a NUL byte, which no command line can carry; pass it as a file")
-    if estimator.entry_point is None and estimator.command is None and estimator.image_uri is None:
+    if not given and estimator.image_uri is None:
         hint = "give entry_point='train.py', or image_uri= of an image with a program of its own"
         raise InvalidArgument("entry_point", f"entry_point is missing, so there is nothing to run; {hint}")
-    if estimator.dependencies and estimator.entry_point is None and estimator.command is None:
+    if estimator.dependencies and not given:
         raise InvalidArgument("dependencies", "dependencies needs entry_point=, which is what uses them; give both")
     for name, needed in _NEEDS:
         if getattr(estimator, name) not in (None, False) and getattr(estimator, needed) in (None, False):

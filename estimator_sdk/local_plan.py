@@ -7,16 +7,17 @@ import os
 import shutil
 import tarfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from estimator_container import contract, entry_point, requirements
+from estimator_container import contract, entry_point, requirements, steps
 from estimator_container import hyperparameters as container_hp
 from estimator_container.configuration import ConfigurationError
 
 from . import code_store, instances, local_channels
 from .errors import InvalidArgument
 from .home import jobs_folder
-from .plan import DEFAULT_CHECKPOINT_KEEP, DEFAULT_CHECKPOINTS, HostPlan, Plan
+from .plan import DEFAULT_CHECKPOINT_KEEP, DEFAULT_CHECKPOINTS, HostPlan, Plan, StepPlan
 from .spec import JobSpec, ResourceConfig
 
 DEFAULT_MAX_RUN = 86400.0  # seconds; the service's default for MaxRuntimeInSeconds is the same day
@@ -77,39 +78,46 @@ def gpus(instance_type: str, of_this_machine: int) -> int:
     return of_this_machine
 
 
-def command(plan: Plan, python: str, overlay: Path | None) -> tuple[str, ...]:
-    """What every rank of the plan runs; `overlay` is the environment that requirements would be installed to.
+def with_command(plan: Plan, python: str, overlay: Path | None) -> Plan:
+    """The plan with what its ranks run; `overlay` is the environment that requirements would be installed to.
 
-    Raises InvalidArgument when the code does not hold the entry point.
+    Raises InvalidArgument when the code does not hold the entry point, and for steps that are none.
     """
     decoded = container_hp.decode(plan.hyperparameters)
     try:
+        found = steps.of(decoded)
         words = container_hp.command(decoded)
         arguments = container_hp.script_arguments(decoded)
     except ConfigurationError as error:
         raise InvalidArgument("hyperparameters", f"hyperparameters: {error}") from None
-    if plan.code is None or (plan.program is None and words is None):
-        return ()
+    if plan.code is None or (plan.program is None and words is None and not found):
+        return plan
     with tarfile.open(plan.code) as bundle:
         files = {member.name: member for member in bundle.getmembers() if not member.isdir()}
-
-        def head(name: str) -> bytes:
-            opened = bundle.extractfile(files[name])
-            return opened.read(entry_point.HEAD_BYTES) if opened else b""
-
-        try:
-            program = (
-                entry_point.CommandLine(tuple(words))
-                if words is not None
-                else entry_point.program(plan.program or "", files, head)
-            )
-        except ConfigurationError as error:
-            raise InvalidArgument("entry_point", f"entry_point: {error}") from None
-    if overlay is not None and (requirements.FILE in files or program.is_package):
+        program = None if found else _program(plan.program or "", words, bundle, files)
+    if overlay is not None and (requirements.FILE in files or (program is not None and program.is_package)):
         python = str(overlay / "bin" / "python")
-    elif overlay is not None and words is not None:
+    elif overlay is not None and isinstance(program, entry_point.CommandLine):
         _check_on_path(program.command(python, False)[0], python)
-    return tuple(program.command(python, plan.distribution == "mpi", arguments))
+    in_world = plan.distribution == "mpi"
+    if program is None:
+        return replace(plan, steps=tuple(StepPlan(step.name, tuple(step.command(python, in_world))) for step in found))
+    return replace(plan, command=tuple(program.command(python, in_world, arguments)))
+
+
+def _program(
+    name: str, words: list[str] | None, bundle: tarfile.TarFile, files: Mapping[str, tarfile.TarInfo]
+) -> entry_point.Program | entry_point.CommandLine:
+    def head(file: str) -> bytes:
+        opened = bundle.extractfile(files[file])
+        return opened.read(entry_point.HEAD_BYTES) if opened else b""
+
+    if words is not None:
+        return entry_point.CommandLine(tuple(words))
+    try:
+        return entry_point.program(name, files, head)
+    except ConfigurationError as error:
+        raise InvalidArgument("entry_point", f"entry_point: {error}") from None
 
 
 def _check_on_path(program: str, python: str) -> None:

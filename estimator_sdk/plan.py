@@ -59,6 +59,15 @@ class ChannelPlan:
 
 
 @dataclass(frozen=True)
+class StepPlan:
+    """One line that every rank runs, once all ranks have ended the one before."""
+
+    name: str
+    command: tuple[str, ...]
+    """What each rank runs, in the code folder."""
+
+
+@dataclass(frozen=True)
 class HostPlan:
     """One host: what is started, where, and with what in its environment."""
 
@@ -86,7 +95,7 @@ class Plan:
     program: str | None
     """The entry point's name, or None for the image's own program."""
     command: tuple[str, ...]
-    """What every rank runs, its arguments included, in the code folder."""
+    """What every rank runs, its arguments included, in the code folder; empty where `steps` say it."""
     hyperparameters: Mapping[str, str]
     """As they stand in `hyperparameters.json`, reserved ones included."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -122,6 +131,8 @@ class Plan:
     """CPUs that each host may use; None is all that there are."""
     memory: float | None = None
     """GiB of memory that each host may use; None is all that there is."""
+    steps: tuple[StepPlan, ...] = ()
+    """What runs in the place of one command."""
 
     @property
     def world_size(self) -> int:
@@ -152,6 +163,7 @@ class Plan:
         values["hosts"] = tuple(HostPlan(**{**host, "argv": tuple(host["argv"])}) for host in values["hosts"])
         values["ranks"] = tuple(RankPlan(**rank) for rank in values["ranks"])
         values["channels"] = tuple(ChannelPlan(**channel) for channel in values["channels"])
+        values["steps"] = tuple(StepPlan(step["name"], tuple(step["command"])) for step in values.get("steps", ()))
         tuples = {name: tuple(values[name]) for name in ("command", "model_hosts")}
         known = {each.name for each in fields(cls)}
         return cls(**{name: value for name, value in {**values, **tuples}.items() if name in known})
@@ -185,7 +197,10 @@ def _describe(plan: Plan) -> Iterator[str]:
     where = f" in {plan.region}" if plan.region else ""
     yield f"backend       {plan.backend}{where}, {hosts} of {plan.instance_type}"
     yield f"distribution  {plan.distribution}, {plan.world_size} processes in all"
-    yield f"command       {shlex.join(plan.command)}"
+    if not plan.steps:
+        yield f"command       {shlex.join(plan.command)}"
+    for step in plan.steps:
+        yield f"step          {step.name}: {shlex.join(step.command)}"
     yield f"code          {plan.code or '-'}"
     if plan.code_uri is not None:
         yield f"              kept as {plan.code_uri}"

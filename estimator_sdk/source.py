@@ -21,7 +21,7 @@ class Source:
     """What `entry_point=`, `source_dir=` and `dependencies=` say."""
 
     entry_point: str | None
-    """A path in `source_dir`; without one, the path of a file on this machine. None: a command is run there."""
+    """A path in `source_dir`; without one, the path of a file on this machine. None: a command or steps run there."""
     source_dir: str | None = None
     """A folder of this machine, which becomes the code folder."""
     dependencies: tuple[str, ...] = ()

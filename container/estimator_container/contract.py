@@ -34,6 +34,7 @@ CHECKPOINT_KEEP_HYPERPARAMETER = "sagemaker_estimator_checkpoint_keep"  # snapsh
 MEMORY_HYPERPARAMETER = "sagemaker_estimator_memory"  # GiB of memory that it grants each host
 ARGUMENTS_HYPERPARAMETER = "sagemaker_estimator_arguments"  # a JSON list: the script's arguments as they were written
 COMMAND_HYPERPARAMETER = "sagemaker_estimator_command"  # the same of a whole command, in the place of an entry point
+STEPS_HYPERPARAMETER = "sagemaker_estimator_steps"  # a JSON list: lines that ranks run in the place of an entry point
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
 OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own
 # Channels of ours, for platforms that bring nothing else to a host. The script is told of none of them.

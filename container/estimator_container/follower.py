@@ -29,6 +29,8 @@ class Follower:
         self._joined = False
         self._unsent: list[tuple[str, ...]] = []
         self._daemon: ProgramOutput | None = None
+        self._daemon_runs = False
+        self._is_ready = False
         self._leader = host.cluster.leader
         self._timeout = host.world_timeout
         self._mesh: mesh.Worker | None = None
@@ -49,15 +51,25 @@ class Follower:
             self._on_lost,
         )
 
-    def ready(self) -> None:
-        self._send("ready")
+    def prepared(self) -> None:
+        """From now on this host answers to nothing that could hold it up for long."""
         if self._mesh is not None:
             self._mesh.begin_to_beat()
             self._reach.learn()
 
-    def ranks_started(self) -> None:
-        """All ranks of this host run."""
-        self._send("ranks_started")
+    def ready(self) -> None:
+        """This host can run the next step, as soon as the MPI daemon of the one before is gone."""
+        self._is_ready = True
+        self._say_ready()
+
+    def _say_ready(self) -> None:
+        if self._is_ready and not self._daemon_runs:
+            self._is_ready = False
+            self._send("ready")
+
+    def ranks_started(self, step: int) -> None:
+        """All ranks of this host run the step of that number, from 0."""
+        self._send("ranks_started", str(step))
 
     def report(self, found: Verdict) -> None:
         """Something failed here: the first host decides; if it does not, this host ends by itself."""
@@ -122,6 +134,8 @@ class Follower:
             self._host.start_script()
         elif kind == "daemon":
             self._start_daemon(*fields)
+        elif kind == "step_over":
+            self._host.step_over()
         elif kind == "stop":
             self._host.stop()
         elif kind == "end":
@@ -139,10 +153,13 @@ class Follower:
         except (ConfigurationError, OSError) as error:
             self._send("daemon", "failed", str(error))
         else:
+            self._daemon_runs = True
             self._send("daemon", "started", "")
 
     def _daemon_ended(self, code: int) -> None:
         """A daemon that ends well does so because mpirun told it to; otherwise nobody else would notice."""
+        self._daemon_runs = False
+        self._say_ready()
         if code != 0:
             # Ranks that lose a daemon which was killed exit with an error of their own; else they may be the culprits.
             self._host.loop.after(CULPRIT_SECONDS if code > 0 else 0.0, lambda: self._report_daemon(code))

@@ -11,7 +11,19 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from . import code, code_download, console, entry_point, environment, machine, mpi, requirements, reserve, verdict
+from . import (
+    code,
+    code_download,
+    console,
+    entry_point,
+    environment,
+    machine,
+    mpi,
+    requirements,
+    reserve,
+    steps,
+    verdict,
+)
 from . import hyperparameters as hp
 from .children import Children, OnExit, become_subreaper, kill_descendants
 from .configuration import Configuration, ConfigurationError, number
@@ -60,6 +72,8 @@ class Host:
         """Raises ConfigurationError for a world that cannot be."""
         self._hyperparameters = hp.decode(configuration.raw_hyperparameters)
         self._world = self._describe_world(configuration.cluster.hosts)
+        self.steps = steps.of(self._hyperparameters)
+        self._steps_over = 0
         self.hosts_per_machine = int(number(HOSTS_PER_MACHINE, 1))
         self.stop_timeout = number(STOP_TIMEOUT, DEFAULT_STOP_TIMEOUT)
         self.hang_timeout = _seconds(self._hyperparameters, HANG_TIMEOUT_HYPERPARAMETER, DEFAULT_HANG_TIMEOUT)
@@ -116,32 +130,50 @@ class Host:
 
     def _work(self) -> None:
         self._coordinator.open()
-        self._prepare()
-        processes = self._world.processes_per_host if self._world else 1
+        first, *others = self._prepare()
+        self._coordinator.prepared()
         with self.events.phase("world"):
-            self._coordinator.ready()
-            self._until(lambda: len(self._started) >= processes)
-            self._coordinator.ranks_started()
+            self._assemble(0, first)
         with self.events.phase("run"):
             if self._world is not None and self.hang_timeout:
                 from .hang import HangWatch  # a job that ends before has no need of it
 
                 folders = (self.layout.frames, self._stacks, self.layout.code)
                 HangWatch(self.loop, self._ranks, *folders, self.hang_timeout, self._ranks_stand)
+            for number, command in enumerate(others, 1):
+                self._until_steps_are_over(number)
+                self._assemble(number, command)
             self._until(lambda: False)
 
-    def _prepare(self) -> None:
+    def _assemble(self, step: int, command: RankCommand) -> None:
+        """Have all ranks of this host run the command of a step."""
+        processes = self._world.processes_per_host if self._world else 1
+        self._ranks.command = command
+        self._started.clear()
+        self._coordinator.ready()
+        self._until(lambda: len(self._started) >= processes)
+        self._coordinator.ranks_started(step)
+
+    def _until_steps_are_over(self, number: int) -> None:
+        self._until(lambda: self._steps_over >= number)
+
+    def _prepare(self) -> list[RankCommand]:
+        """Make the host ready; returns what its ranks run, step by step."""
         with self.events.phase("code"):
             program = self._fetch_program()
-        if requirements.wanted(self.layout.code, program.is_package):
+        is_package = program is not None and program.is_package
+        if requirements.wanted(self.layout.code, is_package):
             with self.events.phase("requirements"):
-                self._install(program.is_package)
+                self._install(is_package)
         with self.events.phase("channels"):
             self._check_channels()
-        self._ranks.command = self._command(program)
+        return self._commands(program)
 
-    def _fetch_program(self) -> Program | CommandLine:
-        """Bring the code here, and say what of it is run. Raises ConfigurationError."""
+    def _fetch_program(self) -> Program | CommandLine | None:
+        """Bring the code here, and say what of it is run; None for steps. Raises ConfigurationError."""
+        if self.steps:
+            code.fetch(self._code_source(), self.layout.code)
+            return None
         command = hp.command(self._hyperparameters)
         if command is not None:
             code.fetch(self._code_source(), self.layout.code)
@@ -193,21 +225,30 @@ class Host:
             if not os.path.exists(path):
                 raise ConfigurationError(f"the channel {channel!r} should be at {path}, but there is nothing")
 
-    def _command(self, program: Program | CommandLine) -> RankCommand:
+    def _commands(self, program: Program | CommandLine | None) -> list[RankCommand]:
         python = environment.interpreter(os.environ.get(OVERLAY_DIR))
-        arguments = hp.script_arguments(self._hyperparameters)
+        in_world = self._world is not None
+        if program is None:
+            lines = [step.command(python, in_world) for step in self.steps]
+        else:
+            lines = [program.command(python, in_world, hp.script_arguments(self._hyperparameters))]
+        common = self._common_command(program.name if program is not None else None, python)
+        path = common.settings["PATH"]
+        # Looked up where the script would find it: what requirements have installed is there too.
+        return [replace(common, argv=(shutil.which(word, path=path) or word, *words)) for word, *words in lines]
+
+    def _common_command(self, program: str | None, python: str) -> RankCommand:
+        """What all steps of the job have in common."""
         settings = {
             **({} if self._world else mpi.for_scripts(sys.executable)),
-            **environment.of_the_script(self._configuration, self.layout, os.environ, program.name, python),
+            **environment.of_the_script(self._configuration, self.layout, os.environ, program, python),
         }
         if self._world is not None:
             settings[STACKS_VARIABLE] = self._stacks
             settings["OMPI_MCA_btl_vader_backing_directory"] = self.shared_memory
             settings.update(self._world.variables)
-        argv = program.command(python, self._world is not None, arguments)
         return RankCommand(
-            # Looked up where the script would find it: what requirements have installed is there too.
-            argv=(shutil.which(argv[0], path=settings["PATH"]) or argv[0], *argv[1:]),
+            argv=(),
             folder=self.layout.code,
             frames=self.layout.frames,
             dropped=(*sorted(PLATFORM_VARIABLES), SOCKET_VARIABLE, *mpi.BORROWED_VARIABLES),
@@ -278,6 +319,10 @@ class Host:
         self._ranks.signal_all(signal.SIGTERM)
         self.loop.after(self.stop_timeout, lambda: self._ranks.signal_all(signal.SIGKILL))
         self.loop.after(self.stop_timeout + 1.0, lambda: self.end(Outcome("stopped")))
+
+    def step_over(self) -> None:
+        """Every rank of every host has ended its step."""
+        self._steps_over += 1
 
     def end(self, outcome: Outcome) -> None:
         """Set the outcome; the first one counts."""

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from . import machine, mesh, mpi, verdict
 from .configuration import ConfigurationError
 from .contract import LISTEN_FD, WORLD_PORT
-from .events import ProgramOutput
+from .frames import NO_RANK
+from .late import LateWatch
 from .links import Link, listen_tcp
 from .mpi import World
 from .outcome import CULPRIT_SECONDS, Outcome
 from .pulse import SILENT_SECONDS, Reach
 from .ranks import AGENT, WRAPPER, Ended, rank_or_none
+from .step_run import StepRun
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -33,20 +35,17 @@ class Leader:
     def __init__(self, host: Host, world: World | None) -> None:
         self._host = host
         self._world = world
-        self._ready: set[str] = set()
-        self._with_daemon: set[str] = {host.name}
-        self._with_ranks: set[str] = set()
-        self._ended: dict[tuple[str, int], Ended] = {}
-        self._waiting_agents: dict[str, Link] = {}
-        self._mpirun: ProgramOutput | None = None
+        self._step = 0
+        self._run = StepRun(self._places())
+        self._late_ranks = LateWatch(host.loop, host.events)
         self._mesh: mesh.Leader | None = None
         self._silent: list[str] = []
-        self._standing: dict[str, dict[int, str]] = {}
         self._reach = Reach(host.loop)
 
-    @property
-    def _expected(self) -> int:
-        return self._world.size if self._world else len(self._host.cluster.hosts)
+    def _places(self) -> tuple[tuple[str, int], ...]:
+        if self._world is None:
+            return tuple((host, NO_RANK) for host in self._host.cluster.hosts)
+        return tuple((self._world.host_of(rank), rank) for rank in range(self._world.size))
 
     def open(self) -> None:
         """Let the other hosts join. Raises ConfigurationError or OSError when they could not."""
@@ -69,19 +68,25 @@ class Leader:
 
     # This host's own news.
 
-    def ready(self) -> None:
-        """This host is prepared; the world starts when all are."""
+    def prepared(self) -> None:
+        """From now on this host answers to nothing that could hold it up for long."""
         if self._mesh is not None:
             self._mesh.begin_to_beat()
             self._reach.learn()
+
+    def ready(self) -> None:
+        """This host can run the next step, which starts when all can."""
         self._is_ready(self._host.name)
 
-    def ranks_started(self) -> None:
-        """All ranks of this host run."""
-        self._ranks_started(self._host.name)
+    def ranks_started(self, step: int) -> None:
+        """All ranks of this host run the step of that number, from 0."""
+        self._ranks_started(self._host.name, step)
 
     def report(self, found: Verdict) -> None:
         """Something failed on some host: the job fails."""
+        if self._host.steps and not self._nothing_runs():
+            step = self._host.steps[self._step]
+            found = found.in_step(step.name, step.line)
         self._end(Outcome("failed", found))
 
     def rank_ended(self, ended: Ended) -> None:
@@ -108,7 +113,7 @@ class Leader:
         if kind == "ready":
             self._is_ready(host)
         elif kind == "ranks_started":
-            self._ranks_started(host)
+            self._ranks_started(host, int(fields[0]))
         elif kind == "failed":
             self.report(Verdict.from_json(fields[0]))
         elif kind == "rank_ended":
@@ -143,29 +148,30 @@ class Leader:
             self.report(verdict.of_silent_host(self._silent[0], own, SILENT_SECONDS))
 
     def _is_ready(self, host: str) -> None:
-        self._ready.add(host)
-        if len(self._ready) == len(self._host.cluster.hosts):
+        self._run.ready.add(host)
+        if len(self._run.ready) == len(self._host.cluster.hosts):
             self._late.cancel()
             self._start()
 
     def _too_late(self) -> None:
-        missing = [host for host in self._host.cluster.hosts if host not in self._ready]
+        missing = [host for host in self._host.cluster.hosts if host not in self._run.ready]
         absent = self._mesh.missing if self._mesh else []
         message = f"after {self._host.world_timeout:g} s these hosts were not ready: {', '.join(missing)}"
         if absent:
             message += f"; {', '.join(absent)} never came"
         self.report(Verdict("host_missing", message, host=(absent or missing)[0]))
 
-    def _ranks_started(self, host: str) -> None:
-        self._with_ranks.add(host)
-        if len(self._with_ranks) == len(self._host.cluster.hosts):
+    def _ranks_started(self, host: str, step: int) -> None:
+        if step == self._step:  # and no news of a step that was over at once
+            self._run.with_ranks.add(host)
+        if len(self._run.with_ranks) == len(self._host.cluster.hosts):
             self._late.cancel()
 
     def _ranks_too_late(self) -> None:
         """mpirun starts ranks when it has its daemons, so a host without one is to blame for all."""
         hosts = self._host.cluster.hosts
-        without = [host for host in hosts if self._world and host not in self._with_daemon]
-        late = without or [host for host in hosts if host not in self._with_ranks]
+        without = [host for host in hosts[1:] if self._world and host not in self._run.with_daemon]
+        late = without or [host for host in hosts if host not in self._run.with_ranks]
         what = "mpirun has not come to the MPI daemon of" if without else "not every rank runs on"
         message = f"{self._host.world_timeout:g} s after all hosts were ready {what} {', '.join(late)}"
         self.report(Verdict("host_missing", message, host=late[0]))
@@ -174,6 +180,7 @@ class Leader:
 
     def _start(self) -> None:
         self._late = self._host.loop.after(self._host.world_timeout, self._ranks_too_late)
+        self._tell_step()
         if self._world is None:
             self._broadcast("go")
             self._host.start_script()
@@ -193,7 +200,8 @@ class Leader:
         env["PATH"] = os.path.dirname(path) + os.pathsep + env.get("PATH", os.defpath)
         self._host.events.emit("world_starting", hosts=list(world.hosts), size=world.size, command=command)
         argv = ["mpirun", *command[1:], sys.executable, "-I", "-S", WRAPPER]
-        self._mpirun = self._host.start_program(["/usr/bin/env", *argv], env, self._mpirun_ended)
+        self._run.mpirun = self._host.start_program(["/usr/bin/env", *argv], env, self._mpirun_ended)
+        self._run.mpirun_runs = True
 
     def _fit(self, world: World) -> mpi.Fit:
         host = self._host
@@ -225,44 +233,72 @@ class Leader:
         if host is None or self._mesh is None:
             agent.send("refused", f"{node} is not a host of this job")
             return
-        self._waiting_agents[host] = agent
+        self._run.waiting_agents[host] = agent
         self._mesh.send(host, "daemon", node, request)
 
     def _answer_agent(self, host: str, outcome: str, reason: str) -> None:
         if outcome == "started":
-            self._with_daemon.add(host)
-        agent = self._waiting_agents.pop(host, None)
+            self._run.with_daemon.add(host)
+        agent = self._run.waiting_agents.pop(host, None)
         if agent is not None:
             agent.send(outcome, reason)
 
     # The end.
 
     def _rank_ended(self, host: str, ended: Ended) -> None:
-        self._ended[host, ended.rank] = ended
+        self._run.ended[host, ended.rank] = ended
         failed = ended.code != 0 and not ended.told
         if self._host.stopping:
-            if len(self._ended) == self._expected:
+            if self._run.all_ended:
                 self._end(Outcome("stopped"))
         elif failed:
             rank, victims = rank_or_none(ended.rank), self._victims(ended)
             found = verdict.of_rank(host, rank, ended.code, ended.stderr_tail, victims)
             self.report(found.for_want_of_memory() if ended.out_of_memory else found)
         elif ended.told:
-            self._host.loop.after(CULPRIT_SECONDS, self._told_by_mpirun)
-        elif len(self._ended) == self._expected and not any(each.code for each in self._ended.values()):
-            self._end(Outcome("completed"))
+            run = self._run
+            self._host.loop.after(CULPRIT_SECONDS, lambda: self._told_by_mpirun(run))
+        elif self._run.all_ended_well:
+            self._step_done()
+        elif ended.code == 0 and self._host.steps:
+            self._late_ranks.begin(self._host.steps[self._step].name, self._run.late)
 
-    def _told_by_mpirun(self) -> None:
+    def _step_done(self) -> None:
+        """Every rank has ended its step: end the job after the last one, else begin the next without a trace of it."""
+        self._late_ranks.end()
+        if self._step + 1 >= len(self._host.steps):
+            self._end(Outcome("completed"))
+        elif not self._run.mpirun_runs:
+            self._next_step()
+
+    def _next_step(self) -> None:
+        self._late.cancel()
+        if self._run.without_reports is not None:
+            self._run.without_reports.cancel()
+        self._run = StepRun(self._places())
+        self._step += 1
+        self._late = self._host.loop.after(self._host.world_timeout, self._too_late)
+        self._broadcast("step_over")
+        self._host.step_over()
+
+    def _tell_step(self) -> None:
+        steps = self._host.steps
+        if steps:
+            step, number = steps[self._step], self._step + 1
+            self._host.events.emit("step_started", step=step.name, number=number, of=len(steps), line=step.line)
+            self._host.events.say(f"step {step.name!r}, {number} of {len(steps)}: {step.line}")
+
+    def _told_by_mpirun(self, run: StepRun) -> None:
         """mpirun ends the ranks though none has failed: one has left without MPI_Finalize. It says so seconds later."""
-        left = [rank for (_, rank), ended in self._ended.items() if ended.code == 0 and not ended.told]
-        if len(left) == 1 and self._host.outcome is None and not self._host.stopping:
+        left = [rank for (_, rank), ended in run.ended.items() if ended.code == 0 and not ended.told]
+        if len(left) == 1 and run is self._run and self._host.outcome is None and not self._host.stopping:
             self._report_early_exit(left[0])
 
     def _stand(self, host: str, stacks: dict[int, str] | None) -> None:
         """When all ranks that have not ended stand still, none will ever move."""
-        self._standing[host] = stacks or {}
-        standing = {rank: stack for each in self._standing.values() for rank, stack in each.items()}
-        ended = {ended.rank: name for (name, _), ended in self._ended.items()}
+        self._run.standing[host] = stacks or {}
+        standing = {rank: stack for each in self._run.standing.values() for rank, stack in each.items()}
+        ended = {ended.rank: name for (name, _), ended in self._run.ended.items()}
         if self._world is not None and len(standing) + len(ended) == self._world.size and standing:
             from . import hang  # it seldom comes to this
 
@@ -271,24 +307,29 @@ class Leader:
     def _victims(self, culprit: Ended) -> tuple[int, ...]:
         if self._world is None:
             return ()
-        spared = {culprit.rank, *(rank for (_, rank), ended in self._ended.items() if ended.code == 0)}
+        spared = {culprit.rank, *(rank for (_, rank), ended in self._run.ended.items() if ended.code == 0)}
         return tuple(rank for rank in range(self._world.size) if rank not in spared)
 
     def _nothing_runs(self) -> bool:
-        return len(self._ready) < len(self._host.cluster.hosts)
+        """Before the first step, or between two."""
+        return len(self._run.ready) < len(self._host.cluster.hosts) or self._run.all_ended_well
 
     def _mpirun_ended(self, code: int) -> None:
+        self._run.mpirun_runs = False
+        if self._run.all_ended_well and self._host.outcome is None and not self._host.stopping:
+            self._step_done()
+            return
         if code < 0:
             # Ranks that lose it exit with an error of their own, so nobody is asked first.
             self._without_reports(code)
             return
         wait = LAST_REPORTS_SECONDS if code == 0 else CULPRIT_SECONDS
-        self._host.loop.after(wait, lambda: self._without_reports(code))
+        self._run.without_reports = self._host.loop.after(wait, lambda: self._without_reports(code))
 
     def _without_reports(self, code: int) -> None:
         """mpirun is gone, and no rank has said that it failed: mpirun's own words must do."""
-        assert self._mpirun is not None and self._world is not None
-        words = self._mpirun.finish()
+        assert self._run.mpirun is not None and self._world is not None
+        words = self._run.mpirun.finish()
         if self._host.stopping:
             self._end(Outcome("stopped"))
             return
@@ -304,7 +345,7 @@ class Leader:
             self._report_early_exit(improper)
             return
         how = f"was killed by {verdict.signal_name(-code)}" if code < 0 else f"ended with code {code}"
-        ran = "while the script ran" if self._with_ranks or self._ended else "before the script could start"
+        ran = "while the script ran" if self._run.with_ranks or self._run.ended else "before the script could start"
         message = f"mpirun on {self._host.name} {how} {ran}"
         self.report(Verdict("mpi", message, host=self._host.name, exit_code=code, detail=verdict.last_words(words)))
 
@@ -315,7 +356,7 @@ class Leader:
         self.report(Verdict("early_exit", what, host, rank, 0, None, self._tail_of(rank)))
 
     def _tail_of(self, rank: int) -> str:
-        tails = [ended.stderr_tail for (_, each), ended in self._ended.items() if each == rank]
+        tails = [ended.stderr_tail for (_, each), ended in self._run.ended.items() if each == rank]
         return verdict.last_words(tails[0]) if tails else ""
 
     def _end(self, outcome: Outcome) -> None:

@@ -101,7 +101,7 @@ class Rank:
         """Files that the rank has open as long as it lives: see `checkpoints.vouching`."""
         if not self._alive:
             return []
-        flags = os.O_WRONLY | os.O_CREAT
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC  # the rank of an earlier step left its words there
         paths = {FIRST_FD: self._alive_path("first"), last_fd(): self._alive_path("last")}
         return [(os.POSIX_SPAWN_OPEN, fd, path, flags, 0o644) for fd, path in paths.items()]
 

@@ -13,6 +13,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 _CHAIN_LINKS = ("direct cause of the following exception", "another exception occurred")
 _IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 LAST_LINES = 20
+SHOWN_OF_A_LINE = 80  # characters of a step's line in a message
 
 WHAT_TO_TRY = {
     "exception": "Mend the script at the line of the traceback; `job.logs(rank=…)` has all that a rank wrote.",
@@ -59,6 +60,8 @@ class Verdict:
     """The traceback of the culprit, or its last words."""
     victims: tuple[int, ...] = ()
     """The ranks that were ended because of the culprit."""
+    step: str | None = None
+    """The name of the step that ran, in a job with steps."""
 
     @property
     def is_user_failure(self) -> bool:
@@ -69,6 +72,12 @@ class Verdict:
         who = self.message.partition(" was killed")[0]
         message = f"{who} was killed because its host had no memory left; give it more, or a smaller batch"
         return replace(self, kind="out_of_memory", message=message)
+
+    def in_step(self, name: str, line: str) -> Verdict:
+        """The same of a job in whose step `name` it happened, which ran `line`."""
+        first = line.strip().partition("\n")[0]
+        shown = first if first == line.strip() and len(first) <= SHOWN_OF_A_LINE else f"{first[:SHOWN_OF_A_LINE]} …"
+        return replace(self, message=f"step {name!r} ({shown}): {self.message}", step=name)
 
     def text(self) -> str:
         """The whole verdict for people: what happened, in whose words, whom it took along, what to try."""

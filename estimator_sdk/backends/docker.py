@@ -62,7 +62,7 @@ class DockerBackend:
         if not has_toolkit:
             _check_other_toolkit(image, decoded)
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
-        return replace(plan, image=image, command=local_plan.command(plan, "python", None))
+        return local_plan.with_command(replace(plan, image=image), "python", None)
 
     def start(self, plan: Plan) -> LocalJob:
         """Start the plan's containers under a supervisor, and return at once.
@@ -100,6 +100,7 @@ def _check_other_toolkit(image: str, hyperparameters: Mapping[str, object]) -> N
     for name, argument in (
         (contract.COMMAND_HYPERPARAMETER, "command"),
         (contract.ARGUMENTS_HYPERPARAMETER, "arguments"),
+        (contract.STEPS_HYPERPARAMETER, "steps"),
     ):
         if name in hyperparameters:
             what = f"{argument} needs an image with estimator-container, and {image} has another toolkit"

@@ -13,7 +13,6 @@ import shutil
 import socket
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,7 +66,7 @@ class ProcessBackend:
         decoded = container_hp.decode(plan.hyperparameters)
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
         overlay = JobFolder.of(plan.job_name).overlay(1)
-        return replace(plan, command=local_plan.command(plan, sys.executable, overlay))
+        return local_plan.with_command(plan, sys.executable, overlay)
 
     def start(self, plan: Plan) -> LocalJob:
         """Start the plan's hosts under a supervisor, and return at once."""

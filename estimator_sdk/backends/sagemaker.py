@@ -7,7 +7,6 @@ The document that CreateTrainingJob is sent is the plan's `request`, as it can b
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
 from pathlib import Path
 
 from estimator_container import contract
@@ -108,7 +107,7 @@ def _plan(completed: Completed, code: str | None, region: str) -> Plan:
         max_run=local_plan.DEFAULT_MAX_RUN if limit is None else float(limit),
     )
     plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(instance_type, 0))
-    return replace(plan, command=local_plan.command(plan, "python", None))
+    return local_plan.with_command(plan, "python", None)
 
 
 def _channel(channel: Channel) -> ChannelPlan:

@@ -86,7 +86,8 @@ class _Places:
 
 def _world_uri(spec: JobSpec, code_uri: str | None, places: _Places) -> str | None:
     resources = (spec.resource_config or ResourceConfig()).to_document()
-    program = "sagemaker_program" in (spec.hyperparameters or {}) or "SAGEMAKER_PROGRAM" in (spec.environment or {})
+    ours = {"sagemaker_program", contract.COMMAND_HYPERPARAMETER, contract.STEPS_HYPERPARAMETER}
+    program = ours & set(spec.hyperparameters or {}) or "SAGEMAKER_PROGRAM" in (spec.environment or {})
     if len(hosts_of(resources)) == 1 or not program:
         return None
     root = code_uri.rpartition("/")[0] if code_uri else f"{places.default}/estimator-sdk"

@@ -405,6 +405,15 @@ def test_a_rank_is_vouched_for_while_it_lives_and_after_an_end_in_order(ranks, a
     assert is_vouched_for(str(alive)) == in_order
 
 
+def test_the_words_of_an_earlier_step_do_not_vouch_for_the_rank_of_a_later_one(ranks, alive):
+    ranks.start("/bin/sh", "-c", "exit 0", alive=alive)
+    ranks.until_ended()
+    assert is_vouched_for(str(alive))
+    ranks.start("/bin/sh", "-c", "kill -9 $$", alive=alive)
+    ranks.until_ended(2)
+    assert not is_vouched_for(str(alive))
+
+
 def test_a_killed_wrapper_vouches_for_nothing(ranks, alive):
     process = ranks.start("/bin/sh", "-c", "exec sleep 1000", alive=alive)
     ranks.until_started()

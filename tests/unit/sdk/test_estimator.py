@@ -91,7 +91,7 @@ def refusal(**arguments) -> InvalidArgument:
 
 
 def test_every_argument_has_its_place_in_the_document():
-    assert {*EVERYTHING, "instance_groups", "command"} == set(inspect.signature(Estimator).parameters)
+    assert {*EVERYTHING, "instance_groups", "command", "steps"} == set(inspect.signature(Estimator).parameters)
     spec = Estimator(**EVERYTHING).spec(
         {"train": TrainingInput("s3://bucket/a")}, "job-1", code_uri="s3://bucket/code/x.tar.gz"
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Structure)
 
 # Lowest and highest values, both allowed; those of the CreateTrainingJob API reference where it has them.
-_RANGES: dict[str, tuple[float, float | None]] = {
+RANGES: dict[str, tuple[float, float | None]] = {
     "instance_count": (1, None),
     "cpus": (0.01, None),
     "memory": (0.03125, None),  # 32 MiB: less does not hold the toolkit and a Python
@@ -56,7 +56,7 @@ def check(estimator: Estimator) -> None:
     """Make each argument read-only. Raises InvalidArgument for the first that cannot be used."""
     for name, hint in field_hints(type(estimator)).items():
         setattr(estimator, name, conform(hint, getattr(estimator, name), name))
-    for name, (low, high) in _RANGES.items():
+    for name, (low, high) in RANGES.items():
         _check_range(name, getattr(estimator, name), low, high)
     for name in _URIS:
         uri = getattr(estimator, name)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "run": "run a command on one or many hosts",
+    "fit": "run the job that a file describes",
     "plan": "show what run would start, and start nothing",
     "ps": "list the jobs",
     "logs": "show what the ranks of a job wrote",

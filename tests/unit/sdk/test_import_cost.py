@@ -8,8 +8,8 @@ import sys
 import pytest
 
 HEAVY = set(
-    "asyncio boto3 botocore docker email http importlib.metadata keras mpi4py multiprocessing numpy rich sqlite3 ssl "
-    "subprocess tarfile tensorflow torch urllib.request venv zipfile".split()
+    "asyncio boto3 botocore docker email http importlib.metadata jsonschema keras mpi4py multiprocessing numpy rich "
+    "ruamel.yaml sqlite3 ssl subprocess tarfile tensorflow torch urllib.request venv zipfile".split()
 )
 
 

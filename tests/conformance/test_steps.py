@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from estimator_sdk import JobFailed, JobSpec
+from estimator_sdk import Job, JobFailed, JobSpec
 
 from .jobs import events, left_of, tell
 
@@ -78,8 +78,6 @@ def test_a_failing_line_ends_the_job_and_names_its_rank_and_step(steps_of, out, 
     assert verdict.message == (
         f"step {verdict.step!r} ({lines[step]}): rank {rank} on algo-{rank // 2 + 1} exited with code 7"
     )
-    from estimator_sdk import Job
-
     found = marks(Job.attach(failed.value.job_name), out)
     assert max(each for _, each in found) == step
 
@@ -98,6 +96,13 @@ print(world.rank, world.size, world.allreduce(world.rank), os.environ["RANK"], o
         assert out(job, rank=rank).decode() == f"{line}{line}{rank} of {RANKS}\n"
     told = events(job, "step_started")
     assert [(each["step"], each["number"], each["of"]) for each in told] == [("1", 1, 2), ("in a shell", 2, 2)]
+
+
+@pytest.mark.parametrize("processes", [None, 1])
+def test_steps_that_end_at_once_all_run_in_order(steps_of, out, processes):
+    job = steps_of({"empty": ""}, [f"echo {step}" for step in range(12)], hosts=3, processes=processes).fit(logs="none")
+    for host in ("algo-1", "algo-2", "algo-3"):
+        assert out(job, host=host).decode().split() == [str(step) for step in range(12)]
 
 
 def test_without_a_world_every_host_runs_each_step_once(steps_of, out):

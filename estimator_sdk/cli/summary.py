@@ -18,7 +18,7 @@ def markdown(job: Job, plan: Plan, code: int) -> str:
     """What ran, how each rank ended, and of a failure the verdict and the last lines of the ranks that failed."""
     world = f"{len(plan.hosts)} x {plan.processes_per_host} ({plan.distribution})"
     facts = {
-        "command": _code(shlex.join(plan.command)) if plan.command else "the image's own",
+        **_what_runs(plan),
         "hosts x processes": world,
         "backend": plan.backend,
         "exit code": str(code),
@@ -42,6 +42,12 @@ def markdown(job: Job, plan: Plan, code: int) -> str:
             who = rank.host if rank.rank is None else f"rank {rank.rank} on {rank.host}"
             lines += ["", f"The last lines of {who}:", "", *_block("\n".join(said))]
     return "\n".join([*lines, "", ""])
+
+
+def _what_runs(plan: Plan) -> dict[str, str]:
+    if plan.steps:
+        return {f"step {step.name}": _code(shlex.join(step.command)) for step in plan.steps}
+    return {"command": _code(shlex.join(plan.command)) if plan.command else "the image's own"}
 
 
 def _code(text: str) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import sys
 
+_AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def main(uri: str, path: str) -> int:
     """Put the object at `uri` at `path`; returns 1, having said why, where that cannot be done."""
+    _take_endpoint_of_local_mode()
     from estimator_container.storage import StorageError, open_store  # here: the toolkit only wants this file's name
 
     folder, _, name = uri.rpartition("/")
@@ -23,6 +25,13 @@ def main(uri: str, path: str) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
+
+
+def _take_endpoint_of_local_mode() -> None:
+    """The local mode of SageMaker's SDK names the server in a variable of its own, Amazon's own one too."""
+    endpoint = os.environ.get("S3_ENDPOINT_URL")
+    if endpoint and not endpoint.endswith(_AMAZON):
+        os.environ.setdefault("AWS_ENDPOINT_URL_S3", endpoint)
 
 
 if __name__ == "__main__":

@@ -45,14 +45,15 @@ class Cluster:
 
     @property
     def current_group_hosts(self) -> tuple[str, ...]:
+        """None where the platform says nothing of groups, as in the local mode of SageMaker's SDK."""
         for group in self.groups:
             if group.name == self.current_group_name:
                 return group.hosts
-        return self.hosts
+        return ()
 
     @property
     def is_heterogeneous(self) -> bool:
-        return len({group.instance_type for group in self.groups}) > 1
+        return len(self.groups) > 1
 
 
 @dataclass(frozen=True)

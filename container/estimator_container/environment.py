@@ -38,23 +38,24 @@ def of_the_script(
     toolkit, with the contract's variables. `python` is the interpreter of scripts."""
     decoded = hp.decode(configuration.raw_hyperparameters)
     values = {
-        **_job(decoded, program, layout),
+        **_job(decoded, program, layout, platform),
         **_cluster(configuration.cluster),
+        "SM_DISTRIBUTION_INSTANCE_GROUPS": _distribution_groups(decoded, configuration.cluster),
         **_places(configuration, layout),
         **_hyperparameters(hp.for_the_script(decoded)),
     }
     env = {name: value for name, value in platform.items() if name not in PLATFORM_VARIABLES}
     env.update({name: to_text(value) for name, value in values.items()})
-    env["SM_TRAINING_ENV"] = to_text(_training_env(values, configuration, layout, decoded))
+    env["SM_TRAINING_ENV"] = to_text(_training_env(values, configuration, layout, platform))
     # A shell script that says `python` means the one that a Python script would be run by.
     env["PATH"] = os.pathsep.join([os.path.dirname(python), platform.get("PATH") or os.defpath])
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [layout.code, platform.get("PYTHONPATH", "")]))
     return env
 
 
-def _job(decoded: dict[str, Any], program: str | None, layout: Layout) -> dict[str, Any]:
+def _job(decoded: dict[str, Any], program: str | None, layout: Layout, platform: Mapping[str, str]) -> dict[str, Any]:
     script = hp.for_the_script(decoded)
-    values = {
+    return {
         "SM_USER_ENTRY_POINT": program,
         "SM_ENTRY_SCRIPT": program,
         "SM_MODULE_NAME": module_name(program) if program else None,
@@ -65,12 +66,15 @@ def _job(decoded: dict[str, Any], program: str | None, layout: Layout) -> dict[s
         "SM_FRAMEWORK_MODULE": None,
         "SM_FRAMEWORK_PARAMS": hp.for_the_framework(decoded),
         "SM_LOG_LEVEL": decoded.get("sagemaker_container_log_level", _LOG_LEVEL_INFO),
-        "SM_DISTRIBUTION_INSTANCE_GROUPS": decoded.get("sagemaker_distribution_instance_groups") or [],
+        "SAGEMAKER_JOB_NAME": decoded.get("sagemaker_job_name"),
+        "SAGEMAKER_REGION": decoded.get("sagemaker_region", platform.get("AWS_DEFAULT_REGION")),
     }
-    for name, key in (("SAGEMAKER_JOB_NAME", "sagemaker_job_name"), ("SAGEMAKER_REGION", "sagemaker_region")):
-        if decoded.get(key) is not None:
-            values[name] = decoded[key]
-    return values
+
+
+def _distribution_groups(decoded: dict[str, Any], cluster: Cluster) -> Any:  # noqa: ANN401 - any JSON value
+    """The instance groups that the distribution spans: those that are named, else this host's own."""
+    own = [cluster.current_group_name] if any(decoded.get(name) for name in hp.DISTRIBUTIONS) else []
+    return decoded.get("sagemaker_distribution_instance_groups", own)
 
 
 def _cluster(cluster: Cluster) -> dict[str, Any]:
@@ -132,7 +136,7 @@ def _hyperparameters(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _training_env(
-    values: dict[str, Any], configuration: Configuration, layout: Layout, decoded: dict[str, Any]
+    values: dict[str, Any], configuration: Configuration, layout: Layout, platform: Mapping[str, str]
 ) -> dict[str, Any]:
     """All of it once more as one object, under the names that the peer package gives its members."""
     elsewhere = ("SM_HP_", "SM_CHANNEL_", "SM_CHANNELS", "SM_USER_ARGS")
@@ -145,7 +149,7 @@ def _training_env(
     result["channel_input_dirs"] = {name: os.path.join(layout.data, name) for name in sorted(configuration.channels)}
     result["is_master"] = configuration.cluster.current_host == configuration.cluster.leader
     result["master_hostname"] = configuration.cluster.leader
-    result["job_name"] = decoded.get("sagemaker_job_name")
+    result["job_name"] = platform.get("TRAINING_JOB_NAME")
     return result
 
 

@@ -18,6 +18,16 @@ from .contract import (
     STOP_TIMEOUT_HYPERPARAMETER,
 )
 
+DISTRIBUTIONS = (
+    "sagemaker_mpi_enabled",
+    "sagemaker_parameter_server_enabled",
+    "sagemaker_distributed_dataparallel_enabled",
+    "sagemaker_pytorch_ddp_enabled",
+    "sagemaker_pytorch_xla_multi_worker_enabled",
+    "sagemaker_multi_worker_mirrored_strategy_enabled",
+    "sagemaker_torch_distributed_enabled",
+)
+"""What says that the hosts of a group work together, by one way or another."""
 RESERVED_PREFIX = "sagemaker_"
 RESERVED_NAMES = frozenset({"default_user_module_name", "_tuning_objective_metric"})
 READ_BY_THE_TOOLKIT = frozenset(

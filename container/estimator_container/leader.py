@@ -9,7 +9,7 @@ import stat
 import sys
 from typing import TYPE_CHECKING
 
-from . import machine, mesh, mpi, verdict
+from . import common_secret, machine, mesh, mpi, verdict
 from .configuration import ConfigurationError
 from .contract import LISTEN_FD, WORLD_PORT
 from .frames import NO_RANK
@@ -179,6 +179,7 @@ class Leader:
     # The world.
 
     def _start(self) -> None:
+        common_secret.forget(self._host.layout)
         self._late = self._host.loop.after(self._host.world_timeout, self._ranks_too_late)
         self._tell_step()
         if self._world is None:

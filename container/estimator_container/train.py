@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from . import common_secret
 from .configuration import ConfigurationError, read_configuration, read_environment, read_secret
 from .contract import EXIT_FRAMEWORK_ERROR, Layout
 from .host import Host
@@ -20,7 +21,7 @@ def main() -> int:
             os.makedirs(folder, exist_ok=True)
         os.environ.update(read_environment(layout))
         configuration = read_configuration(layout)
-        secret = read_secret(layout)
+        secret = read_secret(layout) or common_secret.agree(layout, configuration.cluster)
         host = Host(layout, configuration, secret)
     except (ConfigurationError, OSError) as error:
         Outcome("failed", Verdict("configuration", str(error))).write(layout)

@@ -1,7 +1,9 @@
-"""What the tests stand on: our image, and Open MPI as Debian ships it, beside the one from PyPI."""
+"""What the tests stand on: our image, one of the package sagemaker-training, and Open MPI as Debian ships it, beside the one from PyPI."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk.docker import engine
+from estimator_sdk.images import base as bases
 from estimator_sdk.images import build, catalogue
 
 
@@ -17,6 +20,25 @@ def image() -> str:
     """Our image without a framework, with the toolkit of this checkout."""
     build.ensure(engine.connect(), catalogue.MPI.name, sys.stderr)
     return catalogue.MPI.name
+
+
+THEIRS = Path(__file__).parent / "sagemaker_training"
+
+
+@pytest.fixture(scope="session")
+def their_image(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Built on the base that ours is built on."""
+    tag = "estimator/sagemaker-training:5.1.4"
+    context = tmp_path_factory.mktemp("image") / "context"
+    shutil.copytree(THEIRS, context)
+    (context / "ca").mkdir()
+    certificates = os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE")
+    if certificates and Path(certificates).is_file():
+        shutil.copy(certificates, context / "ca" / "bundle.pem")
+    base = bases.choose(engine.connect(), sys.stderr)
+    build = ["docker", "build", "--network", "host", "--build-arg", f"BASE={base}", "--tag", tag, str(context)]
+    subprocess.run(build, check=True, env={**os.environ, "DOCKER_BUILDKIT": "0"})
+    return tag
 
 
 ROOT = Path(__file__).parents[2]

@@ -24,9 +24,7 @@ import pytest
 
 from estimator_sdk import Estimator, InvalidArgument, Job, JobFailed
 from estimator_sdk.docker import engine
-from estimator_sdk.images import base as bases
 
-CONTEXT = Path(__file__).parent / "sagemaker_training"
 NOBODY = 65534
 IMPORTED = ["estimator_sdk", "estimator_container", "docker"]
 IMPORTED += ["requests", "urllib3", "idna", "certifi", "charset_normalizer"]  # by docker
@@ -88,22 +86,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("ESTIMATOR_HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("AWS_REGION", "eu-west-1")
         yield
-
-
-@pytest.fixture(scope="session")
-def their_image(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Built on the base that ours is built on."""
-    tag = "estimator/sagemaker-training:5.1.4"
-    context = tmp_path_factory.mktemp("image") / "context"
-    shutil.copytree(CONTEXT, context)
-    (context / "ca").mkdir()
-    certificates = os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE")
-    if certificates and Path(certificates).is_file():
-        shutil.copy(certificates, context / "ca" / "bundle.pem")
-    base = bases.choose(engine.connect(), sys.stderr)
-    build = ["docker", "build", "--network", "host", "--build-arg", f"BASE={base}", "--tag", tag, str(context)]
-    subprocess.run(build, check=True, env={**os.environ, "DOCKER_BUILDKIT": "0"})
-    return tag
 
 
 def estimator(folder: Path, source: str, image_uri: str, processes: int | None = None, **arguments: Any) -> Estimator:

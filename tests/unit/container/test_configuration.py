@@ -47,7 +47,7 @@ def test_what_the_platform_leaves_out_has_the_values_of_the_contract(write):
     cluster = read_configuration(write()).cluster
     assert cluster.network_interface == "eth0"
     assert cluster.current_group_name == "homogeneousCluster"
-    assert cluster.current_group_hosts == cluster.hosts
+    assert cluster.current_group_hosts == ()
     assert (cluster.groups, cluster.topology, cluster.addresses, cluster.is_heterogeneous) == ((), None, {}, False)
 
 
@@ -67,9 +67,10 @@ def test_instance_groups_are_read(write):
     assert cluster.current_instance_type == "ml.c5.xlarge"
 
 
-def test_groups_of_one_type_are_not_heterogeneous(write):
-    same = [{**group, "instance_type": "ml.c5.xlarge"} for group in HETERO]
-    assert not read_configuration(write(resourceconfig=resources(instance_groups=same))).cluster.is_heterogeneous
+def test_one_group_is_not_heterogeneous_and_several_are(write):
+    for count in (1, 2):
+        cluster = read_configuration(write(resourceconfig=resources(instance_groups=HETERO[:count]))).cluster
+        assert cluster.is_heterogeneous == (count == 2)
 
 
 def test_hyperparameters_stay_the_strings_that_they_are_on_disk(write):

@@ -154,8 +154,24 @@ def test_the_topology_is_there_only_if_the_platform_gave_one():
     assert environment(topology={"rack": 1})["SM_TOPOLOGY"] == '{"rack":1}'
 
 
-def test_job_name_and_region_are_there_only_if_they_are_known():
-    assert not {"SAGEMAKER_JOB_NAME", "SAGEMAKER_REGION"} & set(environment(hyperparameters={}))
+def test_job_name_and_region_are_empty_where_they_are_not_known():
+    env = environment(hyperparameters={})
+    assert (env["SAGEMAKER_JOB_NAME"], env["SAGEMAKER_REGION"]) == ("", "")
+    assert environment({"AWS_DEFAULT_REGION": "eu-west-2"}, hyperparameters={})["SAGEMAKER_REGION"] == "eu-west-2"
+
+
+@pytest.mark.parametrize(
+    ("hyperparameters", "groups"),
+    [
+        ({}, "[]"),
+        ({"sagemaker_mpi_enabled": "true"}, '["cpu"]'),
+        ({"sagemaker_torch_distributed_enabled": "true"}, '["cpu"]'),
+        ({"sagemaker_mpi_enabled": "false"}, "[]"),
+        ({"sagemaker_mpi_enabled": "true", "sagemaker_distribution_instance_groups": '["gpu"]'}, '["gpu"]'),
+    ],
+)
+def test_a_distribution_spans_the_groups_that_are_named_else_the_hosts_own(hyperparameters, groups):
+    assert environment(hyperparameters=hyperparameters)["SM_DISTRIBUTION_INSTANCE_GROUPS"] == groups
 
 
 def test_each_host_sees_its_own_values_and_shares_the_others():
@@ -234,7 +250,7 @@ def test_everything_follows_the_base_directory():
 
 
 def test_the_training_environment_is_one_object_with_the_names_of_the_peer_package():
-    whole = json.loads(environment()["SM_TRAINING_ENV"])
+    whole = json.loads(environment({"TRAINING_JOB_NAME": "job-1"})["SM_TRAINING_ENV"])
     peer = """additional_framework_parameters channel_input_dirs current_host current_instance_group
         current_instance_group_hosts current_instance_type distribution_instance_groups framework_module hosts
         hyperparameters input_config_dir input_data_config input_dir instance_groups instance_groups_dict is_hetero

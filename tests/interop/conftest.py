@@ -1,4 +1,4 @@
-"""What the tests stand on: our image, one of the package sagemaker-training, and Open MPI as Debian ships it, beside the one from PyPI."""
+"""What the tests stand on: our image, one of the package sagemaker-training, and Open MPI as Debian ships it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def their_image(tmp_path_factory: pytest.TempPathFactory) -> str:
     if certificates and Path(certificates).is_file():
         shutil.copy(certificates, context / "ca" / "bundle.pem")
     base = bases.choose(engine.connect(), sys.stderr)
-    build = ["docker", "build", "--network", "host", "--build-arg", f"BASE={base}", "--tag", tag, str(context)]
-    subprocess.run(build, check=True, env={**os.environ, "DOCKER_BUILDKIT": "0"})
+    command = ["docker", "build", "--network", "host", "--build-arg", f"BASE={base}", "--tag", tag, str(context)]
+    subprocess.run(command, check=True, env={**os.environ, "DOCKER_BUILDKIT": "0"})
     return tag
 
 

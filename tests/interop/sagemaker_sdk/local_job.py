@@ -1,8 +1,8 @@
 """One job in the local mode of SageMaker's SDK 2: `local_job.py FOLDER`, run by the Python of that SDK.
 
-`FOLDER/job.json` has the arguments: of the class `Estimator`, or with `framework` of that one (`PyTorch`), and `inputs` of
-`fit`. `FOLDER/outcome.json` then has `model_data`, or the `error` that `fit` raised. There is no account: the credentials
-are made up, and the SDK asks nobody whether they are good.
+`FOLDER/job.json` has the arguments: of the class `Estimator`, or with `framework` of that one (`PyTorch`), and `inputs`
+of `fit`. `FOLDER/outcome.json` then has `model_data`, or the `error` that `fit` raised. There is no account: the
+credentials are made up, and the SDK asks nobody whether they are good.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ def main(folder: Path) -> None:
     job = json.loads((folder / "job.json").read_text())
     inputs, framework = job.pop("inputs", None), job.pop("framework", "Estimator")
     keys = {"aws_access_key_id": "nobody", "aws_secret_access_key": "nothing"}
-    session = LocalSession(boto3.Session(region_name="eu-west-1", **keys), **job.pop("session", {}))
-    session.config = {"local": {"local_code": job.pop("local_code", True), "container_root": str(folder / "root")}}
+    session = LocalSession(boto3.Session(region_name="eu-west-1", **keys))
+    session.config = {"local": {"local_code": True, "container_root": str(folder / "root")}}
     estimator = CLASSES[framework](role=ROLE, instance_type="local", sagemaker_session=session, **job)
     try:
         estimator.fit(inputs)

@@ -93,6 +93,17 @@ def test_code_that_is_only_in_s3_is_fetched_with_the_role(platform, script, tmp_
     assert [line.data for line in Job.attach("toolkit-4-again").logs()] == [b"fetched\n"]
 
 
+def test_code_is_fetched_from_the_server_that_local_mode_names(platform, script, tmp_path, role):
+    script.write_text("print('fetched')\n")
+    cloud(script).fit(wait=False, job_name="toolkit-6")
+    without_channels(platform, "toolkit-6")
+    named = {"S3_ENDPOINT_URL" if name == "AWS_ENDPOINT_URL" else name: value for name, value in role.items()}
+    instances = Instances(platform, "toolkit-6-again", tmp_path / "instances", named)
+    instances.start()
+    instances.finish()
+    assert [line.data for line in Job.attach("toolkit-6-again").logs()] == [b"fetched\n"]
+
+
 def test_code_that_is_not_where_the_job_says_fails_it_with_the_place(platform, script, tmp_path, role):
     cloud(script).fit(wait=False, job_name="toolkit-5")
     nowhere = f"s3://sagemaker-{REGION}-{ACCOUNT}/nowhere.tar.gz"

@@ -10,13 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .configuration import ConfigurationError
-from .contract import (
-    ARGUMENTS_HYPERPARAMETER,
-    COMMAND_HYPERPARAMETER,
-    HANG_TIMEOUT_HYPERPARAMETER,
-    STEPS_HYPERPARAMETER,
-    STOP_TIMEOUT_HYPERPARAMETER,
-)
+from .contract import ARGUMENTS_HYPERPARAMETER, COMMAND_HYPERPARAMETER
 
 DISTRIBUTIONS = (
     "sagemaker_mpi_enabled",
@@ -30,29 +24,19 @@ DISTRIBUTIONS = (
 """What says that the hosts of a group work together, by one way or another."""
 RESERVED_PREFIX = "sagemaker_"
 RESERVED_NAMES = frozenset({"default_user_module_name", "_tuning_objective_metric"})
-READ_BY_THE_TOOLKIT = frozenset(
+OWN_PREFIX = "sagemaker_estimator_"
+OF_THE_TOOLKIT = frozenset(
     {
         "sagemaker_program",
         "sagemaker_submit_directory",
+        "sagemaker_enable_cloudwatch_metrics",
         "sagemaker_container_log_level",
         "sagemaker_job_name",
         "sagemaker_region",
         "sagemaker_s3_output",
-        "sagemaker_mpi_enabled",
-        "sagemaker_mpi_num_of_processes_per_host",
-        "sagemaker_mpi_num_processes",
-        "sagemaker_mpi_custom_mpi_options",
-        "sagemaker_distribution_instance_groups",
-        "sagemaker_torch_distributed_enabled",
-        "sagemaker_multi_worker_mirrored_strategy_enabled",
-        "sagemaker_parameter_server_enabled",
-        STOP_TIMEOUT_HYPERPARAMETER,
-        HANG_TIMEOUT_HYPERPARAMETER,
-        ARGUMENTS_HYPERPARAMETER,
-        COMMAND_HYPERPARAMETER,
-        STEPS_HYPERPARAMETER,
     }
 )
+"""Those that have variables of their own, or are nothing to a script."""
 
 
 def decode(raw: Mapping[str, str]) -> dict[str, Any]:
@@ -77,9 +61,11 @@ def for_the_script(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def for_the_framework(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The reserved ones that the toolkit itself has no use for; they become `SM_FRAMEWORK_PARAMS`."""
+    """The other reserved ones, those of the distributions among them; they become `SM_FRAMEWORK_PARAMS`."""
     return {
-        name: value for name, value in hyperparameters.items() if is_reserved(name) and name not in READ_BY_THE_TOOLKIT
+        name: value
+        for name, value in hyperparameters.items()
+        if name.startswith(RESERVED_PREFIX) and not name.startswith(OWN_PREFIX) and name not in OF_THE_TOOLKIT
     }
 
 

@@ -57,6 +57,12 @@ def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int)
             "sagemaker_mpi_num_of_processes_per_host must be a whole number of at least 1, such as 2, "
             f"not {per_host!r} ({type(per_host).__name__})"
         )
+    total = hyperparameters.get("sagemaker_mpi_num_processes")
+    if total not in (None, per_host * len(hosts)):
+        raise ConfigurationError(
+            f"sagemaker_mpi_num_processes is {total!r}, but {len(hosts)} hosts with {per_host} processes each make a "
+            f"world of {per_host * len(hosts)}; leave it out, or change the other two"
+        )
     given = hyperparameters.get("sagemaker_mpi_custom_mpi_options") or ""
     if not isinstance(given, str):
         raise ConfigurationError(

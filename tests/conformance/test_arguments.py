@@ -190,7 +190,7 @@ def test_the_variables_of_the_contract(script, out, tmp_path):
         "SM_INSTANCE_GROUPS": '["homogeneousCluster"]',
         "SM_INSTANCE_GROUPS_DICT": '{"homogeneousCluster":{"hosts":["algo-1","algo-2"],'
         '"instance_group_name":"homogeneousCluster","instance_type":"local"}}',
-        "SM_DISTRIBUTION_INSTANCE_GROUPS": "[]",
+        "SM_DISTRIBUTION_INSTANCE_GROUPS": '["homogeneousCluster"]',
         "SM_IS_HETERO": "false",
         "SM_NETWORK_INTERFACE_NAME": relative["SM_NETWORK_INTERFACE_NAME"],
         "SM_HPS": '{"da-sh":[1],"lr":0.5}',
@@ -204,7 +204,10 @@ def test_the_variables_of_the_contract(script, out, tmp_path):
         "SM_MODULE_DIR": "",
         "SM_SOURCE_DIR": "BASE/code",
         "SM_FRAMEWORK_MODULE": "",
-        "SM_FRAMEWORK_PARAMS": "{}",
+        "SM_FRAMEWORK_PARAMS": (
+            '{"sagemaker_mpi_custom_mpi_options":"","sagemaker_mpi_enabled":true,'
+            '"sagemaker_mpi_num_of_processes_per_host":1}'
+        ),
         "SM_RESOURCE_CONFIG": "",
         "SM_INPUT_DATA_CONFIG": '{"train":{"RecordWrapperType":"None","S3DistributionType":"FullyReplicated",'
         '"TrainingInputMode":"File"}}',

@@ -2,9 +2,13 @@ import json
 
 import pytest
 from estimator_container.configuration import ConfigurationError
-from estimator_container.contract import ARGUMENTS_HYPERPARAMETER, COMMAND_HYPERPARAMETER
+from estimator_container.contract import (
+    ARGUMENTS_HYPERPARAMETER,
+    COMMAND_HYPERPARAMETER,
+    STOP_TIMEOUT_HYPERPARAMETER,
+)
 from estimator_container.hyperparameters import (
-    READ_BY_THE_TOOLKIT,
+    OF_THE_TOOLKIT,
     command,
     decode,
     for_the_framework,
@@ -102,10 +106,10 @@ def test_any_other_name_does(name):
     assert for_the_script({name: 1}) == {name: 1}
 
 
-def test_reserved_names_that_the_toolkit_does_not_know_are_for_the_framework():
-    known = dict.fromkeys(READ_BY_THE_TOOLKIT, 1)
-    unknown = {"sagemaker_new": 2, "_tuning_objective_metric": "loss"}
-    assert for_the_framework({**known, **unknown, "lr": 3}) == unknown
+def test_the_framework_gets_the_other_reserved_names_and_those_of_the_distributions():
+    known = dict.fromkeys([*OF_THE_TOOLKIT, STOP_TIMEOUT_HYPERPARAMETER, "_tuning_objective_metric"], 1)
+    others = {"sagemaker_new": 5, "sagemaker_mpi_enabled": True}
+    assert for_the_framework({**known, **others, "lr": 3}) == others
 
 
 @pytest.mark.parametrize(

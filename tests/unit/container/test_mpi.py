@@ -36,6 +36,12 @@ def parameters(command):
 # The world.
 
 
+def test_a_number_of_all_processes_must_agree_with_those_of_the_hosts():
+    assert of(num_of_processes_per_host=2, num_processes=4).size == 4
+    with pytest.raises(ConfigurationError, match="is 3, but 2 hosts with 2 processes each make a world of 4"):
+        of(num_of_processes_per_host=2, num_processes=3)
+
+
 @pytest.mark.parametrize(("hosts", "processes"), [(1, 1), (1, 4), (2, 1), (2, 2), (4, 2)])
 def test_the_world_is_hosts_times_processes_numbered_host_by_host(hosts, processes):
     names = tuple(f"algo-{number}" for number in range(hosts))

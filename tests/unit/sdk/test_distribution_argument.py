@@ -1,7 +1,8 @@
 import json
 
 import pytest
-from estimator_container.hyperparameters import READ_BY_THE_TOOLKIT
+from estimator_container.hyperparameters import decode
+from estimator_container.mpi import World, world
 
 from estimator_sdk.distribution_argument import Mpi, parse, to_hyperparameters
 from estimator_sdk.errors import InvalidArgument
@@ -96,4 +97,4 @@ def test_hyperparameters_are_json_under_the_names_that_the_toolkit_reads():
         "sagemaker_mpi_enabled",
         "sagemaker_mpi_custom_mpi_options",
     }
-    assert to_hyperparameters(Mpi(True, 2)).keys() <= READ_BY_THE_TOOLKIT
+    assert world(decode(to_hyperparameters(Mpi(True, 2))), ("algo-1",), 0) == World(("algo-1",), 2)

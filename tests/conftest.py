@@ -1,72 +1,63 @@
-"""Options of the test run, the table of laws, and the servers that several suites need.
+"""Options of the test run, the tables that it writes, and the servers that several suites need.
 
-`--laws-table FILE` writes what held on which backend. A server that cannot be started is a failure, never a skip.
+`--laws-table FILE` writes what held on which backend, `--contract-table FILE` what held of which toolkit. A server that
+cannot be started is a failure, never a skip.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import tables
+
 if TYPE_CHECKING:
     from tests.stores.fault_proxy import FaultProxy
     from tests.stores.servers import Server
 
-LAWS = Path(__file__).parent / "conformance" / "laws.txt"
-_RESULTS = pytest.StashKey[dict[tuple[str, str], list[bool]]]()
+_LAWS = pytest.StashKey[tables.Results]()
+_CONTRACT = pytest.StashKey[tables.Results]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--backend", action="append", default=[], help="a backend to test; may be given several times")
     parser.addoption("--all-images", action="store_true", help="build and test the image of every version")
     parser.addoption("--laws-table", type=Path, help="where to write the table of laws")
+    parser.addoption("--contract-table", type=Path, help="where to write the table of the container contract")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "law(name): the law that the test states")
-    config.stash[_RESULTS] = defaultdict(list)
+    config.addinivalue_line("markers", "on_service: the law is of those that a stand-in of SageMaker can tell")
+    config.addinivalue_line("markers", "contract(row): the row of the container contract that the test states")
+    config.stash[_LAWS] = defaultdict(list)
+    config.stash[_CONTRACT] = defaultdict(list)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     report = yield
-    backend = getattr(item, "callspec", None) and item.callspec.params.get("backend")
-    if backend and (report.when == "call" or report.failed):
-        for mark in item.iter_markers("law"):
-            for law in mark.args:
-                item.config.stash[_RESULTS][law, backend].append(report.passed)
+    if report.when == "call" or report.failed:
+        for mark, parameter, results in (("law", "backend", _LAWS), ("contract", "toolkit", _CONTRACT)):
+            of = getattr(item, "callspec", None) and item.callspec.params.get(parameter)
+            for each in item.iter_markers(mark):
+                for name in each.args if of else ():
+                    item.config.stash[results][name, of].append(report.passed)
     return report
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    path = session.config.getoption("--laws-table")
-    if path:
-        path.write_text(_table(session.config.stash[_RESULTS]), encoding="utf-8")
-
-
-def _table(results: Mapping[tuple[str, str], list[bool]]) -> str:
-    laws = dict(line.split(" ", 1) for line in LAWS.read_text(encoding="utf-8").splitlines() if line)
-    backends = sorted({backend for _, backend in results})
-    rows = [
-        "# The laws, and where they hold",
-        "",
-        "One behaviour on every backend. Each law is a test in `tests/conformance/`, run with real processes and a",
-        "real mpirun; this table is written by that run. A dash: no test states it yet.",
-        "",
-        f"| law | what it says | {' | '.join(backends)} |",
-        f"|---|---|{'---|' * len(backends)}",
-    ]
-    for law, text in laws.items():
-        cells = []
-        for backend in backends:
-            outcomes = results.get((law, backend))
-            cells.append("–" if not outcomes else "holds" if all(outcomes) else "**broken**")
-        rows.append(f"| {law} | {text} | {' | '.join(cells)} |")
-    return "\n".join(rows) + "\n"
+    for option, table, results in (
+        ("--laws-table", tables.of_laws, _LAWS),
+        ("--contract-table", tables.of_contract, _CONTRACT),
+    ):
+        path = session.config.getoption(option)
+        if path:
+            path.write_text(table(session.config.stash[results]), encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +76,15 @@ def ceph_server(tmp_path_factory) -> Iterator[Server]:
     with ceph(tmp_path_factory.mktemp("ceph")) as server:
         server.client().create_bucket(Bucket=BUCKET)
         yield server
+
+
+@pytest.fixture(scope="session")
+def moto_server(tmp_path_factory) -> Iterator[str]:
+    """Where the stand-in of SageMaker listens."""
+    from tests.interop.sagemaker_service.stand_in import running_service
+
+    with running_service(tmp_path_factory.mktemp("moto")) as platform:
+        yield platform.endpoint
 
 
 @pytest.fixture

@@ -1,0 +1,65 @@
+"""The tables that a test run writes into the docs: what was seen to hold, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+Results = Mapping[tuple[str, str], list[bool]]
+"""The outcomes of the tests that state something, by what they state and of what."""
+
+LAWS = Path(__file__).parent / "conformance" / "laws.txt"
+CONTRACT = Path(__file__).parent / "interop" / "contract" / "rows.txt"
+
+
+def of_laws(results: Results) -> str:
+    """Every law, and on which backends it holds."""
+    laws = dict(line.split(" ", 1) for line in LAWS.read_text(encoding="utf-8").splitlines() if line)
+    backends = sorted({backend for _, backend in results})
+    rows = [
+        "# The laws, and where they hold",
+        "",
+        "One behaviour on every backend. Each law is a test in `tests/conformance/`, run with real processes and a",
+        "real mpirun; this table is written by that run. A dash: no test states it yet.",
+        "",
+        f"| law | what it says | {' | '.join(backends)} |",
+        f"|---|---|{'---|' * len(backends)}",
+    ]
+    for law, text in laws.items():
+        cells = [_cell(results.get((law, backend)), "holds") for backend in backends]
+        rows.append(f"| {law} | {text} | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def of_contract(results: Results) -> str:
+    """Every row of the container contract, for our toolkit and for the one that it comes from."""
+    return "\n".join(_contract_lines(results)) + "\n"
+
+
+def _contract_lines(results: Results) -> Iterator[str]:
+    yield from (
+        "# The container contract",
+        "",
+        "What a training image and the platform that starts it promise each other: our toolkit and the package",
+        "`sagemaker-training` 5.1.4 side by side. Each row is a test in `tests/interop/contract/`, run in",
+        "containers of both; this table is written by that run. A dash: no test states it yet. Where the package",
+        "does something else, ours is different on purpose, and the cell says what the package was seen to do.",
+    )
+    for line in filter(None, CONTRACT.read_text(encoding="utf-8").splitlines()):
+        if line.startswith("# "):
+            yield from (
+                "",
+                f"## {line[2:]}",
+                "",
+                "| row | what it says | ours | `sagemaker-training` |",
+                "|---|---|---|---|",
+            )
+            continue
+        row, _, text = line.partition(" ")
+        text, _, other = text.partition(" :: ")
+        ours = _cell(results.get((row, "ours")), "holds")
+        yield f"| {row} | {text} | {ours} | {_cell(results.get((row, 'theirs')), other or 'holds')} |"
+
+
+def _cell(outcomes: list[bool] | None, good: str) -> str:
+    return "–" if not outcomes else good if all(outcomes) else "**broken**"

@@ -17,15 +17,22 @@ from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.backends import BUILT_IN
 from estimator_sdk.docker import engine
 from estimator_sdk.images import build, catalogue
+from tests.interop.sagemaker_service.stand_in import Platform, become_user
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import BUCKET
 
-ELSEWHERE = "sagemaker"  # the service itself is not here: tests/interop/sagemaker_service says what stands in for it
+from . import service
+
+ELSEWHERE = "sagemaker"
+"""The service itself is not here. What stands in for it tells whether what is submitted is right and enough, not when
+and how the service starts, watches and ends its instances: only laws of the first kind are marked `on_service`."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend" in metafunc.fixturenames:
-        chosen = metafunc.config.getoption("backend") or [name for name in BUILT_IN if name != ELSEWHERE]
+        named = metafunc.config.getoption("backend") or BUILT_IN
+        everywhere = metafunc.definition.get_closest_marker("on_service") is not None
+        chosen = [name for name in named if everywhere or name != ELSEWHERE]
         metafunc.parametrize("backend", chosen, scope="session")
 
 
@@ -41,7 +48,21 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def where(backend: str) -> dict[str, str]:
     """The estimator's arguments that choose the backend; what it needs is made first."""
-    return {"backend": backend, **_image(backend, "mpi")}
+    return service.WHERE if backend == ELSEWHERE else {"backend": backend, **_image(backend, "mpi")}
+
+
+@pytest.fixture(scope="session")
+def running_service(moto_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with service.running(Platform(moto_server), tmp_path_factory.mktemp("service")):
+        yield moto_server
+
+
+@pytest.fixture(autouse=True)
+def account(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings of somebody with an account, for jobs of the service alone."""
+    if "backend" in request.fixturenames and request.getfixturevalue("backend") == ELSEWHERE:
+        request.getfixturevalue("no_aws")
+        become_user(monkeypatch, request.getfixturevalue("running_service"))
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ STRINGS = {
 
 
 @pytest.mark.law("A1")
+@pytest.mark.on_service
 @pytest.mark.parametrize("processes", [None, 2])
 def test_a_string_arrives_byte_for_byte(script, out, processes):
     job = script.run(ECHO, processes=processes, hyperparameters=STRINGS)
@@ -37,6 +38,7 @@ def test_a_string_arrives_byte_for_byte(script, out, processes):
 
 
 @pytest.mark.law("A1")
+@pytest.mark.on_service
 def test_every_kind_of_value_arrives_as_the_contract_says(script, out):
     values = {
         "b": True,

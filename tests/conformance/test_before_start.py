@@ -35,6 +35,7 @@ WRONG = {
 
 
 @pytest.mark.law("P1")
+@pytest.mark.on_service
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_argument_is_named_before_anything_starts(where, home, tmp_path, name):
     wrong, message = WRONG[name]
@@ -47,6 +48,7 @@ def test_a_wrong_argument_is_named_before_anything_starts(where, home, tmp_path,
 
 
 @pytest.mark.law("P1")
+@pytest.mark.on_service
 def test_a_wrong_argument_of_fit_is_named(script):
     estimator = script.estimator("print('ran')")
     with pytest.raises(InvalidArgument, match="'all'"):
@@ -60,6 +62,7 @@ def test_a_wrong_argument_of_fit_is_named(script):
 
 
 @pytest.mark.law("P2")
+@pytest.mark.on_service
 @pytest.mark.parametrize("processes", [None, 2])
 def test_fit_runs_what_plan_says(script, out, processes, tmp_path):
     source = """
@@ -89,6 +92,7 @@ print(json.dumps([argv, os.environ["SM_CURRENT_HOST"], os.environ.get("RANK")]))
 
 
 @pytest.mark.law("P2")
+@pytest.mark.on_service
 def test_planning_starts_nothing(script, home):
     before = list(home.glob("jobs/*"))
     script.estimator("print('ran')", hosts=2, processes=2).plan()

@@ -123,6 +123,7 @@ def test_only_reserved_names_are_added(script, out, processes):
 
 
 @pytest.mark.law("W4")
+@pytest.mark.on_service
 @pytest.mark.parametrize("hosts", [1, 3])
 def test_without_a_distribution_every_host_runs_the_script_once(script, out, hosts):
     job = script.run("import os; print(os.environ['SM_CURRENT_HOST'], os.environ.get('RANK'))", hosts=hosts)

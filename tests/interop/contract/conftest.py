@@ -77,11 +77,11 @@ def toolkits(image: str, their_image: str) -> dict[str, Toolkit]:
     return {name: Toolkit(name, uri) for name, uri in (("ours", image), ("theirs", their_image))}
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def all_worlds(
     toolkits: dict[str, Toolkit], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, dict[str, list[Host]]]]:
-    """The MPI jobs of each toolkit, started before any other test, which they run beside."""
+    """The MPI jobs of each toolkit, started before any other test of this folder, and gone after the last."""
     with contextlib.ExitStack() as stack:
         yield {
             name: stack.enter_context(worlds.start(toolkit, tmp_path_factory.mktemp))

@@ -21,7 +21,7 @@ import docker
 import estimator_container
 from estimator_container import contract
 
-from .conftest import Platform
+from .stand_in import Platform
 
 TOOLKIT = str(Path(estimator_container.__file__).parent)
 

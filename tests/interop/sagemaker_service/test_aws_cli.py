@@ -11,7 +11,8 @@ import pytest
 
 from estimator_sdk import JobSpec
 
-from .conftest import REGION, cloud
+from .conftest import cloud
+from .stand_in import REGION
 
 AWS = Path(__file__).parents[3] / ".venv-sagemaker" / "bin" / "aws"
 SCRIPT = "import os, sys\nprint(sys.argv[1:], os.environ['COLOUR'], os.environ['SM_CHANNELS'])\n"

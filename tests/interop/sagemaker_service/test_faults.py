@@ -6,7 +6,8 @@ import pytest
 
 from estimator_sdk import BackendError, Estimator, EstimatorError, InvalidArgument, Job, TensorFlow, TrainingInput
 
-from .conftest import ACCOUNT, IMAGE, REGION, ROLE, cloud
+from .conftest import cloud
+from .stand_in import ACCOUNT, IMAGE, REGION, ROLE
 
 
 def refusal(script, inputs=None, **arguments) -> EstimatorError:

@@ -9,7 +9,8 @@ import pytest
 
 from estimator_sdk import EstimatorError, InvalidArgument, Job, JobFailed, JobNotFound, list_jobs
 
-from .conftest import ACCOUNT, IMAGE, REGION, ROLE, cloud, in_background
+from .conftest import cloud, in_background
+from .stand_in import ACCOUNT, IMAGE, REGION, ROLE
 
 BUCKET = f"sagemaker-{REGION}-{ACCOUNT}"
 

@@ -11,8 +11,9 @@ import pytest
 from estimator_sdk import InstanceGroup, InvalidArgument, Job, JobSpec, TrainingInput
 from tests.unit.sdk.test_estimator import EVERYTHING
 
-from .conftest import ACCOUNT, IMAGE, REGION, ROLE, cloud
+from .conftest import cloud
 from .instances import Instances
+from .stand_in import ACCOUNT, IMAGE, REGION, ROLE
 
 SCRIPT = "import os, sys\nprint(sys.argv[1:], os.environ['SAGEMAKER_JOB_NAME'], os.environ['SM_CHANNELS'])\n"
 

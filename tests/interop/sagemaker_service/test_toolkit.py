@@ -8,8 +8,9 @@ import pytest
 
 from estimator_sdk import Job, JobFailed, JobSpec, job_name
 
-from .conftest import ACCOUNT, REGION, cloud
+from .conftest import cloud
 from .instances import Containers, Instances
+from .stand_in import ACCOUNT, REGION
 
 WORLD = {"mpi": {"enabled": True, "processes_per_host": 2}}
 SUM = """

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     )
     from .estimator import Estimator
     from .frameworks import PyTorch, TensorFlow
+    from .functions.horovod_runner import HorovodRunner
+    from .functions.remote import remote
     from .job import Job, list_jobs
     from .plan import Plan
     from .spec import InstanceGroup, JobSpec
@@ -28,6 +30,7 @@ _HOMES = {
     "BackendError": "errors",
     "Estimator": "estimator",
     "EstimatorError": "errors",
+    "HorovodRunner": "functions.horovod_runner",
     "InstanceGroup": "spec",
     "InvalidArgument": "errors",
     "Job": "job",
@@ -39,11 +42,13 @@ _HOMES = {
     "TensorFlow": "frameworks",
     "TrainingInput": "training_input",
     "list_jobs": "job",
+    "remote": "functions.remote",
 }
 __all__ = [
     "BackendError",
     "Estimator",
     "EstimatorError",
+    "HorovodRunner",
     "InstanceGroup",
     "InvalidArgument",
     "Job",
@@ -55,6 +60,7 @@ __all__ = [
     "TensorFlow",
     "TrainingInput",
     "list_jobs",
+    "remote",
 ]
 
 

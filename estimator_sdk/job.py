@@ -88,6 +88,12 @@ class Job:
         return self._local.record().model_data
 
     @property
+    def output_data(self) -> str | None:
+        """The URI of `output.tar.gz`, which a job that failed has as well; None while it runs."""
+        record = self._local.record()
+        return f"{record.output}/output.tar.gz" if record.is_final and record.output else None
+
+    @property
     def reason(self) -> str:
         """Why the job was stopped, and what of its checkpoints did not reach their store; empty if neither."""
         return self._local.record().reason

@@ -55,6 +55,10 @@ class State(Protocol):
         """The URI of the model, once it is written."""
 
     @property
+    def output(self) -> str:
+        """The URI below which the job's archives are, once they are written."""
+
+    @property
     def is_final(self) -> bool:
         """Whether the status will not change any more."""
 

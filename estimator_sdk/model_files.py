@@ -20,14 +20,14 @@ def fetch(uri: str, target: Path, progress: Progress | None = None) -> None:
     Raises EstimatorError where the store does not hand it over.
     """
     if uri.endswith(".tar.gz"):
-        with _local_copy(uri, target, progress) as archive:
+        with local_copy(uri, target, progress) as archive:
             _unpack(archive, target)
     else:
         _copy_tree(uri, target, progress)
 
 
 @contextmanager
-def _local_copy(uri: str, folder: Path, progress: Progress | None) -> Iterator[Path]:
+def local_copy(uri: str, folder: Path, progress: Progress | None = None) -> Iterator[Path]:
     """The file at a URI; where it is in a store, a copy that is there as long as the block runs."""
     if uri.startswith("file://"):
         yield Path(uri.removeprefix("file://"))

@@ -49,6 +49,8 @@ class ServiceState:
     """Seconds since 1970."""
     created: float | None = None
     """The same."""
+    output: str = ""
+    """The URI below which the service puts the job's archives."""
     backend: str = "sagemaker"
 
     @property
@@ -82,7 +84,14 @@ class ServiceState:
             ),
             ended=seconds,
             created=description["CreationTime"].timestamp() if "CreationTime" in description else None,
+            output=output_of(description),
         )
+
+
+def output_of(description: Mapping[str, Any]) -> str:
+    """The URI of the folder that the service keeps a job's archives in; "" where the description does not say it."""
+    path = (description.get("OutputDataConfig") or {}).get("S3OutputPath") or ""
+    return f"{path.rstrip('/')}/{description['TrainingJobName']}/output" if path else ""
 
 
 def hosts_of(resources: Mapping[str, Any]) -> tuple[str, ...]:

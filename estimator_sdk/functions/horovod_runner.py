@@ -1,0 +1,95 @@
+"""`HorovodRunner(np=2).run(main, …)`: the shape that users of Databricks' sparkdl know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from .. import instances
+from ..errors import InvalidArgument
+from ..naming import suggestion
+from .call import Call
+from .function_job import FunctionJob
+
+if TYPE_CHECKING:
+    from ..progress import Logs
+    from ..training_input import Inputs
+
+Verbosity = Literal["all", "log_callback_only"]
+_SHOWN: dict[Verbosity, Logs] = {"all": "all", "log_callback_only": "rank0"}
+_ON_THIS_MACHINE = ("instance_count", "instance_type", "instance_groups")
+
+
+class HorovodRunner:
+    """Runs a function on all ranks of an MPI world, which Horovod and mpi4py find, and returns what rank 0 returns.
+
+    np: so many processes, spread evenly over `instance_count` hosts, of which there is one unless it is given. A
+        negative number is so many processes on this machine.
+    driver_log_verbosity: what is shown meanwhile: `all` lines of all ranks, or, with `log_callback_only`, those that
+        rank 0 writes, where callbacks report.
+    inputs: channels, as `Estimator.fit` takes them.
+    settings: arguments of `Estimator`, such as `instance_type`, `instance_count`, `image_uri`, `backend`,
+        `environment`, `dependencies`, `max_run`.
+
+    Raises InvalidArgument for a wrong argument, before anything has started.
+    """
+
+    def __init__(
+        self,
+        np: int,
+        driver_log_verbosity: Verbosity = "log_callback_only",
+        inputs: Inputs | None = None,
+        **settings: Any,  # noqa: ANN401 - the types are those of Estimator, which checks them
+    ) -> None:
+        if driver_log_verbosity not in _SHOWN:
+            known = suggestion(str(driver_log_verbosity), _SHOWN)
+            what = f"driver_log_verbosity {driver_log_verbosity!r} is not known"
+            raise InvalidArgument("driver_log_verbosity", f"{what}; {known}")
+        if "distribution" in settings:
+            what = "HorovodRunner takes no distribution: it is an MPI world of np processes"
+            raise InvalidArgument("distribution", f"{what}; give np=, or custom_mpi_options= for mpirun")
+        mpi = {"enabled": True, "custom_mpi_options": settings.pop("custom_mpi_options", None)}
+        _check_np(np, settings)
+        FunctionJob("HorovodRunner", settings, inputs).check("np", "driver_log_verbosity", "custom_mpi_options")
+        mpi["processes_per_host"] = _processes_per_host(np, _hosts(settings))
+        self._logs = _SHOWN[driver_log_verbosity]
+        self._job = FunctionJob("HorovodRunner", {**settings, "distribution": {"mpi": mpi}}, inputs)
+        self._job.check()
+
+    def run(self, main: Callable[..., Any], **kwargs: Any) -> Any:  # noqa: ANN401 - the user's function
+        """Call `main(**kwargs)` on every rank, wait for all, and return what rank 0 returned.
+
+        The function travels with what it uses: the variables around it, those of a notebook, and the functions of its
+        own module; what it imports from installed packages is imported again by each rank.
+
+        Raises InvalidArgument, before anything has started, for arguments that `main` does not take and for what cannot
+        be pickled, by the variable's name; the exception of the first rank that failed, whose cause is the JobFailed
+        with its traceback; and JobFailed itself where a rank ended without an exception, or with one that cannot be
+        pickled.
+        """
+        return self._job.run(Call(main, (), kwargs), self._logs)
+
+
+def _check_np(np: object, settings: dict[str, Any]) -> None:
+    if not isinstance(np, int) or isinstance(np, bool) or np == 0:
+        what = "a whole number of processes, or a negative one for as many on this machine"
+        raise InvalidArgument("np", f"np must be {what}, and is {np!r}; write np=2 or np=-2")
+    if np > 0:
+        return
+    for name in _ON_THIS_MACHINE:
+        given = settings.get(name)
+        if given is not None and not (name == "instance_count" and given == 1) and given not in instances.LOCAL:
+            what = f"np={np} runs {-np} processes on this machine, where {name}={given!r} means nothing"
+            raise InvalidArgument(name, f"{what}; leave it out, or write np={-np}")
+
+
+def _hosts(settings: dict[str, Any]) -> int:
+    groups = settings.get("instance_groups") or ()
+    return sum(group.instance_count for group in groups) or settings.get("instance_count", 1)
+
+
+def _processes_per_host(np: int, hosts: int) -> int:
+    if np % hosts:
+        what = f"np={np} processes do not spread evenly over instance_count={hosts} hosts"
+        raise InvalidArgument("np", f"{what}; choose a multiple, such as np={-(-np // hosts) * hosts}")
+    return abs(np) // hosts

@@ -1,0 +1,99 @@
+"""Call the function that came with the code, on every rank, and leave what became of it in the job's outputs."""
+
+from __future__ import annotations
+
+import json
+import linecache
+import os
+import sys
+import traceback
+import types
+from pathlib import Path
+
+from . import culprit, payload
+
+FUNCTION = "function"
+VALUE = "return value"
+EXCEPTION = "exception"
+FUNCTION_FILE = "function.payload"
+VALUE_FILE = "function-return-value.payload"
+_NOT_FOUND = 2  # the exit code of a job that could not begin
+
+
+def exception_file(host: str, rank: int | None) -> str:
+    """Where a rank leaves its exception; without a world each host has one."""
+    return f"function-exception-{host}{'' if rank is None else f'-{rank}'}.payload"
+
+
+def main(folder: Path) -> None:
+    """Run the function in `folder`; what it raises ends this process, as it would end a script."""
+    try:
+        called = payload.unpack(FUNCTION, (folder / FUNCTION_FILE).read_bytes())
+    except payload.PayloadError as error:
+        print(error, file=sys.stderr)
+        sys.exit(_NOT_FOUND)
+    sys.excepthook = _show
+    function, args, kwargs, sources = called
+    for name, text in sources.items():
+        # So that tracebacks show the lines of a notebook's cells, which are no files.
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    try:
+        value = function(*args, **kwargs)
+        if _is_first():
+            _write(VALUE_FILE, _packed_value(function, value))
+    except Exception as error:
+        _leave(error)
+        raise
+
+
+def _packed_value(function: object, value: object) -> bytes:
+    name = getattr(function, "__name__", "the function")
+    try:
+        return payload.pack(VALUE, value)
+    except Exception as error:
+        found = culprit.find("return value", value)
+        why = found.sentence() if found else str(error)
+        what = f"what {name}() returned cannot be pickled, so it cannot come back"
+        raise TypeError(f"{what}: {why}; return plain data, or write a file to SM_MODEL_DIR") from None
+
+
+def _leave(error: Exception) -> None:
+    """For the caller, who gets the verdict's words alone where the exception cannot be pickled."""
+    try:
+        data = payload.pack(EXCEPTION, error)
+    except Exception as why:
+        print(f"the {type(error).__name__} cannot be pickled, so the caller gets its text: {why}", file=sys.stderr)
+    else:
+        _write(exception_file(os.environ.get("SM_CURRENT_HOST", "algo-1"), _rank()), data)
+
+
+def _write(name: str, data: bytes) -> None:
+    folder = Path(os.environ["SM_OUTPUT_DATA_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def _rank() -> int | None:
+    """The rank in the world; None for a job without one."""
+    given = os.environ.get("OMPI_COMM_WORLD_RANK")
+    return None if given is None else int(given)
+
+
+def _is_first() -> bool:
+    rank = _rank()
+    if rank is not None:
+        return rank == 0
+    hosts = json.loads(os.environ.get("SM_HOSTS", "[]"))
+    return not hosts or os.environ.get("SM_CURRENT_HOST") == min(hosts, key=lambda name: (len(name), name))
+
+
+def _show(kind: type[BaseException], error: BaseException, where: types.TracebackType | None) -> None:
+    """The traceback from the function on: how it was called is no part of the user's program."""
+    while where is not None and where.tb_next is not None and _is_ours(where.tb_frame.f_code.co_filename):
+        where = where.tb_next
+    traceback.print_exception(kind, error, where)
+
+
+def _is_ours(name: str) -> bool:
+    path = Path(name).resolve()
+    return path.parent == Path(__file__).resolve().parent or path == Path(sys.argv[0]).resolve()

@@ -59,8 +59,8 @@ def _member(uri: str, name: str) -> bytes | None:
         model_files.local_copy(uri, Path(folder)) as archive,
         tarfile.open(archive) as tar,
     ):
-        try:
-            opened = tar.extractfile(name)
-        except KeyError:
-            return None
-        return opened.read() if opened is not None else None
+        for member in tar:
+            if member.name in (name, f"./{name}"):  # archives differ in how they name what is at their top
+                opened = tar.extractfile(member)
+                return opened.read() if opened is not None else None
+        return None

@@ -59,13 +59,15 @@ class Instances:
             code, output = self._end_of(host)
             self.platform.writes(name, host, *output.decode().splitlines())
             codes.append(code)
+        output = f"{self.job['OutputDataConfig']['S3OutputPath']}/{name}/output"
+        self._put(f"{output}/output.tar.gz", self._archive("output/data"))
         failure = self.folder / "algo-1" / "output" / "failure"
         if any(code not in (0, 143) for code in codes):
             reason = f"AlgorithmError: {failure.read_text()[:1024]}, exit code: {max(codes)}"
             self.platform.ends(name, "Failed", FailureReason=reason)
             return
-        model = f"{self.job['OutputDataConfig']['S3OutputPath']}/{name}/output/model.tar.gz"
-        self._put(model, self._archive())
+        model = f"{output}/model.tar.gz"
+        self._put(model, self._archive("model"))
         status = "Stopped" if 143 in codes else "Completed"
         self.platform.ends(name, status, ModelArtifacts={"S3ModelArtifacts": model})
 
@@ -114,10 +116,10 @@ class Instances:
         fds = (leader.fileno(),) if host == self.hosts[0] else ()
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, pass_fds=fds)
 
-    def _archive(self) -> bytes:
+    def _archive(self, folder: str) -> bytes:
         data = io.BytesIO()
         with tarfile.open(fileobj=data, mode="w:gz") as tar:
-            tar.add(self.folder / "algo-1" / "model", ".")
+            tar.add(self.folder / "algo-1" / folder, ".")
         return data.getvalue()
 
     def _put(self, uri: str, data: bytes) -> None:

@@ -167,8 +167,8 @@ class Job:
 
     def metrics(self) -> list[Metric]:
         """Every value that the job's metric definitions find in its log, in the order of time."""
-        definitions = self._metric_definitions()
-        found = ((line, _values(line, definitions)) for line in self._local.lines(follow=False))
+        definitions = metric_definitions(self._local)
+        found = ((line, values_in(line, definitions)) for line in self._local.lines(follow=False))
         return [Metric(name, value, line.time_ns / 1e9, line.rank) for line, values in found for name, value in values]
 
     def download(self, path: str | Path = ".", progress: Progress | None = None) -> Path:
@@ -191,6 +191,29 @@ class Job:
     def __repr__(self) -> str:
         return f"Job({self.name!r}, {self.status})"
 
+    def __str__(self) -> str:
+        """The job in a few lines: state, phases, ranks, metrics, links."""
+        from .display import snapshot, text
+
+        return text.text(snapshot.take(self._local))
+
+    def _repr_html_(self) -> str:
+        """The job as a notebook shows it, at this moment."""
+        from .display import page, snapshot
+
+        return page.html(snapshot.take(self._local))
+
+    def _ipython_display_(self) -> None:
+        """In a cell of a notebook the job is followed to its end; in a terminal it is text."""
+        from .display import notebook
+
+        if notebook.is_here():
+            from .display import cell
+
+            cell.show(self._local)
+        else:
+            print(self)
+
     def _check_choice(self, host: str | None, stream: str | None) -> None:
         from .naming import suggestion
 
@@ -198,10 +221,6 @@ class Job:
         for argument, value, known in (("host", host, hosts), ("stream", stream, STREAMS)):
             if value is not None and value not in known:
                 raise InvalidArgument(argument, f"{argument} {value!r} is not in this job; {suggestion(value, known)}")
-
-    def _metric_definitions(self) -> Sequence[tuple[str, re.Pattern[str]]]:
-        definitions = self._local.request().get("AlgorithmSpecification", {}).get("MetricDefinitions") or []
-        return [(each["Name"], re.compile(each["Regex"])) for each in definitions]
 
 
 def list_jobs(backend: str | None = None, limit: int | None = None) -> list[Job]:
@@ -240,7 +259,14 @@ def _chosen(line: Line, rank: int | None, host: str | None, stream: str | None) 
     )
 
 
-def _values(line: Line, definitions: Sequence[tuple[str, re.Pattern[str]]]) -> Iterator[tuple[str, float]]:
+def metric_definitions(job: StartedJob) -> Sequence[tuple[str, re.Pattern[str]]]:
+    """The names of a job's metrics, and what finds their values in a line."""
+    definitions = job.request().get("AlgorithmSpecification", {}).get("MetricDefinitions") or []
+    return [(each["Name"], re.compile(each["Regex"])) for each in definitions]
+
+
+def values_in(line: Line, definitions: Sequence[tuple[str, re.Pattern[str]]]) -> Iterator[tuple[str, float]]:
+    """The metrics that are in a line of the log."""
     text = line.data.decode("utf-8", "replace")
     for name, pattern in definitions:
         for match in pattern.finditer(text):

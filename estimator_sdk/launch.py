@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from . import backends, code_channel, code_store
 from . import job_name as job_names
+from .display import notebook
 from .errors import BackendError, InvalidArgument
 from .home import bundles_folder
 from .naming import suggestion
@@ -19,6 +20,7 @@ from .progress import LOGS, Logs, Progress
 from .spec import JobSpec
 
 if TYPE_CHECKING:
+    from .display.cell import Cell
     from .job import Job
     from .job_port import StartedJob
     from .source import Source
@@ -101,36 +103,53 @@ def checked_logs(logs: object) -> Logs:
 
 
 def run(plan: Plan, wait: bool, logs: Logs, out: TextIO | None = None) -> Job:
-    """Start exactly what the plan says; with `wait` show it on `out` (standard output) and return at its end.
+    """Start exactly what the plan says; with `wait` show it and return at its end.
 
-    Raises JobFailed when a job that is waited for fails, and BackendError when it can no longer be watched. A
-    KeyboardInterrupt stops the job in good order and is raised again at its end; a second one leaves the job to its
-    supervisor at once.
+    It is shown on `out`; without one in the notebook's cell that runs, else on standard output. Raises JobFailed when a
+    job that is waited for fails, and BackendError when it can no longer be watched. A KeyboardInterrupt stops the job in
+    good order and is raised again at its end; a second one leaves the job to its supervisor at once.
     """
     from .job import Job
 
+    # What takes time comes before the start: a Ctrl-C after it has to be heard where it stops the job.
+    shown = _shown_by(plan, logs, out)
     local = backends.load(plan.backend).start(plan)
     job = Job(local)
     if not wait:
         return job
-    progress = Progress(plan, logs, out)
+    progress = shown(local)
+    try:
+        _watch(local, job, progress)
+        progress.ended(job)
+    finally:
+        progress.close()
+    job.wait()
+    return job
+
+
+def _watch(local: StartedJob, job: Job, progress: Progress | Cell) -> None:
     try:
         progress.started()
         _show(local, progress)
     except KeyboardInterrupt:
         progress.say("stopping; a second Ctrl-C leaves it to stop by itself")
         job.stop()
-        _show(local, Progress(plan, "none", out))
+        _show(local, progress.again())
         progress.ended(job)
         raise
     except BackendError as error:
-        what = f"{error}; the job goes on, and Job.attach({plan.job_name!r}) finds it"
+        what = f"{error}; the job goes on, and Job.attach({job.name!r}) finds it"
         raise BackendError(what) from None
-    progress.ended(job)
-    job.wait()
-    return job
 
 
-def _show(local: StartedJob, progress: Progress) -> None:
+def _shown_by(plan: Plan, logs: Logs, out: TextIO | None) -> Callable[[StartedJob], Progress | Cell]:
+    if out is not None or not notebook.is_here():
+        return lambda local: Progress(plan, logs, out)
+    from .display.cell import Cell
+
+    return lambda local: Cell(local, logs)
+
+
+def _show(local: StartedJob, progress: Progress | Cell) -> None:
     for line in local.lines(follow=True, on_event=progress.on_event):
         progress.on_line(line)

@@ -42,10 +42,9 @@ class Progress:
     def on_event(self, host: str, event: dict[str, Any]) -> None:
         """A phase is shown once all hosts are in it; and of channels and checkpoints what their user should know."""
         kind, phase = event["event"], event.get("phase")
-        if kind.startswith("channel_"):
-            self._show_channel(kind, event)
-        about = _ABOUT.get(kind)
-        said = about(event) if about is not None else None
+        if kind == "channel_progress":
+            self._show_channel(event)
+        said = sentence_about(event)
         if said is not None:
             self.say(said)
         if kind == "attempt_failed":
@@ -72,23 +71,25 @@ class Progress:
             self.say(f"log    {path}")
         self.say(f'look further: Job.attach("{job.name}").logs(rank=0), .why(), .metrics(), .download()')
 
+    def again(self) -> Progress:
+        """What shows a job that tells everything from the start once more: its steps, and not its lines."""
+        return Progress(self._plan, "none", self._out)
+
+    def close(self) -> None:
+        """Leave a terminal as it should be."""
+        self._end_open_line()
+
     def say(self, text: str) -> None:
         """A line of our own, with the seconds since the start."""
         self._end_open_line()
         self._out.write(f"{self._stamped(text)}\n")
         self._out.flush()
 
-    def _show_channel(self, kind: str, event: dict[str, Any]) -> None:
-        name = event["channel"]
-        if kind == "channel_fetching":
-            self.say(f"fetching {name} from {event['source']}")
-        elif kind == "channel_piped":
-            self.say(f"piping {name} from {event['source']}")
-        elif kind == "channel_fetched":
-            self.say(f"fetched {name}: {_amount(event)} in {event['seconds']:.1f} s")
-        elif kind == "channel_progress" and self._out.isatty():
+    def _show_channel(self, event: dict[str, Any]) -> None:
+        if self._out.isatty():
             rate = size(event["bytes"] / max(event["seconds"], 0.01))
-            self._out.write(f"\r{self._stamped(f'fetching {name}: {_amount(event)}, {rate}/s')}\x1b[K")
+            shown = self._stamped(f"fetching {event['channel']}: {_amount(event)}, {rate}/s")
+            self._out.write(f"\r{shown}\x1b[K")
             self._out.flush()
             self._open_line = True
 
@@ -100,6 +101,12 @@ class Progress:
         if self._open_line:
             self._out.write("\r\x1b[K")
             self._open_line = False
+
+
+def sentence_about(event: dict[str, Any]) -> str | None:
+    """What the user of a job should know of an event; None where it is nothing."""
+    about = _ABOUT.get(event["event"])
+    return about(event) if about is not None else None
 
 
 def _restored(event: dict[str, Any]) -> str | None:
@@ -133,6 +140,9 @@ def _service_status(event: dict[str, Any]) -> str:
 
 
 _ABOUT: dict[str, Callable[[dict[str, Any]], str | None]] = {
+    "channel_fetching": lambda event: f"fetching {event['channel']} from {event['source']}",
+    "channel_piped": lambda event: f"piping {event['channel']} from {event['source']}",
+    "channel_fetched": lambda event: f"fetched {event['channel']}: {_amount(event)} in {event['seconds']:.1f} s",
     "checkpoint_restored": _restored,
     "checkpoint_lag": _lag,
     "checkpoint_failed": _failed,

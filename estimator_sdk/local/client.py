@@ -162,7 +162,7 @@ class LocalJob:
         return (
             logs.follow(self.folder, self.record, self._watch(), on_event)
             if follow
-            else logs.read(self.folder, self.record())
+            else logs.read(self.folder, self.record(), on_event)
         )
 
     def stop(self) -> None:

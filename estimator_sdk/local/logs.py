@@ -55,10 +55,10 @@ def host_log_path(folder: JobFolder, attempt: int, host: str) -> Path:
     return Path(Layout(str(folder.host(attempt, host))).frames)
 
 
-def read(folder: JobFolder, record: Record) -> Iterator[Line]:
+def read(folder: JobFolder, record: Record, on_event: OnEvent | None = None) -> Iterator[Line]:
     """All lines written so far, of all hosts and attempts, merged by time."""
     for attempt in range(1, record.attempt + 1):
-        yield from _merged(folder, record, attempt)
+        yield from _merged(folder, record, attempt, on_event)
 
 
 def _merged(folder: JobFolder, record: Record, attempt: int, on_event: OnEvent | None = None) -> Iterator[Line]:

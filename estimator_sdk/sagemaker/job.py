@@ -64,16 +64,15 @@ class SageMakerJob:
         told = 0
         while follow:
             state = self.record()
-            if on_event is not None:
-                for status, message in state.transitions[told:]:
-                    on_event("", {"event": "service_status", "status": status, "message": message})
-            told = len(state.transitions)
+            told = _tell(on_event, state, told)
             yield from log.new_lines()
             if state.is_final:
                 if state.ended is None or time.time() - state.ended < SETTLED_SECONDS:
                     yield from log.last_lines()
                 return
             time.sleep(max(POLL_SECONDS, STREAM_SECONDS * len(state.hosts)))
+        if on_event is not None:
+            _tell(on_event, self.record(), 0)
         yield from log.new_lines()
 
     def log_files(self) -> list[Path]:
@@ -96,6 +95,14 @@ class SageMakerJob:
             if error.code == "ValidationException" and "not f" in error.service_message.lower():
                 raise JobNotFound(f"SageMaker in {self._service.region} has no job {self.name!r}") from None
             raise
+
+
+def _tell(on_event: OnEvent | None, state: ServiceState, told: int) -> int:
+    """Tell of what the service says that was not told yet; returns how much there is."""
+    if on_event is not None:
+        for status, message in state.transitions[told:]:
+            on_event("", {"event": "service_status", "status": status, "message": message})
+    return len(state.transitions)
 
 
 def attach(name: str, missing: str) -> SageMakerJob:

@@ -1,0 +1,114 @@
+"""A job in a notebook's cell, drawn anew as long as it runs."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from typing import TYPE_CHECKING, Any
+
+from ..errors import EstimatorError
+from . import page, snapshot, text
+
+if TYPE_CHECKING:
+    from estimator_container.lines import Line
+
+    from ..job import Job
+    from ..job_port import StartedJob
+    from ..progress import Logs
+
+SECONDS = 0.5
+"""Between two drawings of a cell."""
+
+
+class Cell:
+    """Takes the lines and events of one job, as `Progress` does, and shows them in the cell that runs now."""
+
+    def __init__(self, job: StartedJob, logs: Logs = "all") -> None:
+        self._job = job
+        self._logs = logs
+        self._lock = threading.Lock()
+        self._view = snapshot.new_view(job, logs)
+        self._changed = threading.Event()
+        self._over = threading.Event()
+        self._drawer: threading.Thread | None = None
+        self._handle: Any = None
+
+    def started(self) -> None:
+        """Draw the cell for the first time, and from now on whenever something was told, at most every `SECONDS`."""
+        from IPython.display import display
+
+        self._handle = display(  # type: ignore[no-untyped-call]
+            {"text/html": "", "text/plain": ""}, raw=True, display_id=True
+        )
+        self._draw()
+        # The kernel finds the cell that a message belongs to by the context.
+        context = contextvars.copy_context()
+        self._drawer = threading.Thread(target=context.run, args=(self._draw_until_over,), daemon=True)
+        self._drawer.start()
+
+    def on_event(self, host: str, event: dict[str, Any]) -> None:
+        with self._lock:
+            self._view.on_event(host, event)
+        self._changed.set()
+
+    def on_line(self, line: Line) -> None:
+        with self._lock:
+            self._view.on_line(line)
+        self._changed.set()
+
+    def say(self, words: str) -> None:
+        """A sentence of our own."""
+        with self._lock:
+            self._view.notes.append(words)
+        self._changed.set()
+
+    def again(self) -> Cell:
+        """Itself, for whoever tells everything from the start once more."""
+        with self._lock:
+            said, self._view = self._view.notes, snapshot.new_view(self._job, self._logs)
+            self._view.notes.extend(said)
+        return self
+
+    def ended(self, job: Job) -> None:
+        """The last drawing tells it."""
+
+    def close(self) -> None:
+        """Draw the cell for the last time."""
+        self._over.set()
+        self._changed.set()
+        if self._drawer is not None:
+            self._drawer.join()
+        self._draw()
+
+    def _draw_until_over(self) -> None:
+        while not self._over.is_set():
+            self._changed.wait()
+            self._changed.clear()
+            if not self._over.wait(SECONDS):
+                self._draw()
+
+    def _draw(self) -> None:
+        with self._lock:
+            now = snapshot.of(self._job, self._view)
+            shown = {"text/html": page.html(now), "text/plain": text.text(now)}
+        self._handle.update(shown, raw=True)
+
+
+def show(job: StartedJob) -> None:
+    """Show a job in the cell that runs now; one that still runs is followed there, and the cell ends at once."""
+    cell = Cell(job)
+    cell.started()
+    if job.record().is_final:
+        _follow(job, cell, follow=False)
+    else:
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=(_follow, job, cell, True), daemon=True).start()
+
+
+def _follow(job: StartedJob, cell: Cell, follow: bool) -> None:
+    try:
+        for line in job.lines(follow, cell.on_event):
+            cell.on_line(line)
+    except EstimatorError as error:  # such as a service that does not answer; the job itself is not concerned
+        cell.say(f"it can no longer be followed: {error}")
+    cell.close()

@@ -1,0 +1,188 @@
+"""What is shown of a job: every word of it as text, within bounds, whatever its ranks write."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import pytest
+from estimator_container.lines import Line
+from estimator_container.verdict import Verdict
+
+from estimator_sdk.display import page, text
+from estimator_sdk.display.snapshot import Link, Snapshot
+from estimator_sdk.display.view import LAST_LINES, WIDTH, View
+
+EVIL = """</pre></details></div><script>alert(1)</script><img src=x onerror="alert('2')">&lt;b&gt;"""
+LOSS = [("loss", re.compile(r"loss: ([0-9.]+)"))]
+
+
+def line(data, rank=0, host="algo-1", stream="stdout"):
+    return Line(0, host, rank, stream, data if isinstance(data, bytes) else data.encode())
+
+
+def state(**changes):
+    known = {
+        "name": "train-1",
+        "status": "InProgress",
+        "backend": "process",
+        "hosts": ("algo-1", "algo-2"),
+        "attempts": (SimpleNamespace(began=100.0, ended=112.5),),
+        "reason": "",
+        "verdict": None,
+        "is_final": False,
+    }
+    return SimpleNamespace(**{**known, **changes})
+
+
+def page_of(view, links=(), **changes):
+    return page.html(Snapshot(state(**changes), view, tuple(links)))
+
+
+class Read(HTMLParser):
+    """The elements and the text of a page; fails where tags do not match."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.elements, self.texts, self._open = [], {}, []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts[self._open[-1]] = self.texts.get(self._open[-1], "") + data
+
+
+def test_whatever_a_job_says_is_text_and_makes_no_element():
+    def told(evil):
+        view = View([(evil, re.compile(r"loss: ([0-9.]+)"))])
+        view.on_line(line(f"loss: 1 {evil}\n"))
+        view.on_line(line(evil, rank=None, host=f"algo{evil}", stream="toolkit"))
+        view.on_event(evil, {"event": "phase_started", "phase": evil})
+        view.on_event("a", {"event": "attempt_failed", "attempt": 1, "reason": evil})
+        view.on_event(evil, {"event": "service_status", "status": evil, "message": evil})
+        verdict = Verdict("exception", evil, "algo-1", 0, 1, detail=evil)
+        links = [Link(evil, evil, f"https://{evil}")]
+        return page_of(view, links, name=evil, verdict=verdict, status="Failed", hosts=(evil,), backend=evil)
+
+    harmless, evil = Read(told("x")), Read(told(EVIL))
+    assert [(tag, sorted(its)) for tag, its in evil.elements] == [(tag, sorted(its)) for tag, its in harmless.elements]
+    assert evil.texts["script"] == harmless.texts["script"] == page._SCRIPT
+    assert EVIL in evil.texts["pre"]
+
+
+def test_what_a_screen_would_act_on_is_shown_as_what_it_is():
+    view = View()
+    for data in (
+        b"10 %\r50 %\r100 %\r\n",
+        b"\x1b[31mred\x07",
+        "left\u202eright".encode(),
+        b"\xff\xfe no text\n",
+        b"\n",
+    ):
+        view.on_line(line(data))
+    ((_, log),) = view.in_order()
+    assert list(log.lines) == ["100 %", r"\x1b[31mred\x07", r"left\x202eright", r"\xff\xfe no text", ""]
+
+
+def test_a_page_stays_small_whatever_is_written():
+    view = View(LOSS)
+    for rank in range(200):
+        for _ in range(300):
+            view.on_line(line(b"'" * 100_000, rank=rank))
+    for number in range(1000):
+        view.on_event("a", {"event": "attempt_failed", "attempt": number, "reason": "&" * 10_000})
+    assert len(view.logs["rank 7"].lines) == LAST_LINES and len(view.logs["rank 7"].lines[0]) == WIDTH + 1
+    verdict = Verdict("exception", "'" * 100_000, detail="<" * 1_000_000)
+    shown = page_of(view, verdict=verdict, status="Failed", is_final=True)
+    assert len(shown) < 500_000
+    assert "rank 63 – 300 lines, the last 100" in shown and "rank 64 " not in shown
+    assert "and 136 more logs: Job.logs(rank=…)" in shown
+
+
+def test_the_newest_lines_are_those_that_are_kept():
+    view = View()
+    for number in range(LAST_LINES + 5):
+        view.on_line(line(f"line {number}\n"))
+    shown = Read(page_of(view)).texts["pre"].splitlines()
+    assert (len(shown), shown[0], shown[-1]) == (LAST_LINES, "line 5", "line 104")
+
+
+def test_ranks_come_by_number_then_scripts_then_toolkits():
+    view = View()
+    for rank, stream in ((None, "toolkit"), (None, "stdout"), (10, "stderr"), (2, "stdout"), (2, "stderr")):
+        view.on_line(line("a\n", rank, "algo-2", stream))
+    assert [(name, log.count) for name, log in view.in_order()] == [
+        ("rank 2", 2),
+        ("rank 10", 1),
+        ("algo-2", 1),
+        ("algo-2 toolkit", 1),
+    ]
+
+
+@pytest.mark.parametrize(("logs", "shown"), [("all", ["rank 0", "rank 1"]), ("rank0", ["rank 0"]), ("none", [])])
+def test_metrics_are_read_from_all_ranks_whoever_is_shown(logs, shown):
+    view = View(LOSS, logs)
+    for rank in (0, 1):
+        view.on_line(line(f"loss: {rank}.5\n", rank=rank))
+    assert [name for name, _ in view.in_order()] == shown
+    assert (view.metrics["loss"].count, view.metrics["loss"].last) == (2, 1.5)
+    assert "<td>loss</td><td>1.5</td><td>2</td>" in page_of(view)
+
+
+def test_a_phase_is_over_when_all_hosts_have_left_it():
+    view = View()
+    for host in ("algo-1", "algo-2"):
+        view.on_event(host, {"event": "phase_started", "phase": "world"})
+    view.on_event("algo-1", {"event": "phase_ended", "phase": "world", "seconds": 0.25})
+    assert '<li class="phase" data-state="now">world <small>on 1 of 2 hosts</small>' in page_of(view)
+    view.on_event("algo-2", {"event": "phase_ended", "phase": "world", "seconds": 0.125})
+    assert '<li class="phase" data-state="done">world <small>0.2 s</small>' in page_of(view)
+    view.on_event("algo-1", {"event": "phase_started", "phase": "run"})
+    assert 'data-state="now">run <small>…</small>' in page_of(view)
+    view.on_event("algo-1", {"event": "ended", "outcome": "completed"})
+    assert 'data-state="done">run <small>done</small>' in page_of(view)
+    view.on_event("algo-1", {"event": "attempt_failed", "attempt": 1, "reason": "algo-2 is gone"})
+    shown = page_of(view)
+    assert "<li" not in shown and "attempt 1 failed: algo-2 is gone; trying again" in shown
+
+
+def test_the_states_of_the_service_are_phases():
+    view = View()
+    for status in ("Starting", "Downloading"):
+        view.on_event("", {"event": "service_status", "status": status, "message": "as it says"})
+    assert 'data-state="done">Starting <small>done' in page_of(view)
+    assert 'data-state="now">Downloading <small>…' in page_of(view)
+
+
+def test_only_what_a_browser_opens_is_a_link():
+    links = [Link("model", "s3://b/model.tar.gz", None), Link("log", "/a b", "file:///a%20b")]
+    shown = page_of(View(), links)
+    assert "<code>s3://b/model.tar.gz</code>" in shown and '<code><a href="file:///a%20b">/a b</a></code>' in shown
+
+
+def test_as_text_it_is_a_few_lines():
+    view = View(LOSS)
+    view.on_line(line("loss: 0.25\n", rank=1))
+    for event in ({"event": "phase_started"}, {"event": "phase_ended", "seconds": 1.25}):
+        view.on_event("algo-1", {**event, "phase": "world"})
+    verdict = Verdict("exit_code", "rank 1 on algo-1 exited with code 3")
+    shown = text.text(
+        Snapshot(state(status="Failed", is_final=True, verdict=verdict), view, (Link("log", "/frames", None),))
+    )
+    assert shown.splitlines()[:6] == [
+        "train-1: Failed, 12.5 s, 2 hosts, backend process",
+        "  phases   world 1.2 s",
+        "  lines    rank 1: 1",
+        "  metrics  loss 0.25 (1)",
+        "  log      /frames",
+        "  rank 1 on algo-1 exited with code 3",
+    ]

@@ -20,6 +20,10 @@ SECONDS = 0.5
 """Between two drawings of a cell."""
 
 
+_shown: tuple[str, int] | None = None
+"""The job that was shown last, and the number of the cell that did it."""
+
+
 class Cell:
     """Takes the lines and events of one job, as `Progress` does, and shows them in the cell that runs now."""
 
@@ -37,6 +41,8 @@ class Cell:
         """Draw the cell for the first time, and from now on whenever something was told, at most every `SECONDS`."""
         from IPython.display import display
 
+        global _shown
+        _shown = self._job.name, _number()
         self._handle = display(  # type: ignore[no-untyped-call]
             {"text/html": "", "text/plain": ""}, raw=True, display_id=True
         )
@@ -89,13 +95,27 @@ class Cell:
 
     def _draw(self) -> None:
         with self._lock:
-            now = snapshot.of(self._job, self._view)
+            try:
+                now = snapshot.of(self._job, self._view)
+            except EstimatorError:  # such as a service that does not answer now: the drawing before stays
+                return
             shown = {"text/html": page.html(now), "text/plain": text.text(now)}
         self._handle.update(shown, raw=True)
 
 
+def _number() -> int:
+    from IPython import get_ipython
+
+    return int(get_ipython().execution_count)
+
+
 def show(job: StartedJob) -> None:
-    """Show a job in the cell that runs now; one that still runs is followed there, and the cell ends at once."""
+    """Show a job in the cell that runs now; one that still runs is followed there, and the cell ends at once.
+
+    Does nothing for the job that `fit()` has shown in the same cell.
+    """
+    if _shown == (job.name, _number()):
+        return
     cell = Cell(job)
     cell.started()
     if job.record().is_final:

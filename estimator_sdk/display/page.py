@@ -25,12 +25,13 @@ _STYLE = """
 .estimator-job[data-status=Completed] .status {background: #1a7f37}
 .estimator-job[data-status=Failed] .status {background: #cf222e}
 .estimator-job[data-status=Stopped] .status, .estimator-job[data-status=Stopping] .status {background: #8a6100}
-.estimator-job ol {display: flex; flex-wrap: wrap; gap: 4px; list-style: none; padding: 0; margin: 6px 0}
+.estimator-job ol {display: flex; flex-wrap: wrap; gap: 4px; list-style: none;
+  padding: 0 !important; margin: 6px 0 !important}
 .estimator-job li.phase {border: 1px solid rgba(128,128,128,.35); border-radius: 9px; padding: 0 8px; margin: 0}
 .estimator-job li.phase[data-state=now] {background: rgba(31,111,235,.2)}
 .estimator-job small {opacity: .7}
 .estimator-job pre {white-space: pre-wrap; overflow-wrap: anywhere; max-height: 24em; overflow: auto; margin: 4px 0;
-  padding: 6px; background: rgba(128,128,128,.12); font-size: 12px; text-align: left}
+  padding: 6px; background: rgba(128,128,128,.12); font: 12px/1.4 ui-monospace, monospace; text-align: left}
 .estimator-job table {border-collapse: collapse; margin: 6px 0}
 .estimator-job td, .estimator-job th {padding: 0 12px 0 0; text-align: left}
 .estimator-job summary {cursor: pointer}

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 Verbosity = Literal["all", "log_callback_only"]
 _SHOWN: dict[Verbosity, Logs] = {"all": "all", "log_callback_only": "rank0"}
-_ON_THIS_MACHINE = ("instance_count", "instance_type", "instance_groups")
+# Arguments that would lead elsewhere -> what they may be where the processes are on this machine.
+_ON_THIS_MACHINE: dict[str, tuple[object, ...]] = {
+    "instance_count": (None, 1),
+    "instance_type": (None, *instances.LOCAL),
+    "instance_groups": (None,),
+}
 
 
 class HorovodRunner:
@@ -41,7 +46,7 @@ class HorovodRunner:
         inputs: Inputs | None = None,
         **settings: Any,  # noqa: ANN401 - the types are those of Estimator, which checks them
     ) -> None:
-        if driver_log_verbosity not in _SHOWN:
+        if driver_log_verbosity not in tuple(_SHOWN):
             known = suggestion(str(driver_log_verbosity), _SHOWN)
             what = f"driver_log_verbosity {driver_log_verbosity!r} is not known"
             raise InvalidArgument("driver_log_verbosity", f"{what}; {known}")
@@ -76,9 +81,9 @@ def _check_np(np: object, settings: dict[str, Any]) -> None:
         raise InvalidArgument("np", f"np must be {what}, and is {np!r}; write np=2 or np=-2")
     if np > 0:
         return
-    for name in _ON_THIS_MACHINE:
+    for name, allowed in _ON_THIS_MACHINE.items():
         given = settings.get(name)
-        if given is not None and not (name == "instance_count" and given == 1) and given not in instances.LOCAL:
+        if given not in allowed:
             what = f"np={np} runs {-np} processes on this machine, where {name}={given!r} means nothing"
             raise InvalidArgument(name, f"{what}; leave it out, or write np={-np}")
 

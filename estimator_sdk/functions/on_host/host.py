@@ -17,7 +17,7 @@ VALUE = "return value"
 EXCEPTION = "exception"
 FUNCTION_FILE = "function.payload"
 VALUE_FILE = "function-return-value.payload"
-_NOT_FOUND = 2  # the exit code of a job that could not begin
+_REFUSED = 2  # the exit code where the function was not even unpickled
 
 
 def exception_file(host: str, rank: int | None) -> str:
@@ -31,7 +31,7 @@ def main(folder: Path) -> None:
         called = payload.unpack(FUNCTION, (folder / FUNCTION_FILE).read_bytes())
     except payload.PayloadError as error:
         print(error, file=sys.stderr)
-        sys.exit(_NOT_FOUND)
+        sys.exit(_REFUSED)
     sys.excepthook = _show
     function, args, kwargs, sources = called
     for name, text in sources.items():

@@ -8,8 +8,9 @@ import sys
 import pytest
 
 HEAVY = set(
-    "asyncio boto3 botocore docker email http importlib.metadata jsonschema keras mpi4py multiprocessing numpy rich "
-    "ruamel.yaml sqlite3 ssl subprocess tarfile tensorflow torch urllib.request venv zipfile".split()
+    "IPython asyncio boto3 botocore cloudpickle docker email http importlib.metadata jsonschema keras mpi4py "
+    "multiprocessing numpy rich ruamel.yaml sqlite3 ssl subprocess tarfile tensorflow torch urllib.request venv "
+    "zipfile".split()
 )
 
 
@@ -25,7 +26,7 @@ def test_the_package_alone_loads_nothing_but_itself_and_typing():
     assert ours == {"estimator_sdk"}
 
 
-@pytest.mark.parametrize("name", ["Estimator", "Job", "Plan", "TrainingInput", "JobFailed"])
+@pytest.mark.parametrize("name", ["Estimator", "Job", "Plan", "TrainingInput", "JobFailed", "HorovodRunner", "remote"])
 def test_a_public_name_loads_nothing_heavy(name):
     assert loaded_by(f"from estimator_sdk import {name}") & HEAVY == set()
 

@@ -51,6 +51,7 @@ def uses_a_lock():
         (lambda: HorovodRunner(np=3, instance_count=2), "np=3 processes do not spread evenly .*such as np=4"),
         (lambda: HorovodRunner(np=-2, instance_count=2), "np=-2 runs 2 processes on this machine, where instance_cou"),
         (lambda: HorovodRunner(np=-2, instance_type="ml.m5.large"), "np=-2 runs 2 .*'ml.m5.large' means nothing"),
+        (lambda: HorovodRunner(np=-2, instance_groups=[]), r"np=-2 runs 2 .*instance_groups=\[\] means nothing"),
         (lambda: HorovodRunner(np=2, instance_cuont=2), "no argument 'instance_cuont'; did you mean 'instance_count'"),
         (lambda: HorovodRunner(np=2, driver_log_verbositi="all"), "did you mean 'driver_log_verbosity'"),
         (lambda: HorovodRunner(np=2, driver_log_verbosity="al"), "'al' is not known; did you mean 'all'"),

@@ -20,7 +20,7 @@ from estimator_sdk import Job, list_jobs
 
 from .browser import browser
 
-DEADLINE = 120.0  # seconds, for a machine that does much else
+DEADLINE = 300.0  # seconds, for a machine that does much else
 EVIL = (
     "</pre></details></div><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
     "<style>* {display: none}</style>&lt;b&gt;<!--"
@@ -59,7 +59,9 @@ def estimator_of(tmp_path: Path, script: str, **arguments: object) -> str:
 def run(*cells: str) -> nbformat.NotebookNode:
     """Run cells in a kernel of their own, which is gone afterwards."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    return NotebookClient(notebook, timeout=300, kernel_name="python3", allow_errors=True).execute()
+    return NotebookClient(
+        notebook, timeout=DEADLINE, startup_timeout=DEADLINE, kernel_name="python3", allow_errors=True
+    ).execute()
 
 
 def shown(notebook: nbformat.NotebookNode) -> list[str]:
@@ -93,7 +95,9 @@ def test_a_browser_shows_the_executed_cell_with_its_folds_and_nothing_escapes(tm
 
         folds = good.find_elements(By.TAG_NAME, "details")
         titles = [fold.find_element(By.TAG_NAME, "summary").text for fold in folds]
-        assert titles == ["rank 0 – 1 line", "rank 1 – 1 line", "rank 2 – 1 line", "rank 3 – 2 lines"]
+        # The toolkit may have something to say of a machine that does much else.
+        assert titles[:4] == ["rank 0 – 1 line", "rank 1 – 1 line", "rank 2 – 1 line", "rank 3 – 2 lines"]
+        assert all("toolkit" in title for title in titles[4:])
         log = folds[3].find_element(By.TAG_NAME, "pre")
         assert not log.is_displayed()
         folds[3].find_element(By.TAG_NAME, "summary").click()
@@ -115,7 +119,7 @@ def test_a_browser_shows_the_executed_cell_with_its_folds_and_nothing_escapes(tm
 
         driver.refresh()  # as a cell that is drawn again: what was open is open
         redrawn = driver.find_element(By.CSS_SELECTOR, ".estimator-job").find_elements(By.TAG_NAME, "pre")
-        assert [each.is_displayed() for each in redrawn] == [False, True, False, False]
+        assert [each.is_displayed() for each in redrawn[:4]] == [False, True, False, False]
         said = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
         assert [entry for entry in said if "estimator" in entry["message"]] == []
 

@@ -33,7 +33,8 @@ def test_a_notebook_runs_from_top_to_bottom(name, tmp_path, monkeypatch):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
     resources = {"metadata": {"path": str(NOTEBOOKS)}}
-    NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources).execute()
+    client = NotebookClient(notebook, timeout=600, startup_timeout=300, kernel_name="python3", resources=resources)
+    client.execute()
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     shown = [output.data["text/html"] for output in outputs if "text/html" in output.get("data", {})]
     statuses = [html.partition('data-status="')[2].partition('"')[0] for html in shown]

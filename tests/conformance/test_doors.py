@@ -11,7 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 
 from estimator_sdk import HorovodRunner, Job, JobFailed, list_jobs, remote
 
@@ -69,7 +72,24 @@ def by_decorator(where: Mapping[str, Any], script: Any, arguments: Mapping[str, 
     return remote(instance_count=2, distribution=MPI, **where)(work)(**arguments)
 
 
-DOORS = [by_script, by_horovod_runner, by_decorator]
+def by_notebook(where: Mapping[str, Any], script: Any, arguments: Mapping[str, Any]) -> int:
+    """The function is a cell's, and so is the variable that it uses."""
+    cells = [
+        "import json, os, sys\nfrom estimator_sdk import HorovodRunner\nbase = 100",
+        inspect.getsource(work),
+        f"value = HorovodRunner(np=4, instance_count=2, **{dict(where)!r}).run(work, **{dict(arguments)!r})",
+        "print(value)",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    try:
+        NotebookClient(notebook, timeout=600, startup_timeout=300, kernel_name="python3").execute()
+    except CellExecutionError as error:
+        assert error.ename == "JobFailed", error
+        list_jobs()[0].wait()  # raises it here too
+    return int(notebook.cells[-1].outputs[0]["text"])
+
+
+DOORS = [by_script, by_horovod_runner, by_decorator, by_notebook]
 Door = Callable[[Mapping[str, Any], Any, Mapping[str, Any]], int]
 
 

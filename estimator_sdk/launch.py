@@ -105,9 +105,11 @@ def checked_logs(logs: object) -> Logs:
 def run(plan: Plan, wait: bool, logs: Logs, out: TextIO | None = None) -> Job:
     """Start exactly what the plan says; with `wait` show it and return at its end.
 
-    It is shown on `out`; without one in the notebook's cell that runs, else on standard output. Raises JobFailed when a
-    job that is waited for fails, and BackendError when it can no longer be watched. A KeyboardInterrupt stops the job in
-    good order and is raised again at its end; a second one leaves the job to its supervisor at once.
+    It is shown on `out`; without one in the notebook's cell that runs, else on standard output.
+
+    Raises JobFailed when a job that is waited for fails, and BackendError when it can no longer be watched. A
+    KeyboardInterrupt stops the job in good order and is raised again at its end; a second one leaves the job to its
+    supervisor at once.
     """
     from .job import Job
 

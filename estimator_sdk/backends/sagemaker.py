@@ -6,6 +6,7 @@ The document that CreateTrainingJob is sent is the plan's `request`, as it can b
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from estimator_container import contract
 from estimator_container import hyperparameters as container_hp
 
 from .. import code_store, distributions, local_plan
-from ..errors import BackendError, InvalidArgument
+from ..errors import BackendError, EstimatorError, InvalidArgument
 from ..plan import DEFAULT_CHECKPOINTS, ChannelPlan, HostPlan, Plan
 from ..sagemaker import faults, submitted
 from ..sagemaker.job import SageMakerJob
@@ -66,12 +67,20 @@ class SageMakerBackend:
     def start(self, plan: Plan) -> SageMakerJob:
         """Put into S3 what the job needs, and submit exactly what the plan says; returns at once.
 
+        A job that a KeyboardInterrupt meets while it is submitted is asked to stop.
+
         Raises BackendError and InvalidArgument, with nothing started.
         """
         service = self.prepare(plan)
         submitted.note(plan.job_name, service.region)
-        _submit(plan, service)
-        return SageMakerJob(plan.job_name, service)
+        job = SageMakerJob(plan.job_name, service)
+        try:
+            _submit(plan, service)
+        except KeyboardInterrupt:
+            with contextlib.suppress(EstimatorError):  # the request may have been done already, or never will be
+                job.stop()
+            raise
+        return job
 
 
 def _plan(completed: Completed, code: str | None, region: str) -> Plan:

@@ -183,9 +183,12 @@ def test_metrics_are_read_from_the_log_by_the_jobs_own_definitions(platform, scr
     assert [(each.name, each.value, each.rank) for each in job.metrics()] == [("loss", 0.5, 0), ("loss", 0.25, 1)]
 
 
-def test_ctrl_c_stops_the_job_and_waits_for_its_end(platform, estimator, monkeypatch, capsys):
+def test_ctrl_c_stops_the_job_and_waits_for_its_end(platform, estimator, aws_proxy, capsys):
+    def is_watched() -> bool:
+        return any(each.operation == "SageMaker.DescribeTrainingJob" for each in aws_proxy.requests)
+
     def run() -> None:
-        platform.waits_for("ctrl-c")
+        platform.waits_until(is_watched)
         os.kill(os.getpid(), signal.SIGINT)
         platform.waits_for("ctrl-c", "Stopping")
         platform.ends("ctrl-c", "Stopped")
@@ -193,3 +196,20 @@ def test_ctrl_c_stops_the_job_and_waits_for_its_end(platform, estimator, monkeyp
     with in_background(run), pytest.raises(KeyboardInterrupt):
         estimator.fit(job_name="ctrl-c")
     assert "Stopped: stop() or StopTrainingJob was called" in capsys.readouterr().out
+
+
+def test_ctrl_c_stops_a_job_whose_submission_has_not_been_answered(platform, estimator, aws_proxy):
+    def choose(request):
+        if request.operation != "SageMaker.CreateTrainingJob":
+            return None
+        return "stall" if submissions.pop() else "lose the answer"
+
+    def run() -> None:
+        assert aws_proxy.stalled.wait(20)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    submissions = [True, False]
+    aws_proxy.choose = choose
+    with in_background(run), pytest.raises(KeyboardInterrupt):
+        estimator.fit(job_name="early-ctrl-c")
+    platform.waits_for("early-ctrl-c", "Stopping")

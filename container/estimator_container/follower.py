@@ -65,7 +65,7 @@ class Follower:
     def _say_ready(self) -> None:
         if self._is_ready and not self._daemon_runs:
             self._is_ready = False
-            self._send("ready")
+            self._send("ready", self._host.endpoint)
 
     def ranks_started(self, step: int) -> None:
         """All ranks of this host run the step of that number, from 0."""
@@ -131,7 +131,7 @@ class Follower:
     def _on_message(self, leader: str, message: list[str]) -> None:
         kind, *fields = message
         if kind == "go":
-            self._host.start_script()
+            self._host.start_ranks(fields)
         elif kind == "daemon":
             self._start_daemon(*fields)
         elif kind == "step_over":

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from . import rank_script
 from .children import descendants
 from .loop import Loop
-from .mpi import World
 from .rank_script import END_OF_SCRIPT, STACKS_SIGNAL
 from .verdict import Verdict, names_of
+from .world import World
 
 if TYPE_CHECKING:
     from .ranks import RankServer

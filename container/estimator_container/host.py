@@ -10,11 +10,13 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from . import (
     code,
     code_download,
     console,
+    distributions,
     entry_point,
     environment,
     machine,
@@ -44,10 +46,11 @@ from .contract import (
     Layout,
     shared_memory_of,
 )
+from .endpoint import Endpoint
 from .entry_point import CommandLine, Program
 from .events import EventLog, ProgramOutput
 from .follower import Follower
-from .frames import FrameWriter
+from .frames import NO_RANK, FrameWriter
 from .leader import Leader
 from .loop import Loop, Timer
 from .outcome import Outcome
@@ -55,6 +58,7 @@ from .rank import SOCKET_VARIABLE
 from .rank_script import STACKS_VARIABLE
 from .ranks import WRAPPER, Ended, RankCommand, RankServer, rank_or_none
 from .verdict import Verdict, last_words
+from .world import DirectWorld
 
 CONSOLE_SECONDS = 10.0  # that a slow reader of the container's output has for the last lines
 FROZEN_SECONDS = 3.0  # that a rank may be stopped, by a debugger's hand or another's, before it has failed
@@ -71,7 +75,7 @@ class Host:
     def __init__(self, layout: Layout, configuration: Configuration, secret: bytes | None) -> None:
         """Raises ConfigurationError for a world that cannot be."""
         self._hyperparameters = hp.decode(configuration.raw_hyperparameters)
-        self._world = self._describe_world(configuration.cluster.hosts)
+        self._world = distributions.world(self._hyperparameters, configuration.cluster.hosts, machine.gpus())
         self.steps = steps.of(self._hyperparameters)
         self._steps_over = 0
         self.hosts_per_machine = int(number(HOSTS_PER_MACHINE, 1))
@@ -86,6 +90,7 @@ class Host:
         self.children = Children(self.loop)
         reserve.keep(layout.reserve)
         self.events = EventLog(FrameWriter(layout.frames))
+        self._endpoint: Endpoint | None = None
         self.outcome: Outcome | None = None
         self.stopping = False
         self._console: int | None = None
@@ -105,10 +110,7 @@ class Host:
             self._rank_frozen,
             self._coordinator.daemon_request,
         )
-
-    def _describe_world(self, hosts: tuple[str, ...]) -> mpi.World | None:
-        enabled = mpi.is_enabled(self._hyperparameters)
-        return mpi.world(self._hyperparameters, hosts, machine.gpus()) if enabled else None
+        self._ranks.mpirun_watches = isinstance(self._world, mpi.World)
 
     # The phases.
 
@@ -130,6 +132,8 @@ class Host:
 
     def _work(self) -> None:
         self._coordinator.open()
+        if isinstance(self._world, DirectWorld):
+            self._endpoint = Endpoint(self.cluster.address())
         first, *others = self._prepare()
         self._coordinator.prepared()
         with self.events.phase("world"):
@@ -240,11 +244,13 @@ class Host:
     def _common_command(self, program: str | None, python: str) -> RankCommand:
         """What all steps of the job have in common."""
         settings = {
-            **({} if self._world else mpi.for_scripts(sys.executable)),
+            **({} if isinstance(self._world, mpi.World) else mpi.for_scripts(sys.executable)),
+            **(self._world.defaults(self.cluster.interface()) if isinstance(self._world, DirectWorld) else {}),
             **environment.of_the_script(self._configuration, self.layout, os.environ, program, python),
         }
         if self._world is not None:
             settings[STACKS_VARIABLE] = self._stacks
+        if isinstance(self._world, mpi.World):
             settings["OMPI_MCA_btl_vader_backing_directory"] = self.shared_memory
             settings.update(self._world.variables)
         return RankCommand(
@@ -265,10 +271,23 @@ class Host:
 
     # What the coordinator asks of this host.
 
-    def start_script(self) -> None:
-        """Run the script once, under a wrapper, without a world."""
-        argv = [sys.executable, "-I", "-S", WRAPPER]
-        self.children.start(argv, self.program_environment(), lambda code: None)
+    @property
+    def endpoint(self) -> str:
+        """Where a rank of this host may listen, as `address:port`; empty where the toolkit need not see to that."""
+        return self._endpoint.text if self._endpoint is not None else ""
+
+    def start_ranks(self, endpoints: Sequence[str]) -> None:
+        """Start the script under a wrapper: once without a world, else as each rank of this host.
+
+        `endpoints` are those of all hosts, in their order.
+        """
+        ranks: Sequence[int] = (NO_RANK,)
+        if isinstance(self._world, DirectWorld):
+            ranks = self._world.ranks_of(self.name)
+            self._ranks.variables_of = partial(self._world.variables_of, endpoints=endpoints)
+        for rank in ranks:
+            argv = [sys.executable, "-I", "-S", WRAPPER, str(rank)]
+            self.children.start(argv, self.program_environment(), lambda code: None)
 
     def start_program(self, argv: Sequence[str], env: Mapping[str, str], on_exit: OnExit) -> ProgramOutput:
         """Start a program of the toolkit's own; its words go to the log."""
@@ -410,6 +429,8 @@ class Host:
         if outcome.kind == "failed":
             self._end_victims()
         self._ranks.close()
+        if self._endpoint is not None:
+            self._endpoint.close()
         outcome.write(self.layout)
         self.events.emit("ended", outcome=outcome.kind)
         self._wait_for_console()

@@ -7,6 +7,7 @@ import shlex
 import socket
 import stat
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from . import common_secret, machine, mesh, mpi, verdict
@@ -15,12 +16,12 @@ from .contract import LISTEN_FD, WORLD_PORT
 from .frames import NO_RANK
 from .late import LateWatch
 from .links import Link, listen_tcp
-from .mpi import World
 from .outcome import CULPRIT_SECONDS, Outcome
 from .pulse import SILENT_SECONDS, Reach
 from .ranks import AGENT, WRAPPER, Ended, rank_or_none
 from .step_run import StepRun
 from .verdict import Verdict
+from .world import World
 
 if TYPE_CHECKING:
     from .host import Host
@@ -35,6 +36,8 @@ class Leader:
     def __init__(self, host: Host, world: World | None) -> None:
         self._host = host
         self._world = world
+        self._mpi = world if isinstance(world, mpi.World) else None
+        self._endpoints: dict[str, str] = {}
         self._step = 0
         self._run = StepRun(self._places())
         self._late_ranks = LateWatch(host.loop, host.events)
@@ -76,7 +79,7 @@ class Leader:
 
     def ready(self) -> None:
         """This host can run the next step, which starts when all can."""
-        self._is_ready(self._host.name)
+        self._is_ready(self._host.name, self._host.endpoint)
 
     def ranks_started(self, step: int) -> None:
         """All ranks of this host run the step of that number, from 0."""
@@ -111,7 +114,7 @@ class Leader:
     def _on_message(self, host: str, message: list[str]) -> None:
         kind, *fields = message
         if kind == "ready":
-            self._is_ready(host)
+            self._is_ready(host, fields[0])
         elif kind == "ranks_started":
             self._ranks_started(host, int(fields[0]))
         elif kind == "failed":
@@ -147,7 +150,8 @@ class Leader:
         else:
             self.report(verdict.of_silent_host(self._silent[0], own, SILENT_SECONDS))
 
-    def _is_ready(self, host: str) -> None:
+    def _is_ready(self, host: str, endpoint: str) -> None:
+        self._endpoints[host] = endpoint
         self._run.ready.add(host)
         if len(self._run.ready) == len(self._host.cluster.hosts):
             self._late.cancel()
@@ -170,7 +174,7 @@ class Leader:
     def _ranks_too_late(self) -> None:
         """mpirun starts ranks when it has its daemons, so a host without one is to blame for all."""
         hosts = self._host.cluster.hosts
-        without = [host for host in hosts[1:] if self._world and host not in self._run.with_daemon]
+        without = [host for host in hosts[1:] if self._mpi and host not in self._run.with_daemon]
         late = without or [host for host in hosts if host not in self._run.with_ranks]
         what = "mpirun has not come to the MPI daemon of" if without else "not every rank runs on"
         message = f"{self._host.world_timeout:g} s after all hosts were ready {what} {', '.join(late)}"
@@ -182,13 +186,17 @@ class Leader:
         common_secret.forget(self._host.layout)
         self._late = self._host.loop.after(self._host.world_timeout, self._ranks_too_late)
         self._tell_step()
-        if self._world is None:
-            self._broadcast("go")
-            self._host.start_script()
-        else:
-            self._start_mpi(self._world)
+        if self._mpi is not None:
+            self._start_mpi(self._mpi)
+            return
+        endpoints = [self._endpoints[host] for host in self._host.cluster.hosts]
+        if self._world is not None:
+            hosts = list(self._world.hosts)
+            self._host.events.emit("world_starting", hosts=hosts, size=self._world.size, endpoints=endpoints)
+        self._broadcast("go", *endpoints)
+        self._host.start_ranks(endpoints)
 
-    def _start_mpi(self, world: World) -> None:
+    def _start_mpi(self, world: mpi.World) -> None:
         self._nodes = _node_names(world.hosts)
         try:
             path = mpi.find("mpirun")
@@ -204,16 +212,11 @@ class Leader:
         self._run.mpirun = self._host.start_program(["/usr/bin/env", *argv], env, self._mpirun_ended)
         self._run.mpirun_runs = True
 
-    def _fit(self, world: World) -> mpi.Fit:
+    def _fit(self, world: mpi.World) -> mpi.Fit:
         host = self._host
-        interface = "lo"
-        if len(world.hosts) > 1:
-            given = host.cluster.addresses.get(host.name)
-            address = given[0] if given else socket.gethostbyname(host.name)
-            interface = machine.interface_for(address, host.cluster.network_interface)
         return mpi.Fit(
             node_names=tuple(self._nodes),
-            interface=interface,
+            interface=host.cluster.interface(),
             scratch=host.scratch,
             crowded=world.processes_per_host * host.hosts_per_machine > machine.cpus(),
             single_copy=machine.ranks_may_read_each_other(),
@@ -247,6 +250,8 @@ class Leader:
     # The end.
 
     def _rank_ended(self, host: str, ended: Ended) -> None:
+        if self._mpi is None:
+            ended = replace(ended, told=False)  # nobody but mpirun tells wrappers to end
         self._run.ended[host, ended.rank] = ended
         failed = ended.code != 0 and not ended.told
         if self._host.stopping:
@@ -255,7 +260,7 @@ class Leader:
         elif failed:
             rank, victims = rank_or_none(ended.rank), self._victims(ended)
             found = verdict.of_rank(host, rank, ended.code, ended.stderr_tail, victims)
-            self.report(found.for_want_of_memory() if ended.out_of_memory else found)
+            self._report_rank(found.for_want_of_memory() if ended.out_of_memory else found)
         elif ended.told:
             run = self._run
             self._host.loop.after(CULPRIT_SECONDS, lambda: self._told_by_mpirun(run))
@@ -263,6 +268,13 @@ class Leader:
             self._step_done()
         elif ended.code == 0 and self._host.steps:
             self._late_ranks.begin(self._host.steps[self._step].name, self._run.late)
+
+    def _report_rank(self, found: Verdict) -> None:
+        """Ranks that reach each other by themselves see that one is gone before its own wrapper can have said so."""
+        if self._mpi is None and found.blames_another:
+            self._host.loop.after(CULPRIT_SECONDS, lambda: self.report(found))
+        else:
+            self.report(found)
 
     def _step_done(self) -> None:
         """Every rank has ended its step: end the job after the last one, else begin the next without a trace of it."""

@@ -14,34 +14,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from . import world as world_of_ranks
 from .configuration import ConfigurationError
 
 _IMPROPER_EXIT = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exiting\s+improperly")
 _ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+) in communicator MPI_COMM_WORLD\s+with errorcode (-?\d+)")
 
 
-@dataclass(frozen=True)
-class World:
-    """How many ranks there are, and where."""
+NAME = "mpi"
+ENABLED = "sagemaker_mpi_enabled"
 
-    hosts: tuple[str, ...]
-    """The first one leads. Ranks are numbered host by host in this order."""
-    processes_per_host: int
+
+@dataclass(frozen=True)
+class World(world_of_ranks.World):
+    """A world whose ranks mpirun starts."""
+
     options: tuple[str, ...] = ()
     """The user's own options for mpirun."""
     variables: tuple[tuple[str, str], ...] = ()
     """What the user's options set in the environment of the ranks."""
-
-    @property
-    def size(self) -> int:
-        return len(self.hosts) * self.processes_per_host
-
-    def host_of(self, rank: int) -> str:
-        return self.hosts[rank // self.processes_per_host]
-
-
-def is_enabled(hyperparameters: Mapping[str, Any]) -> bool:
-    return hyperparameters.get("sagemaker_mpi_enabled") in (True, "True", "true")
 
 
 def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
@@ -50,13 +41,7 @@ def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int)
     Raises ConfigurationError for a number of processes that is not a whole number of at least 1, and for
     options that cannot be split into words.
     """
-    given = hyperparameters.get("sagemaker_mpi_num_of_processes_per_host")
-    per_host = max(1, gpus) if given is None else given
-    if not isinstance(per_host, int) or isinstance(per_host, bool) or per_host < 1:
-        raise ConfigurationError(
-            "sagemaker_mpi_num_of_processes_per_host must be a whole number of at least 1, such as 2, "
-            f"not {per_host!r} ({type(per_host).__name__})"
-        )
+    per_host = world_of_ranks.processes_per_host(hyperparameters, gpus)
     total = hyperparameters.get("sagemaker_mpi_num_processes")
     if total not in (None, per_host * len(hosts)):
         raise ConfigurationError(

@@ -1,6 +1,6 @@
 """The wrapper around one rank: owns its pipes and its process group, and says how it ended.
 
-mpirun (or the toolkit itself, where there is no MPI) starts `python -I -S rank.py` on each host. The
+mpirun starts `python -I -S rank.py` on each host, or, where there is no MPI, the toolkit itself `rank.py RANK`. The
 wrapper asks the toolkit of its host, over a Unix socket, what to run; so no argument or variable of the
 user's passes through mpirun. It stands on the path to the first line of the script, so it
 imports little.
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from estimator_container.frames import NO_RANK, STDERR, STDOUT, FrameWriter
+from estimator_container.frames import STDERR, STDOUT, FrameWriter
 from estimator_container.wire import Unpacker, pack
 
 SOCKET_VARIABLE = "ESTIMATOR_HOST_SOCKET"
@@ -254,7 +254,8 @@ def _signal_group(pgid: int, signum: int) -> None:
 def main() -> int:
     host = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     host.connect(os.environ[SOCKET_VARIABLE])
-    rank = Rank(host, int(os.environ.get("OMPI_COMM_WORLD_RANK", NO_RANK)))
+    given = sys.argv[1] if len(sys.argv) > 1 else os.environ["OMPI_COMM_WORLD_RANK"]
+    rank = Rank(host, int(given))
     try:
         return rank.run()
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .children import signal_group
@@ -61,6 +61,10 @@ class RankServer:
         self.command: RankCommand | None = None
         self.pids: dict[int, int] = {}
         """Rank -> pid, which is also its process group, of the ranks that run."""
+        self.variables_of: Callable[[int], Mapping[str, str]] = lambda rank: {}
+        """What one rank finds in its environment, over what all do."""
+        self.mpirun_watches = False
+        """Whether mpirun sees how the wrappers end, and says more of it."""
         self._on_started = on_started
         self._on_ended = on_ended
         self._on_frozen = on_frozen
@@ -92,7 +96,7 @@ class RankServer:
         kind = message[0]
         if kind == "rank":
             self._links[link] = int(message[1])
-            self._send_command(link)
+            self._send_command(link, int(message[1]))
         elif kind == "started":
             rank = self._links[link]
             if int(message[1]):
@@ -110,13 +114,13 @@ class RankServer:
         elif kind == "daemon":
             self._on_daemon_request(link, message[1], message[2])
 
-    def _send_command(self, link: Link) -> None:
+    def _send_command(self, link: Link, rank: int) -> None:
         command = self.command
         if command is None:
             link.close()
             return
         counts = (str(len(command.argv)), str(len(command.dropped)))
-        settings = [f"{name}={value}" for name, value in command.settings.items()]
+        settings = [f"{name}={value}" for name, value in {**command.settings, **self.variables_of(rank)}.items()]
         link.send(
             "run", command.frames, command.folder, command.alive, *counts, *command.argv, *command.dropped, *settings
         )
@@ -131,8 +135,7 @@ class RankServer:
             # The wrapper is gone and the rank is not: somebody killed the wrapper.
             signal_group(pid, signal.SIGKILL)
             self._on_ended(Ended(rank, -signal.SIGKILL, False, "the wrapper of this rank was killed\n"))
-        elif rank == NO_RANK:
-            # In a world mpirun sees that, and says more of it.
+        elif not self.mpirun_watches:
             self._on_ended(Ended(rank, 1, False, "the wrapper of the script ended before it could start it\n"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,6 +15,12 @@ _CHAIN_LINKS = ("direct cause of the following exception", "another exception oc
 _IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 LAST_LINES = 20
 SHOWN_OF_A_LINE = 80  # characters of a step's line in a message
+# In the words of the kernel, gloo, NCCL and gRPC.
+_ANOTHER_IS_GONE = re.compile(
+    r"connection (?:was )?(?:closed|reset|refused|aborted)|broken pipe|socket closed|remote process exited"
+    r"|failed to connect|failed to recv",
+    re.IGNORECASE,
+)
 
 WHAT_TO_TRY = {
     "exception": "Mend the script at the line of the traceback; `job.logs(rank=…)` has all that a rank wrote.",
@@ -66,6 +73,11 @@ class Verdict:
     @property
     def is_user_failure(self) -> bool:
         return self.kind in OF_THE_USER
+
+    @property
+    def blames_another(self) -> bool:
+        """Whether the script's own words say that a process elsewhere is gone: that one may be the culprit."""
+        return self.kind == "exception" and _ANOTHER_IS_GONE.search(self.detail) is not None
 
     def for_want_of_memory(self) -> Verdict:
         """The same for a rank that the kernel killed because its host had no memory left."""

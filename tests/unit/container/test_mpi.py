@@ -14,7 +14,6 @@ from estimator_container.mpi import (
     daemon_identity,
     find,
     for_scripts,
-    is_enabled,
     mpirun,
     relocation,
     world,
@@ -63,12 +62,6 @@ def test_a_number_of_processes_that_is_no_whole_number_from_one_is_refused_and_s
     ) as no:
         of(num_of_processes_per_host=given)
     assert f"not {given!r} ({type(given).__name__})" in str(no.value)
-
-
-@pytest.mark.parametrize(("given", "enabled"), [(True, True), (False, False), (None, False)])
-def test_a_world_is_made_where_it_is_asked_for(given, enabled):
-    assert is_enabled({"sagemaker_mpi_enabled": given}) is enabled
-    assert not is_enabled({})
 
 
 @pytest.mark.parametrize(

@@ -277,10 +277,13 @@ def test_a_rank_whose_output_cannot_be_stored_fails_and_says_where(ranks, tmp_pa
     assert str(ranks.frames_file) in ranks.ended[0].stderr_tail
 
 
-@pytest.mark.parametrize(("rank", "told"), [("-1", [(-1, 1)]), ("2", [])])
+@pytest.mark.parametrize(
+    ("rank", "mpirun", "told"), [("-1", False, [(-1, 1)]), ("2", False, [(2, 1)]), ("2", True, [])]
+)
 def test_a_wrapper_that_dies_before_it_starts_anything_is_told_where_mpirun_does_not_see_it(
-    ranks, loop, run_until, rank, told
+    ranks, loop, run_until, rank, mpirun, told
 ):
+    ranks.server.mpirun_watches = mpirun
     ranks.server.command = RankCommand(("/bin/true",), "/", str(ranks.frames_file), (), {})
     rounds = []
     with socket.socket(socket.AF_UNIX) as wrapper:

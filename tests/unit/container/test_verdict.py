@@ -244,3 +244,30 @@ def test_a_rank_killed_for_want_of_memory_is_told_so_and_what_helps():
         "rank 3 on algo-2 was killed because its host had no memory left; give it more, or a smaller batch"
     )
     assert (found.kind, found.rank, found.victims, found.is_user_failure) == ("out_of_memory", 3, (0, 1, 2), True)
+
+
+@pytest.mark.parametrize(
+    ("last_line", "blames"),
+    [
+        ("RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:37412", True),
+        ("ConnectionResetError: [Errno 104] Connection reset by peer", True),
+        ("BrokenPipeError: [Errno 32] Broken pipe", True),
+        (
+            "torch.distributed.DistBackendError: ncclRemoteError: A call failed possibly due to a network error or a "
+            "remote process exited prematurely.",
+            True,
+        ),
+        (
+            "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: failed to connect "
+            "to all addresses",
+            True,
+        ),
+        ("ValueError: no such digit", False),
+        ("KeyError: 'connection'", False),
+    ],
+)
+def test_a_rank_that_has_lost_another_says_so(last_line, blames):
+    words = f'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n{last_line}\n'
+    assert of_rank("algo-1", 0, 1, words).blames_another is blames
+    assert not of_rank("algo-1", 0, 3, words).blames_another
+    assert not of_rank("algo-1", 0, -9, words).blames_another

@@ -1,0 +1,39 @@
+"""Which world the reserved hyperparameters of a job ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import mpi, multi_worker_mirrored, torch_distributed
+from .configuration import ConfigurationError
+from .world import World, processes_per_host
+
+_ENABLED = {
+    mpi.NAME: mpi.ENABLED,
+    torch_distributed.NAME: torch_distributed.ENABLED,
+    multi_worker_mirrored.NAME: multi_worker_mirrored.ENABLED,
+}
+
+
+def name_of(hyperparameters: Mapping[str, Any]) -> str | None:
+    """The name of the distribution that is enabled; None without one. Raises ConfigurationError for two at once."""
+    names = [name for name, key in _ENABLED.items() if hyperparameters.get(key) in (True, "True", "true")]
+    if len(names) > 1:
+        raise ConfigurationError(f"{' and '.join(names)} are both enabled, and a job has one distribution")
+    return names[0] if names else None
+
+
+def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World | None:
+    """The world on these hosts, each with so many GPUs; None where every host runs the script by itself.
+
+    Raises ConfigurationError for what the hyperparameters may not say.
+    """
+    name = name_of(hyperparameters)
+    if name == mpi.NAME:
+        return mpi.world(hyperparameters, hosts, gpus)
+    if name == torch_distributed.NAME:
+        return torch_distributed.World(hosts, processes_per_host(hyperparameters, gpus))
+    if name == multi_worker_mirrored.NAME:
+        return multi_worker_mirrored.World(hosts, 1)
+    return None

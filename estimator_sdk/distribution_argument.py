@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from estimator_container import mpi as container_mpi
+from estimator_container import multi_worker_mirrored, torch_distributed
+from estimator_container.world import PROCESSES_PER_HOST
 
 from .errors import InvalidArgument
 from .naming import suggestion
 
-PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
 _EXAMPLE = '{"mpi": {"enabled": True, "processes_per_host": 2}}'
-_MPI_KEYS = ("enabled", "processes_per_host", "custom_mpi_options")
 # SageMaker knows these, and no backend here runs them.
-_NOT_SUPPORTED = (
-    "torch_distributed",
-    "parameter_server",
-    "multi_worker_mirrored_strategy",
-    "smdistributed",
-    "pytorchddp",
-    "instance_groups",
-)
+_NOT_SUPPORTED = ("parameter_server", "smdistributed", "pytorchddp", "instance_groups")
 
 
 @dataclass(frozen=True)
@@ -34,15 +29,46 @@ class Mpi:
     custom_mpi_options: str = ""
     """Options for mpirun, split into words as a shell would."""
 
+    def to_hyperparameters(self) -> dict[str, object]:
+        options = {"sagemaker_mpi_custom_mpi_options": self.custom_mpi_options}
+        return {container_mpi.ENABLED: self.enabled, **_told_processes(self.processes_per_host), **options}
 
-def parse(distribution: Mapping[str, object] | None) -> Mpi | None:
+
+@dataclass(frozen=True)
+class TorchDistributed:
+    """The script is run as torchrun would, so many processes on each host."""
+
+    enabled: bool
+    processes_per_host: int | None = None
+    """None means one for each GPU of the instance type, else one."""
+
+    def to_hyperparameters(self) -> dict[str, object]:
+        return {torch_distributed.ENABLED: self.enabled, **_told_processes(self.processes_per_host)}
+
+
+@dataclass(frozen=True)
+class MultiWorkerMirroredStrategy:
+    """The script is run once on each host, as a worker of TensorFlow's strategy of that name."""
+
+    enabled: bool
+
+    def to_hyperparameters(self) -> dict[str, object]:
+        return {multi_worker_mirrored.ENABLED: self.enabled}
+
+
+Distribution = Mpi | TorchDistributed | MultiWorkerMirroredStrategy
+
+
+def parse(distribution: Mapping[str, object] | None) -> Distribution | None:
     """What `distribution=` says; None for no distribution.
 
-    Raises InvalidArgument for a name that is unknown or not supported, and for a value of the wrong type or
-    range.
+    Raises InvalidArgument for a name that is unknown or not supported, for two that are enabled at once, and for a
+    value of the wrong type or range.
 
     >>> parse({"mpi": {"enabled": True, "processes_per_host": 2}})
     Mpi(enabled=True, processes_per_host=2, custom_mpi_options='')
+    >>> parse({"torch_distributed": {"enabled": True}})
+    TorchDistributed(enabled=True, processes_per_host=None)
     """
     if distribution is None:
         return None
@@ -50,43 +76,69 @@ def parse(distribution: Mapping[str, object] | None) -> Mpi | None:
         raise _refused("", f"must be a dict such as {_EXAMPLE}, not {distribution!r}")
     for name in distribution:
         if name in _NOT_SUPPORTED:
-            raise _refused(f"[{name!r}]", f"is not supported; use mpi: {_EXAMPLE}")
-        if name != "mpi":
-            hint = suggestion(str(name), ("mpi", *_NOT_SUPPORTED))
+            raise _refused(f"[{name!r}]", f"is not supported; use one of {', '.join(_PARSERS)}, such as {_EXAMPLE}")
+        if name not in _PARSERS:
+            hint = suggestion(str(name), (*_PARSERS, *_NOT_SUPPORTED))
             raise _refused(f"[{name!r}]", f"is not a distribution; {hint}")
-    return _parse_mpi(distribution["mpi"]) if "mpi" in distribution else None
+    parsed = [_PARSERS[name](name, given) for name, given in distribution.items()]
+    enabled = [each for each in parsed if each.enabled]
+    if len(enabled) > 1:
+        raise _refused("", f"must enable one distribution, and enables {' and '.join(distribution)}; leave one out")
+    return next(iter(enabled or parsed), None)
 
 
-def to_hyperparameters(mpi: Mpi | None) -> dict[str, str]:
+def to_hyperparameters(distribution: Distribution | None) -> dict[str, str]:
     """The reserved hyperparameters that tell the container, in JSON, under the SageMaker SDK's names."""
-    if mpi is None:
-        return {}
-    values: dict[str, object] = {"sagemaker_mpi_enabled": mpi.enabled}
-    if mpi.processes_per_host is not None:
-        values[PROCESSES_PER_HOST] = mpi.processes_per_host
-    values["sagemaker_mpi_custom_mpi_options"] = mpi.custom_mpi_options
+    values = distribution.to_hyperparameters() if distribution is not None else {}
     return {name: json.dumps(value) for name, value in values.items()}
 
 
-def _parse_mpi(given: object) -> Mpi:
+def _told_processes(given: int | None) -> dict[str, object]:
+    return {} if given is None else {PROCESSES_PER_HOST: given}
+
+
+def _parse_mpi(name: str, given: object) -> Mpi:
+    enabled, values = _values(name, given, ("processes_per_host", "custom_mpi_options"))
+    return Mpi(enabled, _processes(name, values.get("processes_per_host")), _options(values.get("custom_mpi_options")))
+
+
+def _parse_torch_distributed(name: str, given: object) -> TorchDistributed:
+    enabled, values = _values(name, given, ("processes_per_host",))
+    return TorchDistributed(enabled, _processes(name, values.get("processes_per_host")))
+
+
+def _parse_multi_worker_mirrored(name: str, given: object) -> MultiWorkerMirroredStrategy:
+    return MultiWorkerMirroredStrategy(_values(name, given, ())[0])
+
+
+_PARSERS: Mapping[str, Callable[[str, object], Distribution]] = {
+    container_mpi.NAME: _parse_mpi,
+    torch_distributed.NAME: _parse_torch_distributed,
+    multi_worker_mirrored.NAME: _parse_multi_worker_mirrored,
+}
+
+
+def _values(name: str, given: object, others: tuple[str, ...]) -> tuple[bool, Mapping[str, object]]:
+    """Whether the distribution is enabled, and all that is said of it; `others` are the keys besides `enabled`."""
+    example = f'{{"{name}": {{"enabled": True}}}}'
     if not isinstance(given, Mapping):
-        raise _refused("['mpi']", f"must be a dict such as {_EXAMPLE}, not {given!r}")
+        raise _refused(f"[{name!r}]", f"must be a dict, as in {example}, not {given!r}")
     for key in given:
-        if key not in _MPI_KEYS:
-            raise _refused(f"['mpi'][{key!r}]", f"is not known; {suggestion(str(key), _MPI_KEYS)}")
+        if key not in ("enabled", *others):
+            raise _refused(f"[{name!r}][{key!r}]", f"is not known; {suggestion(str(key), ('enabled', *others))}")
     enabled = given.get("enabled")
     if not isinstance(enabled, bool):
         got = repr(enabled) if "enabled" in given else "absent"
-        raise _refused("['mpi']['enabled']", f"must be True or False, and is {got}; write {_EXAMPLE}")
-    return Mpi(enabled, _processes(given.get("processes_per_host")), _options(given.get("custom_mpi_options")))
+        raise _refused(f"[{name!r}]['enabled']", f"must be True or False, and is {got}; write {example}")
+    return enabled, given
 
 
-def _processes(given: object) -> int | None:
+def _processes(name: str, given: object) -> int | None:
     if given is None:
         return None
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         what = f"must be a whole number of at least 1, such as 2, not {given!r} ({type(given).__name__})"
-        raise _refused("['mpi']['processes_per_host']", f"{what}; leave it out for one process per GPU")
+        raise _refused(f"[{name!r}]['processes_per_host']", f"{what}; leave it out for one process per GPU")
     return given
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
+from estimator_container import distributions as container_distributions
 from estimator_container import mpi as container_mpi
+from estimator_container import torch_distributed as container_torch
 from estimator_container.configuration import ConfigurationError
+from estimator_container.world import PROCESSES_PER_HOST
 
-from .distribution_argument import PROCESSES_PER_HOST
 from .errors import InvalidArgument
 from .plan import Plan, RankPlan
 
 Distribution = Callable[[Plan, Mapping[str, Any], int], Plan]
 """Takes a plan, the decoded hyperparameters, and the GPUs of one host."""
+T = TypeVar("T")
+_SEVERAL_ON_A_HOST = (container_mpi.NAME, container_torch.NAME)
 
 
 def none(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
@@ -28,22 +32,34 @@ def none(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
     )
 
 
-def mpi(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
-    """One MPI world over all hosts, its ranks numbered host by host; the first host writes the model.
+def world(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
+    """One world over all hosts, its ranks numbered host by host; the first host writes the model.
 
     What was left to the GPUs of the instance type is told to the hosts, whose own GPUs may be others on this machine.
     Raises InvalidArgument for a number of processes or options that the toolkit would refuse.
     """
     names = tuple(host.name for host in plan.hosts)
-    try:
-        world = container_mpi.world(hyperparameters, names, gpus)
-    except ConfigurationError as error:
-        raise InvalidArgument("distribution", f"distribution: {error}") from None
-    ranks = (RankPlan(rank, rank % world.processes_per_host, world.host_of(rank)) for rank in range(world.size))
-    told = {PROCESSES_PER_HOST: json.dumps(world.processes_per_host), **plan.hyperparameters}
-    return replace(plan, distribution="mpi", ranks=tuple(ranks), model_hosts=names[:1], hyperparameters=told)
+    found = _checked(lambda: container_distributions.world(hyperparameters, names, gpus))
+    name = container_distributions.name_of(hyperparameters)
+    assert found is not None and name is not None
+    ranks = (RankPlan(rank, rank % found.processes_per_host, found.host_of(rank)) for rank in range(found.size))
+    told = {PROCESSES_PER_HOST: json.dumps(found.processes_per_host)} if name in _SEVERAL_ON_A_HOST else {}
+    return replace(
+        plan,
+        distribution=name,
+        ranks=tuple(ranks),
+        model_hosts=names[:1],
+        hyperparameters={**told, **plan.hyperparameters},
+    )
 
 
 def of(hyperparameters: Mapping[str, Any]) -> Distribution:
-    """The distribution that the reserved hyperparameters of a job ask for."""
-    return mpi if container_mpi.is_enabled(hyperparameters) else none
+    """The distribution that the reserved hyperparameters of a job ask for. Raises InvalidArgument for two at once."""
+    return none if _checked(lambda: container_distributions.name_of(hyperparameters)) is None else world
+
+
+def _checked(decide: Callable[[], T]) -> T:
+    try:
+        return decide()
+    except ConfigurationError as error:
+        raise InvalidArgument("distribution", f"distribution: {error}") from None

@@ -66,7 +66,8 @@ class Estimator:
     memory: float | None = None
     """GiB of memory of each host, where hosts are containers of this machine; None sets no limit."""
     distribution: Mapping[str, object] | None = None
-    """`{"mpi": {"enabled": True, "processes_per_host": 2}}` runs an MPI world; None is once on each host."""
+    """`{"mpi": {"enabled": True, "processes_per_host": 2}}` runs an MPI world; `torch_distributed` in its place is the
+    world of torchrun, and `multi_worker_mirrored_strategy` that of TensorFlow; None is once on each host."""
     hyperparameters: Mapping[str, object] | None = None
     """The script's arguments, `--key value`; any JSON values, at most 100 with the reserved ones."""
     environment: Mapping[str, str] | None = None
@@ -280,7 +281,7 @@ class Estimator:
 
     def _all_hyperparameters(self, name: str, code_uri: str | None) -> dict[str, str]:
         encoded = encoding.encode(self.hyperparameters or {})
-        mpi = distribution_argument.parse(self.distribution)
+        distribution = distribution_argument.parse(self.distribution)
         reserved: dict[str, object] = {}
         # An image with a program of its own may refuse what it does not know.
         if self.source is not None:
@@ -302,7 +303,7 @@ class Estimator:
             if value != default:
                 reserved[key] = value
         encoded |= {key: json.dumps(value) for key, value in reserved.items()}
-        encoded |= distribution_argument.to_hyperparameters(mpi)
+        encoded |= distribution_argument.to_hyperparameters(distribution)
         encoded |= steps_argument.to_hyperparameters(steps_argument.parse(self.steps))
         encoding.check_count(encoded)
         return encoded

@@ -99,7 +99,7 @@ def with_command(plan: Plan, python: str, overlay: Path | None) -> Plan:
         python = str(overlay / "bin" / "python")
     elif overlay is not None and isinstance(program, entry_point.CommandLine):
         _check_on_path(program.command(python, False)[0], python)
-    in_world = plan.distribution == "mpi"
+    in_world = plan.distribution != "none"
     if program is None:
         return replace(plan, steps=tuple(StepPlan(step.name, tuple(step.command(python, in_world))) for step in found))
     return replace(plan, command=tuple(program.command(python, in_world, arguments)))

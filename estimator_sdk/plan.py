@@ -91,7 +91,7 @@ class Plan:
     hosts: tuple[HostPlan, ...]
     ranks: tuple[RankPlan, ...]
     distribution: str
-    """`none` or `mpi`."""
+    """`none`, or the name of an argument of `distribution=`, such as `mpi`."""
     program: str | None
     """The entry point's name, or None for the image's own program."""
     command: tuple[str, ...]

@@ -59,7 +59,7 @@ def _job() -> Schema:
     given = _properties(TensorFlow)  # which has all that a plain estimator has
     for name, (low, high) in RANGES.items():
         given[name] |= {"minimum": low} if high is None else {"minimum": low, "maximum": high}
-    given["distribution"] |= _object({"mpi": _mpi()})
+    given["distribution"] |= _object(_distributions())
     given["steps"] |= {"items": {"anyOf": [_LINE, _step()]}, "minItems": 1}
     given["framework"] = {
         "enum": list(FRAMEWORKS),
@@ -79,9 +79,15 @@ def _job() -> Schema:
     return {**_object(given), "dependencies": depends}
 
 
-def _mpi() -> Schema:
-    options = {"enabled": {"type": "boolean"}, "processes_per_host": _COUNT, "custom_mpi_options": {"type": "string"}}
-    return _object(options, required=["enabled"])
+def _distributions() -> dict[str, Schema]:
+    enabled: Schema = {"enabled": {"type": "boolean"}}
+    several: Schema = {**enabled, "processes_per_host": _COUNT}
+    options = {
+        "mpi": {**several, "custom_mpi_options": {"type": "string"}},
+        "torch_distributed": several,
+        "multi_worker_mirrored_strategy": enabled,
+    }
+    return {name: _object(given, required=["enabled"]) for name, given in options.items()}
 
 
 def _step() -> Schema:

@@ -21,6 +21,39 @@ from estimator_sdk import Job, JobFailed
 from estimator_sdk.docker import engine
 
 SILENCE_BOUND = 5.0  # seconds from the moment that a host falls silent to the end of the job on all hosts
+# As the frameworks do: rank 0 serves at MASTER_PORT, or each worker at its own address of TF_CONFIG.
+MEET = """
+import json, os, socket, sys, time
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+if "TF_CONFIG" in os.environ:
+    config = json.loads(os.environ["TF_CONFIG"])
+    places = [place.rsplit(":", 1) for place in config["cluster"]["worker"]]
+    assert config == {"cluster": config["cluster"], "task": {"type": "worker", "index": rank}}, config
+else:
+    places = [[os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]]]
+serves = rank < len(places)
+if serves:
+    server = socket.socket()
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind(("", int(places[rank][1])))
+    server.listen(size)
+
+def reach(address, port):
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return socket.create_connection((address, int(port)))
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+links = [reach(*place) for place in places]
+for link in links:
+    link.sendall(f"{os.environ['SAGEMAKER_JOB_NAME']} {rank}\\n".encode())
+guests = [server.accept()[0] for _ in range(size)] if serves else []
+heard = sorted(guest.makefile().readline() for guest in guests)
+assert heard == [f"{os.environ['SAGEMAKER_JOB_NAME']} {each}\\n" for each in range(size) if serves], heard
+"""
 UP_AND_WAIT = """
 import time
 from mpi4py import MPI

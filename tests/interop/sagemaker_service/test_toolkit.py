@@ -7,6 +7,7 @@ import json
 import pytest
 
 from estimator_sdk import Job, JobFailed, JobSpec, job_name
+from tests.conformance.jobs import MEET
 
 from .conftest import cloud
 from .instances import Containers, Instances
@@ -125,6 +126,25 @@ def test_our_image_makes_a_world_of_what_the_service_gives_it(platform, script, 
     assert sorted(line.rank for line in lines) == [0, 1, 2, 3]
     assert {line.data for line in lines} == {b"sum 6 [] []\n"}
     assert not (tmp_path / "instances/algo-1/input/data/estimator-world/worldsecret").exists()
+
+
+@pytest.mark.parametrize(
+    ("distribution", "size"),
+    [
+        ({"torch_distributed": {"enabled": True, "processes_per_host": 2}}, 4),
+        ({"multi_worker_mirrored_strategy": {"enabled": True}}, 2),
+    ],
+)
+def test_our_image_makes_the_other_worlds_too(platform, script, tmp_path, image, distribution, size):
+    """Every rank meets the others of its job as PyTorch's or TensorFlow's would."""
+    script.write_text(f"{MEET}\nprint('met', size)\n")
+    name = job_name.unique("toolkit")
+    job = cloud(script, instance_count=2, distribution=distribution).fit(wait=False, job_name=name)
+    run_in_containers(Containers(platform, name, tmp_path / "instances", image, role={}))
+    assert job.wait() == "Completed"
+    lines = list(job.logs(stream="stdout"))
+    assert sorted(line.rank for line in lines) == list(range(size))
+    assert {line.data for line in lines} == {f"met {size}\n".encode()}
 
 
 def test_our_image_fetches_code_that_is_only_in_s3(platform, script, tmp_path, image, role):

@@ -4,7 +4,13 @@ import pytest
 from estimator_container.hyperparameters import decode
 from estimator_container.mpi import World, world
 
-from estimator_sdk.distribution_argument import Mpi, parse, to_hyperparameters
+from estimator_sdk.distribution_argument import (
+    Mpi,
+    MultiWorkerMirroredStrategy,
+    TorchDistributed,
+    parse,
+    to_hyperparameters,
+)
 from estimator_sdk.errors import InvalidArgument
 
 
@@ -17,6 +23,10 @@ from estimator_sdk.errors import InvalidArgument
         ({"mpi": {"enabled": False}}, Mpi(False)),
         ({"mpi": {"enabled": True, "processes_per_host": 2}}, Mpi(True, 2)),
         ({"mpi": {"enabled": True, "processes_per_host": None, "custom_mpi_options": None}}, Mpi(True)),
+        ({"torch_distributed": {"enabled": True}}, TorchDistributed(True)),
+        ({"torch_distributed": {"enabled": True, "processes_per_host": 2}}, TorchDistributed(True, 2)),
+        ({"multi_worker_mirrored_strategy": {"enabled": True}}, MultiWorkerMirroredStrategy(True)),
+        ({"mpi": {"enabled": False}, "torch_distributed": {"enabled": True}}, TorchDistributed(True)),
         (
             {"mpi": {"enabled": True, "processes_per_host": 8, "custom_mpi_options": "-x 'A=b c'"}},
             Mpi(True, 8, "-x 'A=b c'"),
@@ -27,11 +37,12 @@ def test_what_is_right_is_parsed(given, expected):
     assert parse(given) == expected
 
 
+@pytest.mark.parametrize("name", ["mpi", "torch_distributed"])
 @pytest.mark.parametrize("wrong", [0, -1, True, False, "1", 1.5, 2.0, [2], "two"])
-def test_processes_per_host_is_a_whole_number_of_at_least_one(wrong):
+def test_processes_per_host_is_a_whole_number_of_at_least_one(name, wrong):
     with pytest.raises(InvalidArgument, match="whole number of at least 1") as raised:
-        parse({"mpi": {"enabled": True, "processes_per_host": wrong}})
-    assert raised.value.argument == "distribution['mpi']['processes_per_host']"
+        parse({name: {"enabled": True, "processes_per_host": wrong}})
+    assert raised.value.argument == f"distribution[{name!r}]['processes_per_host']"
     assert repr(wrong) in str(raised.value)
 
 
@@ -43,12 +54,25 @@ def test_processes_per_host_is_a_whole_number_of_at_least_one(wrong):
         ({"mpii": {"enabled": True}}, "distribution['mpii']", "did you mean 'mpi'"),
         ({"MPI": {"enabled": True}}, "distribution['MPI']", "did you mean 'mpi'"),
         ({1: {}}, "distribution[1]", "is not a distribution"),
+        ({"smdistributed": {}}, "distribution['smdistributed']", "not supported; use one of mpi, torch_distributed"),
+        ({"torch_distribute": {}}, "distribution['torch_distribute']", "did you mean 'torch_distributed'"),
+        ({"torch_distributed": None}, "distribution['torch_distributed']", "must be a dict"),
+        ({"torch_distributed": {}}, "distribution['torch_distributed']['enabled']", "is absent"),
         (
-            {"torch_distributed": {"enabled": True}},
-            "distribution['torch_distributed']",
-            "not supported; use mpi",
+            {"torch_distributed": {"enabled": True, "custom_mpi_options": ""}},
+            "distribution['torch_distributed']['custom_mpi_options']",
+            "is not known",
         ),
-        ({"smdistributed": {}}, "distribution['smdistributed']", "not supported; use mpi"),
+        (
+            {"multi_worker_mirrored_strategy": {"enabled": True, "processes_per_host": 2}},
+            "distribution['multi_worker_mirrored_strategy']['processes_per_host']",
+            "is not known",
+        ),
+        (
+            {"mpi": {"enabled": True}, "torch_distributed": {"enabled": True}},
+            "distribution",
+            "must enable one distribution, and enables mpi and torch_distributed",
+        ),
         (
             {"mpi": {"enabled": True}, "instance_groups": []},
             "distribution['instance_groups']",
@@ -98,3 +122,14 @@ def test_hyperparameters_are_json_under_the_names_that_the_toolkit_reads():
         "sagemaker_mpi_custom_mpi_options",
     }
     assert world(decode(to_hyperparameters(Mpi(True, 2))), ("algo-1",), 0) == World(("algo-1",), 2)
+
+
+def test_the_other_distributions_go_by_the_names_of_the_sagemaker_sdk():
+    assert to_hyperparameters(TorchDistributed(True, 2)) == {
+        "sagemaker_torch_distributed_enabled": "true",
+        "sagemaker_mpi_num_of_processes_per_host": "2",
+    }
+    assert to_hyperparameters(TorchDistributed(True)) == {"sagemaker_torch_distributed_enabled": "true"}
+    assert to_hyperparameters(MultiWorkerMirroredStrategy(True)) == {
+        "sagemaker_multi_worker_mirrored_strategy_enabled": "true"
+    }

@@ -9,34 +9,15 @@ What Horovod asks of a training script is marked with numbers, 1 to 7, as in the
 from __future__ import annotations
 
 import argparse
-import hashlib
-import os
 import sys
-from pathlib import Path
 
 import checkpoints
 import digits
 import horovod.torch as hvd
 import open_mpi
 import torch
+from digits_torch import SUFFIX, accuracy, arguments, checksum, loss_of, new_model, save
 from torch import nn
-
-SUFFIX = ".pt"
-
-
-def arguments(argv: list[str]) -> argparse.Namespace:
-    """Hyperparameters come as arguments, folders as arguments or from the environment of a training job."""
-    model_dir = os.environ.get("SM_MODEL_DIR", "/opt/ml/model")
-    checkpoint_dir = os.environ.get("SM_CHECKPOINT_DIR", "/opt/ml/checkpoints")
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--batch-size", type=int, default=32, help="images a step on each rank")
-    parser.add_argument("--learning-rate", type=float, default=0.005, help="for one rank; times their number")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--train", default=os.environ.get("SM_CHANNEL_TRAIN"), help="folder of digits.npz")
-    parser.add_argument("--model-dir", type=Path, default=Path(model_dir))
-    parser.add_argument("--checkpoint-dir", type=Path, default=Path(checkpoint_dir))
-    return parser.parse_args(argv)
 
 
 def join_world() -> torch.device:
@@ -48,10 +29,6 @@ def join_world() -> torch.device:
         return torch.device("cpu")
     torch.cuda.set_device(hvd.local_rank() % torch.cuda.device_count())
     return torch.device("cuda")
-
-
-def new_model() -> nn.Module:
-    return nn.Sequential(nn.Linear(digits.PIXELS, 64), nn.ReLU(), nn.Linear(64, digits.CLASSES))
 
 
 def start(settings: argparse.Namespace, model: nn.Module) -> tuple[int, torch.optim.Optimizer]:
@@ -88,33 +65,17 @@ def train_epoch(
         len(data), rank=hvd.rank(), size=hvd.size(), batch_size=settings.batch_size, seed=settings.seed, epoch=epoch
     )
     for chosen in batches:
-        batch = data[chosen]
         optimizer.zero_grad()
-        predicted = model(torch.from_numpy(batch.images).to(device))
-        loss = nn.functional.cross_entropy(predicted, torch.from_numpy(batch.labels).to(device))
+        loss = loss_of(model, data[chosen], device)
         loss.backward()
         optimizer.step()
         total += loss.item()
     return float(hvd.allreduce(torch.tensor(total / len(batches)), name="loss"))
 
 
-def accuracy(model: nn.Module, test: digits.Examples, device: torch.device) -> float:
-    """The share of the test images that the model knows."""
-    model.eval()
-    with torch.no_grad():
-        predicted = model(torch.from_numpy(test.images).to(device)).argmax(1).cpu()
-    return float((predicted == torch.from_numpy(test.labels)).float().mean())
-
-
-def save(path: Path, **state: object) -> None:
-    with checkpoints.written_whole(path) as unfinished:
-        torch.save(state, unfinished)
-
-
 def check_agreement(model: nn.Module) -> None:
     """7. End with an error unless every rank holds the same weights, bit for bit."""
-    weights = b"".join(weight.detach().cpu().numpy().tobytes() for weight in model.parameters())
-    checksums = hvd.allgather_object(hashlib.sha256(weights).hexdigest())
+    checksums = hvd.allgather_object(checksum(model))
     if len(set(checksums)) > 1:
         sys.exit(f"the weights differ between the {hvd.size()} ranks: not every gradient was averaged")
     if hvd.rank() == 0:

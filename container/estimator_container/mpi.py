@@ -187,9 +187,10 @@ def relocation(path: str) -> dict[str, str]:
     """Where an Open MPI that keeps all it has below one folder finds it, and its ranks after it.
 
     The PyPI package was built for another place than any it is installed to. Debian's is spread over
-    folders that this variable could not name, and needs no telling.
+    folders that this variable could not name, and needs no telling. Links are followed, as mpirun itself does for the
+    ranks of its own host: with two names for one folder the ranks wait for each other for ever.
     """
-    prefix = os.path.dirname(os.path.dirname(path))
+    prefix = os.path.dirname(os.path.realpath(os.path.dirname(path)))
     return {"OPAL_PREFIX": prefix} if os.path.isdir(os.path.join(prefix, "lib", "openmpi")) else {}
 
 

@@ -187,6 +187,8 @@ def test_only_an_open_mpi_that_keeps_all_below_one_folder_is_told_where_it_is(tm
     assert relocation(path) == {}
     (tmp_path / "lib" / "openmpi").mkdir(parents=True)
     assert relocation(path) == {"OPAL_PREFIX": str(tmp_path)}
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert relocation(str(tmp_path / "link" / "bin" / "mpirun")) == {"OPAL_PREFIX": str(tmp_path)}
 
 
 # The daemon's command.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk.docker import engine
-from estimator_sdk.images import base as bases
 from estimator_sdk.images import build, catalogue
+from tests.interop.sagemaker_training import image as theirs
 
 
 @pytest.fixture(scope="session")
@@ -22,23 +20,9 @@ def image() -> str:
     return catalogue.MPI.name
 
 
-THEIRS = Path(__file__).parent / "sagemaker_training"
-
-
 @pytest.fixture(scope="session")
-def their_image(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Built on the base that ours is built on."""
-    tag = "estimator/sagemaker-training:5.1.4"
-    context = tmp_path_factory.mktemp("image") / "context"
-    shutil.copytree(THEIRS, context)
-    (context / "ca").mkdir()
-    certificates = os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE")
-    if certificates and Path(certificates).is_file():
-        shutil.copy(certificates, context / "ca" / "bundle.pem")
-    base = bases.choose(engine.connect(), sys.stderr)
-    command = ["docker", "build", "--network", "host", "--build-arg", f"BASE={base}", "--tag", tag, str(context)]
-    subprocess.run(command, check=True, env={**os.environ, "DOCKER_BUILDKIT": "0"})
-    return tag
+def their_image() -> str:
+    return theirs.build()
 
 
 ROOT = Path(__file__).parents[2]

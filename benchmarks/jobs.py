@@ -1,0 +1,297 @@
+"""Jobs that are timed, and the worlds that people make by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from estimator_container import mpi
+from estimator_container.frames import EVENT, FrameParser
+
+from estimator_sdk import Estimator, Job
+
+from . import peers
+from .harness import SCRIPTS
+
+HELLO = SCRIPTS / "hello.py"
+PATIENCE = 300.0  # seconds for one run of anything
+ROOT_FLAGS = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+_TOLD = re.compile(r"(main|world|end) (\d+\.\d+)")
+
+
+@contextlib.contextmanager
+def own_home() -> Iterator[Path]:
+    """A home for jobs that nobody else has; the names of sockets must stay short."""
+    before = os.environ.get("ESTIMATOR_HOME")
+    with tempfile.TemporaryDirectory(prefix="bench-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        os.environ["ESTIMATOR_HOME"] = str(Path(folder, "home"))
+        try:
+            yield Path(folder)
+        finally:
+            os.environ.pop("ESTIMATOR_HOME")
+            if before is not None:
+                os.environ["ESTIMATOR_HOME"] = before
+
+
+def estimator(
+    script: Path, hosts: int, image: str | None = None, processes: int = 1, **hyperparameters: object
+) -> Estimator:
+    """Hosts that are processes, or with an image containers."""
+    return Estimator(
+        entry_point=script,
+        image_uri=image,
+        backend="docker" if image else "process",
+        instance_count=hosts,
+        distribution={"mpi": {"enabled": True, "processes_per_host": processes}},
+        hyperparameters=hyperparameters,
+        base_job_name="bench",
+    )
+
+
+@dataclass(frozen=True)
+class Moments:
+    """When things happened, in seconds since 1970."""
+
+    called: float
+    in_world: float
+    """The last rank's MPI_Init has returned."""
+    ended: float
+    """The last rank is at the end of its script."""
+    returned: float
+
+
+def moments(called: float, returned: float, text: str, ranks: int) -> Moments:
+    """From what the ranks of hello.py said. Raises RuntimeError when one of them is missing."""
+    told: dict[str, list[float]] = {}
+    for kind, at in _TOLD.findall(text):
+        told.setdefault(kind, []).append(float(at))
+    if not len(told.get("world", ())) == len(told.get("end", ())) == ranks:
+        raise RuntimeError(f"not all of {ranks} ranks said when they came and went:\n{text[-2000:]}")
+    return Moments(called, max(told["world"]), max(told["end"]), returned)
+
+
+def fit(chosen: Estimator) -> tuple[Job, float, float]:
+    """A job that has run, and when `fit()` was called and returned; nothing is shown."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        called = time.time()
+        job = chosen.fit(logs="none")
+        return job, called, time.time()
+
+
+def hello(chosen: Estimator, ranks: int) -> Moments:
+    """`fit()` of hello.py."""
+    job, called, returned = fit(chosen)
+    text = b"".join(line.data for line in job.logs(stream="stdout")).decode()
+    return moments(called, returned, text, ranks)
+
+
+def sagemaker_local(hosts: int) -> Moments:
+    """The same by the SageMaker SDK's local mode, in a process of its own that has loaded it before."""
+    script = SCRIPTS / "sagemaker_local.py"
+    argv = [str(peers.SAGEMAKER), str(script), peers.TOOLKIT_IMAGE, str(HELLO), str(hosts)]
+    env = {
+        **os.environ,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "none",
+        "AWS_SECRET_ACCESS_KEY": "none",
+    }
+    env.pop("PYTHONPATH", None)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, env=env, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(
+            f"SageMaker's local mode ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}"
+        )
+    times = json.loads(done.stdout.splitlines()[-1])
+    return moments(times["called"], times["returned"], done.stdout + done.stderr, hosts)
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a host's toolkit wrote down."""
+
+    time: float
+    """Seconds since 1970."""
+    host: str
+    kind: str
+    facts: Mapping[str, object]
+
+
+def events(job: Job) -> list[Event]:
+    """Of all hosts, in the order of time."""
+    found = []
+    for path in job.log_files:
+        for frame in FrameParser().feed(path.read_bytes()):
+            if frame.stream == EVENT:
+                facts = json.loads(frame.data)
+                found.append(Event(frame.time_ns / 1e9, path.parents[2].name, facts.pop("event"), facts))
+    return sorted(found, key=lambda event: event.time)
+
+
+def bare_mpirun(ranks: int, flags: Sequence[str] = ()) -> list[str]:
+    """What users write by hand on one machine, without the program."""
+    return [mpi.find("mpirun"), *ROOT_FLAGS, "--oversubscribe", *flags, "-np", str(ranks)]
+
+
+QUICKEST = ("-mca", "pml", "ob1", "-mca", "btl", "self,vader", "-mca", "oob_tcp_if_include", "lo")
+QUICKEST += ("-mca", "mpi_yield_when_idle", "1")
+"""The flags that start a world on one host fastest."""
+
+
+def by_hand(argv: Sequence[str], ranks: int, script: Path = HELLO) -> Moments:
+    """A command that starts the ranks of hello.py."""
+    called = time.time()
+    done = subprocess.run(
+        [*argv, sys.executable, str(script)], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    returned = time.time()
+    if done.returncode != 0:
+        raise RuntimeError(f"{argv[0]} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
+    return moments(called, returned, done.stdout, ranks)
+
+
+BARE_AGENT = """#!/bin/sh
+host=$1; shift
+exec unshare --uts sh -c "hostname $host; $*"
+"""
+"""Starts a daemon at once, on this machine under another name: the least that a launch agent can do."""
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Hosts of this machine that are one name each, and the world that mpirun makes of them."""
+
+    names: tuple[str, ...]
+    folder: Path
+
+    def mpirun(self, agent: str, processes: int = 1, flags: Sequence[str] = ()) -> list[str]:
+        """The same command as a job's, but for the agent that starts the daemons, and other flags that count more."""
+        nodes = (os.uname().nodename, *self.names[1:])
+        world = mpi.World(self.names, processes, tuple(flags))
+        fitted = mpi.Fit(nodes, "lo", str(self.folder), crowded=True, single_copy=True)
+        return mpi.mpirun(world, fitted, mpi.find("mpirun"), agent)
+
+    @property
+    def bare_agent(self) -> str:
+        path = self.folder / "agent"
+        path.write_text(BARE_AGENT)
+        path.chmod(0o700)
+        return str(path)
+
+
+@contextlib.contextmanager
+def hosts(count: int) -> Iterator[Hosts]:
+    """Names for hosts, and a folder for what they need. Raises PermissionError for who may not name hosts."""
+    if os.geteuid() != 0:
+        raise PermissionError("hosts with names of their own on one machine need root (unshare --uts)")
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        yield Hosts(tuple(f"algo-{number}" for number in range(1, count + 1)), Path(folder))
+
+
+@contextlib.contextmanager
+def sshd_on(chosen: Hosts) -> Iterator[str]:
+    """An sshd for every host but the first; what mpirun is to call instead of `ssh`."""
+    folder, servers = chosen.folder, []
+    for name in ("server", "client"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
+    shutil.copy(folder / "client.pub", folder / "authorized")
+    Path("/run/sshd").mkdir(exist_ok=True)
+    (folder / "sshd.conf").write_text(
+        f"HostKey {folder}/server\nAuthorizedKeysFile {folder}/authorized\nStrictModes no\nUsePAM no\nPidFile none\n"
+        "PermitRootLogin yes\nMaxStartups 100\nListenAddress 127.0.0.1\n"
+    )
+    known = f"UserKnownHostsFile /dev/null\nStrictHostKeyChecking no\nLogLevel ERROR\nIdentityFile {folder}/client\n"
+    text = []
+    try:
+        for name in chosen.names[1:]:
+            port = free_port()
+            serve = f"hostname {name}; exec {peers.sshd()} -D -f {folder}/sshd.conf -p {port}"
+            servers.append(subprocess.Popen(["unshare", "--uts", "sh", "-c", serve], stderr=subprocess.DEVNULL))
+            text.append(f"Host {name}\n  HostName 127.0.0.1\n  Port {port}\n")
+        (folder / "ssh.conf").write_text("".join(text) + f"Host *\n{known}")
+        agent = f"ssh -F {folder}/ssh.conf"
+        for name in chosen.names[1:]:
+            wait_for(partial(subprocess.run, [*agent.split(), name, "true"], capture_output=True))
+        yield agent
+    finally:
+        for server in servers:
+            server.kill()
+            server.wait()
+
+
+def wait_for(attempt: Callable[[], subprocess.CompletedProcess[bytes]]) -> None:
+    """Until a program that asks a server ends well."""
+    until = time.monotonic() + 30
+    while (done := attempt()).returncode != 0:
+        if time.monotonic() > until:
+            raise RuntimeError(f"no answer: {done.stderr.decode()}")
+        time.sleep(0.05)
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def our_image() -> str:
+    """The name of the image without a framework, built if it is not there."""
+    from estimator_sdk.docker import engine
+    from estimator_sdk.images import build, catalogue
+
+    build.ensure(engine.connect(), catalogue.MPI.name, sys.stderr)
+    return catalogue.MPI.name
+
+
+@contextlib.contextmanager
+def bare_containers(
+    image: str, count: int, argv: Sequence[str], mounts: Mapping[str, str] | None = None
+) -> Iterator[list]:
+    """Containers alone, on a network of their own, started as many at a time as the backend does; removed after."""
+    import docker
+
+    from estimator_sdk.docker.containers import PARALLEL
+
+    client = docker.from_env()
+    network = client.networks.create(f"bare-{os.getpid()}", driver="bridge")
+    volumes = {path: {"bind": place, "mode": "ro"} for path, place in (mounts or {}).items()}
+
+    def start(number: int) -> object:
+        name = f"algo-{number + 1}"
+        made = client.containers.create(
+            image,
+            list(argv),
+            entrypoint="",
+            hostname=name,
+            network=network.name,
+            volumes=volumes,
+            networking_config={network.name: client.api.create_endpoint_config(aliases=[name])},
+        )
+        made.start()
+        return made
+
+    containers: list = []
+    try:
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            containers = list(pool.map(start, range(count)))
+            yield containers
+            list(pool.map(lambda each: each.remove(force=True), containers))
+            containers = []
+    finally:
+        for each in containers:
+            each.remove(force=True)
+        network.remove()

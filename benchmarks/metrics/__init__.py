@@ -1,0 +1,20 @@
+"""The metrics, one a file, in the order in which they are taken."""
+
+from . import (
+    allreduce,
+    ending,
+    faults,
+    fetching,
+    first_line,
+    hello_world,
+    log_plane,
+    publishing,
+    slowdown,
+    starting,
+    training,
+    world,
+)
+
+MODULES = (starting, first_line, world, ending, hello_world, faults)
+MODULES += (log_plane, publishing, slowdown, fetching, allreduce, training)
+METRICS = tuple(module.METRIC for module in MODULES)

@@ -1,0 +1,141 @@
+"""S11: a small allreduce where there are more ranks than CPUs."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from .. import jobs, peers
+from ..harness import SCRIPTS, Case, Extent, Metric, Panel, Table, Target, Way, number
+
+SCRIPT = SCRIPTS / "allreduce.py"
+BEST = "mpirun, best flags found"
+ONE = Panel("allreduce of 1 KiB, all ranks on one host", "ranks", "us", (Target("fit()", BEST, 1.05),))
+TWO = Panel("allreduce of 1 KiB, ranks on two hosts", "ranks", "us", (Target("fit()", BEST, 1.05),))
+
+# As its source has it, for one host and without a GPU.
+SAGEMAKER = (
+    "-mca btl_tcp_if_include lo -mca oob_tcp_if_include lo -mca plm_rsh_no_tree_spawn 1 -bind-to none -map-by slot"
+)
+SAGEMAKER += (
+    " -mca pml ob1 -mca btl ^openib -mca orte_abort_on_non_zero_status 1 -mca btl_vader_single_copy_mechanism none"
+)
+
+_YIELD = ("-mca", "mpi_yield_when_idle")
+_ALGORITHM = ("-mca", "coll_tuned_use_dynamic_rules", "1", "-mca", "coll_tuned_allreduce_algorithm")
+_searched: dict[str, list[tuple[str, float]]] = {}
+"""Where -> flags and what they gave, once each."""
+
+
+def candidates(single: bool) -> list[tuple[str, ...]]:
+    """Flags that a search tries: who yields, what carries the bytes, which algorithm reduces."""
+    idle = [(*_YIELD, "1"), (*_YIELD, "0")]
+    carriers = ("self,vader", "self,tcp", "self,vader,tcp") if single else ("self,vader,tcp", "self,tcp")
+    carried = [("-mca", "btl", each) for each in carriers]
+    found = [(*first, *second) for first, second in itertools.product(idle, carried)]
+    best = (*_YIELD, "1", "-mca", "btl", carriers[0])
+    # Linear, nonoverlapping, recursive doubling, ring: of `ompi_info --param coll tuned --level 9`.
+    return found + [(*best, *_ALGORITHM, each) for each in "1234"]
+
+
+def seconds(argv: Sequence[str]) -> float:
+    """What the script prints. Raises RuntimeError when the command does not end well."""
+    try:
+        done = subprocess.run(
+            [*argv, sys.executable, str(SCRIPT)], check=False, capture_output=True, text=True, timeout=jobs.PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"no end after {jobs.PATIENCE:g} s: {' '.join(argv)}") from None
+    if done.returncode != 0:
+        raise RuntimeError(f"{argv[0]} ended with {done.returncode}: {(done.stdout + done.stderr)[-1000:]}")
+    return told(done.stdout)
+
+
+def told(text: str) -> float:
+    (line,) = (line for line in text.splitlines() if "allreduce " in line)
+    return float(line.split()[-1])
+
+
+def ours(hosts: int, processes: int) -> float:
+    job, _, _ = jobs.fit(jobs.estimator(SCRIPT, hosts, processes=processes))
+    return told(b"".join(line.data for line in job.logs(stream="stdout")).decode())
+
+
+def search(where: str, commands: dict[str, list[str]]) -> list[str]:
+    """The command that is quickest in one run of each."""
+    taken = sorted(((flags, seconds(argv)) for flags, argv in commands.items()), key=lambda each: each[1])
+    _searched[where] = taken
+    return commands[taken[0][0]]
+
+
+def cases(extent: Extent) -> Iterator[Case]:
+    _searched.clear()
+    with jobs.own_home():
+        for ranks in extent.pick((4, 8, 16), (4,)):
+            commands = {
+                " ".join(flags): jobs.bare_mpirun(ranks, ("-mca", "oob_tcp_if_include", "lo", *flags))
+                for flags in candidates(True)
+            }
+            best = search(f"{ranks} ranks on one host", commands)
+            theirs = [
+                jobs.mpi.find("mpirun"),
+                *jobs.ROOT_FLAGS,
+                "--host",
+                f"localhost:{ranks}",
+                "-np",
+                str(ranks),
+                *SAGEMAKER.split(),
+            ]
+            horovodrun = [peers.horovodrun(), "--mpi", "-np", str(ranks), "-H", f"localhost:{ranks}"]
+            ways = (
+                Way(BEST, "floor", partial(seconds, best)),
+                Way("mpirun, as it is", "peer", partial(seconds, jobs.bare_mpirun(ranks))),
+                Way("mpirun, SageMaker's flags", "peer", partial(seconds, theirs)),
+                Way("horovodrun", "peer", partial(seconds, horovodrun), peer="horovodrun"),
+                Way("fit()", "ours", partial(ours, 1, ranks)),
+            )
+            yield Case((ONE,), ranks, ways)
+        for ranks in extent.pick((4, 8, 16), (4,)):
+            with jobs.hosts(2) as hosts:
+                argv = partial(hosts.mpirun, hosts.bare_agent, ranks // 2)
+                best = search(
+                    f"{ranks} ranks on two hosts", {" ".join(flags): argv(flags) for flags in candidates(False)}
+                )
+                theirs = argv(("-mca", "mpi_yield_when_idle", "0", "-mca", "btl", "^openib"))
+                ways = (
+                    Way(BEST, "floor", partial(seconds, best)),
+                    Way("mpirun, SageMaker's flags", "peer", partial(seconds, theirs)),
+                    Way("fit()", "ours", partial(ours, 2, ranks // 2)),
+                )
+                yield Case((TWO,), ranks, ways)
+
+
+def tables() -> list[Table]:
+    return [
+        Table(
+            f"The search for flags, {where}",
+            ("flags", "us"),
+            tuple((f"`{flags}`", number(taken, "us")) for flags, taken in found),
+            "One run of each, the quickest first; that one then runs beside the others.",
+        )
+        for where, found in _searched.items()
+    ]
+
+
+METRIC = Metric(
+    "S11",
+    "Messages where ranks outnumber the CPUs",
+    "The mean of an allreduce of 1 KiB over half a second. The floor is mpirun with the flags that a search in the "
+    "same run finds best. The peers are "
+    "mpirun with the flags that it chooses, with those of SageMaker's toolkit, and horovodrun, which are told that "
+    "there is a slot for each "
+    "rank, as they are told where a host is a container. On two hosts of one machine, each with a name of its own, a "
+    "bare launch agent starts the "
+    "peers' daemons.",
+    cases,
+    peers=("horovodrun",),
+    tables=tables,
+)

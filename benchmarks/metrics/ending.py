@@ -1,0 +1,85 @@
+"""S4: from the last line of the last rank to the return of `fit()`."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from functools import partial
+
+from .. import jobs
+from ..harness import Case, Extent, Metric, Panel, Target, Way
+
+TARGETS = (Target("fit()", plus=0.3, n=(2,)), Target("fit()", plus=1.0, n=(16,)))
+PROCESSES = Panel("from the last rank's end to the return, in processes", "hosts", "s", TARGETS)
+CONTAINERS = Panel("from the last rank's end to the return, in containers", "hosts", "s", TARGETS)
+
+
+def after(told: jobs.Moments) -> float:
+    return told.returned - told.ended
+
+
+def ours(count: int, image: str | None = None) -> float:
+    return after(jobs.hello(jobs.estimator(jobs.HELLO, count, image), count))
+
+
+def mpirun(count: int) -> float:
+    return after(jobs.by_hand(jobs.bare_mpirun(count, jobs.QUICKEST), count))
+
+
+def theirs(count: int) -> float:
+    return after(jobs.sagemaker_local(count))
+
+
+def bare_processes(count: int) -> float:
+    """Seconds in which as many processes that end are collected."""
+    each = [subprocess.Popen(["sh", "-c", "read line"], stdin=subprocess.PIPE) for _ in range(count)]
+    started = time.perf_counter()
+    for process in each:
+        process.communicate()
+    return time.perf_counter() - started
+
+
+def bare_containers(image: str, count: int) -> float:
+    """Seconds from the last word of as many containers until they are gone, with what they wrote in hand."""
+    with jobs.bare_containers(image, count, ["sh", "-c", "sleep 0.5; date +%s.%N"]) as containers:
+        for each in containers:
+            each.wait(timeout=jobs.PATIENCE)
+        said = b"".join(each.logs() for each in containers).decode()
+    return time.time() - max(float(at) for at in re.findall(r"\d+\.\d+", said))
+
+
+def cases(extent: Extent) -> Iterator[Case]:
+    image = jobs.our_image()
+    with jobs.own_home():
+        for count in extent.pick((2, 4, 8, 16), (2, 4)):
+            ways = (
+                Way("processes collected", "floor", partial(bare_processes, count)),
+                Way("mpirun, one host", "peer", partial(mpirun, count)),
+                Way("fit()", "ours", partial(ours, count)),
+            )
+            yield Case((PROCESSES,), count, ways)
+        for count in extent.pick((2, 8, 16), (2,)):
+            ways = (
+                Way("containers collected", "floor", partial(bare_containers, image, count)),
+                Way("fit()", "ours", partial(ours, count, image)),
+            )
+            if count == 2:
+                local = partial(theirs, count)
+                runs = 1 if extent.quick else 2
+                ways += (Way("SageMaker local mode", "peer", local, peer="sagemaker", at_most=runs),)
+            yield Case((CONTAINERS,), count, ways)
+
+
+METRIC = Metric(
+    "S4",
+    "The end",
+    "From when the last rank has left MPI_Finalize until `fit()` returns, with all logs and outputs in place. The "
+    "floors: as many processes that "
+    "are told to end and collected; as many containers, from their last word until their output is read, they are "
+    "removed, and their "
+    "network is. SageMaker's toolkit sleeps for 30 s at the end of an MPI job.",
+    cases,
+    peers=("sagemaker", "docker-compose", "sagemaker-training"),
+)

@@ -1,0 +1,107 @@
+"""S10: a checkpoint that comes back, and a channel that comes to every host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from estimator_sdk import Estimator
+
+from .. import jobs, peers, transfers
+from ..harness import SCRIPTS, Case, Extent, Metric, Panel, Target, Way
+from ..transfers import BUCKET, OURS
+
+ONE = Panel("restore a checkpoint of one file", "MB", "s", (Target(OURS, "s5cmd"),))
+MANY = Panel("restore a checkpoint of files of 64 KiB", "files", "s", (Target(OURS, "s5cmd"),))
+CHANNEL = Panel(
+    "a channel of 200 files of 64 KiB, on every host", "hosts", "s", (Target("fit()", "s5cmd, for each host"),)
+)
+FILES = 200
+
+
+def ours(prefix: str, hosts: int, script: Path) -> float:
+    """From when the channel's fetching begins until it is in place for all hosts."""
+    estimator = Estimator(entry_point=script, instance_count=hosts, backend="process", base_job_name="bench")
+    with jobs.contextlib.redirect_stdout(jobs.io.StringIO()):
+        job = estimator.fit({"train": f"s3://{BUCKET}/{prefix}"}, logs="none")
+    at = {event.kind: event.time for event in jobs.events(job)}
+    return at["channel_fetched"] - at["channel_fetching"]
+
+
+def a_copy_for_each(prefix: str, hosts: int, scratch: Path) -> float:
+    """s5cmd once for each host, all at once."""
+    folders = [scratch / f"copy-{number}" for number in range(hosts)]
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+    with ThreadPoolExecutor(hosts) as pool:
+        return max(pool.map(lambda folder: transfers.s5cmd(f"s3://{BUCKET}/{prefix}/*", f"{folder}/"), folders))
+
+
+def raw(prefix: str, scratch: Path) -> float:
+    target = scratch / "raw"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    return transfers.forked(transfers.raw_down, target, prefix)
+
+
+def sagemaker(prefix: str) -> float:
+    argv = [str(peers.SAGEMAKER), str(SCRIPTS / "sagemaker_channel.py"), BUCKET, prefix]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, env=env)
+    if done.returncode != 0:
+        raise RuntimeError(f"SageMaker's SDK could not fetch the channel: {done.stderr[-2000:]}")
+    return float(done.stdout.split()[-1])
+
+
+def cases(extent: Extent) -> Iterator[Case]:
+    with tempfile.TemporaryDirectory(prefix="bench-") as name, jobs.own_home():
+        scratch = Path(name)
+        (scratch / "server").mkdir()
+        with transfers.server(scratch / "server"):
+            loads = [(ONE, size, transfers.one_file) for size in extent.pick((1, 8, 64, 256), (1, 64))]
+            loads += [(MANY, count, transfers.many_files) for count in extent.pick((10, 100, 1000), (100,))]
+            for number, (panel, n, make) in enumerate(loads):
+                yield Case((panel,), n, restores(make(scratch / f"load-{number}", n), scratch, extent))
+            prefix = "channel"
+            transfers.forked(transfers.raw_up, transfers.many_files(scratch / "data", FILES), prefix)
+            script = scratch / "train.sh"
+            script.write_text("#!/bin/sh\n")
+            for hosts in extent.pick((1, 2, 4, 8, 16), (1, 2)):
+                ways = (
+                    Way("raw client, once", "floor", partial(raw, prefix, scratch)),
+                    Way("s5cmd, for each host", "peer", partial(a_copy_for_each, prefix, hosts, scratch), peer="s5cmd"),
+                    Way("SageMaker local mode, once", "peer", partial(sagemaker, prefix), peer="sagemaker"),
+                    Way("fit()", "ours", partial(ours, prefix, hosts, script)),
+                )
+                yield Case((CHANNEL,), hosts, ways)
+
+
+def restores(folder: Path, scratch: Path, extent: Extent) -> tuple[Way, ...]:
+    """Each brings back what it has brought there itself."""
+    prefixes: dict[str, str] = {}
+    for way in transfers.up(folder, prefixes):
+        if way.peer not in extent.left_out:
+            way.run()
+    return transfers.down(scratch, prefixes)
+
+
+METRIC = Metric(
+    "S10",
+    "Restoring a checkpoint, fetching a channel",
+    "A restore is ours from the listing of the store to all files in place, verified; each way brings back what it has "
+    "brought there itself, with the "
+    "clocks of S8. A channel is timed within a job, from the start of its fetching until it is in place for every host "
+    "of this machine; its "
+    "bytes come once however many hosts there are. s5cmd runs once for each host, all at the same time; SageMaker's "
+    "local mode fetches one object "
+    "after the other, and its imports are not timed. The floor is a raw client that brings each object once.",
+    cases,
+    peers=("s5cmd", "rclone", "boto3-crt", "sagemaker"),
+)

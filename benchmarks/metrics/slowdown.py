@@ -1,0 +1,142 @@
+"""S9: how much training slows down while checkpoints are published."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from estimator_container.checkpoints import agent
+from estimator_container.links import Link
+from estimator_container.loop import Loop
+
+from ..harness import Case, Extent, Metric, Panel, Target, Way, processors
+
+MB = 1_000_000
+MEMORY = "/dev/shm"
+EVERY = 4.0  # seconds between two checkpoints
+FLOOR, OURS = "nobody publishes", "the agent publishes"
+PANEL = Panel("one training step, all CPUs busy", "MB", "us", (Target(OURS, FLOOR, 1.01),))
+
+
+def train(seconds: float, write: Callable[[], None] | None, steps: Sequence[int]) -> None:
+    """Work for so many seconds, writing a checkpoint now and then; count the steps."""
+    import numpy as np
+
+    matrix = np.random.default_rng(0).normal(size=(128, 128))
+    started = written = time.monotonic()
+    count = 0
+    while (now := time.monotonic()) - started < seconds:
+        if write is not None and now - written >= EVERY:
+            written = now
+            write()
+        matrix = matrix @ matrix
+        matrix /= np.abs(matrix).max()
+        count += 1
+    with steps.get_lock():
+        steps.value += count
+
+
+def time_of_a_step(seconds: float, write: Callable[[], None]) -> float:
+    """Mean seconds of a step, over as many processes as there are CPUs, of which the first one writes."""
+    context = multiprocessing.get_context("fork")
+    steps = context.Value("q", 0)
+    count = processors()
+    each = [
+        context.Process(target=train, args=(seconds, write if number == 0 else None, steps)) for number in range(count)
+    ]
+    for process in each:
+        process.start()
+    for process in each:
+        process.join()
+    return seconds * count / steps.value
+
+
+def write(folder: Path, data: bytes) -> None:
+    (folder / "draft").write_bytes(data)
+    (folder / "draft").rename(folder / "checkpoint")
+
+
+def alone(data: bytes, seconds: float) -> float:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name:
+        return time_of_a_step(seconds, partial(write, Path(name), data))
+
+
+def by_a_thread(data: bytes, seconds: float) -> float:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name, tempfile.TemporaryDirectory(dir=MEMORY) as store:
+
+        def write_and_copy() -> None:
+            write(Path(name), data)
+            copy = (Path(name, "checkpoint"), Path(store, "checkpoint"))
+            threading.Thread(target=shutil.copyfile, args=copy, daemon=True).start()
+
+        return time_of_a_step(seconds, write_and_copy)
+
+
+def by_the_agent(data: bytes, seconds: float) -> float:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name, tempfile.TemporaryDirectory(dir=MEMORY) as store:
+        watched = Path(name, "checkpoints")
+        watched.mkdir()
+        stop = start_agent(watched, f"file://{store}", Path(name))
+        try:
+            return time_of_a_step(seconds, partial(write, watched, data))
+        finally:
+            stop()
+
+
+def start_agent(folder: Path, uri: str, scratch: Path) -> Callable[[], None]:
+    """A real agent for the folder; returns what ends it."""
+    loop, said = Loop(), list[list[str]]()
+    ours, theirs = socket.socketpair()
+    argv = [sys.executable, "-I", "-S", agent.__file__, str(theirs.fileno()), json.dumps(sys.path)]
+    with theirs:
+        process = subprocess.Popen(argv, pass_fds=[theirs.fileno()])
+    link = Link(loop, ours, lambda link, message: said.append(message), lambda link: None)
+    alive, frames = str(scratch / "alive"), str(scratch / "frames")
+    settings = agent.Settings(uri, str(folder), (), alive, frames, "benchmark", restore=True)
+    link.send("settings", settings.to_json())
+    loop.run_until(lambda: bool(said), 30)
+
+    def stop() -> None:
+        link.send("finish", "60")
+        process.wait(90)
+        link.close()
+
+    return stop
+
+
+def cases(extent: Extent) -> Iterator[Case]:
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"  # the processes are the parallelism; before the first import of NumPy
+    seconds = 6.0 if extent.quick else 12.0
+    for size in extent.pick((16, 64), (64,)):
+        data = os.urandom(size * MB)
+        ways = (
+            Way(FLOOR, "floor", partial(alone, data, seconds)),
+            Way("a thread copies", "peer", partial(by_a_thread, data, seconds)),
+            Way(OURS, "ours", partial(by_the_agent, data, seconds)),
+        )
+        yield Case((PANEL,), size, ways)
+
+
+METRIC = Metric(
+    "S9",
+    "Training while a checkpoint is published",
+    f"A process for each CPU multiplies matrices of 128 x 128 and counts. One of them also writes a checkpoint every "
+    f"{EVERY:g} s, in all ways alike; what "
+    "differs is who brings it to a folder that stands for the store: nobody (the floor), a thread of the training "
+    "process, as scripts do it "
+    "by hand, or the agent. All folders are in memory, for a disk that is busy holds up whoever writes, and what is "
+    "asked is who takes the CPUs.",
+    cases,
+)

@@ -1,0 +1,93 @@
+"""S12: samples a second of the Keras and Horovod example, beside a bare mpirun of the same script."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from estimator_sdk import Estimator
+
+from .. import jobs, peers
+from ..harness import ROOT, Case, Extent, Metric, Panel, Target, Way
+
+FOLDER = ROOT / "entrypoints"
+SCRIPT = "digits_keras_horovod.py"
+BEST = "mpirun, quickest flags"
+PANEL = Panel("training of the digits", "ranks", "samples/s", (Target("fit()", BEST, 0.98),), higher_is_better=True)
+Lines = list[tuple[float, str]]
+"""When each came, in seconds, and what it says."""
+
+
+def rate(lines: Lines, epochs: int) -> float:
+    """From the end of the first epoch, which also compiles, to that of the last."""
+    images = next(int(text.split()[2]) for _, text in lines if text.startswith("training on"))
+    ends = [at for at, text in lines if text.startswith("epoch ")]
+    if len(ends) != epochs:
+        raise RuntimeError(f"{len(ends)} of {epochs} epochs were reported: {lines[-3:]}")
+    return images * (epochs - 1) / (ends[-1] - ends[0])
+
+
+def ours(hosts: int, ranks: int, epochs: int) -> float:
+    estimator = Estimator(
+        entry_point=SCRIPT,
+        source_dir=FOLDER,
+        backend="process",
+        instance_count=hosts,
+        distribution={"mpi": {"enabled": True, "processes_per_host": ranks // hosts}},
+        hyperparameters={"epochs": epochs},
+        base_job_name="bench",
+    )
+    job, _, _ = jobs.fit(estimator)
+    return rate([(line.time_ns / 1e9, line.data.decode()) for line in job.logs(rank=0, stream="stdout")], epochs)
+
+
+def by_hand(argv: list[str], epochs: int) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        script = [sys.executable, str(FOLDER / SCRIPT), f"--epochs={epochs}"]
+        script += [f"--model-dir={folder}/model", f"--checkpoint-dir={folder}/checkpoints"]
+        for name in ("model", "checkpoints"):
+            Path(folder, name).mkdir()
+        with (
+            tempfile.TemporaryFile() as words,
+            subprocess.Popen([*argv, *script], stdout=subprocess.PIPE, stderr=words, text=True) as running,
+        ):
+            assert running.stdout is not None
+            # horovodrun tags lines, as `[1,0]<stdout>:`.
+            lines = [(time.time(), line.rpartition("<stdout>:")[2]) for line in running.stdout]
+            code = running.wait()
+            words.seek(0)
+            if code != 0:
+                raise RuntimeError(f"{argv[0]} ended with {code}: {words.read()[-1000:]!r}")
+    return rate(lines, epochs)
+
+
+def cases(extent: Extent) -> Iterator[Case]:
+    epochs = 6 if extent.quick else 12
+    with jobs.own_home():
+        for ranks in extent.pick((2, 4), (2,)):
+            horovodrun = [peers.horovodrun(), "--mpi", "-np", str(ranks)]
+            ways = (
+                Way(BEST, "floor", partial(by_hand, jobs.bare_mpirun(ranks, jobs.QUICKEST), epochs)),
+                Way("horovodrun", "peer", partial(by_hand, horovodrun, epochs), peer="horovodrun"),
+                Way("fit(), one host", "ours", partial(ours, 1, ranks, epochs)),
+                Way("fit()", "ours", partial(ours, 2, ranks, epochs)),
+            )
+            yield Case((PANEL,), ranks, ways)
+
+
+METRIC = Metric(
+    "S12",
+    "Training with Keras and Horovod",
+    "The digits example. Samples a second from the end of the first epoch to that of the last, from the times of its "
+    "lines. The floor is mpirun of the "
+    "same script on one host with the flags that are quickest there; the peer is horovodrun. Ours runs on one host, "
+    "and on two, where the "
+    "ranks of different hosts talk over TCP.",
+    cases,
+    peers=("horovodrun",),
+)

@@ -1,0 +1,78 @@
+"""Other people's programs that run beside: where each is looked for, and which version was found."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .harness import ROOT
+
+TOOLKIT_IMAGE = "estimator/sagemaker-training:5.1.4"
+SAGEMAKER = ROOT / ".venv-sagemaker" / "bin" / "python"
+PEERS_FOLDER = ROOT / ".venv-peers" / "bin"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A program, by the name that `--without-peer` takes."""
+
+    what: str
+    version: Callable[[], str]
+    """Raises OSError or CalledProcessError where it is missing."""
+
+
+def said(*argv: str | Path) -> str:
+    """The first version number that a command prints."""
+    done = subprocess.run([str(each) for each in argv], check=True, capture_output=True, text=True, timeout=120)
+    found = re.search(r"\d+(\.\d+)+[\w.+-]*", done.stdout + done.stderr)
+    return found.group() if found else "?"
+
+
+def of_package(python: Path, package: str) -> str:
+    return said(python, "-c", f"from importlib.metadata import version; print(version({package!r}))")
+
+
+def of_image() -> str:
+    subprocess.run(["docker", "image", "inspect", TOOLKIT_IMAGE], check=True, capture_output=True)
+    return TOOLKIT_IMAGE.partition(":")[2]
+
+
+def sshd() -> str:
+    """The path of the server, which is not on everybody's PATH. Raises FileNotFoundError."""
+    found = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+    if found is None:
+        raise FileNotFoundError("sshd")
+    return found
+
+
+def horovodrun() -> str:
+    return str(Path(sys.executable).parent / "horovodrun")
+
+
+PEERS = {
+    "sagemaker": Peer("SageMaker Python SDK v2, local mode", lambda: of_package(SAGEMAKER, "sagemaker")),
+    "docker-compose": Peer("which that local mode runs", lambda: said("docker-compose", "version", "--short")),
+    "sagemaker-training": Peer("an image with that toolkit, its sshd and Open MPI", of_image),
+    "horovodrun": Peer("Horovod's launcher", lambda: of_package(Path(sys.executable), "horovod")),
+    "ssh": Peer("OpenSSH, for mpirun's own way to other hosts", lambda: said(sshd(), "-V", "-f", "/dev/null")),
+    "s5cmd": Peer("s5cmd", lambda: said(PEERS_FOLDER / "s5cmd", "version")),
+    "rclone": Peer("rclone", lambda: said("rclone", "version")),
+    "boto3-crt": Peer("boto3 with the AWS CRT", lambda: of_package(PEERS_FOLDER / "python", "awscrt")),
+}
+
+
+def versions(names: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """The versions of the peers that are there, and the names of those that are not."""
+    found, missing = dict[str, str](), list[str]()
+    for name in names:
+        try:
+            found[name] = PEERS[name].version()
+        except (OSError, subprocess.CalledProcessError):
+            missing.append(name)
+    return found, missing

@@ -1,0 +1,240 @@
+"""Ways to bring a folder to an object store and back, each in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from . import harness, peers
+from .harness import SCRIPTS, Way
+
+BUCKET = "benchmark"
+MB = 1_000_000
+SMALL = 64 << 10  # bytes of each of many files
+CONNECTIONS = 32
+RAW, OURS = "raw client", "ours"
+
+Run = Callable[[], object]
+Ready = Callable[[Path, str], Run]
+"""Makes ready to move a folder to a key prefix, or the other way round; what it returns does it."""
+
+
+def raw_store() -> Any:  # noqa: ANN401 - obstore has no name for any of its stores
+    from obstore.store import S3Store
+
+    return S3Store(
+        BUCKET,
+        endpoint=os.environ["AWS_ENDPOINT_URL_S3"],
+        region="us-east-1",
+        client_options={"allow_http": True},
+        virtual_hosted_style_request=False,
+    )
+
+
+def raw_up(folder: Path, prefix: str) -> Run:
+    import obstore
+
+    store = raw_store()
+
+    def put() -> None:
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            puts = [pool.submit(obstore.put, store, f"{prefix}/{path.name}", path) for path in folder.iterdir()]
+            for each in puts:
+                each.result()
+
+    return put
+
+
+def raw_up_and_two_trips(folder: Path, prefix: str) -> Run:
+    """What a publisher cannot do without, beside the bytes: two small requests, one before and one after."""
+    import obstore
+
+    store, put = raw_store(), raw_up(folder, prefix)
+
+    def run() -> None:
+        obstore.put(store, f"{prefix}.before", b"{}")
+        put()
+        obstore.put(store, f"{prefix}.after", b"{}")
+
+    return run
+
+
+def raw_down(folder: Path, prefix: str) -> Run:
+    import obstore
+
+    store = raw_store()
+
+    def fetch(key: str) -> None:
+        with (folder / key.rpartition("/")[2]).open("wb") as file:
+            for chunk in obstore.get(store, key).stream(min_chunk_size=1 << 20):
+                file.write(chunk)
+
+    def get() -> None:
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            keys = [each["path"] for page in obstore.list(store, prefix) for each in page]
+            list(pool.map(fetch, keys))
+
+    return get
+
+
+def our_up(folder: Path, prefix: str) -> Run:
+    from estimator_container.checkpoints import restore
+    from estimator_container.checkpoints.folder import Folder
+    from estimator_container.checkpoints.publisher import Publisher
+    from estimator_container.storage import open_store
+
+    store = open_store(f"s3://{BUCKET}/{prefix}")
+    watched = Folder(str(folder))
+    publisher = Publisher(store, restore.claim(store, "benchmark"), watched)
+    publisher.begin_with(None, restore.NOTHING)
+
+    def publish() -> None:
+        state = watched.state({}, 10.0)
+        assert state is not None
+        publisher.publish(state)
+
+    return publish
+
+
+def our_down(folder: Path, prefix: str) -> Run:
+    from estimator_container.checkpoints import restore
+    from estimator_container.storage import open_store
+
+    store = open_store(f"s3://{BUCKET}/{prefix}")
+    return lambda: restore.restore(store, str(folder))
+
+
+def forked(ready: Ready, folder: Path, prefix: str) -> float:
+    """Seconds of a transfer in a process of its own, without what makes it ready."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            run = ready(folder, prefix)
+            started = time.perf_counter()
+            run()
+            os.write(write, struct.pack("d", time.perf_counter() - started))
+            os._exit(0)
+        except BaseException as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            os._exit(1)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        taken = pipe.read()
+    if os.waitpid(child, 0)[1] != 0:
+        raise RuntimeError(f"the transfer of {folder} failed: see above")
+    return struct.unpack("d", taken)[0]
+
+
+def s5cmd(source: str, target: str) -> float:
+    program, endpoint = str(peers.PEERS_FOLDER / "s5cmd"), os.environ["AWS_ENDPOINT_URL_S3"]
+    return harness.command([program, "--endpoint-url", endpoint, "--log", "error", "cp", source, target])
+
+
+def rclone(source: str, target: str) -> float:
+    remote = {"TYPE": "s3", "PROVIDER": "Other", "ENV_AUTH": "true", "ENDPOINT": os.environ["AWS_ENDPOINT_URL_S3"]}
+    remote |= {"REGION": "us-east-1", "NO_CHECK_BUCKET": "true"}
+    env = {**os.environ, **{f"RCLONE_CONFIG_STORE_{name}": value for name, value in remote.items()}}
+    env["RCLONE_CONFIG"] = os.devnull
+    return harness.command(["rclone", "copy", f"--transfers={CONNECTIONS}", source, target], env)
+
+
+def crt(direction: str, folder: Path, prefix: str) -> float:
+    """The transfer alone: neither the start of the process nor the imports, which take longer than a small one."""
+    argv = [str(peers.PEERS_FOLDER / "python"), str(SCRIPTS / "boto3_crt.py"), direction, str(folder), BUCKET, prefix]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, env=env)
+    if done.returncode != 0:
+        raise RuntimeError(f"boto3 with CRT ended with {done.returncode}: {done.stderr[-2000:]}")
+    return float(done.stdout)
+
+
+def up(folder: Path, prefixes: dict[str, str]) -> tuple[Way, ...]:
+    """Ways to bring a folder there; `prefixes` gets the newest place of each."""
+
+    def to_new_place(name: str, move: Callable[[str], float]) -> float:
+        prefix = uuid.uuid4().hex
+        seconds = move(prefix)
+        prefixes[name] = prefix
+        return seconds
+
+    place = f"{BUCKET}/"
+    moves: Mapping[str, Callable[[str], float]] = {
+        RAW: lambda prefix: forked(raw_up, folder, prefix),
+        "raw client, two requests more": lambda prefix: forked(raw_up_and_two_trips, folder, prefix),
+        "s5cmd": lambda prefix: s5cmd(f"{folder}/", f"s3://{place}{prefix}/"),
+        "rclone": lambda prefix: rclone(str(folder), f"store:{place}{prefix}"),
+        "boto3-crt": lambda prefix: crt("up", folder, prefix),
+        OURS: lambda prefix: forked(our_up, folder, prefix),
+    }
+    return tuple(as_way(name, partial(to_new_place, name, move)) for name, move in moves.items())
+
+
+def down(scratch: Path, prefixes: Mapping[str, str]) -> tuple[Way, ...]:
+    """Ways to bring back what each has brought there, but for those whose peer is left out."""
+
+    def to_new_folder(move: Callable[[Path], float]) -> float:
+        target = scratch / "down"
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir()
+        return move(target)
+
+    moves: Mapping[str, Callable[[Path], float]] = {
+        RAW: lambda target: forked(raw_down, target, prefixes[RAW]),
+        "s5cmd": lambda target: s5cmd(f"s3://{BUCKET}/{prefixes['s5cmd']}/*", f"{target}/"),
+        "rclone": lambda target: rclone(f"store:{BUCKET}/{prefixes['rclone']}", str(target)),
+        "boto3-crt": lambda target: crt("down", target, prefixes["boto3-crt"]),
+        OURS: lambda target: forked(our_down, target, prefixes[OURS]),
+    }
+    return tuple(as_way(name, partial(to_new_folder, move)) for name, move in moves.items())
+
+
+def as_way(name: str, run: Callable[[], float]) -> Way:
+    if name == OURS:
+        return Way(name, "ours", run)
+    return Way(name, "peer", run, peer=name) if name in peers.PEERS else Way(name, "floor", run)
+
+
+@contextlib.contextmanager
+def server(folder: Path) -> Iterator[None]:
+    """LocalStack on a free port, unless the environment names a server."""
+    if "AWS_ENDPOINT_URL_S3" in os.environ:
+        yield
+        return
+    from tests.stores.servers import localstack
+
+    before = dict(os.environ)
+    with localstack(folder) as started:
+        os.environ.update(started.environment(), AWS_REGION="us-east-1", AWS_DEFAULT_REGION="us-east-1")
+        started.client().create_bucket(Bucket=BUCKET)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def one_file(folder: Path, size: int) -> Path:
+    """A folder with one file of so many MB."""
+    folder.mkdir()
+    (folder / "weights").write_bytes(os.urandom(size * MB))
+    return folder
+
+
+def many_files(folder: Path, count: int) -> Path:
+    """A folder with so many files of 64 KiB."""
+    folder.mkdir()
+    for number in range(count):
+        (folder / f"{number:05d}").write_bytes(os.urandom(SMALL))
+    return folder

@@ -26,6 +26,7 @@ _CONTRACT = pytest.StashKey[tables.Results]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--backend", action="append", default=[], help="a backend to test; may be given several times")
     parser.addoption("--all-images", action="store_true", help="build and test the image of every version")
+    parser.addoption("--write-budget", action="store_true", help="make what tests/budget counts the budget")
     parser.addoption("--laws-table", type=Path, help="where to write the table of laws")
     parser.addoption("--contract-table", type=Path, help="where to write the table of the container contract")
 

@@ -12,6 +12,8 @@ from ..harness import Case, Extent, Metric, Panel, Target, Way
 from ..peers import TOOLKIT_IMAGE
 
 FLOOR = "containers that run MPI_Init alone"
+PROGRAM = ("env", "OPAL_PREFIX=/opt/venv", "OMPI_MCA_ess_singleton_isolated=1", "python3", "/hello.py")
+"""Open MPI's wheel has to be told where it lies; and that it need not start a daemon for a world of one."""
 PANEL = Panel(
     "from fit() to all ranks in the world, in containers",
     "hosts",
@@ -23,7 +25,7 @@ PANEL = Panel(
 def alone(image: str, count: int) -> float:
     """Seconds until as many containers, each a world of its own, have said that MPI_Init is over."""
     called = time.time()
-    with jobs.bare_containers(image, count, ["python3", "/hello.py"], {str(jobs.HELLO): "/hello.py"}) as containers:
+    with jobs.bare_containers(image, count, PROGRAM, {str(jobs.HELLO): "/hello.py"}) as containers:
         for each in containers:
             each.wait(timeout=jobs.PATIENCE)
         said = b"".join(each.logs() for each in containers).decode()

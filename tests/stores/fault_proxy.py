@@ -33,6 +33,8 @@ class Request:
     """The operation of a service whose requests all have the same target, such as `SageMaker.CreateTrainingJob`."""
     range: str
     """The bytes that it asks for, such as `bytes=0-99`; empty for all."""
+    size: int
+    """Bytes of its body."""
 
 
 class FaultProxy:
@@ -47,6 +49,8 @@ class FaultProxy:
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.choose: Callable[[Request], Fault | None] = lambda request: None
         self.requests: list[Request] = []
+        self.answered = 0
+        """Bytes that went back, with their headers."""
         self.stalled = threading.Event()
         """Set when a request has been left without an answer."""
         self._released = threading.Event()
@@ -86,6 +90,7 @@ class FaultProxy:
                     signer(head),
                     header(head, b"x-amz-target"),
                     header(head, b"range"),
+                    len(body),
                 )
                 self.requests.append(request)
             fault = self.choose(request)
@@ -114,6 +119,8 @@ class FaultProxy:
             if fault != "lose the answer":
                 sock.sendall(chunk)
                 sent += len(chunk)
+                with self._lock:
+                    self.answered += len(chunk)
 
     def _forward(self, head: bytes, body: bytes) -> Iterator[bytes]:
         with socket.create_connection(self._upstream) as upstream:

@@ -1,4 +1,4 @@
-"""What an import of the SDK loads: time is measured in `benchmarks/start.py`, its cause is stated here."""
+"""What an import of the SDK loads: time is measured by `scripts/bench --metric S1`, its cause is stated here."""
 
 from __future__ import annotations
 

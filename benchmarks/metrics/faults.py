@@ -91,9 +91,9 @@ def of_job(fault: str, hosts: int, image: str | None = None) -> float:
     scan = Scan(with_engine=image is not None)
     by_itself = {"fault": "raise", "number": culprit, "after": 0.2} if fault == "raise" else {}
     job = estimator(shape, image, {"seconds": LONG, **by_itself}).fit(wait=False)
-    wait_until_up(job, hosts * PROCESSES)
     truth, struck = None, 0.0
     if not by_itself:
+        wait_until_up(job, hosts * PROCESSES)
         truth, struck = strike_when_there(FAULTS[fault], RunningJob(job), Target(shape, culprit))
     try:
         job.wait(60)

@@ -107,7 +107,7 @@ def containers_by_hand(count: int) -> float:
 def mpirun_in(containers: list, count: int) -> None:
     hosts = ",".join(f"algo-{number}" for number in range(1, count + 1))
     # As a user would write it, and the one flag without which names that take long to look up cost seconds.
-    line = f"mpirun --allow-run-as-root -mca if_base_do_not_resolve 1 --host {hosts} -np {count} python3 /hello.py"
+    line = f"mpirun --allow-run-as-root -mca if_base_do_not_resolve 1 --host {hosts} -np {count} /opt/venv/bin/python3 /hello.py"
     jobs.wait_for(lambda: ran(containers[0], line))
 
 

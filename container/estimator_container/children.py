@@ -136,6 +136,9 @@ def _living_parent(pid: str) -> int | None:
 
 def kill_descendants_but(spare: Collection[int]) -> None:
     """As `kill_descendants`, for a process with children that go on."""
+    if not spare:
+        kill_descendants()
+        return
     empty_looks = 0
     while empty_looks < LOOKS:
         found = descendants(spare=spare)
@@ -154,13 +157,15 @@ def kill_descendants() -> None:
     A process that forks between two looks is found in the next; the orphans come to this process
     because it is PID 1 or a subreaper.
     """
-    while True:
-        for pid in descendants():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        try:
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            # Mostly all have ended by themselves, and without a child there is nobody below: no need to read
+            # of every process of the machine whose child it is.
+            while os.waitpid(-1, os.WNOHANG)[0] != 0:
+                pass
+            for pid in descendants():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
             # A look at /proc may miss a process that changes its parent meanwhile, but as long as one lives
             # this process has a child. The kernel tells when one has ended, so nothing is polled.
             os.waitpid(-1, 0)
-        except ChildProcessError:
-            return

@@ -282,6 +282,20 @@ def test_there_may_be_nothing_to_end():
     assert ran.returncode == 0
 
 
+def test_where_nobody_is_left_the_processes_of_the_machine_are_not_looked_through():
+    alone = """
+import os
+from estimator_container import children
+children.descendants = None
+if os.fork() == 0:
+    os._exit(0)
+os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+children.kill_descendants()
+children.kill_descendants_but(set())
+"""
+    subprocess.run([sys.executable, "-c", alone], check=True)
+
+
 ADOPTS = """
 import os, sys
 from estimator_container.children import Children, become_subreaper

@@ -83,11 +83,11 @@ def moments(called: float, returned: float, text: str, ranks: int) -> Moments:
     return Moments(called, max(told["world"]), max(told["end"]), returned)
 
 
-def fit(chosen: Estimator) -> tuple[Job, float, float]:
+def fit(chosen: Estimator, inputs: Mapping[str, str] | None = None) -> tuple[Job, float, float]:
     """A job that has run, and when `fit()` was called and returned; nothing is shown."""
     with contextlib.redirect_stdout(io.StringIO()):
         called = time.time()
-        job = chosen.fit(logs="none")
+        job = chosen.fit(inputs, logs="none")
         return job, called, time.time()
 
 
@@ -150,16 +150,27 @@ QUICKEST += ("-mca", "mpi_yield_when_idle", "1")
 """The flags that start a world on one host fastest."""
 
 
+def said(argv: Sequence[str], limit: float = PATIENCE) -> str:
+    """What a command that ends well writes to its standard output. Raises TimeoutError, and RuntimeError."""
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            out, words = running.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            running.terminate()  # mpirun then ends its ranks, which it could not if it were killed
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                running.communicate(timeout=10)
+            running.kill()
+            raise TimeoutError(f"no end after {limit:g} s: {' '.join(argv)}") from None
+    if running.returncode != 0:
+        raise RuntimeError(f"{argv[0]} ended with {running.returncode}: {(out + words)[-2000:]}")
+    return out
+
+
 def by_hand(argv: Sequence[str], ranks: int, script: Path = HELLO) -> Moments:
     """A command that starts the ranks of hello.py."""
     called = time.time()
-    done = subprocess.run(
-        [*argv, sys.executable, str(script)], capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-    returned = time.time()
-    if done.returncode != 0:
-        raise RuntimeError(f"{argv[0]} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
-    return moments(called, returned, done.stdout, ranks)
+    out = said([*argv, sys.executable, str(script)])
+    return moments(called, time.time(), out, ranks)
 
 
 BARE_AGENT = """#!/bin/sh

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -24,6 +24,8 @@ SAGEMAKER += (
     " -mca pml ob1 -mca btl ^openib -mca orte_abort_on_non_zero_status 1 -mca btl_vader_single_copy_mechanism none"
 )
 
+SEARCH_LIMIT = 30.0  # seconds for one run of flags that are tried
+LOOPBACK = ("-mca", "oob_tcp_if_include", "lo", "-mca", "btl_tcp_if_include", "lo")
 _YIELD = ("-mca", "mpi_yield_when_idle")
 _ALGORITHM = ("-mca", "coll_tuned_use_dynamic_rules", "1", "-mca", "coll_tuned_allreduce_algorithm")
 _searched: dict[str, list[tuple[str, float]]] = {}
@@ -41,17 +43,9 @@ def candidates(single: bool) -> list[tuple[str, ...]]:
     return found + [(*best, *_ALGORITHM, each) for each in "1234"]
 
 
-def seconds(argv: Sequence[str]) -> float:
-    """What the script prints. Raises RuntimeError when the command does not end well."""
-    try:
-        done = subprocess.run(
-            [*argv, sys.executable, str(SCRIPT)], check=False, capture_output=True, text=True, timeout=jobs.PATIENCE
-        )
-    except subprocess.TimeoutExpired:
-        raise RuntimeError(f"no end after {jobs.PATIENCE:g} s: {' '.join(argv)}") from None
-    if done.returncode != 0:
-        raise RuntimeError(f"{argv[0]} ended with {done.returncode}: {(done.stdout + done.stderr)[-1000:]}")
-    return told(done.stdout)
+def seconds(argv: Sequence[str], limit: float = jobs.PATIENCE) -> float:
+    """What the script prints."""
+    return told(jobs.said([*argv, sys.executable, str(SCRIPT)], limit))
 
 
 def told(text: str) -> float:
@@ -65,8 +59,12 @@ def ours(hosts: int, processes: int) -> float:
 
 
 def search(where: str, commands: dict[str, list[str]]) -> list[str]:
-    """The command that is quickest in one run of each."""
-    taken = sorted(((flags, seconds(argv)) for flags, argv in commands.items()), key=lambda each: each[1])
+    """The command that is quickest in one run of each; flags that come to no end in time are out."""
+    taken: list[tuple[str, float]] = []
+    for flags, argv in commands.items():
+        with contextlib.suppress(TimeoutError):
+            taken.append((flags, seconds(argv, SEARCH_LIMIT)))
+    taken.sort(key=lambda each: each[1])
     _searched[where] = taken
     return commands[taken[0][0]]
 
@@ -75,10 +73,7 @@ def cases(extent: Extent) -> Iterator[Case]:
     _searched.clear()
     with jobs.own_home():
         for ranks in extent.pick((4, 8, 16), (4,)):
-            commands = {
-                " ".join(flags): jobs.bare_mpirun(ranks, ("-mca", "oob_tcp_if_include", "lo", *flags))
-                for flags in candidates(True)
-            }
+            commands = {" ".join(flags): jobs.bare_mpirun(ranks, (*LOOPBACK, *flags)) for flags in candidates(True)}
             best = search(f"{ranks} ranks on one host", commands)
             theirs = [
                 jobs.mpi.find("mpirun"),

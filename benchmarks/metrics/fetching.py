@@ -28,8 +28,7 @@ FILES = 200
 def ours(prefix: str, hosts: int, script: Path) -> float:
     """From when the channel's fetching begins until it is in place for all hosts."""
     estimator = Estimator(entry_point=script, instance_count=hosts, backend="process", base_job_name="bench")
-    with jobs.contextlib.redirect_stdout(jobs.io.StringIO()):
-        job = estimator.fit({"train": f"s3://{BUCKET}/{prefix}"}, logs="none")
+    job, _, _ = jobs.fit(estimator, {"train": f"s3://{BUCKET}/{prefix}"})
     at = {event.kind: event.time for event in jobs.events(job)}
     return at["channel_fetched"] - at["channel_fetching"]
 
@@ -56,7 +55,7 @@ def sagemaker(prefix: str) -> float:
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(argv, check=False, capture_output=True, text=True, env=env)
     if done.returncode != 0:
-        raise RuntimeError(f"SageMaker's SDK could not fetch the channel: {done.stderr[-2000:]}")
+        raise RuntimeError(f"SageMaker's SDK could not fetch the channel: {(done.stdout + done.stderr)[-2000:]}")
     return float(done.stdout.split()[-1])
 
 

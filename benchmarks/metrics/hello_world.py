@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import statistics
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from .. import jobs, peers
 from ..harness import Case, Extent, Metric, Panel, Table, Target, Way, number
@@ -107,13 +109,15 @@ def containers_by_hand(count: int) -> float:
 def mpirun_in(containers: list, count: int) -> None:
     hosts = ",".join(f"algo-{number}" for number in range(1, count + 1))
     # As a user would write it, and the one flag without which names that take long to look up cost seconds.
-    line = f"mpirun --allow-run-as-root -mca if_base_do_not_resolve 1 --host {hosts} -np {count} /opt/venv/bin/python3 /hello.py"
-    jobs.wait_for(lambda: ran(containers[0], line))
+    mpirun = ["mpirun", "--allow-run-as-root", "-mca", "if_base_do_not_resolve", "1"]
+    mpirun += ["--host", hosts, "-np", str(count), "/opt/venv/bin/python3", "/hello.py"]
+    jobs.wait_for(lambda: ran(containers[0], mpirun))
 
 
-def ran(container: object, line: str) -> jobs.subprocess.CompletedProcess[bytes]:
-    code, output = container.exec_run(line)  # type: ignore[attr-defined]
-    return jobs.subprocess.CompletedProcess(line, code, output, output)
+def ran(container: Any, argv: list[str]) -> subprocess.CompletedProcess[bytes]:  # noqa: ANN401 - docker has no types
+    """A command in a container, as `docker exec` runs it."""
+    code, output = container.exec_run(argv)
+    return subprocess.CompletedProcess(argv, code, output, output)
 
 
 def theirs(count: int) -> float:

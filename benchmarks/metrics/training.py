@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,11 +26,12 @@ Lines = list[tuple[float, str]]
 
 def rate(lines: Lines, epochs: int) -> float:
     """From the end of the first epoch, which also compiles, to that of the last."""
-    images = next(int(text.split()[2]) for _, text in lines if text.startswith("training on"))
-    ends = [at for at, text in lines if text.startswith("epoch ")]
-    if len(ends) != epochs:
-        raise RuntimeError(f"{len(ends)} of {epochs} epochs were reported: {lines[-3:]}")
-    return images * (epochs - 1) / (ends[-1] - ends[0])
+    # Anywhere in a line: horovodrun puts tags before, and sometimes into, what a rank writes.
+    images = next(int(found.group(1)) for _, text in lines if (found := re.search(r"training on (\d+) images", text)))
+    ends = {int(number): at for at, text in lines for number in re.findall(r"epoch (\d+)/", text)}
+    if not {1, epochs} <= set(ends):
+        raise RuntimeError(f"of {epochs} epochs the first and the last were not reported: {lines[-3:]}")
+    return images * (epochs - 1) / (ends[epochs] - ends[1])
 
 
 def ours(hosts: int, ranks: int, epochs: int) -> float:
@@ -57,8 +59,7 @@ def by_hand(argv: list[str], epochs: int) -> float:
             subprocess.Popen([*argv, *script], stdout=subprocess.PIPE, stderr=words, text=True) as running,
         ):
             assert running.stdout is not None
-            # horovodrun tags lines, as `[1,0]<stdout>:`.
-            lines = [(time.time(), line.rpartition("<stdout>:")[2]) for line in running.stdout]
+            lines = [(time.time(), line) for line in running.stdout]
             code = running.wait()
             words.seek(0)
             if code != 0:

@@ -9,11 +9,12 @@ with tempfile.NamedTemporaryFile("w", suffix=".yaml", delete=False) as defaults:
     defaults.write("SchemaVersion: '1.0'\nSageMaker: {PythonSDK: {Modules: {TelemetryOptOut: true}}}\n")
 os.environ["SAGEMAKER_USER_CONFIG_OVERRIDE"] = defaults.name
 
+import boto3
 from sagemaker.local import LocalSession
 from sagemaker.local.data import S3DataSource
 
 bucket, prefix = sys.argv[1:]
-session = LocalSession(s3_endpoint_url=os.environ["AWS_ENDPOINT_URL_S3"])
+session = LocalSession(boto3.Session(), s3_endpoint_url=os.environ["AWS_ENDPOINT_URL_S3"])
 with tempfile.TemporaryDirectory() as folder:
     session.config = {"local": {"container_root": folder}}
     started = time.perf_counter()

@@ -44,9 +44,13 @@ class LineAssembler:
             return
         *whole, rest = frame.data.split(b"\n")
         key = (frame.rank, frame.stream)
+        if whole and key in self._open:
+            _, begun = self._open.pop(key)
+            whole[0] = b"".join([*begun, whole[0]])
+        # A frame may hold hundreds of lines: what is the same for all is looked up once.
+        time_ns, (host, rank, stream) = frame.time_ns, self._origin(key)
         for part in whole:
-            _, begun = self._open.pop(key, (0, []))
-            yield self._line(key, frame.time_ns, b"".join([*begun, part, b"\n"]))
+            yield Line(time_ns, host, rank, stream, part + b"\n")
         if rest:
             _, begun = self._open.get(key, (0, []))
             begun.append(rest)
@@ -56,9 +60,9 @@ class LineAssembler:
         """What is left without an end of line; call it when no more frames can come."""
         unfinished, self._open = self._open, {}
         for key, (time_ns, begun) in unfinished.items():
-            yield self._line(key, time_ns, b"".join(begun))
+            yield Line(time_ns, *self._origin(key), b"".join(begun))
 
-    def _line(self, key: tuple[int, int], time_ns: int, data: bytes) -> Line:
+    def _origin(self, key: tuple[int, int]) -> tuple[str, int | None, str]:
+        """The host, rank and stream of a line."""
         rank, stream = key
-        known = None if rank == NO_RANK else rank
-        return Line(time_ns, self._host, known, STREAM_NAMES[stream], data)
+        return self._host, None if rank == NO_RANK else rank, STREAM_NAMES[stream]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -76,9 +75,8 @@ def cases(extent: Extent) -> Iterator[Case]:
     ways = [
         Way(BARE, "floor", partial(python, "pass")),
         Way(IMPORT, "ours", partial(python, "from estimator_sdk import Estimator")),
+        Way(HELP, "ours", partial(python, ASK_FOR_HELP)),
     ]
-    if importlib.util.find_spec("estimator_sdk.cli") is not None:
-        ways.append(Way(HELP, "ours", partial(python, ASK_FOR_HELP)))
     theirs = partial(python, "from sagemaker.estimator import Estimator", peers.SAGEMAKER)
     yield Case((IMPORTS,), 1, (*ways, Way("import of SageMaker's Estimator", "peer", theirs, peer="sagemaker")))
     bare = partial(harness.command, [sys.executable, "-I", "-S", "-c", "pass"])

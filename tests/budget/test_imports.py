@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -33,7 +32,6 @@ def test_the_import_of_a_public_name(keep_to_budget, name):
     keep_to_budget(f"modules of `from estimator_sdk import {name}`", loaded(f"from estimator_sdk import {name}"))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("estimator_sdk.cli") is None, reason="there is no command line yet")
 def test_the_help_of_the_command_line(keep_to_budget):
     statement = "sys.argv = ['estimator', '--help']; from estimator_sdk.cli.main import main; main()"
     keep_to_budget("modules of `estimator --help`", loaded(statement))

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -164,6 +165,17 @@ def said(argv: Sequence[str], limit: float = PATIENCE) -> str:
     if running.returncode != 0:
         raise RuntimeError(f"{argv[0]} ended with {running.returncode}: {(out + words)[-2000:]}")
     return out
+
+
+@contextlib.contextmanager
+def ended_after(limit: float, running: subprocess.Popen) -> Iterator[None]:
+    """End a program that goes on for longer; who reads from it then finds the end of its output."""
+    timer = threading.Timer(limit, running.terminate)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def by_hand(argv: Sequence[str], ranks: int, script: Path = HELLO) -> Moments:

@@ -50,7 +50,7 @@ def page(run: Run) -> Iterator[str]:
     yield f"- {run['machine']}"
     yield f"- {', '.join(f'{name} {version}' for name, version in run['versions'].items())}"
     if run["quick"]:
-        yield "- **a quick run**: few runs, small N, and none of the ways that take minutes"
+        yield "- **a quick run**: few runs, small N, and few of the ways that take minutes"
     if run["left_out"]:
         yield f"- **without these peers**, on demand: {', '.join(run['left_out'])}"
     yield "\n## All of it\n"

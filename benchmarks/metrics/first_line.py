@@ -50,11 +50,9 @@ def cases(extent: Extent) -> Iterator[Case]:
                 Way(FLOOR, "floor", partial(alone, image, count)),
                 Way("fit()", "ours", partial(ours, image, count)),
             ]
-            if count == 2:
+            if count == 2 and not extent.quick:
                 local = partial(theirs, count)
-                ways.append(
-                    Way("SageMaker local mode", "peer", local, peer="sagemaker", at_most=1 if extent.quick else 3)
-                )
+                ways.append(Way("SageMaker local mode", "peer", local, peer="sagemaker", at_most=3))
             yield Case((PANEL,), count, tuple(ways))
 
 

@@ -57,6 +57,7 @@ def by_hand(argv: list[str], epochs: int) -> float:
         with (
             tempfile.TemporaryFile() as words,
             subprocess.Popen([*argv, *script], stdout=subprocess.PIPE, stderr=words, text=True) as running,
+            jobs.ended_after(jobs.PATIENCE, running),
         ):
             assert running.stdout is not None
             lines = [(time.time(), line) for line in running.stdout]

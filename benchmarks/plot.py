@@ -22,20 +22,23 @@ def svg(panel: dict[str, Any]) -> str:
     series = [(way, {int(n): [v * scale for v in vs] for n, vs in way["values"].items()}) for way in panel["ways"]]
     every = [value for _, points in series for values in points.values() for value in values]
     xs = sorted({n for _, points in series for n in points})
-    # What is nought, such as lines that were damaged, stands on the lowest line.
-    floor = min((value for value in every if value > 0), default=1.0) / 2
+    positive = [value for value in every if value > 0] or [1.0]
+    # What is nought, such as lines that were damaged, has a line of its own, well below the others.
+    has_nought = min(every) <= 0
+    floor = min(positive) / 10 if has_nought else min(positive)
     across = axis([float(x) for x in xs], LEFT, WIDTH - RIGHT)
     up = axis([max(value, floor) for value in every], HEIGHT - BOTTOM, TOP)
+    lines = [(tick, f"{tick:g}") for tick in ticks(positive)] + ([(floor, "0")] if has_nought else [])
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         'font-family="sans-serif" font-size="11">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
         f'<text x="{LEFT}" y="18" font-size="13" font-weight="bold">{escape(panel["title"])}, {panel["unit"]}</text>',
     ]
-    for tick in ticks([max(value, floor) for value in every]):
-        y = up(tick)
+    for value, label in lines:
+        y = up(value)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#e4e4e4"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
     for x in xs:
         parts.append(f'<text x="{across(x):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{x:g}</text>')
     parts.append(
@@ -73,10 +76,10 @@ def axis(values: Sequence[float], low: float, high: float) -> Any:  # noqa: ANN4
 
 
 def ticks(values: Sequence[float]) -> list[float]:
-    """1, 2 and 5 of each power of ten in the range; the powers alone where that is too many."""
+    """Round numbers in the range, and not too many: the powers of ten alone where it is wide."""
     least, most = min(values), max(values)
     powers = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
-    for steps in ((1, 2, 5), (1,)):
+    for steps in ((1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9), (1, 2, 5), (1,)):
         found = [
             step * 10.0**power
             for power in powers

@@ -6,9 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from estimator_container import mpi as container_mpi
-from estimator_container import multi_worker_mirrored, torch_distributed
-from estimator_container.world import PROCESSES_PER_HOST
+from estimator_container.contract import ENABLED, MPI, MULTI_WORKER_MIRRORED, PROCESSES_PER_HOST, TORCH_DISTRIBUTED
 
 from .errors import InvalidArgument
 from .naming import suggestion
@@ -31,7 +29,7 @@ class Mpi:
 
     def to_hyperparameters(self) -> dict[str, object]:
         options = {"sagemaker_mpi_custom_mpi_options": self.custom_mpi_options}
-        return {container_mpi.ENABLED: self.enabled, **_told_processes(self.processes_per_host), **options}
+        return {ENABLED[MPI]: self.enabled, **_told_processes(self.processes_per_host), **options}
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class TorchDistributed:
     """None means one for each GPU of the instance type, else one."""
 
     def to_hyperparameters(self) -> dict[str, object]:
-        return {torch_distributed.ENABLED: self.enabled, **_told_processes(self.processes_per_host)}
+        return {ENABLED[TORCH_DISTRIBUTED]: self.enabled, **_told_processes(self.processes_per_host)}
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class MultiWorkerMirroredStrategy:
     enabled: bool
 
     def to_hyperparameters(self) -> dict[str, object]:
-        return {multi_worker_mirrored.ENABLED: self.enabled}
+        return {ENABLED[MULTI_WORKER_MIRRORED]: self.enabled}
 
 
 Distribution = Mpi | TorchDistributed | MultiWorkerMirroredStrategy
@@ -112,9 +110,9 @@ def _parse_multi_worker_mirrored(name: str, given: object) -> MultiWorkerMirrore
 
 
 _PARSERS: Mapping[str, Callable[[str, object], Distribution]] = {
-    container_mpi.NAME: _parse_mpi,
-    torch_distributed.NAME: _parse_torch_distributed,
-    multi_worker_mirrored.NAME: _parse_multi_worker_mirrored,
+    MPI: _parse_mpi,
+    TORCH_DISTRIBUTED: _parse_torch_distributed,
+    MULTI_WORKER_MIRRORED: _parse_multi_worker_mirrored,
 }
 
 

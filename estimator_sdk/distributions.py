@@ -8,10 +8,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from estimator_container import distributions as container_distributions
-from estimator_container import mpi as container_mpi
-from estimator_container import torch_distributed as container_torch
 from estimator_container.configuration import ConfigurationError
-from estimator_container.world import PROCESSES_PER_HOST
+from estimator_container.contract import MPI, PROCESSES_PER_HOST, TORCH_DISTRIBUTED
 
 from .errors import InvalidArgument
 from .plan import Plan, RankPlan
@@ -19,7 +17,7 @@ from .plan import Plan, RankPlan
 Distribution = Callable[[Plan, Mapping[str, Any], int], Plan]
 """Takes a plan, the decoded hyperparameters, and the GPUs of one host."""
 T = TypeVar("T")
-_SEVERAL_ON_A_HOST = (container_mpi.NAME, container_torch.NAME)
+_SEVERAL_ON_A_HOST = (MPI, TORCH_DISTRIBUTED)
 
 
 def none(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
-import socket
 from dataclasses import dataclass
 from typing import Any
 
-from . import machine
 from .contract import HOST_ADDRESSES, OUR_CHANNELS, WORLD_PORT, Layout
 
 
@@ -44,17 +42,6 @@ class Cluster:
     @property
     def leader(self) -> str:
         return self.hosts[0]
-
-    def address(self) -> str:
-        """Where the other hosts find this one. Raises OSError where its name leads nowhere."""
-        given = self.addresses.get(self.current_host)
-        if given:
-            return given[0]
-        return "127.0.0.1" if len(self.hosts) == 1 else socket.gethostbyname(self.current_host)
-
-    def interface(self) -> str:
-        """The network interface that connects the hosts. Raises OSError as `address` does."""
-        return "lo" if len(self.hosts) == 1 else machine.interface_for(self.address(), self.network_interface)
 
     @property
     def current_group_hosts(self) -> tuple[str, ...]:

@@ -35,6 +35,17 @@ MEMORY_HYPERPARAMETER = "sagemaker_estimator_memory"  # GiB of memory that it gr
 ARGUMENTS_HYPERPARAMETER = "sagemaker_estimator_arguments"  # a JSON list: the script's arguments as they were written
 COMMAND_HYPERPARAMETER = "sagemaker_estimator_command"  # the same of a whole command, in the place of an entry point
 STEPS_HYPERPARAMETER = "sagemaker_estimator_steps"  # a JSON list: lines that ranks run in the place of an entry point
+# The distributions, as users name them, and the reserved hyperparameters that enable them.
+MPI = "mpi"
+TORCH_DISTRIBUTED = "torch_distributed"
+MULTI_WORKER_MIRRORED = "multi_worker_mirrored_strategy"
+ENABLED = {
+    MPI: "sagemaker_mpi_enabled",
+    TORCH_DISTRIBUTED: "sagemaker_torch_distributed_enabled",
+    MULTI_WORKER_MIRRORED: "sagemaker_multi_worker_mirrored_strategy_enabled",
+}
+# The `sagemaker-training` package has this one name for MPI and for torchrun.
+PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
 OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own
 # Channels of ours, for platforms that bring nothing else to a host. The script is told of none of them.

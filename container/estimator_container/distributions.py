@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import mpi, multi_worker_mirrored, torch_distributed
+from . import mpi
 from .configuration import ConfigurationError
+from .contract import ENABLED, MPI, MULTI_WORKER_MIRRORED, TORCH_DISTRIBUTED
 from .world import World, processes_per_host
-
-_ENABLED = {
-    mpi.NAME: mpi.ENABLED,
-    torch_distributed.NAME: torch_distributed.ENABLED,
-    multi_worker_mirrored.NAME: multi_worker_mirrored.ENABLED,
-}
 
 
 def name_of(hyperparameters: Mapping[str, Any]) -> str | None:
     """The name of the distribution that is enabled; None without one. Raises ConfigurationError for two at once."""
-    names = [name for name, key in _ENABLED.items() if hyperparameters.get(key) in (True, "True", "true")]
+    names = [name for name, key in ENABLED.items() if hyperparameters.get(key) in (True, "True", "true")]
     if len(names) > 1:
         raise ConfigurationError(f"{' and '.join(names)} are both enabled, and a job has one distribution")
     return names[0] if names else None
@@ -30,10 +25,15 @@ def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int)
     Raises ConfigurationError for what the hyperparameters may not say.
     """
     name = name_of(hyperparameters)
-    if name == mpi.NAME:
+    if name == MPI:
         return mpi.world(hyperparameters, hosts, gpus)
-    if name == torch_distributed.NAME:
+    # The others are imported where a job asks for them.
+    if name == TORCH_DISTRIBUTED:
+        from . import torch_distributed
+
         return torch_distributed.World(hosts, processes_per_host(hyperparameters, gpus))
-    if name == multi_worker_mirrored.NAME:
+    if name == MULTI_WORKER_MIRRORED:
+        from . import multi_worker_mirrored
+
         return multi_worker_mirrored.World(hosts, 1)
     return None

@@ -1,8 +1,24 @@
-"""A port of this host that a rank can listen at, and that nobody else is given meanwhile."""
+"""Where the other hosts find this one: its address, its interface, and a port that a rank can listen at."""
 
 from __future__ import annotations
 
 import socket
+
+from . import machine
+from .configuration import Cluster
+
+
+def address_of(cluster: Cluster) -> str:
+    """This host's address for the others. Raises OSError where its name leads nowhere."""
+    given = cluster.addresses.get(cluster.current_host)
+    if given:
+        return given[0]
+    return "127.0.0.1" if len(cluster.hosts) == 1 else socket.gethostbyname(cluster.current_host)
+
+
+def interface_of(cluster: Cluster) -> str:
+    """The network interface that connects the hosts. Raises OSError as `address_of` does."""
+    return "lo" if len(cluster.hosts) == 1 else machine.interface_for(address_of(cluster), cluster.network_interface)
 
 
 class Endpoint:

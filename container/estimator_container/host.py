@@ -46,7 +46,7 @@ from .contract import (
     Layout,
     shared_memory_of,
 )
-from .endpoint import Endpoint
+from .endpoint import Endpoint, address_of, interface_of
 from .entry_point import CommandLine, Program
 from .events import EventLog, ProgramOutput
 from .follower import Follower
@@ -133,7 +133,7 @@ class Host:
     def _work(self) -> None:
         self._coordinator.open()
         if isinstance(self._world, DirectWorld):
-            self._endpoint = Endpoint(self.cluster.address())
+            self._endpoint = Endpoint(address_of(self.cluster))
         first, *others = self._prepare()
         self._coordinator.prepared()
         with self.events.phase("world"):
@@ -245,7 +245,7 @@ class Host:
         """What all steps of the job have in common."""
         settings = {
             **({} if isinstance(self._world, mpi.World) else mpi.for_scripts(sys.executable)),
-            **(self._world.defaults(self.cluster.interface()) if isinstance(self._world, DirectWorld) else {}),
+            **(self._world.defaults(interface_of(self.cluster)) if isinstance(self._world, DirectWorld) else {}),
             **environment.of_the_script(self._configuration, self.layout, os.environ, program, python),
         }
         if self._world is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from . import common_secret, machine, mesh, mpi, verdict
 from .configuration import ConfigurationError
 from .contract import LISTEN_FD, WORLD_PORT
+from .endpoint import interface_of
 from .frames import NO_RANK
 from .late import LateWatch
 from .links import Link, listen_tcp
@@ -216,7 +217,7 @@ class Leader:
         host = self._host
         return mpi.Fit(
             node_names=tuple(self._nodes),
-            interface=host.cluster.interface(),
+            interface=interface_of(host.cluster),
             scratch=host.scratch,
             crowded=world.processes_per_host * host.hosts_per_machine > machine.cpus(),
             single_copy=machine.ranks_may_read_each_other(),

@@ -21,10 +21,6 @@ _IMPROPER_EXIT = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exit
 _ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+) in communicator MPI_COMM_WORLD\s+with errorcode (-?\d+)")
 
 
-NAME = "mpi"
-ENABLED = "sagemaker_mpi_enabled"
-
-
 @dataclass(frozen=True)
 class World(world_of_ranks.World):
     """A world whose ranks mpirun starts."""

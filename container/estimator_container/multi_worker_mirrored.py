@@ -12,9 +12,6 @@ from dataclasses import dataclass
 
 from .world import DirectWorld
 
-NAME = "multi_worker_mirrored_strategy"
-ENABLED = "sagemaker_multi_worker_mirrored_strategy_enabled"
-
 
 @dataclass(frozen=True)
 class World(DirectWorld):

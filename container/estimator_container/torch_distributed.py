@@ -11,9 +11,6 @@ from dataclasses import dataclass
 
 from .world import DirectWorld
 
-NAME = "torch_distributed"
-ENABLED = "sagemaker_torch_distributed_enabled"
-
 
 @dataclass(frozen=True)
 class World(DirectWorld):

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .configuration import ConfigurationError
-
-PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
-"""The hyperparameter; the `sagemaker-training` package has this one name for MPI and for torchrun."""
+from .contract import PROCESSES_PER_HOST
 
 
 @dataclass(frozen=True)

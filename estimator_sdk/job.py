@@ -11,7 +11,7 @@ from .errors import EstimatorError, InvalidArgument, JobFailed, JobNotFound
 from .home import JobFolder, jobs_folder, state_file
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Line
+    from estimator_container.lines import Block, Line
     from estimator_container.storage import Progress
     from estimator_container.verdict import Verdict
 
@@ -163,12 +163,14 @@ class Job:
         bytes that it wrote. Raises InvalidArgument for a stream or host that the job does not have.
         """
         self._check_choice(host, stream)
-        return (line for line in self._local.lines(follow) if _chosen(line, rank, host, stream))
+        blocks = (block for block in self._local.blocks(follow) if _chosen(block, rank, host, stream))
+        return (line for block in blocks for line in block.lines())
 
     def metrics(self) -> list[Metric]:
         """Every value that the job's metric definitions find in its log, in the order of time."""
         definitions = metric_definitions(self._local)
-        found = ((line, values_in(line, definitions)) for line in self._local.lines(follow=False))
+        lines = (line for block in self._local.blocks(follow=False) for line in block.lines())
+        found = ((line, values_in(line, definitions)) for line in lines)
         return [Metric(name, value, line.time_ns / 1e9, line.rank) for line, values in found for name, value in values]
 
     def download(self, path: str | Path = ".", progress: Progress | None = None) -> Path:
@@ -251,11 +253,11 @@ def _local_jobs() -> list[Job]:
     return [Job(LocalJob(JobFolder.of(record.name))) for record in registry.read_all(state_file())]
 
 
-def _chosen(line: Line, rank: int | None, host: str | None, stream: str | None) -> bool:
+def _chosen(block: Block, rank: int | None, host: str | None, stream: str | None) -> bool:
     return (
-        (rank is None or line.rank == rank)
-        and (host is None or line.host == host)
-        and (stream is None or line.stream == stream)
+        (rank is None or block.rank == rank)
+        and (host is None or block.host == host)
+        and (stream is None or block.stream == stream)
     )
 
 

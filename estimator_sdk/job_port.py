@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Line
+    from estimator_container.lines import Block
     from estimator_container.verdict import Verdict
 
     from .local.record import AttemptRecord, Status
@@ -82,7 +82,7 @@ class StartedJob(Protocol):
     def wait(self, timeout: float | None = None) -> State:
         """Wait for the end of the job, at most `timeout` seconds; returns its state then."""
 
-    def lines(self, follow: bool, on_event: OnEvent | None = None) -> Iterator[Line]:
+    def blocks(self, follow: bool, on_event: OnEvent | None = None) -> Iterator[Block]:
         """The job's log lines: those there are, or with `follow` all until the job has ended."""
 
     def log_files(self) -> list[Path]:

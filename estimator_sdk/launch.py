@@ -153,5 +153,5 @@ def _shown_by(plan: Plan, logs: Logs, out: TextIO | None) -> Callable[[StartedJo
 
 
 def _show(local: StartedJob, progress: Progress | Cell) -> None:
-    for line in local.lines(follow=True, on_event=progress.on_event):
-        progress.on_line(line)
+    for block in local.blocks(follow=True, on_event=progress.on_event):
+        progress.on_block(block)

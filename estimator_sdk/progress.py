@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Line
+    from estimator_container.lines import Block
 
     from .job import Job
     from .plan import Plan
@@ -55,11 +55,11 @@ class Progress:
         if len(self._reached[phase]) == len(self._plan.hosts):
             self.say(_PHASES[phase])
 
-    def on_line(self, line: Line) -> None:
-        """Show a line of the log, as it is but for bytes that are no text."""
-        if self._logs == "all" or (self._logs == "rank0" and line.rank in (0, None)):
+    def on_block(self, block: Block) -> None:
+        """Show lines of the log, as they are but for bytes that are no text."""
+        if self._logs == "all" or (self._logs == "rank0" and block.rank in (0, None)):
             self._end_open_line()
-            self._out.write(line.tagged().decode("utf-8", "backslashreplace"))
+            self._out.write(block.tagged().decode("utf-8", "backslashreplace"))
             self._out.flush()
 
     def ended(self, job: Job) -> None:

@@ -64,6 +64,17 @@ class Received:
         return late[len(late) * 99 // 100]
 
 
+class Shown(io.TextIOBase):
+    """A text stream that notes what is written to it, and when."""
+
+    def __init__(self) -> None:
+        self.received = Received()
+
+    def write(self, text: str) -> int:
+        self.received.take(text.encode())
+        return len(text)
+
+
 def arguments(script: Path, **options: int) -> list[str]:
     return [str(script), *(word for name, value in options.items() for word in (f"--{name}", str(value)))]
 
@@ -91,14 +102,11 @@ def mpirun(ranks: int, script: Path, **options: int) -> Received:
 
 
 def ours(ranks: int, script: Path, **options: int) -> Received:
-    """Two hosts with half of the ranks each, and a client that follows."""
-    received = Received()
-    with contextlib.redirect_stdout(io.StringIO()):
-        job = jobs.estimator(script, 2, processes=ranks // 2, **options).fit(wait=False)
-        for line in job.logs(stream="stdout", follow=True):
-            received.take(line.data)
-        job.wait()
-    return received
+    """Two hosts with half of the ranks each, and what `fit()` shows."""
+    shown = Shown()
+    with contextlib.redirect_stdout(shown):
+        jobs.estimator(script, 2, processes=ranks // 2, **options).fit()
+    return shown.received
 
 
 def toolkit(ranks: int, script: Path, **options: int) -> Received:
@@ -195,8 +203,8 @@ METRIC = Metric(
     "The log plane",
     "All ranks begin at the same moment to write numbered lines of about 80 bytes, through a buffer as Python's, or "
     "each at once. Lines a second are "
-    "counted from that moment until the client has the last one; damaged are those that do not come whole. Ours come "
-    "from `Job.logs(follow=True)` "
+    "counted from that moment until the client has the last one; damaged are those that do not come whole. Ours are "
+    "what `fit()` shows "
     "of a job on 2 hosts. The floor is a `cat` for every rank that copies its pipe to a file. The peers are read from "
     "a pipe: mpirun on one "
     "host, and `sagemaker-training` in one container, which sleeps 30 s at the end and is run less often. For the last "

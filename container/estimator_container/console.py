@@ -31,12 +31,13 @@ def show(frames: str, host: str, out: int) -> None:
         while not ended:
             for frame in parser.feed(file.read(1 << 20)):
                 ended = ended or (frame.stream == EVENT and frame.data.startswith(LAST_EVENT))
-                for line in assembler.feed(frame):
-                    _write(out, line.tagged())
+                block = assembler.feed(frame)
+                if block is not None:
+                    _write(out, block.tagged())
             if not ended and file.tell() == os.fstat(file.fileno()).st_size:
                 os.read(inotify, 1 << 12)  # blocks until the file grows
-    for line in assembler.flush():
-        _write(out, line.tagged())
+    for block in assembler.flush():
+        _write(out, block.tagged())
 
 
 def _write(fd: int, data: bytes) -> None:

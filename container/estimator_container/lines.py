@@ -24,11 +24,40 @@ class Line(NamedTuple):
     @property
     def tag(self) -> str:
         """The classic form `[1,RANK]<stdout>:`; without ranks the host stands in the brackets."""
-        return f"[{self.host if self.rank is None else f'1,{self.rank}'}]<{self.stream}>:"
+        return _tag(self.host, self.rank, self.stream)
 
     def tagged(self) -> bytes:
         """The line as the merged view shows it: tag, bytes, and always an end of line."""
         return self.tag.encode() + self.data + (b"" if self.data.endswith(b"\n") else b"\n")
+
+
+class Block(NamedTuple):
+    """Lines that one stream wrote in a row and that came together: what reads many lines reads them so."""
+
+    time_ns: int
+    """Of all its lines, as `Line` has it."""
+    host: str
+    rank: int | None
+    stream: str
+    data: bytes
+    """Whole lines; only the last one of a stream may lack its end."""
+
+    def lines(self) -> Iterator[Line]:
+        *whole, rest = self.data.split(b"\n")
+        time_ns, host, rank, stream, _ = self
+        for part in whole:
+            yield Line(time_ns, host, rank, stream, part + b"\n")
+        if rest:
+            yield Line(time_ns, host, rank, stream, rest)
+
+    def tagged(self) -> bytes:
+        """What `Line.tagged` gives for each line, together."""
+        tag = _tag(self.host, self.rank, self.stream).encode()
+        return tag + self.data.removesuffix(b"\n").replace(b"\n", b"\n" + tag) + b"\n"
+
+
+def _tag(host: str, rank: int | None, stream: str) -> str:
+    return f"[{host if rank is None else f'1,{rank}'}]<{stream}>:"
 
 
 class LineAssembler:
@@ -38,29 +67,27 @@ class LineAssembler:
         self._host = host
         self._open: dict[tuple[int, int], tuple[int, list[bytes]]] = {}
 
-    def feed(self, frame: Frame) -> Iterator[Line]:
+    def feed(self, frame: Frame) -> Block | None:
         """The lines that a frame completes."""
         if frame.stream == EVENT:
-            return
-        *whole, rest = frame.data.split(b"\n")
+            return None
         key = (frame.rank, frame.stream)
+        end = frame.data.rfind(b"\n") + 1
+        whole, rest = frame.data[:end], frame.data[end:]
         if whole and key in self._open:
             _, begun = self._open.pop(key)
-            whole[0] = b"".join([*begun, whole[0]])
-        # A frame may hold hundreds of lines: what is the same for all is looked up once.
-        time_ns, (host, rank, stream) = frame.time_ns, self._origin(key)
-        for part in whole:
-            yield Line(time_ns, host, rank, stream, part + b"\n")
+            whole = b"".join([*begun, whole])
         if rest:
             _, begun = self._open.get(key, (0, []))
             begun.append(rest)
             self._open[key] = (frame.time_ns, begun)
+        return Block(frame.time_ns, *self._origin(key), whole) if whole else None
 
-    def flush(self) -> Iterator[Line]:
+    def flush(self) -> Iterator[Block]:
         """What is left without an end of line; call it when no more frames can come."""
         unfinished, self._open = self._open, {}
         for key, (time_ns, begun) in unfinished.items():
-            yield Line(time_ns, *self._origin(key), b"".join(begun))
+            yield Block(time_ns, *self._origin(key), b"".join(begun))
 
     def _origin(self, key: tuple[int, int]) -> tuple[str, int | None, str]:
         """The host, rank and stream of a line."""

@@ -10,7 +10,7 @@ from ..errors import EstimatorError
 from . import page, snapshot, text
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Line
+    from estimator_container.lines import Block
 
     from ..job import Job
     from ..job_port import StartedJob
@@ -57,9 +57,10 @@ class Cell:
             self._view.on_event(host, event)
         self._changed.set()
 
-    def on_line(self, line: Line) -> None:
+    def on_block(self, block: Block) -> None:
         with self._lock:
-            self._view.on_line(line)
+            for line in block.lines():
+                self._view.on_line(line)
         self._changed.set()
 
     def say(self, words: str) -> None:
@@ -127,8 +128,8 @@ def show(job: StartedJob) -> None:
 
 def _follow(job: StartedJob, cell: Cell, follow: bool) -> None:
     try:
-        for line in job.lines(follow, cell.on_event):
-            cell.on_line(line)
+        for block in job.blocks(follow, cell.on_event):
+            cell.on_block(block)
     except EstimatorError as error:  # such as a service that does not answer; the job itself is not concerned
         cell.say(f"it can no longer be followed: {error}")
     cell.close()

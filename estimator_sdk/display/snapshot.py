@@ -52,8 +52,9 @@ def new_view(job: StartedJob, logs: Logs = "all") -> View:
 def take(job: StartedJob) -> Snapshot:
     """Read all that there is of a job. Raises what reading its state and log raises."""
     view = new_view(job)
-    for line in job.lines(follow=False, on_event=view.on_event):
-        view.on_line(line)
+    for block in job.blocks(follow=False, on_event=view.on_event):
+        for line in block.lines():
+            view.on_line(line)
     return of(job, view)
 
 

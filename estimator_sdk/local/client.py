@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from estimator_container.lines import Line
+from estimator_container.lines import Block
 
 from ..errors import BackendError, InvalidArgument
 from ..home import JobFolder
@@ -157,7 +157,7 @@ class LocalJob:
         finally:
             watch.close()
 
-    def lines(self, follow: bool, on_event: logs.OnEvent | None = None) -> Iterator[Line]:
+    def blocks(self, follow: bool, on_event: logs.OnEvent | None = None) -> Iterator[Block]:
         """The job's log lines: those there are, or with `follow` all until the job has ended."""
         return (
             logs.follow(self.folder, self.record, self._watch(), on_event)

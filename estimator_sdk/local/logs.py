@@ -10,7 +10,7 @@ from typing import Any
 
 from estimator_container.contract import Layout
 from estimator_container.frames import EVENT, Frame, FrameParser
-from estimator_container.lines import Line, LineAssembler
+from estimator_container.lines import Block, LineAssembler
 
 from ..home import JobFolder
 from .record import Record
@@ -32,44 +32,46 @@ class HostLog:
         self._assembler = LineAssembler(host)
         self._file = path.open("rb")
 
-    def new_lines(self) -> Iterator[Line]:
+    def new_blocks(self) -> Iterator[Block]:
         """The lines that have been completed since the last call."""
         while data := self._file.read(READ_SIZE):
-            yield from self._lines(self._parser.feed(data))
+            yield from self._blocks(self._parser.feed(data))
 
-    def last_lines(self) -> Iterator[Line]:
+    def last_blocks(self) -> Iterator[Block]:
         """What is left when nothing more will be written."""
-        yield from self.new_lines()
-        yield from self._lines(self._parser.finish())
+        yield from self.new_blocks()
+        yield from self._blocks(self._parser.finish())
         yield from self._assembler.flush()
         self._file.close()
 
-    def _lines(self, frames: list[Frame]) -> Iterator[Line]:
+    def _blocks(self, frames: list[Frame]) -> Iterator[Block]:
         for frame in frames:
             if frame.stream == EVENT and self._on_event is not None:
                 self._on_event(self._host, json.loads(frame.data))
-            yield from self._assembler.feed(frame)
+            block = self._assembler.feed(frame)
+            if block is not None:
+                yield block
 
 
 def host_log_path(folder: JobFolder, attempt: int, host: str) -> Path:
     return Path(Layout(str(folder.host(attempt, host))).frames)
 
 
-def read(folder: JobFolder, record: Record, on_event: OnEvent | None = None) -> Iterator[Line]:
+def read(folder: JobFolder, record: Record, on_event: OnEvent | None = None) -> Iterator[Block]:
     """All lines written so far, of all hosts and attempts, merged by time."""
     for attempt in range(1, record.attempt + 1):
         yield from _merged(folder, record, attempt, on_event)
 
 
-def _merged(folder: JobFolder, record: Record, attempt: int, on_event: OnEvent | None = None) -> Iterator[Line]:
+def _merged(folder: JobFolder, record: Record, attempt: int, on_event: OnEvent | None = None) -> Iterator[Block]:
     paths = [(host, host_log_path(folder, attempt, host)) for host in record.hosts]
-    logs = [HostLog(host, path, on_event).last_lines() for host, path in paths if path.exists()]
-    yield from heapq.merge(*logs, key=lambda line: line.time_ns)
+    logs = [HostLog(host, path, on_event).last_blocks() for host, path in paths if path.exists()]
+    yield from heapq.merge(*logs, key=lambda block: block.time_ns)
 
 
 def follow(
     folder: JobFolder, state: Callable[[], Record], watch: Watch, on_event: OnEvent | None = None
-) -> Iterator[Line]:
+) -> Iterator[Block]:
     """All lines from the first, then new ones as they are written, until `state` says that the job has ended.
 
     After the last line the job's record is final. A consumer that is slow delays nobody: the lines
@@ -80,7 +82,7 @@ def follow(
         while True:
             record = state()
             if record.attempt != attempt:
-                yield from (line for log in logs for line in log.last_lines())
+                yield from (block for log in logs for block in log.last_blocks())
                 for missed in range(attempt + 1, record.attempt):  # one that ended between two looks
                     yield from _merged(folder, record, missed, on_event)
                 attempt = record.attempt
@@ -89,9 +91,9 @@ def follow(
                 for log in logs:
                     watch.add(log.path)
             for log in logs:
-                yield from log.new_lines()
+                yield from log.new_blocks()
             if record.is_final:
-                yield from (line for log in logs for line in log.last_lines())
+                yield from (block for log in logs for block in log.last_blocks())
                 return
             watch.wait()
     finally:

@@ -14,7 +14,7 @@ from .service import Service, new_session, region_of
 from .state import ServiceState
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Line
+    from estimator_container.lines import Block
 
     from ..job_port import OnEvent
 
@@ -58,22 +58,22 @@ class SageMakerJob:
             time.sleep(min(remaining, POLL_SECONDS))
         return state
 
-    def lines(self, follow: bool, on_event: OnEvent | None = None) -> Iterator[Line]:
+    def blocks(self, follow: bool, on_event: OnEvent | None = None) -> Iterator[Block]:
         """The job's log lines: those that have come, or with `follow` all until the job has ended."""
         log = JobLog(self._service, self.name)
         told = 0
         while follow:
             state = self.record()
             told = _tell(on_event, state, told)
-            yield from log.new_lines()
+            yield from log.new_blocks()
             if state.is_final:
                 if state.ended is None or time.time() - state.ended < SETTLED_SECONDS:
-                    yield from log.last_lines()
+                    yield from log.last_blocks()
                 return
             time.sleep(max(POLL_SECONDS, STREAM_SECONDS * len(state.hosts)))
         if on_event is not None:
             _tell(on_event, self.record(), 0)
-        yield from log.new_lines()
+        yield from log.new_blocks()
 
     def log_files(self) -> list[Path]:
         """None are on this machine."""

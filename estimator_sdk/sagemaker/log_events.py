@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from estimator_container.lines import Line
+from estimator_container.lines import Block
 
 from . import faults
 from .service import Service
@@ -30,22 +30,22 @@ class JobLog:
         self._job_name = job_name
         self._tokens: dict[str, str | None] = {}
 
-    def new_lines(self) -> Iterator[Line]:
+    def new_blocks(self) -> Iterator[Block]:
         """The lines that have come since the last call, of all hosts, merged by time.
 
         Raises BackendError where CloudWatch does not answer.
         """
         for name in self._stream_names():
             self._tokens.setdefault(name, None)
-        yield from heapq.merge(*(self._lines(name) for name in self._tokens), key=lambda line: line.time_ns)
+        yield from heapq.merge(*(self._blocks(name) for name in self._tokens), key=lambda block: block.time_ns)
 
-    def last_lines(self) -> Iterator[Line]:
+    def last_blocks(self) -> Iterator[Block]:
         """The lines that still come after the job's end, until none has come for `QUIET_SECONDS`."""
         quiet_since = time.monotonic()
         while time.monotonic() - quiet_since < QUIET_SECONDS:
             time.sleep(QUIET_POLL_SECONDS)
-            for line in self.new_lines():
-                yield line
+            for block in self.new_blocks():
+                yield block
                 quiet_since = time.monotonic()
 
     def _stream_names(self) -> Iterator[str]:
@@ -62,14 +62,14 @@ class JobLog:
                 return
             more = {"nextToken": page["nextToken"]}
 
-    def _lines(self, stream: str) -> Iterator[Line]:
+    def _blocks(self, stream: str) -> Iterator[Block]:
         found = _HOST.search(stream.rpartition("/")[2])
         host = found[0] if found else stream
         while True:
             token = self._tokens[stream]
             more = {} if token is None else {"nextToken": token}
             page = self._call("get_log_events", logStreamName=stream, startFromHead=True, **more)
-            yield from (line_of(event, host) for event in page["events"])
+            yield from (block_of(event, host) for event in page["events"])
             # At the end of a stream the service gives the same token again.
             self._tokens[stream] = page["nextForwardToken"]
             if page["nextForwardToken"] == token:
@@ -80,10 +80,10 @@ class JobLog:
         return self._service.call("logs", operation, doing, logGroupName=GROUP, **parameters)
 
 
-def line_of(event: dict[str, Any], host: str) -> Line:
-    """A line of the log; the tags of our images and of mpirun say of which rank and stream it is.
+def block_of(event: dict[str, Any], host: str) -> Block:
+    """An event of the log, most often a line; the tags of our images and of mpirun say of which rank and stream it is.
 
-    >>> line = line_of({"timestamp": 1, "message": "[1,3]<stderr>:oh"}, "algo-2")
+    >>> line = block_of({"timestamp": 1, "message": "[1,3]<stderr>:oh"}, "algo-2")
     >>> line.rank, line.stream, line.data
     (3, 'stderr', b'oh\\n')
     """
@@ -92,7 +92,7 @@ def line_of(event: dict[str, Any], host: str) -> Line:
     rank = int(tag["rank"]) if tag and tag["rank"] else None
     text = message[tag.end() :] if tag else message
     data = text.encode("utf-8", "surrogatepass")
-    return Line(
+    return Block(
         time_ns=event["timestamp"] * 1_000_000,
         host=host,
         rank=rank,

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from estimator_sdk import BackendError
-from estimator_sdk.sagemaker.log_events import line_of
+from estimator_sdk.sagemaker.log_events import block_of
 
 from .conftest import cloud, in_background
 
@@ -109,7 +109,7 @@ def test_throttling_that_does_not_end_is_an_error_that_says_so(platform, job, aw
     ],
 )
 def test_the_tags_of_our_images_and_of_mpirun_are_read(message, rank, stream, data):
-    line = line_of({"timestamp": 5, "message": message}, "algo-2")
+    line = block_of({"timestamp": 5, "message": message}, "algo-2")
     assert line == (5_000_000, "algo-2", rank, stream, data)
 
 

@@ -14,8 +14,11 @@ PIECES = st.lists(
 
 def assemble(frames, host="algo-1"):
     assembler = LineAssembler(host)
-    lines = [line for frame in frames for line in assembler.feed(frame)]
-    return lines + list(assembler.flush())
+    blocks = [*filter(None, map(assembler.feed, frames)), *assembler.flush()]
+    assert [block.tagged() for block in blocks] == [
+        b"".join(line.tagged() for line in block.lines()) for block in blocks
+    ]
+    return [line for block in blocks for line in block.lines()]
 
 
 def from_rank(pieces, rank=0, stream=STDOUT):
@@ -53,9 +56,10 @@ def test_streams_that_write_at_the_same_time_never_tear_each_others_lines(writes
 
 def test_a_line_is_given_once_its_end_has_come_and_not_before():
     assembler = LineAssembler("algo-1")
-    assert list(assembler.feed(Frame(1, 0, STDOUT, b"half a "))) == []
-    assert [line.data for line in assembler.feed(Frame(2, 0, STDOUT, b"line\nand"))] == [b"half a line\n"]
-    assert [line.data for line in assembler.flush()] == [b"and"]
+    assert assembler.feed(Frame(1, 0, STDOUT, b"half a ")) is None
+    block = assembler.feed(Frame(2, 0, STDOUT, b"line\nand"))
+    assert block is not None and block.data == b"half a line\n"
+    assert [block.data for block in assembler.flush()] == [b"and"]
     assert list(assembler.flush()) == []
 
 

@@ -34,8 +34,8 @@ class Metric(NamedTuple):
 class Job:
     """A training job. `Estimator.fit()` returns one, and `Job.attach` finds one by its name."""
 
-    def __init__(self, local: StartedJob) -> None:
-        self._local = local
+    def __init__(self, started: StartedJob) -> None:
+        self._started = started
 
     @classmethod
     def attach(cls, name: str) -> Job:
@@ -57,17 +57,17 @@ class Job:
 
     @property
     def name(self) -> str:
-        return self._local.name
+        return self._started.name
 
     @property
     def backend(self) -> str:
         """What runs the job: `process`, `docker`, …"""
-        return self._local.record().backend
+        return self._started.record().backend
 
     @property
     def status(self) -> Status:
         """`InProgress`, `Completed`, `Failed`, `Stopping` or `Stopped`, as SageMaker's TrainingJobStatus."""
-        return self._local.record().status
+        return self._started.record().status
 
     @property
     def folder(self) -> Path:
@@ -75,76 +75,76 @@ class Job:
 
         Raises EstimatorError for a job that runs elsewhere.
         """
-        return self._local.path
+        return self._started.path
 
     @property
     def log_files(self) -> list[Path]:
         """The framed logs, one a host and attempt; `logs()` reads them. None for a job that runs elsewhere."""
-        return self._local.log_files()
+        return self._started.log_files()
 
     @property
     def model_data(self) -> str | None:
         """The URI of `model.tar.gz`; None while there is none, and for a job that failed."""
-        return self._local.record().model_data
+        return self._started.record().model_data
 
     @property
     def output_data(self) -> str | None:
         """The URI of `output.tar.gz`, which a job that failed has as well; None while it runs."""
-        record = self._local.record()
+        record = self._started.record()
         return f"{record.output}/output.tar.gz" if record.is_final and record.output else None
 
     @property
     def reason(self) -> str:
         """Why the job was stopped, and what of its checkpoints did not reach their store; empty if neither."""
-        return self._local.record().reason
+        return self._started.record().reason
 
     @property
     def verdict(self) -> Verdict | None:
         """Why the job failed; None if it did not."""
-        return self._local.record().verdict
+        return self._started.record().verdict
 
     @property
     def hosts(self) -> list[str]:
         """The names of the hosts, the first one first."""
-        return list(self._local.record().hosts)
+        return list(self._started.record().hosts)
 
     @property
     def created(self) -> float | None:
         """When the job was asked for, in seconds since 1970; None where nobody says."""
-        return self._local.record().created
+        return self._started.record().created
 
     @property
     def ended(self) -> float | None:
         """When the job ended, in seconds since 1970; None as long as it runs."""
-        return self._local.record().ended
+        return self._started.record().ended
 
     @property
     def request(self) -> Mapping[str, Any]:
         """The job as a CreateTrainingJob document, or with more members than that; values of secrets are hidden."""
-        return self._local.request()
+        return self._started.request()
 
     @property
     def attempts(self) -> list[AttemptRecord]:
         """The attempts that have begun, from the first: when, and why each that failed did."""
-        return list(self._local.record().attempts)
+        return list(self._started.record().attempts)
 
     def wait(self, timeout: float | None = None) -> Status:
         """Wait for the end of the job, at most `timeout` seconds, and return the status then.
 
         Raises JobFailed if the job has failed.
         """
-        record = self._local.wait(timeout)
+        record = self._started.wait(timeout)
         if record.status == "Failed" and record.verdict is not None:
             raise JobFailed(record.name, record.verdict)
         return record.status
 
     def stop(self) -> None:
         """Ask for the end of the job: SIGTERM to every rank, the grace period, then SIGKILL. Returns at once."""
-        self._local.stop()
+        self._started.stop()
 
     def why(self) -> str:
         """Why the job ended as it did, in words."""
-        record = self._local.record()
+        record = self._started.record()
         if record.verdict is not None:
             return record.verdict.text()
         return f"{record.name} is {record.status}{f': {record.reason}' if record.reason else ''}\n"
@@ -163,13 +163,13 @@ class Job:
         bytes that it wrote. Raises InvalidArgument for a stream or host that the job does not have.
         """
         self._check_choice(host, stream)
-        blocks = (block for block in self._local.blocks(follow) if _chosen(block, rank, host, stream))
+        blocks = (block for block in self._started.blocks(follow) if _chosen(block, rank, host, stream))
         return (line for block in blocks for line in block.lines())
 
     def metrics(self) -> list[Metric]:
         """Every value that the job's metric definitions find in its log, in the order of time."""
-        definitions = metric_definitions(self._local)
-        lines = (line for block in self._local.blocks(follow=False) for line in block.lines())
+        definitions = metric_definitions(self._started)
+        lines = (line for block in self._started.blocks(follow=False) for line in block.lines())
         found = ((line, values_in(line, definitions)) for line in lines)
         return [Metric(name, value, line.time_ns / 1e9, line.rank) for line, values in found for name, value in values]
 
@@ -197,13 +197,13 @@ class Job:
         """The job in a few lines: state, phases, ranks, metrics, links."""
         from .display import snapshot, text
 
-        return text.text(snapshot.take(self._local))
+        return text.text(snapshot.take(self._started))
 
     def _repr_html_(self) -> str:
         """The job as a notebook shows it, at this moment."""
         from .display import page, snapshot
 
-        return page.html(snapshot.take(self._local))
+        return page.html(snapshot.take(self._started))
 
     def _ipython_display_(self) -> None:
         """In a cell of a notebook the job is followed to its end; in a terminal it is text."""
@@ -212,14 +212,14 @@ class Job:
         if notebook.is_here():
             from .display import cell
 
-            cell.show(self._local)
+            cell.show(self._started)
         else:
             print(self)
 
     def _check_choice(self, host: str | None, stream: str | None) -> None:
         from .naming import suggestion
 
-        hosts = self._local.record().hosts
+        hosts = self._started.record().hosts
         for argument, value, known in (("host", host, hosts), ("stream", stream, STREAMS)):
             if value is not None and value not in known:
                 raise InvalidArgument(argument, f"{argument} {value!r} is not in this job; {suggestion(value, known)}")

@@ -17,6 +17,8 @@ FORMAT = 2
 """Of the copy. In format 1, when it was a job's only state, there was no more of the attempts than their number."""
 Status = Literal["InProgress", "Completed", "Failed", "Stopping", "Stopped"]
 """The values of TrainingJobStatus in SageMaker's DescribeTrainingJob."""
+FINAL: frozenset[Status] = frozenset({"Completed", "Failed", "Stopped"})
+"""Those that do not change any more."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Record:
 
     @property
     def is_final(self) -> bool:
-        return self.status in ("Completed", "Failed", "Stopped")
+        return self.status in FINAL
 
     def with_attempt(self, **changes: Any) -> Record:  # noqa: ANN401 - fields of AttemptRecord
         """The same with changes to the current attempt."""

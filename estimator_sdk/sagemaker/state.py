@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_container.verdict import WHAT_TO_TRY, Verdict
 
-from ..local.record import AttemptRecord
+from ..local.record import FINAL, AttemptRecord
 
 if TYPE_CHECKING:
     from ..local.record import Status
@@ -55,15 +55,13 @@ class ServiceState:
 
     @property
     def is_final(self) -> bool:
-        return self.status in ("Completed", "Failed", "Stopped")
+        return self.status in FINAL
 
     @classmethod
     def of(cls, description: Mapping[str, Any]) -> ServiceState:
         """The state that an answer of DescribeTrainingJob describes."""
         status: Status = description["TrainingJobStatus"]
-        ended = description.get("TrainingEndTime") or (
-            description.get("LastModifiedTime") if status in ("Completed", "Failed", "Stopped") else None
-        )
+        ended = description.get("TrainingEndTime") or (description.get("LastModifiedTime") if status in FINAL else None)
         artifacts = description.get("ModelArtifacts") or {}
         began = description.get("TrainingStartTime")
         verdict = verdict_of(description.get("FailureReason") or "") if status == "Failed" else None

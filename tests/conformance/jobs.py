@@ -97,7 +97,7 @@ def kill_host(job: Job, host: str) -> None:
 
 def toolkit_of(job: Job, host: str) -> int:
     """The pid of a host's toolkit: the supervisor's child whose base directory is the host's."""
-    supervisor = job._local.record().supervisor.pid
+    supervisor = job._started.record().supervisor.pid
     for process in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
@@ -130,7 +130,7 @@ def wait_for(condition, seconds: float = 15.0) -> None:
 
 def base_directory(job: Job, host: str, attempt: int | None = None) -> Path:
     """A host's `/opt/ml`, of the current attempt if none is named."""
-    return job.folder / "attempts" / str(attempt or job._local.record().attempt) / host
+    return job.folder / "attempts" / str(attempt or job._started.record().attempt) / host
 
 
 def tell(job: Job, name: str, host: str = "algo-1") -> None:
@@ -147,7 +147,7 @@ def events(job: Job, name: str, host: str = "algo-1", attempt: int | None = None
 
 def agent_of(job: Job) -> int:
     """The pid of the job's checkpoint agent."""
-    supervisor = job._local.record().supervisor.pid
+    supervisor = job._started.record().supervisor.pid
     for process in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])

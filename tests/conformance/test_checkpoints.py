@@ -185,7 +185,7 @@ def test_every_attempt_begins_with_one_whole_snapshot_and_the_newest(script, out
 
 
 def wait_until_up_in(job, attempt: int) -> None:
-    wait_for(lambda: job._local.record().attempt == attempt, SECONDS)
+    wait_for(lambda: job._started.record().attempt == attempt, SECONDS)
     wait_for(lambda: sum(line.data == b"up\n" for line in job.logs(stream="stdout")) >= 2 * attempt, SECONDS)
 
 
@@ -194,7 +194,7 @@ def test_a_script_that_fails_is_not_tried_again(script, on_files):
     source = f"{PRELUDE}\n(checkpoints / 'model').write_text('1')\nsys.exit(3)"
     failed = script.fail(source, processes=1, checkpoint_s3_uri=on_files.uri, max_retry_attempts=2)
     assert failed.verdict.exit_code == 3
-    assert Job.attach(failed.job_name)._local.record().attempt == 1
+    assert Job.attach(failed.job_name)._started.record().attempt == 1
 
 
 SAVES = f"{PRELUDE}\n(checkpoints / 'step').mkdir()\n(checkpoints / 'step' / 'model').write_text('1')"
@@ -235,7 +235,7 @@ def test_after_the_supervisors_death_nothing_is_left_and_the_other_backend_goes_
     wait_until_up(job, 2)
     wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
     acknowledged = max(event["snapshot"] for event in events(job, "checkpoint_published"))
-    os.kill(job._local.record().supervisor.pid, signal.SIGKILL)
+    os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(SECONDS)
     wait_for(lambda: left_of(job) == [], SECONDS)

@@ -240,7 +240,7 @@ def test_a_second_ctrl_c_returns_and_leaves_the_job_to_stop_by_itself(options, p
 
 def end_supervisor(name: str) -> None:
     """What a job leaves whose ranks would go on for ten minutes: its hosts end with their supervisor."""
-    supervisor = Job.attach(name)._local.record().supervisor
+    supervisor = Job.attach(name)._started.record().supervisor
     if supervisor is not None and supervisor.is_alive():
         os.kill(supervisor.pid, signal.SIGKILL)
 

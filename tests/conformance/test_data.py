@@ -363,7 +363,7 @@ def test_a_supervisor_that_is_killed_while_fetching_leaves_nothing(script, s3_ob
     channels = job.folder / "channels"
     assert s3_objects.proxy.stalled.wait(60)
     wait_for(lambda: (channels / "whole").exists() and (channels / "train.part").exists())
-    os.kill(job._local.record().supervisor.pid, signal.SIGKILL)
+    os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(10)
     wait_for(lambda: left_of(job) == [])

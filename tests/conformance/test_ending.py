@@ -227,7 +227,7 @@ time.sleep(60)
 """
     job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
     wait_until_up(job, 2)
-    supervisor = job._local.record().supervisor
+    supervisor = job._started.record().supervisor
     os.kill(supervisor.pid, signal.SIGKILL)
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(10)

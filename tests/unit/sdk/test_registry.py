@@ -208,7 +208,7 @@ def test_a_job_whose_folder_was_removed_is_none_any_more_and_its_name_is_free():
         Job.attach("done")
     later = replace(RUNNING, name="done")
     made(later)
-    assert Job.attach("done")._local.record() == later
+    assert Job.attach("done")._started.record() == later
 
 
 def test_a_record_that_cannot_be_understood_is_named_and_hides_no_other():
@@ -249,7 +249,7 @@ def test_jobs_are_known_on_a_disk_that_takes_nothing(small_home, trouble):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert [(job.name, job.status) for job in list_jobs()] == [("done", "Completed"), ("older", "Completed")]
-        assert Job.attach("done")._local.record() == DONE
+        assert Job.attach("done")._started.record() == DONE
     with pytest.raises(OSError, match="No space left|Read-only|Permission denied"):
         registry.write(replace(DONE, reason="x" * 10000), JobFolder.of("done"))
-    assert Job.attach("done")._local.record() == DONE
+    assert Job.attach("done")._started.record() == DONE

@@ -88,7 +88,7 @@ def test_np_is_spread_over_the_hosts():
 
     assert HorovodRunner(np=2, instance_count=2, **LOCAL).run(where) == ("algo-1", "2", "1")
     assert HorovodRunner(np=-2, **LOCAL).run(where) == ("algo-1", "2", "2")
-    assert [len(job._local.record().hosts) for job in list_jobs()] == [1, 2]
+    assert [len(job._started.record().hosts) for job in list_jobs()] == [1, 2]
 
 
 def test_verbosity_chooses_whose_lines_are_shown(capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -19,7 +20,8 @@ from ..errors import BackendError, InvalidArgument
 from ..home import JobFolder
 from ..plan import Plan
 from . import detached, logs
-from .record import Record
+from .record import Process, Record
+from .stopping import STOPPED_BY
 from .watch import Watch
 
 MAIN = str(Path(__file__).parent)
@@ -48,7 +50,8 @@ def start(plan: Plan) -> LocalJob:
             f"the job {plan.job_name} could not be started: {error}; set ESTIMATOR_HOME to a folder with room"
         ) from None
     assert supervisor.stdin is not None
-    with supervisor.stdin as pipe:
+    # One that was killed takes no plan: the state of the job says so, to everybody.
+    with contextlib.suppress(BrokenPipeError), supervisor.stdin as pipe:
         pipe.write(plan.to_json().encode())
     return LocalJob(folder, supervisor)
 
@@ -68,10 +71,11 @@ def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[by
         folder.plan.write_text(f"{shown}\n", encoding="utf-8", errors="backslashreplace")
         folder.request.write_text(json.dumps(shown.request, indent=1), encoding="utf-8")
         with folder.supervisor_log.open("wb") as log:
-            supervisor = detached.start(MAIN, str(folder.path), log)
+            supervisor = detached.start(MAIN, str(folder.path), log, blocked=STOPPED_BY)
         from .registry import write  # while the supervisor, which waits for its plan, starts
 
-        write(record, folder)
+        # Who it is, is known before it says a word: so one that never does is missed.
+        write(replace(record, supervisor=Process.started_as(supervisor.pid)), folder)
     except BaseException:
         if supervisor is not None:
             supervisor.kill()
@@ -111,14 +115,7 @@ class LocalJob:
         return [logs.host_log_path(self.folder, attempt, host) for attempt in attempts for host in record.hosts]
 
     def record(self) -> Record:
-        """The state of the job now."""
-        record = self._newest()
-        if self._supervisor is not None and not record.is_final and record.supervisor is None:
-            return self._before_its_first_word(record)
-        return record
-
-    def _newest(self) -> Record:
-        """As `read`, which is asked again only after a change: a log that is followed asks for each of its lines."""
+        """The state of the job now: it is read again only after a change, for a log that is followed asks often."""
         from .registry import read
 
         changed = _changed(self.folder.record)
@@ -127,20 +124,6 @@ class LocalJob:
             known = read(self.folder)
         self._record, self._read_at = known, changed
         return known
-
-    def _before_its_first_word(self, record: Record) -> Record:
-        """A supervisor that ended before it wrote anything has failed too."""
-        assert self._supervisor is not None
-        if self._supervisor.poll() is None:
-            return record
-        later = self._newest()
-        if later.is_final or later.supervisor is not None:
-            return later
-        from estimator_container.verdict import Verdict
-
-        words = self.folder.supervisor_log.read_text(encoding="utf-8", errors="replace")
-        found = Verdict("platform", f"the supervisor of {record.name} could not start", detail=words)
-        return replace(record, status="Failed", verdict=found)
 
     def wait(self, timeout: float | None = None) -> Record:
         """Wait for the end of the job, at most `timeout` seconds; returns its state then."""
@@ -167,19 +150,13 @@ class LocalJob:
 
     def stop(self) -> None:
         """Ask the supervisor to stop the job, and return; nothing happens if the job has ended."""
-        watch = self._watch()
-        try:
-            while (record := self.record()).supervisor is None and not record.is_final:
-                watch.wait()  # it has just been started, and could not take the signal yet
-        finally:
-            watch.close()
+        record = self.record()
         if not record.is_final and record.supervisor is not None and record.supervisor.is_alive():
             os.kill(record.supervisor.pid, signal.SIGTERM)
 
     def _watch(self) -> Watch:
         supervisor = self.record().supervisor
-        pid = supervisor.pid if supervisor else self._supervisor.pid if self._supervisor else None
-        watch = Watch(pid)
+        watch = Watch(supervisor.pid if supervisor else None)
         watch.add(self.folder.path)
         return watch
 

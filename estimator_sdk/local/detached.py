@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,16 +21,23 @@ def bare(script: str, argument: str) -> list[str]:
     return [sys.executable, "-I", "-S", script, argument, json.dumps(search_path)]
 
 
-def start(script: str, argument: str, output: BinaryIO | None = None) -> subprocess.Popen[bytes]:
+def start(
+    script: str, argument: str, output: BinaryIO | None = None, blocked: Collection[signal.Signals] = ()
+) -> subprocess.Popen[bytes]:
     """Run `script ARGUMENT SEARCH_PATH` in a bare interpreter, with its standard input open for this process.
 
-    `output` takes what it writes; None is where this process writes. Raises OSError.
+    `output` takes what it writes; None is where this process writes. Signals that are `blocked` wait until it takes
+    them. Raises OSError.
     """
-    return subprocess.Popen(
-        bare(script, argument),
-        stdin=subprocess.PIPE,
-        stdout=output,
-        stderr=output,
-        env=dict(os.environ),  # a library of this process may have set more, behind Python's back
-        start_new_session=True,  # a Ctrl-C in this process's terminal is this process's
-    )
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    try:
+        return subprocess.Popen(
+            bare(script, argument),
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=dict(os.environ),  # a library of this process may have set more, behind Python's back
+            start_new_session=True,  # a Ctrl-C in this process's terminal is this process's
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -38,6 +38,11 @@ class Process:
             return None
         return None if fields[0] in (b"Z", b"X") else cls(pid, fields[19].decode())
 
+    @classmethod
+    def started_as(cls, pid: int) -> Process:
+        """A process that has just been started, though it may have been killed already."""
+        return cls.of(pid) or cls(pid, "")
+
     def is_alive(self) -> bool:
         return Process.of(self.pid) == self
 

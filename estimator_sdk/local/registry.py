@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from estimator_container.verdict import Verdict
+from estimator_container.verdict import Verdict, last_words
 
 from ..errors import EstimatorError, JobNotFound
 from ..home import JobFolder, jobs_of
@@ -55,7 +55,10 @@ def read(folder: JobFolder) -> Record:
         f"the supervisor of {record.name} (process {supervisor.pid}) ended without a result, and its hosts with it; "
         f"see {folder.supervisor_log}"
     )
-    return _failed(record, Verdict("platform", message))
+    words = ""
+    with suppress(OSError):
+        words = last_words(folder.supervisor_log.read_text(encoding="utf-8", errors="replace"))
+    return _failed(record, Verdict("platform", message, detail=words))
 
 
 def read_all(state: Path) -> list[Record]:

@@ -33,6 +33,7 @@ from .hosts import HostsFactory
 from .record import AttemptRecord, Process, Status
 from .registry import read, write
 from .retry import is_worth_another
+from .stopping import STOPPED_BY
 
 RESERVE = 1 << 18  # bytes; the database's log has an index of 32 KiB, and every change is there a page of 4 KiB or more
 
@@ -54,8 +55,9 @@ class Supervisor:
     def run(self) -> None:
         """Run the job to its end; always leaves a final record."""
         become_subreaper()
-        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for signum in STOPPED_BY:
             self._loop.on_signal(signum, lambda: self._stop("stopped by the user"))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPED_BY)
         try:
             reserve.keep(str(self._folder.reserve), RESERVE)
             self._loop.after(self._plan.max_run, self._too_long)
@@ -187,7 +189,13 @@ def _with_detail(verdict: Verdict, failed: str) -> Verdict:
 
 def main(argv: list[str], find_factory: Callable[[str], HostsFactory]) -> int:
     """Run the job in the folder `argv[0]`; the plan comes on standard input, so no file holds its secrets."""
-    plan = Plan.from_json(sys.stdin.read())
     folder = JobFolder(Path(argv[0]))
+    try:
+        plan = Plan.from_json(sys.stdin.read())
+    except ValueError:
+        print("its client ended before it had handed over the plan", file=sys.stderr)
+        if not folder.record.exists():
+            shutil.rmtree(folder.path, ignore_errors=True)  # nothing of a job that never was, not even its name
+        return 1
     Supervisor(plan, folder, find_factory(plan.backend)).run()
     return 0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
-from estimator_sdk import Estimator, EstimatorError, Job, list_jobs
+from estimator_sdk import Estimator, EstimatorError, Job, JobFailed, list_jobs
 from estimator_sdk.home import JobFolder, jobs_folder, state_file
+from estimator_sdk.local import detached
 from tests.conformance.jobs import processes_of
 from tests.unit.sdk.test_state import garbage
 
@@ -70,3 +74,40 @@ def test_a_database_that_is_no_file_is_one_sentence_and_the_name_stays_free(esti
     assert next(job.logs(stream="stdout", follow=True)).data == b"up\n"
     go(job)
     assert job.wait(30) == "Completed"
+
+
+def test_a_job_whose_supervisor_is_killed_before_it_says_a_word_has_failed_for_everybody(estimator, monkeypatch):
+    def start(*arguments, **others):
+        supervisor = start_detached(*arguments, **others)
+        supervisor.kill()
+        return supervisor
+
+    start_detached = detached.start
+    monkeypatch.setattr(detached, "start", start)
+    job = estimator.fit(wait=False)
+    with pytest.raises(JobFailed, match="ended without a result"):
+        job.wait(20)
+    for each in (job, Job.attach(job.name)):
+        assert each.status == "Failed"
+        each.stop()
+
+
+def test_a_job_whose_client_ends_before_it_hands_over_the_plan_has_failed(estimator, tmp_path):
+    client_program = f"""
+from estimator_sdk import Estimator
+from estimator_sdk.plan import Plan
+def die(plan):
+    import os, signal
+    os.kill(os.getpid(), signal.SIGKILL)
+Plan.to_json = die
+Estimator(entry_point={str(tmp_path / "train.py")!r}, backend="process").fit(wait=False, job_name="orphan")
+"""
+    assert subprocess.run([sys.executable, "-c", client_program], timeout=60, check=False).returncode == -signal.SIGKILL
+    with pytest.raises(JobFailed, match="its client ended before it had handed over the plan"):
+        Job.attach("orphan").wait(20)
+
+
+def test_a_job_is_stopped_as_soon_as_it_is_started(estimator):
+    job = estimator.fit(wait=False)
+    job.stop()
+    assert job.wait(30) == "Stopped"

@@ -69,7 +69,7 @@ class Progress:
             self.say(f"model  {job.model_data}")
         for path in job.log_files:
             self.say(f"log    {path}")
-        self.say(f'look further: Job.attach("{job.name}").logs(rank=0), .why(), .metrics(), .download()')
+        self.say(f'look further: estimator logs|why|download {job.name}, or Job.attach("{job.name}")')
 
     def again(self) -> Progress:
         """What shows a job that tells everything from the start once more: its steps, and not its lines."""

@@ -17,7 +17,7 @@ from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.backends import BUILT_IN
 from estimator_sdk.docker import engine
 from estimator_sdk.images import build, catalogue
-from tests.interop.sagemaker_service.stand_in import Platform, become_user
+from tests.interop.sagemaker_service import stand_in
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import BUCKET
 
@@ -52,9 +52,11 @@ def where(backend: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def running_service(moto_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with service.running(Platform(moto_server), tmp_path_factory.mktemp("service")):
-        yield moto_server
+def running_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a service listens that runs whatever is submitted: one of its own, for others play its part themselves."""
+    folder = tmp_path_factory.mktemp("service")
+    with stand_in.running_service(folder) as platform, service.running(platform, folder):
+        yield platform.endpoint
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +64,7 @@ def account(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """The settings of somebody with an account, for jobs of the service alone."""
     if "backend" in request.fixturenames and request.getfixturevalue("backend") == ELSEWHERE:
         request.getfixturevalue("no_aws")
-        become_user(monkeypatch, request.getfixturevalue("running_service"))
+        stand_in.become_user(monkeypatch, request.getfixturevalue("running_service"))
 
 
 @pytest.fixture(scope="session")

@@ -29,9 +29,10 @@ def work(fail=None):
 def call(platform, tmp_path):
     """Calls the function on two instances that take up the job as soon as it is submitted."""
 
-    def run(base, **arguments):
+    def run(what, **arguments):
+        name = f"function-{what}"  # no other test's job is called so
         runner = HorovodRunner(
-            np=4, instance_count=2, image_uri=IMAGE, role=ROLE, instance_type="ml.m5.xlarge", base_job_name=base
+            np=4, instance_count=2, image_uri=IMAGE, role=ROLE, instance_type="ml.m5.xlarge", base_job_name=name
         )
         with ThreadPoolExecutor(1) as pool:
             result = pool.submit(runner.run, work, **arguments)
@@ -39,7 +40,7 @@ def call(platform, tmp_path):
             names = []
 
             def submitted():
-                jobs = service.list_training_jobs(NameContains=base)["TrainingJobSummaries"]
+                jobs = service.list_training_jobs(NameContains=name)["TrainingJobSummaries"]
                 names.extend(job["TrainingJobName"] for job in jobs)
                 return names or result.done()
 

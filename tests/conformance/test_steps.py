@@ -43,7 +43,8 @@ def seed():
 
 def marks(job, out):
     """(what, step) -> when, of each rank."""
-    lines = [line.split() for rank in range(RANKS) for line in out(job, rank=rank).decode().splitlines()]
+    text = "".join(out(job, rank=rank).decode().rpartition("\n")[0] + "\n" for rank in range(RANKS))
+    lines = [line.split() for line in text.splitlines() if line]  # whole ones: a rank may be killed in one
     found = {}
     for what, step, when in lines:
         found.setdefault((what, int(step)), []).append(int(when))

@@ -6,6 +6,10 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..job import Job
 
 
 def show(arguments: Namespace, document: object, lines: Iterable[str]) -> None:
@@ -27,3 +31,15 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     cells = ((cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return ["  ".join(row).rstrip() for row in cells]
+
+
+def of_job(job: Job) -> dict[str, object]:
+    """What `ps` and `describe` both say of a job."""
+    return {
+        "name": job.name,
+        "status": job.status,
+        "backend": job.backend,
+        "hosts": job.hosts,
+        "created": job.created,
+        "ended": job.ended,
+    }

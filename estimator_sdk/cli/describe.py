@@ -25,12 +25,7 @@ def run(arguments: Namespace) -> int:
 def _document(job: Job) -> dict[str, object]:
     verdict = job.verdict
     return {
-        "name": job.name,
-        "status": job.status,
-        "backend": job.backend,
-        "hosts": job.hosts,
-        "created": job.created,
-        "ended": job.ended,
+        **answer.of_job(job),
         "reason": job.reason,
         "verdict": asdict(verdict) if verdict else None,
         "attempts": [asdict(attempt) for attempt in job.attempts],

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
+from typing import get_args
 
 from ..job import Job, list_jobs
+from ..local.record import Status
 from . import answer
 from .parser import Parser, count
-
-STATUSES = ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
 
 
 def add(parser: Parser) -> None:
     parser.add_argument("--backend", help="only the jobs of one; sagemaker asks the service")
-    parser.add_argument("--status", choices=STATUSES, help="only the jobs with this status")
+    parser.add_argument("--status", choices=get_args(Status), help="only the jobs with this status")
     parser.add_argument("-n", "--limit", metavar="N", type=count, help="only the newest N")
 
 
@@ -23,19 +23,8 @@ def run(arguments: Namespace) -> int:
     found = list_jobs(arguments.backend, None if arguments.status else arguments.limit)
     jobs = [job for job in found if arguments.status in (None, job.status)][: arguments.limit]
     rows = [["JOB", "STATUS", "BACKEND", "HOSTS", "STARTED", "TIME"], *map(_row, jobs)]
-    answer.show(arguments, [_document(job) for job in jobs], answer.table(rows))
+    answer.show(arguments, [answer.of_job(job) for job in jobs], answer.table(rows))
     return 0
-
-
-def _document(job: Job) -> dict[str, object]:
-    return {
-        "name": job.name,
-        "status": job.status,
-        "backend": job.backend,
-        "hosts": job.hosts,
-        "created": job.created,
-        "ended": job.ended,
-    }
 
 
 def _row(job: Job) -> list[str]:

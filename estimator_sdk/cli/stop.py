@@ -6,6 +6,7 @@ from argparse import Namespace
 from contextlib import suppress
 
 from ..errors import JobFailed
+from ..local.record import FINAL
 from . import answer, job_argument
 from .parser import Parser
 
@@ -22,7 +23,6 @@ def run(arguments: Namespace) -> int:
         with suppress(JobFailed):  # which is an end, and `estimator why` tells of it
             job.wait()
     status = job.status
-    is_asked = status in ("InProgress", "Stopping")
-    words = f"{job.name} was asked to stop" if is_asked else f"{job.name} is {status}"
+    words = f"{job.name} is {status}" if status in FINAL else f"{job.name} was asked to stop"
     answer.show(arguments, {"name": job.name, "status": status}, [words])
     return 0

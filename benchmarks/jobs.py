@@ -146,9 +146,11 @@ def bare_mpirun(ranks: int, flags: Sequence[str] = ()) -> list[str]:
     return [mpi.find("mpirun"), *ROOT_FLAGS, "--oversubscribe", *flags, "-np", str(ranks)]
 
 
-QUICKEST = ("-mca", "pml", "ob1", "-mca", "btl", "self,vader", "-mca", "oob_tcp_if_include", "lo")
-QUICKEST += ("-mca", "mpi_yield_when_idle", "1")
-"""The flags that start a world on one host fastest."""
+def quickest_mpirun(ranks: int, *flags: str) -> list[str]:
+    """The same with what starts a world on one host fastest: only the parts that it needs, and UCX left alone."""
+    few = ("-mca", "pml", "ob1", "-mca", "btl", "self,vader", "-mca", "oob_tcp_if_include", "lo")
+    few += ("-mca", "mpi_yield_when_idle", "1")
+    return ["/usr/bin/env", "UCX_MEM_EVENTS=no", *bare_mpirun(ranks, (*few, *flags))]
 
 
 def said(argv: Sequence[str], limit: float = PATIENCE) -> str:

@@ -25,7 +25,7 @@ def ours(count: int, image: str | None = None) -> float:
 
 
 def mpirun(count: int) -> float:
-    return after(jobs.by_hand(jobs.bare_mpirun(count, jobs.QUICKEST), count))
+    return after(jobs.by_hand(jobs.quickest_mpirun(count), count))
 
 
 def theirs(count: int) -> float:

@@ -14,12 +14,18 @@ from ..harness import Case, Extent, Metric, Panel, Table, Target, Way, number
 
 FLOOR = "mpirun, one host, quickest flags"
 PROCESSES = Panel("fit() of a hello world, in processes", "hosts", "s", (Target("fit()", plus=0.6, n=(2,)),))
-CONTAINERS = Panel("fit() of a hello world, in containers", "hosts", "s", (Target("fit()", plus=2.0, n=(2,)),))
+AROUND = "empty containers around a world of mpirun"
+CONTAINERS = Panel(
+    "fit() of a hello world, in containers",
+    "hosts",
+    "s",
+    (Target("fit()", plus=2.0, n=(2,)), Target("fit()", AROUND, 1.25, n=(8,))),
+)
 STEPS = (
     ("the first host's toolkit is up", "the plan, the supervisor, the code, the first host's start"),
     ("every host's toolkit is up", "the other hosts' start"),
-    ("mpirun starts", "the hosts find and know each other"),
-    ("every rank is started", "mpirun, its daemons, the ranks' wrappers"),
+    ("every host is ready", "the hosts find and know each other; mpirun starts meanwhile"),
+    ("every rank is started", "the last of mpirun's daemons, the ranks' wrappers"),
     ("every rank is in the world", "the interpreter, imports, MPI_Init"),
     ("the last rank has ended", "the script, MPI_Finalize, the interpreter's end"),
     ("the last host has ended", "mpirun's end, the verdict, the outputs"),
@@ -97,6 +103,14 @@ def engine_alone(image: str, count: int) -> float:
     return time.perf_counter() - started
 
 
+def engine_around_a_world(image: str, count: int) -> float:
+    """Containers that are all up at once, as the hosts of a world must be, and meanwhile a world outside of them."""
+    started = time.perf_counter()
+    with jobs.bare_containers(image, count, ["sleep", f"{jobs.PATIENCE:.0f}"]):
+        whole(jobs.quickest_mpirun(count), count)
+    return time.perf_counter() - started
+
+
 def containers_by_hand(count: int) -> float:
     """The peers' image, an sshd in each container, mpirun over ssh in the first, and everything removed."""
     started = time.perf_counter()
@@ -131,7 +145,7 @@ def cases(extent: Extent) -> Iterator[Case]:
         for count in extent.pick((2, 4, 8, 16), (2, 4)):
             horovodrun = [peers.horovodrun(), "--mpi", "-np", str(count)]
             ways = (
-                Way(FLOOR, "floor", partial(whole, jobs.bare_mpirun(count, jobs.QUICKEST), count)),
+                Way(FLOOR, "floor", partial(whole, jobs.quickest_mpirun(count), count)),
                 Way("mpirun, one host, as it is", "peer", partial(whole, jobs.bare_mpirun(count), count)),
                 Way("horovodrun", "peer", partial(whole, horovodrun, count), peer="horovodrun"),
                 Way("fit()", "ours", partial(ours, count)),
@@ -142,6 +156,7 @@ def cases(extent: Extent) -> Iterator[Case]:
             by_hand = partial(containers_by_hand, count)
             ways = (
                 Way("empty containers", "floor", partial(engine_alone, image, count)),
+                Way(AROUND, "floor", partial(engine_around_a_world, image, count)),
                 Way("sshd and mpirun by hand", "peer", by_hand, peer="sagemaker-training"),
                 Way("fit()", "ours", partial(ours, count, image)),
             )
@@ -160,7 +175,8 @@ METRIC = Metric(
     "processes the floor is mpirun with "
     "as many ranks on one host and the flags that start it quickest; the peers are mpirun with the flags that it "
     "chooses, and horovodrun. In "
-    "containers the floor is the engine that makes, starts and removes empty ones; one peer is what people do by hand: "
+    "containers the floor is the engine that makes, starts and removes empty ones: once such as end at once, and once "
+    "such as are all up while mpirun runs a world on one host beside them; one peer is what people do by hand: "
     "containers with an "
     "sshd, mpirun over ssh in the first, all removed; the other is SageMaker's local mode.",
     cases,

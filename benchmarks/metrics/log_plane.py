@@ -96,9 +96,7 @@ def through_pipe(argv: Sequence[str]) -> Received:
 
 
 def mpirun(ranks: int, script: Path, **options: int) -> Received:
-    return through_pipe(
-        [*jobs.bare_mpirun(ranks, [*jobs.QUICKEST, "--tag-output"]), sys.executable, *arguments(script, **options)]
-    )
+    return through_pipe([*jobs.quickest_mpirun(ranks, "--tag-output"), sys.executable, *arguments(script, **options)])
 
 
 def ours(ranks: int, script: Path, **options: int) -> Received:

@@ -74,7 +74,7 @@ def cases(extent: Extent) -> Iterator[Case]:
         for ranks in extent.pick((2, 4), (2,)):
             horovodrun = [peers.horovodrun(), "--mpi", "-np", str(ranks)]
             ways = (
-                Way(BEST, "floor", partial(by_hand, jobs.bare_mpirun(ranks, jobs.QUICKEST), epochs)),
+                Way(BEST, "floor", partial(by_hand, jobs.quickest_mpirun(ranks), epochs)),
                 Way("horovodrun", "peer", partial(by_hand, horovodrun, epochs), peer="horovodrun"),
                 Way("fit(), one host", "ours", partial(ours, 1, ranks, epochs)),
                 Way("fit()", "ours", partial(ours, 2, ranks, epochs)),

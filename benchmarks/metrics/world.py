@@ -30,7 +30,7 @@ def by_hand(argv: list[str], count: int) -> float:
 def cases(extent: Extent) -> Iterator[Case]:
     with jobs.own_home():
         for count in extent.pick((2, 4, 8, 16), (2, 4)):
-            single = jobs.bare_mpirun(count, jobs.QUICKEST)
+            single = jobs.quickest_mpirun(count)
             with jobs.hosts(count) as hosts, jobs.sshd_on(hosts) as ssh:
                 yield Case(
                     (PANEL,),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .contract import HOST_ADDRESSES, OUR_CHANNELS, WORLD_PORT, Layout
 
@@ -15,8 +14,7 @@ class ConfigurationError(Exception):
     """The platform, or the job's description, gave the toolkit something it cannot work with."""
 
 
-@dataclass(frozen=True)
-class InstanceGroup:
+class InstanceGroup(NamedTuple):
     """Hosts of one instance type in a job of several types."""
 
     name: str
@@ -24,8 +22,7 @@ class InstanceGroup:
     hosts: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Cluster:
+class Cluster(NamedTuple):
     """The hosts of the job, as `resourceconfig.json` names them."""
 
     current_host: str
@@ -56,8 +53,7 @@ class Cluster:
         return len(self.groups) > 1
 
 
-@dataclass(frozen=True)
-class Configuration:
+class Configuration(NamedTuple):
     """All that the configuration files say."""
 
     cluster: Cluster

@@ -7,7 +7,7 @@ They are those of Amazon SageMaker training, as the service documents them and a
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 BASE_DIR_VARIABLE = "SAGEMAKER_BASE_DIR"
 DEFAULT_BASE_DIR = "/opt/ml"
@@ -78,8 +78,7 @@ def shared_memory_of(scratch: str) -> str:
     return os.path.join("/dev/shm", os.path.basename(scratch))
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """The folders and files below one host's base directory."""
 
     base: str

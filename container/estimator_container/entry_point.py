@@ -6,8 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import NamedTuple
 
 from .configuration import ConfigurationError
 
@@ -26,8 +25,7 @@ def check_name(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """An entry point with what must be known of the code around it."""
 
     name: str
@@ -58,15 +56,19 @@ class Program:
         return [python, "-u", *runner, *words, *arguments]
 
 
-@dataclass(frozen=True)
-class CommandLine:
+class CommandLine(NamedTuple):
     """A whole command in the place of an entry point."""
 
     words: tuple[str, ...]
     """The program and its arguments; `python` and `python3` are the interpreter that runs scripts."""
 
-    name: ClassVar[None] = None
-    is_package: ClassVar[bool] = False
+    @property
+    def name(self) -> None:
+        """It is no file of the code's."""
+
+    @property
+    def is_package(self) -> bool:
+        return False
 
     def command(self, python: str, in_world: bool, arguments: Sequence[str] = ()) -> list[str]:
         """The command line, as `Program.command` gives it; it has its arguments already.

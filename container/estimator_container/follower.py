@@ -9,7 +9,7 @@ from . import mesh, mpi
 from .configuration import ConfigurationError
 from .contract import WORLD_PORT
 from .events import ProgramOutput
-from .links import Link
+from .launch_agents import STARTED
 from .outcome import CULPRIT_SECONDS, Outcome
 from .pulse import SILENT_SECONDS, Reach
 from .ranks import Ended
@@ -89,10 +89,6 @@ class Follower:
         if not self._joined:
             self._host.end(Outcome("stopped"))
 
-    def daemon_request(self, agent: Link, node: str, request: str) -> None:
-        """Only the first host runs mpirun."""
-        agent.send("refused", f"{self._host.name} does not lead the job")
-
     def close(self) -> None:
         if self._mesh is not None:
             self._mesh.close()
@@ -151,10 +147,10 @@ class Follower:
                 env.update(mpi.daemon_identity(node))
             self._daemon = host.start_program(argv, env, self._daemon_ended)
         except (ConfigurationError, OSError) as error:
-            self._send("daemon", "failed", str(error))
+            self._send("daemon", str(error))
         else:
             self._daemon_runs = True
-            self._send("daemon", "started", "")
+            self._send("daemon", STARTED)
 
     def _daemon_ended(self, code: int) -> None:
         """A daemon that ends well does so because mpirun told it to; otherwise nobody else would notice."""

@@ -6,10 +6,7 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
-import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from . import (
@@ -108,7 +105,6 @@ class Host:
             self._rank_started,
             self._rank_ended,
             self._rank_frozen,
-            self._coordinator.daemon_request,
         )
         self._ranks.mpirun_watches = isinstance(self._world, mpi.World)
 
@@ -126,6 +122,8 @@ class Host:
         except (ConfigurationError, OSError) as error:
             self._report(Verdict("configuration", f"{self.name}: {error}", host=self.name))
         except Exception as error:
+            import traceback
+
             what = f"the toolkit on {self.name} failed: {type(error).__name__}: {error}"
             self._report(Verdict("toolkit", what, host=self.name, detail=traceback.format_exc()))
         return self._end()
@@ -239,7 +237,7 @@ class Host:
         common = self._common_command(program.name if program is not None else None, python)
         path = common.settings["PATH"]
         # Looked up where the script would find it: what requirements have installed is there too.
-        return [replace(common, argv=(shutil.which(word, path=path) or word, *words)) for word, *words in lines]
+        return [common._replace(argv=(shutil.which(word, path=path) or word, *words)) for word, *words in lines]
 
     def _common_command(self, program: str | None, python: str) -> RankCommand:
         """What all steps of the job have in common."""
@@ -312,7 +310,8 @@ class Host:
             for name, value in os.environ.items()
             if not name.startswith(("OMPI_COMM_WORLD_", "PMIX_", "PMI_", "ORTE_"))
         }
-        return {**inherited, SOCKET_VARIABLE: self._ranks.path}
+        defaults = self._world.defaults if isinstance(self._world, mpi.World) else {}
+        return {**defaults, **inherited, SOCKET_VARIABLE: self._ranks.path}
 
     @property
     def renamed(self) -> bool:
@@ -389,7 +388,7 @@ class Host:
         self._thawed(ended.rank)
         self.events.emit("rank_ended", rank=rank_or_none(ended.rank), code=ended.code)
         if ended.code == -signal.SIGKILL and machine.out_of_memory_kills() > self._earlier_kills:
-            ended = replace(ended, out_of_memory=True)
+            ended = ended._replace(out_of_memory=True)
         self._coordinator.rank_ended(ended)
 
     def _rank_frozen(self, rank: int, signum: int) -> None:
@@ -460,6 +459,8 @@ def _make_scratch() -> str:
     if given:
         os.makedirs(given, mode=0o700, exist_ok=True)
         return given
+    import tempfile
+
     return tempfile.mkdtemp(prefix="est-")
 
 

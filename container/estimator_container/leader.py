@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
 import socket
-import stat
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from . import common_secret, machine, mesh, mpi, verdict
@@ -16,10 +13,11 @@ from .contract import LISTEN_FD, WORLD_PORT
 from .endpoint import interface_of
 from .frames import NO_RANK
 from .late import LateWatch
-from .links import Link, listen_tcp
+from .launch_agents import STARTED, LaunchAgents
+from .links import listen_tcp
 from .outcome import CULPRIT_SECONDS, Outcome
 from .pulse import SILENT_SECONDS, Reach
-from .ranks import AGENT, WRAPPER, Ended, rank_or_none
+from .ranks import WRAPPER, Ended, rank_or_none
 from .step_run import StepRun
 from .verdict import Verdict
 from .world import World
@@ -107,6 +105,7 @@ class Leader:
             self._end(Outcome("stopped"))
 
     def close(self) -> None:
+        self._run.close()
         if self._mesh is not None:
             self._mesh.close()
 
@@ -127,7 +126,7 @@ class Leader:
             standing = (field.partition(" ") for field in fields)
             self._stand(host, {int(rank): stack for rank, _, stack in standing} or None)
         elif kind == "daemon":
-            self._answer_agent(host, *fields)
+            self._answer_agent(host, fields[0])
         elif kind == "stop":
             self._host.stop()
             self.stop()
@@ -154,7 +153,11 @@ class Leader:
     def _is_ready(self, host: str, endpoint: str) -> None:
         self._endpoints[host] = endpoint
         self._run.ready.add(host)
-        if len(self._run.ready) == len(self._host.cluster.hosts):
+        if self._mpi is not None:
+            if host == self._host.name:
+                self._start_mpi(self._mpi)
+            self._pass_daemon_request(host)
+        if not self._nothing_runs():
             self._late.cancel()
             self._start()
 
@@ -188,28 +191,33 @@ class Leader:
         self._late = self._host.loop.after(self._host.world_timeout, self._ranks_too_late)
         self._tell_step()
         if self._mpi is not None:
-            self._start_mpi(self._mpi)
+            # mpirun runs, and waited for the last of its daemons only.
+            self._tell_world(self._mpi, command=self._run.command)
             return
         endpoints = [self._endpoints[host] for host in self._host.cluster.hosts]
         if self._world is not None:
-            hosts = list(self._world.hosts)
-            self._host.events.emit("world_starting", hosts=hosts, size=self._world.size, endpoints=endpoints)
+            self._tell_world(self._world, endpoints=endpoints)
         self._broadcast("go", *endpoints)
         self._host.start_ranks(endpoints)
 
+    def _tell_world(self, world: World, **how: object) -> None:
+        self._host.events.emit("world_starting", hosts=list(world.hosts), size=world.size, **how)
+
     def _start_mpi(self, world: mpi.World) -> None:
+        """Start mpirun, which starts the ranks when it has its daemons: each one as soon as its host is ready."""
         self._nodes = _node_names(world.hosts)
         try:
             path = mpi.find("mpirun")
-            command = mpi.mpirun(world, self._fit(world), path, self._write_agent())
+            folder = os.path.join(self._host.scratch, "agents")
+            self._run.agents = LaunchAgents(self._host.loop, folder, list(self._nodes)[1:], self._daemon_request)
+            self._run.command = mpi.mpirun(world, self._fit(world), path, self._run.agents.path)
         except ConfigurationError as error:
             self.report(Verdict("mpi", f"{self._host.name}: {error}", host=self._host.name))
             return
         env = {**self._host.program_environment(), **mpi.relocation(path)}
         # By its bare name: called by a path, mpirun changes the search paths of the remote daemons.
         env["PATH"] = os.path.dirname(path) + os.pathsep + env.get("PATH", os.defpath)
-        self._host.events.emit("world_starting", hosts=list(world.hosts), size=world.size, command=command)
-        argv = ["mpirun", *command[1:], sys.executable, "-I", "-S", WRAPPER]
+        argv = ["mpirun", *self._run.command[1:], sys.executable, "-I", "-S", WRAPPER]
         self._run.mpirun = self._host.start_program(["/usr/bin/env", *argv], env, self._mpirun_ended)
         self._run.mpirun_runs = True
 
@@ -223,36 +231,27 @@ class Leader:
             single_copy=machine.ranks_may_read_each_other(),
         )
 
-    def _write_agent(self) -> str:
-        """mpirun splits the agent's command at spaces, so it gets a program without any."""
-        path = os.path.join(self._host.scratch, "agent")
-        words = [sys.executable, "-I", "-S", AGENT, os.path.join(self._host.scratch, "host")]
-        with open(path, "w") as file:
-            file.write(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-        os.chmod(path, stat.S_IRWXU)
-        return path
+    def _daemon_request(self, node: str, request: str) -> None:
+        """mpirun wants its daemon on a host."""
+        self._run.daemon_requests[self._nodes[node]] = (node, request)
+        self._pass_daemon_request(self._nodes[node])
 
-    def daemon_request(self, agent: Link, node: str, request: str) -> None:
-        """mpirun wants its daemon on a host: pass that on."""
-        host = self._nodes.get(node)
-        if host is None or self._mesh is None:
-            agent.send("refused", f"{node} is not a host of this job")
-            return
-        self._run.waiting_agents[host] = agent
-        self._mesh.send(host, "daemon", node, request)
+    def _pass_daemon_request(self, host: str) -> None:
+        """Once there is one, and the host can do it."""
+        if host in self._run.ready and host in self._run.daemon_requests and self._mesh is not None:
+            self._mesh.send(host, "daemon", *self._run.daemon_requests.pop(host))
 
-    def _answer_agent(self, host: str, outcome: str, reason: str) -> None:
-        if outcome == "started":
+    def _answer_agent(self, host: str, outcome: str) -> None:
+        if outcome == STARTED:
             self._run.with_daemon.add(host)
-        agent = self._run.waiting_agents.pop(host, None)
-        if agent is not None:
-            agent.send(outcome, reason)
+        if self._run.agents is not None:
+            self._run.agents.answer(next(node for node, each in self._nodes.items() if each == host), outcome)
 
     # The end.
 
     def _rank_ended(self, host: str, ended: Ended) -> None:
         if self._mpi is None:
-            ended = replace(ended, told=False)  # nobody but mpirun tells wrappers to end
+            ended = ended._replace(told=False)  # nobody but mpirun tells wrappers to end
         self._run.ended[host, ended.rank] = ended
         failed = ended.code != 0 and not ended.told
         if self._host.stopping:
@@ -287,8 +286,7 @@ class Leader:
 
     def _next_step(self) -> None:
         self._late.cancel()
-        if self._run.without_reports is not None:
-            self._run.without_reports.cancel()
+        self._run.close()
         self._run = StepRun(self._places())
         self._step += 1
         self._late = self._host.loop.after(self._host.world_timeout, self._too_late)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from .world import DirectWorld
 
 
-@dataclass(frozen=True)
 class World(DirectWorld):
     """One cluster of workers; each has its server at the endpoint of its host."""
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from . import reserve
 from .contract import EXIT_FRAMEWORK_ERROR, EXIT_OK, EXIT_STOPPED, EXIT_USER_FAILURE, Layout
@@ -14,8 +13,7 @@ from .verdict import Verdict
 CULPRIT_SECONDS = 0.3
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The end of the job, the same on every host."""
 
     kind: Literal["completed", "failed", "stopped"]

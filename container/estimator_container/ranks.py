@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .children import signal_group
 from .frames import NO_RANK
@@ -14,8 +14,7 @@ from .links import Link, Listener, listen_unix
 from .loop import Loop
 
 
-@dataclass(frozen=True)
-class RankCommand:
+class RankCommand(NamedTuple):
     """What every wrapper on this host runs."""
 
     argv: tuple[str, ...]
@@ -31,8 +30,7 @@ class RankCommand:
     """The folder of `Layout.alive`, if the rank is to have its files there open."""
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """How one rank ended."""
 
     rank: int
@@ -55,7 +53,6 @@ class RankServer:
         on_started: Callable[[int], None],
         on_ended: Callable[[Ended], None],
         on_frozen: Callable[[int, int], None],
-        on_daemon_request: Callable[[Link, str, str], None],
     ) -> None:
         self.path = path
         self.command: RankCommand | None = None
@@ -68,7 +65,6 @@ class RankServer:
         self._on_started = on_started
         self._on_ended = on_ended
         self._on_frozen = on_frozen
-        self._on_daemon_request = on_daemon_request
         self._links: dict[Link, int] = {}
         self._ended_links: set[Link] = set()
         self._loop = loop
@@ -111,8 +107,6 @@ class RankServer:
             self._ended_links.add(link)
             self.pids.pop(rank, None)
             self._on_ended(Ended(rank, int(message[1]), bool(message[2]), message[3]))
-        elif kind == "daemon":
-            self._on_daemon_request(link, message[1], message[2])
 
     def _send_command(self, link: Link, rank: int) -> None:
         command = self.command
@@ -144,4 +138,3 @@ def rank_or_none(rank: int) -> int | None:
 
 
 WRAPPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rank.py")
-AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch_agent.py")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .frames import NO_RANK
 
 if TYPE_CHECKING:
     from .events import ProgramOutput
-    from .links import Link
+    from .launch_agents import LaunchAgents
     from .loop import Timer
     from .ranks import Ended
 
@@ -17,26 +16,38 @@ Place = tuple[str, int]
 """A host, and a rank on it; without a world that is NO_RANK."""
 
 
-@dataclass
 class StepRun:
     """One step, from the first host that is ready for it to the last rank that has ended it."""
 
-    places: tuple[Place, ...]
-    """Where the step runs."""
-    ready: set[str] = field(default_factory=set)
-    """The hosts that are prepared for it."""
-    with_daemon: set[str] = field(default_factory=set)
-    """The other hosts on which MPI has a daemon."""
-    with_ranks: set[str] = field(default_factory=set)
-    """The hosts all of whose ranks have started."""
-    ended: dict[Place, Ended] = field(default_factory=dict)
-    standing: dict[str, dict[int, str]] = field(default_factory=dict)
-    """Host -> rank -> where it stands, of those hosts whose ranks all stand still."""
-    waiting_agents: dict[str, Link] = field(default_factory=dict)
-    mpirun: ProgramOutput | None = None
-    mpirun_runs: bool = False
-    without_reports: Timer | None = None
-    """When it is no longer waited for what the ranks say of their end."""
+    def __init__(self, places: tuple[Place, ...]) -> None:
+        """`places` is where the step runs."""
+        self.places = places
+        self.ready: set[str] = set()
+        """The hosts that are prepared for it."""
+        self.with_daemon: set[str] = set()
+        """The other hosts on which MPI has a daemon."""
+        self.with_ranks: set[str] = set()
+        """The hosts all of whose ranks have started."""
+        self.ended: dict[Place, Ended] = {}
+        self.standing: dict[str, dict[int, str]] = {}
+        """Host -> rank -> where it stands, of those hosts whose ranks all stand still."""
+        self.daemon_requests: dict[str, tuple[str, str]] = {}
+        """What mpirun asks of hosts that are not ready yet: by what name to go, and the command of its daemon."""
+        self.agents: LaunchAgents | None = None
+        self.command: list[str] = []
+        """mpirun's, without the program that it starts."""
+        self.mpirun: ProgramOutput | None = None
+        self.mpirun_runs = False
+        self.without_reports: Timer | None = None
+        """When it is no longer waited for what the ranks say of their end."""
+
+    def close(self) -> None:
+        """Wait for nobody any more."""
+        if self.without_reports is not None:
+            self.without_reports.cancel()
+        if self.agents is not None:
+            self.agents.close()
+            self.agents = None
 
     @property
     def all_ended(self) -> bool:

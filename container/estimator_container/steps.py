@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .configuration import ConfigurationError
 from .contract import STEPS_HYPERPARAMETER
@@ -17,8 +16,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./ '\"-]+")
 MAX_NAME_LENGTH = 64
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One line and the name that it goes by."""
 
     name: str

@@ -7,12 +7,10 @@ of torchrun). A script meets the others by `init_process_group(...)`, whose defa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from .world import DirectWorld
 
 
-@dataclass(frozen=True)
 class World(DirectWorld):
     """One process group; its store is at the endpoint of the first host, where rank 0 opens it."""
 

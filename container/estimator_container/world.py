@@ -30,7 +30,6 @@ class World:
         return range(first, first + self.processes_per_host)
 
 
-@dataclass(frozen=True)
 class DirectWorld(World):
     """A world whose ranks are started by the toolkit of their host, and told where the others are.
 

@@ -6,12 +6,18 @@ client instead, as JSON.
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import sys
 
 if __name__ == "__main__":
     sys.path[:] = json.loads(sys.argv[2])
+    gc.disable()  # until all modules are there, which are no garbage
     from estimator_sdk.backends import hosts_factory
     from estimator_sdk.local.supervisor import main
 
-    sys.exit(main(sys.argv[1:2], hosts_factory))
+    code = main(sys.argv[1:2], hosts_factory)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # the client waits for this end, and there is nothing left to tidy up

@@ -7,6 +7,7 @@ is killed, its hosts see the end of a pipe that it holds, and end with it.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -197,5 +198,8 @@ def main(argv: list[str], find_factory: Callable[[str], HostsFactory]) -> int:
         if not folder.record.exists():
             shutil.rmtree(folder.path, ignore_errors=True)  # nothing of a job that never was, not even its name
         return 1
-    Supervisor(plan, folder, find_factory(plan.backend)).run()
+    supervisor = Supervisor(plan, folder, find_factory(plan.backend))
+    gc.freeze()  # what there is now, stays
+    gc.enable()
+    supervisor.run()
     return 0

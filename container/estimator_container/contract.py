@@ -53,6 +53,7 @@ CODE_CHANNEL = "estimator-code"  # the code bundle
 WORLD_CHANNEL = "estimator-world"  # the secret that the hosts of one job share
 OUR_CHANNELS = (CODE_CHANNEL, WORLD_CHANNEL)
 WORLD_SECRET_FILE = "worldsecret"
+SECRET_BYTES = 32
 PLATFORM_VARIABLES = frozenset(
     {
         HOST_ADDRESSES,

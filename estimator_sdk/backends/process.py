@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import socket
 import sys
@@ -114,7 +113,7 @@ class ProcessHosts:
         self._lifeline: tuple[int, int] | None = None
 
     def start(self) -> None:
-        secret = secrets.token_bytes(32)
+        secret = os.urandom(contract.SECRET_BYTES)
         for host in self._plan.hosts:
             layout = self._layout(host)
             base_directory.write(self._plan, host.name, layout, INTERFACE)

@@ -7,7 +7,7 @@ The document that CreateTrainingJob is sent is the plan's `request`, as it can b
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 from pathlib import Path
 
 from estimator_container import contract
@@ -22,8 +22,6 @@ from ..sagemaker.request import Completed, complete
 from ..sagemaker.service import Service
 from ..sagemaker.state import hosts_of
 from ..spec import Channel, JobSpec, ResourceConfig
-
-SECRET_BYTES = 32
 
 
 class SageMakerBackend:
@@ -144,7 +142,7 @@ def _put_secret(uri: str) -> None:
     try:
         store = open_store(folder)
         if store.head(name) is None:
-            store.write(name, secrets.token_bytes(SECRET_BYTES))
+            store.write(name, os.urandom(contract.SECRET_BYTES))
     except StorageError as error:
         raise BackendError(f"the hosts' secret could not be put at {uri}, so nothing was started: {error}") from None
 

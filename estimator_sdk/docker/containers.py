@@ -6,7 +6,6 @@ import contextlib
 import os
 import queue
 import re
-import secrets
 import shutil
 import signal
 import subprocess
@@ -65,7 +64,7 @@ class DockerHosts:
         """Raises NotStarted; `close` removes what there is by then."""
         import docker
 
-        secret = secrets.token_bytes(32)
+        secret = os.urandom(contract.SECRET_BYTES)
         for host in self._plan.hosts:
             self._write_base_directory(host, secret)
         self._reaper = detached.start(reaper.__file__, self._plan.job_name)

@@ -150,22 +150,31 @@ class Transfer:
         hasher = hashlib.sha256()
         told = 0
 
-        def read(offset: int) -> bytes:
-            data = source.read(offset, min(part_size, source.size - offset))
-            hasher.update(data)
-            return data
+        hashing: asyncio.Task[None] | None = None
+
+        async def hash_beside(data: bytes) -> None:
+            """Hash a part while it is sent, after the one before."""
+            nonlocal hashing
+            if hashing is not None:
+                await hashing
+            hashing = asyncio.create_task(self._engine.on_disk(hasher.update, data))
 
         async def parts() -> AsyncIterator[bytes]:
             nonlocal told
             for offset in range(0, source.size, part_size):
-                data = await self._engine.on_disk(read, offset)
+                data = await self._engine.on_disk(source.read, offset, min(part_size, source.size - offset))
+                await hash_beside(data)
                 yield data
                 passed(len(data))
                 told += len(data)
             source.check()  # before the upload is completed: an error here aborts it
 
         try:
-            await self._client.put_parts(key, parts(), part_size)
+            try:
+                await self._client.put_parts(key, parts(), part_size)
+            finally:
+                if hashing is not None:
+                    await hashing
         except BaseException as error:
             if isinstance(error, UploadGone) and await self._holds(key, source.size, hasher.hexdigest()):
                 return Digest(source.size, hasher.hexdigest())

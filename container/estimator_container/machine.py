@@ -99,13 +99,6 @@ def interface_for(address: str, preferred: str) -> str:
     return preferred
 
 
-def source_address(peer: str) -> str:
-    """The address of this host that packets to `peer` leave from."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.connect((peer, 9))  # a datagram socket sends nothing when it connects
-        return str(sock.getsockname()[0])
-
-
 def gateway() -> str:
     """The IPv4 address of the default gateway; empty where there is none.
 

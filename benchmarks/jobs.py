@@ -206,7 +206,8 @@ class Hosts:
         nodes = (os.uname().nodename, *self.names[1:])
         world = mpi.World(self.names, processes, tuple(flags))
         fitted = mpi.Fit(nodes, "lo", str(self.folder), crowded=True, single_copy=True)
-        return mpi.mpirun(world, fitted, mpi.find("mpirun"), agent)
+        set_first = [f"{name}={value}" for name, value in world.defaults.items()]
+        return ["/usr/bin/env", *set_first, *mpi.mpirun(world, fitted, mpi.find("mpirun"), agent)]
 
     @property
     def bare_agent(self) -> str:

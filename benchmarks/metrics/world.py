@@ -53,7 +53,8 @@ METRIC = Metric(
     "with as many ranks on "
     "one host, which needs no daemon, and mpirun whose launch agent starts each daemon on the spot. The peer is mpirun "
     "over ssh, with an "
-    "sshd for each host that waits for it. All have the same flags, so what differs is who starts the daemons.",
+    "sshd for each host that waits for it. All have the same flags and variables (ssh brings no variable to a "
+    "daemon), so what differs is who starts the daemons, and that a job's mpirun may start before its last host.",
     cases,
     peers=("ssh",),
 )

@@ -3,6 +3,7 @@
     scripts/bench                                # all of them; writes docs/performance.md
     scripts/bench --quick                        # smaller N, fewer runs; writes build/benchmarks
     scripts/bench --metric S1 S7 --runs 3        # some; writes build/benchmarks
+    scripts/bench --large                        # S8 and S10 with 1 GB and 5,000 files; writes docs/large
 
 A peer that is missing ends the run before anything is timed, unless `--without-peer` says that it is known to be.
 """
@@ -19,7 +20,8 @@ from . import peers, report, results
 from .harness import ROOT, Extent, Metric, take
 from .metrics import METRICS
 
-RUNS, QUICK_RUNS = 7, 2
+RUNS, QUICK_RUNS, LARGE_RUNS = 7, 2, 3
+WITH_LARGE = ("S8", "S10")
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -27,11 +29,13 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help=f"smaller N, {QUICK_RUNS} runs")
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument("--quick", action="store_true", help=f"smaller N, {QUICK_RUNS} runs")
+    extent.add_argument("--large", action="store_true", help=f"of {' and '.join(WITH_LARGE)} what takes minutes a run")
     parser.add_argument(
         "--metric", nargs="+", choices=numbers, default=numbers, metavar="S", help=f"of {', '.join(numbers)}"
     )
-    parser.add_argument("--runs", type=int, help=f"of each way; {RUNS} unless this or --quick says otherwise")
+    parser.add_argument("--runs", type=int, help=f"of each way; {RUNS}, {QUICK_RUNS} or {LARGE_RUNS} without it")
     parser.add_argument(
         "--without-peer",
         action="append",
@@ -51,7 +55,10 @@ def main() -> int:
     settings = arguments()
     chosen = [metric for metric in METRICS if metric.number in settings.metric]
     whole = len(chosen) == len(METRICS) and not settings.quick
-    out = settings.out or (ROOT / "docs" if whole or settings.report else ROOT / "build" / "benchmarks")
+    if settings.large:
+        chosen = [metric for metric in chosen if metric.number in WITH_LARGE]
+    docs = ROOT / "docs" / ("large" if settings.large else "")
+    out = settings.out or (docs if whole or settings.report else ROOT / "build" / "benchmarks")
     if settings.report:
         report.write(results.read(out), out)
         return 0
@@ -61,8 +68,8 @@ def main() -> int:
         names = " ".join(f"--without-peer {name}" for name in missing)
         print(f"missing: {', '.join(missing)}. Run scripts/setup benchmarks, or do without: {names}", file=sys.stderr)
         return 2
-    runs = settings.runs or (QUICK_RUNS if settings.quick else RUNS)
-    extent = Extent(runs, settings.quick, frozenset(settings.without_peer))
+    runs = settings.runs or (QUICK_RUNS if settings.quick else LARGE_RUNS if settings.large else RUNS)
+    extent = Extent(runs, settings.quick, frozenset(settings.without_peer), settings.large)
     run = results.begin(extent, versions)
     failed = [metric.number for metric in chosen if not one(metric, extent, run, out)]
     report.write(run, out)

@@ -78,8 +78,12 @@ class Extent:
     quick: bool
     left_out: frozenset[str] = frozenset()
     """The peers that the user does without."""
+    large: bool = False
+    """Only what is too large for a run of everything."""
 
-    def pick(self, full: Sequence[int], quick: Sequence[int]) -> Sequence[int]:
+    def pick(self, full: Sequence[int], quick: Sequence[int], large: Sequence[int] = ()) -> Sequence[int]:
+        if self.large:
+            return large
         return quick if self.quick else full
 
 

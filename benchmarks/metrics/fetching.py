@@ -64,8 +64,8 @@ def cases(extent: Extent) -> Iterator[Case]:
         scratch = Path(name)
         (scratch / "server").mkdir()
         with transfers.server(scratch / "server"):
-            loads = [(ONE, size, transfers.one_file) for size in extent.pick((1, 8, 64, 256), (1, 64))]
-            loads += [(MANY, count, transfers.many_files) for count in extent.pick((10, 100, 1000), (100,))]
+            loads = [(ONE, size, transfers.one_file) for size in extent.pick((1, 8, 64, 256), (1, 64), (1000,))]
+            loads += [(MANY, count, transfers.many_files) for count in extent.pick((10, 100, 1000), (100,), (5000,))]
             for number, (panel, n, make) in enumerate(loads):
                 yield Case((panel,), n, restores(make(scratch / f"load-{number}", n), scratch, extent))
             prefix = "channel"

@@ -28,10 +28,10 @@ def cases(extent: Extent) -> Iterator[Case]:
         scratch = Path(name)
         (scratch / "server").mkdir()
         with transfers.server(scratch / "server"):
-            for size in extent.pick((1, 8, 64, 256), (1, 64)):
+            for size in extent.pick((1, 8, 64, 256), (1, 64), (1000,)):
                 folder = transfers.one_file(scratch / f"{size}MB", size)
                 yield Case((ONE,), size, transfers.up(folder, {}))
-            for count in extent.pick((10, 100, 1000), (100,)):
+            for count in extent.pick((10, 100, 1000), (100,), (5000,)):
                 folder = transfers.many_files(scratch / f"{count} files", count)
                 yield Case((MANY,), count, transfers.up(folder, {}))
 

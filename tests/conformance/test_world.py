@@ -111,6 +111,14 @@ OF_OTHERS = {
 
 
 @pytest.mark.law("W3")
+def test_what_the_user_sets_counts_more_than_what_mpi_starts_fastest_with(script, out):
+    source = "import os; print(os.environ.get('UCX_MEM_EVENTS'))"
+    mine = script.run(source, hosts=1, processes=1, environment={"UCX_MEM_EVENTS": "yes"})
+    chosen = script.run(source, hosts=1, processes=1, mpi_options="-mca pml ob1")
+    assert (out(mine), out(chosen)) == (b"yes\n", b"None\n")
+
+
+@pytest.mark.law("W3")
 @pytest.mark.parametrize("processes", [None, 1])
 def test_only_reserved_names_are_added(script, out, processes):
     job = script.run(

@@ -130,6 +130,11 @@ def test_the_command_is_fitted_to_the_machines():
     assert given["btl_vader_single_copy_mechanism"] == "none"
 
 
+def test_ucx_leaves_the_c_library_alone_unless_the_user_chooses_what_may_need_it():
+    assert World(HOSTS, 1).defaults == {"UCX_MEM_EVENTS": "no"}
+    assert World(HOSTS, 1, ("--mca", "pml", "ucx")).defaults == {}
+
+
 def test_nothing_that_the_user_did_not_ask_for_names_a_program():
     command = mpirun(World(HOSTS, 1), FIT, "mpirun", "/tmp/agent")
     assert command[-1] == parameters(command)[command[-2]]

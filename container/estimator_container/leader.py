@@ -227,7 +227,7 @@ class Leader:
             node_names=tuple(self._nodes),
             interface=interface_of(host.cluster),
             scratch=host.scratch,
-            crowded=world.processes_per_host * host.hosts_per_machine > machine.cpus(),
+            crowded=world.processes_per_host * host.hosts_per_machine >= machine.cpus(),
             single_copy=machine.ranks_may_read_each_other(),
         )
 

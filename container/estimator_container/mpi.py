@@ -107,7 +107,8 @@ class Fit(NamedTuple):
     scratch: str
     """A folder of this host for MPI's own files."""
     crowded: bool
-    """Whether there are more ranks than CPUs: a rank that waits must then give its CPU away."""
+    """Whether no CPU is left over for others than ranks, such as the threads of a framework: a rank that waits must then
+    give its CPU away."""
     single_copy: bool
     """Whether the ranks of one host may read each other's memory."""
 

@@ -105,6 +105,9 @@ class Leader:
             self._end(Outcome("stopped"))
 
     def close(self) -> None:
+        outcome, mpirun = self._host.outcome, self._run.mpirun
+        if mpirun is not None and outcome is not None and outcome.kind == "failed":
+            mpirun.finish()  # what it says from now on is of the end that is made of it here
         self._run.close()
         if self._mesh is not None:
             self._mesh.close()

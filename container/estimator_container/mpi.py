@@ -107,8 +107,8 @@ class Fit(NamedTuple):
     scratch: str
     """A folder of this host for MPI's own files."""
     crowded: bool
-    """Whether no CPU is left over for others than ranks, such as the threads of a framework: a rank that waits must then
-    give its CPU away."""
+    """Whether the ranks leave no CPU over, such as for the threads of a framework: one that waits must then give its
+    CPU away."""
     single_copy: bool
     """Whether the ranks of one host may read each other's memory."""
 

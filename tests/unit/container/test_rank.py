@@ -23,7 +23,7 @@ class Ranks:
     """Wrappers of one host, and what the toolkit hears of them."""
 
     def __init__(self, loop, run_until, folder):
-        self.started, self.ended, self.frozen, self.requests = [], [], [], []
+        self.started, self.ended, self.frozen = [], [], []
         self.frames_file = folder / "frames"
         self.processes = []
         self._run_until = run_until
@@ -34,7 +34,6 @@ class Ranks:
             self.started.append,
             self.ended.append,
             lambda rank, signum: self.frozen.append((rank, signum)),
-            lambda link, node, request: self.requests.append((link, node, request)),
         )
 
     def start(self, *argv, rank=0, dropped=(), settings=(), alive="", **env):

@@ -3,6 +3,7 @@
     scripts/bench                                # all of them; writes docs/performance.md
     scripts/bench --quick                        # smaller N, fewer runs; writes build/benchmarks
     scripts/bench --metric S1 S7 --runs 3        # some; writes build/benchmarks
+    scripts/bench --again --metric S4            # puts a metric in the place of what docs has of it
     scripts/bench --large                        # S8 and S10 with 1 GB and 5,000 files; writes docs/large
 
 A peer that is missing ends the run before anything is timed, unless `--without-peer` says that it is known to be.
@@ -46,6 +47,9 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, help="folder for performance.md and performance/")
     parser.add_argument(
+        "--again", action="store_true", help="put the metrics in the place of what the results in --out have of them"
+    )
+    parser.add_argument(
         "--report", action="store_true", help="take nothing: write the report of the results that lie in --out"
     )
     return parser.parse_args(argv)
@@ -58,7 +62,7 @@ def main() -> int:
     if settings.large:
         chosen = [metric for metric in chosen if metric.number in WITH_LARGE]
     docs = ROOT / "docs" / ("large" if settings.large else "")
-    out = settings.out or (docs if whole or settings.report else ROOT / "build" / "benchmarks")
+    out = settings.out or (docs if whole or settings.report or settings.again else ROOT / "build" / "benchmarks")
     if settings.report:
         report.write(results.read(out), out)
         return 0
@@ -70,7 +74,8 @@ def main() -> int:
         return 2
     runs = settings.runs or (QUICK_RUNS if settings.quick else LARGE_RUNS if settings.large else RUNS)
     extent = Extent(runs, settings.quick, frozenset(settings.without_peer), settings.large)
-    run = results.begin(extent, versions)
+    numbers = [metric.number for metric in chosen]
+    run = results.again(out, numbers) if settings.again else results.begin(extent, versions)
     failed = [metric.number for metric in chosen if not one(metric, extent, run, out)]
     report.write(run, out)
     print(f"\n{out / 'performance.md'}; {len(chosen)} metrics in {run['seconds'] / 60:.0f} minutes")
@@ -88,7 +93,7 @@ def one(metric: Metric, extent: Extent, run: results.Run, out: Path) -> bool:
     except Exception as error:
         traceback.print_exc()
         failure = f"{type(error).__name__}: {error}".splitlines()[0][:500]
-    results.add(run, metric, taken, time.monotonic() - started, failure)
+    results.add(run, metric, extent.runs, taken, time.monotonic() - started, failure)
     results.write(run, out)
     return failure is None
 

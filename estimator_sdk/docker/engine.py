@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from ..errors import BackendError, InvalidArgument
@@ -14,6 +15,8 @@ JOB_LABEL = "estimator.job"
 TOOLKIT_LABEL = "estimator.toolkit"
 """On images that hold our toolkit: it takes secrets from files and needs no root."""
 GIB = 1 << 30
+DETACH_SECONDS, DETACH_LOOK_SECONDS = 10.0, 0.02
+"""How long the engine may take to take a container that is gone off its network, and between looks."""
 INSTEAD = "or use backend='process', which needs no engine"
 
 
@@ -89,18 +92,34 @@ def remove_container(api: APIClient, identity: str) -> None:
             raise
 
 
-def remove_job(client: DockerClient, job_name: str) -> None:
-    """End and remove every container and network of a job, whatever state they are in."""
+def remove_network(api: APIClient, identity: str) -> None:
+    """Remove a network; nothing happens if it is gone.
+
+    The engine may say that a container is gone, and that its network still has it ("active endpoints").
+    """
     import docker
 
+    deadline = time.monotonic() + DETACH_SECONDS
+    while True:
+        try:
+            api.remove_network(identity)
+        except docker.errors.NotFound:
+            return
+        except docker.errors.APIError as error:
+            if error.status_code != 403 or time.monotonic() > deadline:
+                raise
+            time.sleep(DETACH_LOOK_SECONDS)  # nothing tells of a network that is empty
+        else:
+            return
+
+
+def remove_job(client: DockerClient, job_name: str) -> None:
+    """End and remove every container and network of a job, whatever state they are in."""
     chosen = {"label": f"{JOB_LABEL}={job_name}"}
     for container in client.containers.list(all=True, filters=chosen, ignore_removed=True):
         remove_container(client.api, container.id)
     for network in client.networks.list(filters=chosen):
-        try:
-            network.remove()
-        except docker.errors.NotFound:
-            continue
+        remove_network(client.api, network.id)
 
 
 def try_to_remove_job(job_name: str) -> bool:

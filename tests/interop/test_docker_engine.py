@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import threading
 from pathlib import Path
 
 import docker
@@ -52,6 +54,34 @@ def test_a_container_that_somebody_removes_fails_the_job_and_leaves_nothing(tmp_
         job.wait(20)
     assert failed.value.verdict.host == "algo-2"
     assert client.containers.list(all=True, filters=chosen) == client.networks.list(filters=chosen) == []
+
+
+@pytest.fixture
+def occupied(image):
+    """A network of the engine, and a container on it that runs."""
+    client = docker.from_env()
+    network = client.networks.create(f"occupied-{os.getpid()}", driver="bridge")
+    container = client.containers.run(image, ["sleep", "60"], network=network.name, detach=True)
+    yield client, network, container
+    engine.remove_container(client.api, container.id)
+    engine.remove_network(client.api, network.id)
+
+
+def test_a_network_is_removed_when_its_last_container_has_left_it(occupied):
+    client, network, container = occupied
+    leaving = threading.Timer(0.5, lambda: engine.remove_container(docker.from_env().api, container.id))
+    leaving.start()
+    engine.remove_network(client.api, network.id)
+    leaving.join()
+    assert client.networks.list(ids=[network.id]) == []
+    engine.remove_network(client.api, network.id)
+
+
+def test_a_network_that_stays_occupied_is_told(occupied, monkeypatch):
+    client, network, _ = occupied
+    monkeypatch.setattr(engine, "DETACH_SECONDS", 0.1)
+    with pytest.raises(docker.errors.APIError, match="active endpoints"):
+        engine.remove_network(client.api, network.id)
 
 
 @pytest.mark.parametrize(("hosts", "host"), [(2, "algo-1"), (2, "algo-2"), (3, "algo-1"), (3, "algo-3")])

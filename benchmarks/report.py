@@ -11,6 +11,7 @@ from typing import Any
 
 from . import plot
 from .harness import SCALE, number
+from .metrics import METRICS
 from .results import Run
 
 REASONS = Path(__file__).with_name("reasons.json")
@@ -53,6 +54,10 @@ def page(run: Run) -> Iterator[str]:
         yield "- **a quick run**: few runs, small N, and few of the ways that take minutes"
     if run["left_out"]:
         yield f"- **without these peers**, on demand: {', '.join(run['left_out'])}"
+    taken = {metric["number"] for metric in run["metrics"]}
+    absent = [metric.number for metric in METRICS if metric.number not in taken]
+    if absent:
+        yield f"- **not taken**: {', '.join(absent)}"
     yield "\n## All of it\n"
     yield "| | what | at | ours | floor | best peer | targets held |"
     yield "|---|---|---|---|---|---|---|"

@@ -93,7 +93,7 @@ def one(metric: Metric, extent: Extent, run: results.Run, out: Path) -> bool:
     except Exception as error:
         traceback.print_exc()
         failure = f"{type(error).__name__}: {error}".splitlines()[0][:500]
-    results.add(run, metric, extent.runs, taken, time.monotonic() - started, failure)
+    results.add(run, metric, extent, taken, time.monotonic() - started, failure)
     results.write(run, out)
     return failure is None
 

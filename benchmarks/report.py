@@ -108,7 +108,7 @@ def anchor(metric: dict[str, Any]) -> str:
 def section(metric: dict[str, Any], run: Run, reasons: dict[str, str]) -> Iterator[str]:
     yield f"\n## {metric['number']} {metric['title']}\n"
     yield metric["about"]
-    if "taken" in metric and metric["taken"] != f"{run['date']}, commit {run['commit']}, {run['runs']} runs":
+    if metric["taken"]:
         yield f"\nTaken by itself: {metric['taken']}."
     if metric["failure"]:
         yield f"\n**Could not be taken:** {metric['failure']}"

@@ -41,6 +41,16 @@ def again(out: Path, numbers: Collection[str]) -> Run:
     return run
 
 
+def how_taken(run: Run, extent: Extent) -> str:
+    """When, from what, and with how much left out; "" for a metric that is as the whole run is."""
+    words = [today(), f"commit {commit()}", f"{extent.runs} runs"]
+    if words == [run["date"], f"commit {run['commit']}", f"{run['runs']} runs"] and extent.quick == run["quick"]:
+        words = []
+    elif extent.quick:
+        words.append("a quick run")
+    return ", ".join(words + [f"without {name}" for name in sorted(extent.left_out) if name not in run["left_out"]])
+
+
 def today() -> str:
     return time.strftime("%Y-%m-%d", time.gmtime())
 
@@ -76,13 +86,13 @@ def said(*argv: str) -> str:
         return "none"
 
 
-def add(run: Run, metric: Metric, runs: int, taken: Sequence[Taken], seconds: float, failure: str | None) -> None:
+def add(run: Run, metric: Metric, extent: Extent, taken: Sequence[Taken], seconds: float, failure: str | None) -> None:
     """Put a metric into a run, where it belongs."""
     run["seconds"] += seconds
     run["metrics"].append(
         {
             "number": metric.number,
-            "taken": f"{today()}, commit {commit()}, {runs} runs",
+            "taken": how_taken(run, extent),
             "title": metric.title,
             "about": metric.about,
             "seconds": round(seconds, 1),

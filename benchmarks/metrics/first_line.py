@@ -12,7 +12,7 @@ from ..harness import Case, Extent, Metric, Panel, Target, Way
 from ..peers import TOOLKIT_IMAGE
 
 FLOOR = "containers that run MPI_Init alone"
-PROGRAM = ("env", "OPAL_PREFIX=/opt/venv", "OMPI_MCA_ess_singleton_isolated=1", "UCX_MEM_EVENTS=no")
+PROGRAM = ("env", "OPAL_PREFIX=/opt/venv", "OMPI_MCA_ess_singleton_isolated=1", *jobs.LEFT_ALONE)
 PROGRAM += ("python3", "/hello.py")
 """Open MPI's wheel has to be told where it lies; that it need not start a daemon for a world of one; and that UCX may
 leave the C library alone, as in a job."""

@@ -108,7 +108,7 @@ def remove_network(api: APIClient, identity: str) -> None:
         except docker.errors.APIError as error:
             if error.status_code != 403 or time.monotonic() > deadline:
                 raise
-            time.sleep(DETACH_LOOK_SECONDS)  # nothing tells of a network that is empty
+            time.sleep(DETACH_LOOK_SECONDS)  # the event that tells of it may have passed already
         else:
             return
 

@@ -86,10 +86,11 @@ def test_a_target_whose_reference_was_left_out_is_neither_held_nor_missed():
 
 def test_the_page_tells_what_was_missed_left_out_and_could_not_be_taken(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "said", lambda *argv: "0")
-    run = results.begin(Extent(2, True, frozenset({"rclone"})), {"s5cmd": "2.3"})
+    extent = Extent(2, True, frozenset({"rclone"}))
+    run = results.begin(extent, {"s5cmd": "2.3"})
     metric = Metric("S0", "A thing & more", "From here to there.", lambda extent: iter(()))
-    results.add(run, metric, 2, [taken(PANEL, ours={2: 0.2}, floor={2: 0.1}, theirs={2: 0.4})], 1.0, None)
-    results.add(run, Metric("S99", "Another", "", lambda extent: iter(())), 2, [], 1.0, "OSError: no disk")
+    results.add(run, metric, extent, [taken(PANEL, ours={2: 0.2}, floor={2: 0.1}, theirs={2: 0.4})], 1.0, None)
+    results.add(run, Metric("S99", "Another", "", lambda extent: iter(())), extent, [], 1.0, "OSError: no disk")
     results.write(run, tmp_path)
     report.write(results.read(tmp_path), tmp_path)
     page = (tmp_path / "performance.md").read_text()
@@ -103,15 +104,16 @@ def test_the_page_tells_what_was_missed_left_out_and_could_not_be_taken(tmp_path
 def test_a_metric_that_is_taken_again_takes_its_place_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "said", lambda *argv: "0")
     first, second = (Metric(number, "A thing", "", lambda extent: iter(())) for number in ("S2", "S10"))
-    run = results.begin(Extent(2, True), {})
+    extent = Extent(2, True)
+    run = results.begin(extent, {})
     for metric in (first, second):
-        results.add(run, metric, 2, [], 1.0, "OSError: no disk")
+        results.add(run, metric, extent, [], 1.0, "OSError: no disk")
     results.write(run, tmp_path)
     run = results.again(tmp_path, ["S2"])
-    results.add(run, first, 5, [taken(PANEL, ours={2: 0.2})], 1.0, None)
+    results.add(run, first, Extent(5, True, frozenset({"s5cmd"})), [taken(PANEL, ours={2: 0.2})], 1.0, None)
     assert [(each["number"], each["failure"]) for each in run["metrics"]] == [("S2", None), ("S10", "OSError: no disk")]
     page = "\n".join(report.page(run))
-    assert page.count("Taken by itself: ") == 1 and "commit 0, 5 runs." in page
+    assert page.count("Taken by itself: ") == 1 and "commit 0, 5 runs, a quick run, without s5cmd." in page
 
 
 def test_a_missing_peer_ends_the_run_before_anything_is_timed(tmp_path):

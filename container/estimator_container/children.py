@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,7 +15,9 @@ OnExit = Callable[[int], None]
 """Called with the exit code of a child, or minus the number of the signal that ended it."""
 
 LOOKS = 3  # at /proc without a find, before nobody is left: one may miss a process that changes its parent meanwhile
+ENDING_SECONDS = 0.5  # that a process may take from the closing of its descriptors to its end
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_PF_EXITING = 0x4  # linux/sched.h
 # Signals that the toolkit handles or that Python ignores: a child starts with the defaults.
 _DEFAULT_IN_CHILDREN = [signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD, signal.SIGHUP]
 
@@ -93,6 +96,17 @@ class Children:
             if on_exit is not None:
                 on_exit(exit_code(status))
 
+    def reap_ending(self) -> None:
+        """`reap`, with those that are about to end.
+
+        A process closes its connections before its parent is told of its end, so whoever was connected to a child
+        may know of it first. News of such a one is news after this.
+        """
+        for pid in self._on_exit:
+            if _is_ending(pid):
+                _wait_briefly(pid)
+        self.reap()
+
 
 def exit_code(status: int) -> int:
     """A wait status as an exit code, or as minus the number of the signal."""
@@ -125,13 +139,31 @@ def descendants(root: int | None = None, spare: Collection[int] = ()) -> list[in
 
 
 def _living_parent(pid: str) -> int | None:
+    state, parent, *_ = _stat(pid) or (b"Z", b"")
+    return None if state == b"Z" else int(parent)
+
+
+def _is_ending(pid: int) -> bool:
+    return bool(int((_stat(pid) or [b"0"] * 7)[6]) & _PF_EXITING)
+
+
+def _stat(pid: int | str) -> list[bytes]:
+    """The fields of a process from its state on, as proc(5) has them; none when it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # The name in parentheses may itself hold spaces and parentheses.
-            state, parent = file.read().rpartition(b")")[2].split()[:2]
-    except (OSError, ValueError):
-        return None
-    return None if state == b"Z" else int(parent)
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def _wait_briefly(pid: int) -> None:
+    with contextlib.suppress(OSError):  # an old kernel cannot tell of one process only
+        fd = os.pidfd_open(pid)
+        try:
+            select.select([fd], [], [], ENDING_SECONDS)
+        finally:
+            os.close(fd)
 
 
 def kill_descendants_but(spare: Collection[int]) -> None:

@@ -77,6 +77,7 @@ class Follower:
         self._host.loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
 
     def rank_ended(self, ended: Ended) -> None:
+        self._host.children.reap_ending()  # a rank may have failed because the MPI daemon is gone
         told, memory = "told" if ended.told else "", "memory" if ended.out_of_memory else ""
         self._send("rank_ended", str(ended.rank), str(ended.code), told, ended.stderr_tail, memory)
 
@@ -156,9 +157,10 @@ class Follower:
         """A daemon that ends well does so because mpirun told it to; otherwise nobody else would notice."""
         self._daemon_runs = False
         self._say_ready()
-        if code != 0:
-            # Ranks that lose a daemon which was killed exit with an error of their own; else they may be the culprits.
-            self._host.loop.after(CULPRIT_SECONDS if code > 0 else 0.0, lambda: self._report_daemon(code))
+        if code < 0:
+            self._report_daemon(code)  # before the ranks that lose it and exit with an error of their own
+        elif code > 0:
+            self._host.loop.after(CULPRIT_SECONDS, lambda: self._report_daemon(code))  # a rank may be the culprit
 
     def _report_daemon(self, code: int) -> None:
         assert self._daemon is not None

@@ -31,6 +31,38 @@ def ended(run_until, children):
 # One child.
 
 
+@pytest.fixture
+def one_cpu():
+    """Whoever is woken runs before an idle process does, so a window between two of its steps is always hit."""
+    all_of_them = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(all_of_them)})
+    yield
+    os.sched_setaffinity(0, all_of_them)
+
+
+def test_the_end_of_a_child_is_told_to_whoever_has_seen_its_pipe_close(children, one_cpu):
+    for _ in range(10):
+        codes = []
+        read, write = os.pipe()
+        pid = children.start(["/bin/sleep", "60"], os.environ, codes.append, write)
+        os.close(write)
+        os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+        os.kill(pid, signal.SIGKILL)
+        assert os.read(read, 1) == b""
+        os.close(read)
+        children.reap_ending()
+        assert codes == [-signal.SIGKILL]
+
+
+def test_nobody_waits_for_a_child_that_goes_on(children):
+    codes = []
+    pid = children.start(["/bin/sleep", "60"], os.environ, codes.append)
+    children.reap_ending()
+    assert codes == []
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
 @pytest.mark.parametrize("code", [0, 1, 7, 127, 255])
 def test_the_exit_code_of_a_child_is_told(ended, code):
     assert ended(["/bin/sh", "-c", f"exit {code}"]) == code

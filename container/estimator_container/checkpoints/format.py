@@ -2,7 +2,7 @@
 
     .estimator/attempts/000007.json              who writes, from which snapshot it began
     .estimator/snapshots/000007-00000012.json    a manifest: the files of one moment, with sizes and checksums
-    .estimator/data/000007/00000042              the bytes of one file, never written twice
+    .estimator/data/000007/00000042              the bytes of a file, or of several small ones, never written twice
 
 Whatever else is under the URI is a plain tree of files, such as SageMaker leaves.
 """
@@ -19,7 +19,8 @@ from typing import Any
 
 from ..storage import StorageError
 
-FORMAT = 1
+FORMAT = 2
+_KNOWN = (1, FORMAT)  # in the first, every file had an object of its own
 ROOT = ".estimator/"
 CLAIMS = f"{ROOT}attempts/"
 SNAPSHOTS = f"{ROOT}snapshots/"
@@ -85,6 +86,10 @@ class File:
     """When it was last written: nanoseconds since 1970."""
     object: str
     """The key of its bytes, relative to the URI."""
+    offset: int = 0
+    """Where in the object they begin, in bytes."""
+    shared: int = 0
+    """The size in bytes of an object that other files share; 0 for one that is this file."""
 
 
 @dataclass(frozen=True)
@@ -126,10 +131,10 @@ class Manifest:
             document = json.loads(data)
             if _canonical(document) != data or document.pop("sha256") != _checksum(document):
                 raise Damaged("its checksum is wrong")
-            if document["format"] != FORMAT:
+            if document["format"] not in _KNOWN:
                 raise UnknownFormat(
                     f"a snapshot of the job {document['job']} has format {document['format']}, and this toolkit knows "
-                    f"{FORMAT}: use the toolkit that wrote it, or a newer one"
+                    f"those up to {FORMAT}: use the toolkit that wrote it, or a newer one"
                 )
             manifest = cls(
                 Name(document["attempt"], document["sequence"]),

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..storage import NotFound, SourceChanged, StorageError, Store
-from . import grown
+from . import grown, packs
 from .folder import Folder, Stamp, State
 from .format import CLAIMS, DATA, SNAPSHOTS, Claim, Damaged, File, Manifest, Name
 from .restore import is_overtaken, read_manifest, snapshots
@@ -234,8 +234,10 @@ class Publisher:
             for path in sorted(logs):
                 place = os.path.join(scratch, str(len(copied)))
                 stamp, sha256 = grown.copy(self._folder.path, kept[path], place)
-                key = kept[path].object if stamp.size == kept[path].size else self._new_key()
-                copied[place] = (stamp, File(path, stamp.size, sha256, stamp.mode, stamp.mtime_ns, key))
+                file = replace(kept[path], mode=stamp.mode, mtime_ns=stamp.mtime_ns)
+                if stamp.size != file.size:
+                    file = File(path, stamp.size, sha256, stamp.mode, stamp.mtime_ns, self._new_key())
+                copied[place] = (stamp, file)
         except FileNotFoundError as error:
             raise SourceChanged(f"a log was removed before it was published: {error}") from None
         if copied and not self._folder.is_still(state):
@@ -261,14 +263,21 @@ class Publisher:
                 if replace(before, ctime_ns=now.ctime_ns) == now and self._has_bytes_of(file, now):
                     self._known[path] = (now, file)
         paths = _others(state, self._known)
-        keys = [self._new_key() for _ in paths]
+        paths += self._in_wasteful_packs(set(state.files) - set(paths))
         with self._copies(state, paths) if self._is_outrun else self._originals(state, paths) as places:
-            digests = self._store.upload_many(zip(places, keys))
-        for path, key, digest in zip(paths, keys, digests):
+            sizes = {place: state.files[path].size for path, place in zip(paths, places)}
+            sent = packs.upload(self._store, sizes, self._new_key)
+        for path, place in zip(paths, places):
+            key, offset, shared, digest = sent[place]
             stamp = state.files[path]
-            file = File(path, digest.size, digest.sha256, stamp.mode, stamp.mtime_ns, key)
+            file = File(path, digest.size, digest.sha256, stamp.mode, stamp.mtime_ns, key, offset, shared)
             self._known[path] = (stamp, file)
         return paths
+
+    def _in_wasteful_packs(self, unchanged: Collection[str]) -> list[str]:
+        """Files that are sent again, so that what lay beside them need not be kept."""
+        wasteful = packs.wasteful(self._known[path][1] for path in unchanged)
+        return sorted(path for path in unchanged if self._known[path][1].object in wasteful)
 
 
 def _others(state: State, known: Mapping[str, tuple[Stamp, File]]) -> list[str]:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..storage import Conflict, NotFound, Object, Progress, SourceChanged, StorageError, Store
+from ..storage import Conflict, Digest, NotFound, Object, Progress, SourceChanged, StorageError, Store
+from . import packs
 from .beside import Beside
 from .format import (
     CLAIMS,
@@ -164,18 +165,16 @@ def fetch(store: Store, manifest: Manifest, folder: str, progress: Progress | No
     try:
         for path in manifest.folders:
             os.makedirs(os.path.join(staging, path), exist_ok=True)
-        places = [os.path.join(staging, file.path) for file in manifest.files]
         try:
-            # Nothing writes an object twice, so any version of it will do; with its size it comes in parts at once.
-            items = [(Object(file.object, file.size, ""), place) for file, place in zip(manifest.files, places)]
-            digests = store.download_many(items, progress=progress)
+            digests = packs.download(store, manifest.files, staging, progress)
         except NotFound as error:
             raise Damaged(f"the bytes of a file are not there: {error}") from None
         except SourceChanged as error:
             raise Damaged(f"the bytes of a file are not those that were written: {error}") from None
-        for file, place, digest in zip(manifest.files, places, digests):
-            if (digest.size, digest.sha256) != (file.size, file.sha256):
+        for file in manifest.files:
+            if digests[file.path] != Digest(file.size, file.sha256):
                 raise Damaged(f"{file.path} has other bytes than were written")
+            place = os.path.join(staging, file.path)
             os.chmod(place, stat.S_IMODE(file.mode))
             os.utime(place, ns=(file.mtime_ns, file.mtime_ns))
         for path, target in manifest.links:

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Callable, TypeVar
+from typing import Callable, Generic, Protocol, TypeVar
 
-from .port import Digest, Progress
+from .port import Progress
+
+
+class Done(Protocol):
+    """What became of an item."""
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+
 
 Item = TypeVar("Item")
+Result = TypeVar("Result", bound=Done)
 
 THREADS = 16  # waits for disks rather than for a processor
 
 
-def in_threads(one: Callable[[Item], Digest], items: Iterable[Item], progress: Progress | None) -> Sequence[Digest]:
-    """Apply `one` to each item; the digests are in the order of the items. Raises the first error, at the end."""
+def in_threads(one: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None) -> Sequence[Result]:
+    """Apply `one` to each item; the results are in the order of the items. Raises the first error, at the end."""
     work = _Work(one, items, progress)
-    threads = [threading.Thread(target=work.run, name="store", daemon=True) for _ in range(THREADS)]
+    threads = [
+        threading.Thread(target=work.run, name="store", daemon=True)
+        for _ in range(min(THREADS, operator.length_hint(items, THREADS)))
+    ]
     for thread in threads:
         thread.start()
     try:
@@ -26,12 +40,12 @@ def in_threads(one: Callable[[Item], Digest], items: Iterable[Item], progress: P
         work.stopped = True
     if work.error is not None:
         raise work.error
-    return [digest for _, digest in sorted(work.done, key=lambda each: each[0])]
+    return [result for _, result in sorted(work.done, key=lambda each: each[0])]
 
 
-class _Work:
-    def __init__(self, one: Callable[[Item], Digest], items: Iterable[Item], progress: Progress | None) -> None:
-        self.done: list[tuple[int, Digest]] = []
+class _Work(Generic[Item, Result]):
+    def __init__(self, one: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None) -> None:
+        self.done: list[tuple[int, Result]] = []
         self.error: BaseException | None = None
         self.stopped = False
         self._one = one
@@ -52,9 +66,9 @@ class _Work:
                 self.error = self.error or error
                 self.stopped = True
 
-    def _note(self, number: int, digest: Digest) -> None:
+    def _note(self, number: int, result: Result) -> None:
         with self._lock:
-            self.done.append((number, digest))
-            self._bytes += digest.size
+            self.done.append((number, result))
+            self._bytes += result.size
             if self._progress:
                 self._progress(self._bytes, len(self.done))

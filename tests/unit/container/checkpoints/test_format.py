@@ -31,6 +31,8 @@ files = st.builds(
     mode=st.integers(0, 0o7777),
     mtime_ns=st.integers(0, 2**62),
     object=st.just(".estimator/data/000001/00000001"),
+    offset=st.integers(0, 2**23),
+    shared=st.integers(0, 2**23),
 )
 
 
@@ -143,11 +145,20 @@ def test_a_path_through_a_link_is_refused():
         Manifest.from_bytes(replace(WHOLE, links=(("é", "/etc"),), files=()).to_bytes())
 
 
+def test_a_manifest_of_the_first_format_has_an_object_for_each_file():
+    document = json.loads(WHOLE.to_bytes())
+    del document["sha256"]
+    document["format"] = 1
+    for file in document["files"]:
+        del file["offset"], file["shared"]
+    assert Manifest.from_bytes(_canonical({**document, "sha256": _checksum(document)})) == WHOLE
+
+
 def test_a_manifest_of_a_newer_format_is_whole_and_unknown():
     document = json.loads(WHOLE.to_bytes())
     del document["sha256"]
-    document["format"] = 2
-    with pytest.raises(UnknownFormat, match="format 2"):
+    document["format"] = 3
+    with pytest.raises(UnknownFormat, match="format 3"):
         Manifest.from_bytes(_canonical({**document, "sha256": _checksum(document)}))
 
 

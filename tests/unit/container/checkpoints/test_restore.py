@@ -129,7 +129,7 @@ def test_a_store_that_is_away_is_an_error_and_no_reason_to_take_an_older_one(sto
 
 
 def test_a_snapshot_of_a_newer_toolkit_is_an_error_and_no_reason_to_take_an_older_one(store, published, target):
-    newer = published[0].to_bytes().replace(b'"format":1', b'"format":2')
+    newer = published[0].to_bytes().replace(b'"format":2', b'"format":3')
     from estimator_container.checkpoints import format as formats
 
     document = formats.json.loads(newer)

@@ -36,26 +36,17 @@ HEAVY = {
 # A rank starts many times in a job, so its list is exact; all of it is small or built into the interpreter.
 OF_A_RANK = {
     "__future__",
-    "array",
     "collections",
-    "enum",
-    "errno",
-    "functools",
     "genericpath",
     "itertools",
     "keyword",
-    "math",
     "operator",
     "os",
     "posixpath",
     "reprlib",
     "select",
-    "selectors",
-    "signal",
-    "socket",
     "stat",
     "struct",
-    "types",
     "zlib",
 }
 

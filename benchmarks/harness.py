@@ -15,6 +15,8 @@ from typing import Literal
 Role = Literal["floor", "peer", "ours"]
 Unit = Literal["s", "ms", "us", "lines/s", "lines", "samples/s", "MB", "CPU s/GiB"]
 Reading = float | tuple[float, ...]
+FEW = 3
+"""Runs of a way of which each takes most of a minute, or of a peer so far behind that more would tell nothing."""
 SCALE: Mapping[str, float] = {"ms": 1e3, "us": 1e6}
 """Times are read in seconds and shown in the panel's unit; everything else is read as it is shown."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from .. import jobs, peers
-from ..harness import SCRIPTS, Case, Extent, Metric, Panel, Table, Target, Way, number
+from ..harness import FEW, SCRIPTS, Case, Extent, Metric, Panel, Table, Target, Way, number
 
 SCRIPT = SCRIPTS / "allreduce.py"
 BEST = "mpirun, best flags found"
@@ -88,8 +88,8 @@ def cases(extent: Extent) -> Iterator[Case]:
             ways = (
                 Way(BEST, "floor", partial(seconds, best)),
                 Way("mpirun, as it is", "peer", partial(seconds, jobs.bare_mpirun(ranks))),
-                Way("mpirun, SageMaker's flags", "peer", partial(seconds, theirs)),
-                Way("horovodrun", "peer", partial(seconds, horovodrun), peer="horovodrun"),
+                Way("mpirun, SageMaker's flags", "peer", partial(seconds, theirs), at_most=FEW),
+                Way("horovodrun", "peer", partial(seconds, horovodrun), peer="horovodrun", at_most=FEW),
                 Way("fit()", "ours", partial(ours, 1, ranks)),
             )
             yield Case((ONE,), ranks, ways)
@@ -102,7 +102,7 @@ def cases(extent: Extent) -> Iterator[Case]:
                 theirs = argv(("-mca", "mpi_yield_when_idle", "0", "-mca", "btl", "^openib"))
                 ways = (
                     Way(BEST, "floor", partial(seconds, best)),
-                    Way("mpirun, SageMaker's flags", "peer", partial(seconds, theirs)),
+                    Way("mpirun, SageMaker's flags", "peer", partial(seconds, theirs), at_most=FEW),
                     Way("fit()", "ours", partial(ours, 2, ranks // 2)),
                 )
                 yield Case((TWO,), ranks, ways)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 from .. import jobs
 from ..harness import Case, Extent, Metric, Panel, Target, Way
@@ -42,12 +44,15 @@ def bare_processes(count: int) -> float:
 
 
 def bare_containers(image: str, count: int) -> float:
-    """Seconds from the last word of as many containers until they are gone, with what they wrote in hand."""
-    with jobs.bare_containers(image, count, ["sh", "-c", "sleep 0.5; date +%s.%N"]) as containers:
-        for each in containers:
-            each.wait(timeout=jobs.PATIENCE)
-        said = b"".join(each.logs() for each in containers).decode()
-    return time.time() - max(float(at) for at in re.findall(r"\d+\.\d+", said))
+    """Seconds from the last word of as many containers, which end together, until they are gone; it is in hand then."""
+    with tempfile.TemporaryDirectory() as gate:
+        until_told = "until [ -e /gate/open ]; do sleep 0.02; done; date +%s.%N"
+        with jobs.bare_containers(image, count, ["sh", "-c", until_told], {gate: "/gate"}) as containers:
+            Path(gate, "open").touch()
+            for each in containers:
+                each.wait(timeout=jobs.PATIENCE)
+            said = b"".join(each.logs() for each in containers).decode()
+        return time.time() - max(float(at) for at in re.findall(r"\d+\.\d+", said))
 
 
 def cases(extent: Extent) -> Iterator[Case]:
@@ -67,7 +72,7 @@ def cases(extent: Extent) -> Iterator[Case]:
             )
             if count == 2 and not extent.quick:
                 local = partial(theirs, count)
-                ways += (Way("SageMaker local mode", "peer", local, peer="sagemaker", at_most=2),)
+                ways += (Way("SageMaker local mode", "peer", local, peer="sagemaker", at_most=1),)
             yield Case((CONTAINERS,), count, ways)
 
 
@@ -75,10 +80,9 @@ METRIC = Metric(
     "S4",
     "The end",
     "From when the last rank has left MPI_Finalize until `fit()` returns, with all logs and outputs in place. The "
-    "floors: as many processes that "
-    "are told to end and collected; as many containers, from their last word until their output is read, they are "
-    "removed, and their "
-    "network is. SageMaker's toolkit sleeps for 30 s at the end of an MPI job.",
+    "floors: as many processes that are told to end and collected; as many containers that are up and end together, "
+    "as the hosts of a job do, from their last word until their output is read, they are removed, and their network "
+    "is. SageMaker's toolkit sleeps for 30 s at the end of an MPI job.",
     cases,
     peers=("sagemaker", "docker-compose", "sagemaker-training"),
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 from estimator_sdk import Estimator
 
 from .. import jobs, peers, transfers
-from ..harness import SCRIPTS, Case, Extent, Metric, Panel, Target, Way
+from ..harness import FEW, SCRIPTS, Case, Extent, Metric, Panel, Target, Way
 from ..transfers import BUCKET, OURS
 
 ONE = Panel("restore a checkpoint of one file", "MB", "s", (Target(OURS, "s5cmd"),))
@@ -73,10 +73,11 @@ def cases(extent: Extent) -> Iterator[Case]:
             script = scratch / "train.sh"
             script.write_text("#!/bin/sh\n")
             for hosts in extent.pick((1, 2, 4, 8, 16), (1, 2)):
+                local = partial(sagemaker, prefix)
                 ways = (
                     Way("raw client, once", "floor", partial(raw, prefix, scratch)),
                     Way("s5cmd, for each host", "peer", partial(a_copy_for_each, prefix, hosts, scratch), peer="s5cmd"),
-                    Way("SageMaker local mode, once", "peer", partial(sagemaker, prefix), peer="sagemaker"),
+                    Way("SageMaker local mode, once", "peer", local, peer="sagemaker", at_most=FEW),
                     Way("fit()", "ours", partial(ours, prefix, hosts, script)),
                 )
                 yield Case((CHANNEL,), hosts, ways)

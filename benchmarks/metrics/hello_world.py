@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from .. import jobs, peers
-from ..harness import Case, Extent, Metric, Panel, Table, Target, Way, number
+from ..harness import FEW, Case, Extent, Metric, Panel, Table, Target, Way, number
 
 FLOOR = "mpirun, one host, quickest flags"
 PROCESSES = Panel("fit() of a hello world, in processes", "hosts", "s", (Target("fit()", plus=0.6, n=(2,)),))
@@ -147,7 +147,7 @@ def cases(extent: Extent) -> Iterator[Case]:
             ways = (
                 Way(FLOOR, "floor", partial(whole, jobs.quickest_mpirun(count), count)),
                 Way("mpirun, one host, as it is", "peer", partial(whole, jobs.bare_mpirun(count), count)),
-                Way("horovodrun", "peer", partial(whole, horovodrun, count), peer="horovodrun"),
+                Way("horovodrun", "peer", partial(whole, horovodrun, count), peer="horovodrun", at_most=FEW),
                 Way("fit()", "ours", partial(ours, count)),
             )
             yield Case((PROCESSES,), count, ways)
@@ -161,10 +161,8 @@ def cases(extent: Extent) -> Iterator[Case]:
                 Way("fit()", "ours", partial(ours, count, image)),
             )
             if count == 2:
-                local = partial(theirs, count)
-                ways += (
-                    Way("SageMaker local mode", "peer", local, peer="sagemaker", at_most=1 if extent.quick else 3),
-                )
+                local, runs = partial(theirs, count), 1 if extent.quick else 2
+                ways += (Way("SageMaker local mode", "peer", local, peer="sagemaker", at_most=runs),)
             yield Case((CONTAINERS,), count, ways)
 
 

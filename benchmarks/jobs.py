@@ -209,7 +209,7 @@ class Hosts:
         """The same command as a job's, but for the agent that starts the daemons, and other flags that count more."""
         nodes = (os.uname().nodename, *self.names[1:])
         world = mpi.World(self.names, processes, tuple(flags))
-        fitted = mpi.Fit(nodes, "lo", str(self.folder), crowded=True, single_copy=True)
+        fitted = mpi.Fit(nodes, "lo", str(self.folder), crowded=True, outnumbered=False, single_copy=True)
         set_first = [f"{name}={value}" for name, value in world.defaults.items()]
         return ["/usr/bin/env", *set_first, *mpi.mpirun(world, fitted, mpi.find("mpirun"), agent)]
 

@@ -250,6 +250,8 @@ class Host:
             settings[STACKS_VARIABLE] = self._stacks
         if isinstance(self._world, mpi.World):
             settings["OMPI_MCA_btl_vader_backing_directory"] = self.shared_memory
+            if mpi.RULES_VARIABLE not in os.environ:
+                settings[mpi.RULES_VARIABLE] = self._write_rules()
             settings.update(self._world.variables)
         return RankCommand(
             argv=(),
@@ -259,6 +261,13 @@ class Host:
             settings=settings,
             alive=self._make_alive(),
         )
+
+    def _write_rules(self) -> str:
+        """The leader decides whether they are followed, for ranks that did not agree would wait for ever."""
+        path = os.path.join(self.scratch, "rules")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(mpi.rules(len(self.cluster.hosts)))
+        return path
 
     def _make_alive(self) -> str:
         """Where there are checkpoints, whoever publishes them must see whether the ranks that wrote them live."""

@@ -225,12 +225,14 @@ class Leader:
         self._run.mpirun_runs = True
 
     def _fit(self, world: mpi.World) -> mpi.Fit:
-        host = self._host
+        host, cpus = self._host, machine.cpus()
+        ranks = world.processes_per_host * host.hosts_per_machine
         return mpi.Fit(
             node_names=tuple(self._nodes),
             interface=interface_of(host.cluster),
             scratch=host.scratch,
-            crowded=world.processes_per_host * host.hosts_per_machine >= machine.cpus(),
+            crowded=ranks >= cpus,
+            outnumbered=ranks > cpus and host.hosts_per_machine == len(host.cluster.hosts),
             single_copy=machine.ranks_may_read_each_other(),
         )
 

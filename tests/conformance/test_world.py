@@ -119,6 +119,20 @@ def test_what_the_user_sets_counts_more_than_what_mpi_starts_fastest_with(script
 
 
 @pytest.mark.law("W3")
+def test_ranks_that_outnumber_the_cpus_follow_rules_unless_the_user_chooses(script, out):
+    source = """
+import os
+rules = os.environ["OMPI_MCA_coll_tuned_dynamic_rules_filename"]
+print(os.environ.get("OMPI_MCA_coll_tuned_use_dynamic_rules"), os.path.getsize(rules) > 0)
+"""
+    many = len(os.sched_getaffinity(0)) + 1
+    crowded = script.run(source, hosts=1, processes=many)
+    chosen = script.run(source, hosts=1, processes=many, mpi_options="-mca coll_tuned_reduce_algorithm 1")
+    roomy = script.run(source, hosts=1, processes=1)
+    assert [out(job, rank=0) for job in (crowded, chosen, roomy)] == [b"1 True\n", b"None True\n", b"None True\n"]
+
+
+@pytest.mark.law("W3")
 @pytest.mark.parametrize("processes", [None, 1])
 def test_only_reserved_names_are_added(script, out, processes):
     job = script.run(

@@ -7,6 +7,7 @@ import pytest
 from estimator_container.configuration import ConfigurationError
 from estimator_container.mpi import (
     BORROWED_VARIABLES,
+    RULES_VARIABLE,
     Fit,
     World,
     abort_in,
@@ -14,13 +15,15 @@ from estimator_container.mpi import (
     daemon_identity,
     find,
     for_scripts,
+    linear_below,
     mpirun,
     relocation,
+    rules,
     world,
 )
 
 HOSTS = ("algo-1", "algo-2")
-FIT = Fit(("box", "algo-2"), "eth7", "/tmp/scratch", crowded=False, single_copy=True)
+FIT = Fit(("box", "algo-2"), "eth7", "/tmp/scratch", crowded=False, outnumbered=False, single_copy=True)
 
 
 def of(hosts=HOSTS, gpus=0, **hyperparameters):
@@ -123,11 +126,52 @@ def test_the_command_is_fitted_to_the_machines():
     assert given["plm_rsh_agent"] == "/tmp/agent"
     assert given["orte_tmpdir_base"] == "/tmp/scratch"
     assert given["oob_tcp_if_include"] == given["btl_tcp_if_include"] == "eth7"
-    assert not {"mpi_yield_when_idle", "btl_vader_single_copy_mechanism"} & set(given)
-    tight = Fit(("box",), "lo", "/s", crowded=True, single_copy=False)
+    of_some = {"mpi_yield_when_idle", "btl_vader_single_copy_mechanism", "coll_tuned_use_dynamic_rules"}
+    assert not of_some & set(given)
+    tight = Fit(("box",), "lo", "/s", crowded=True, outnumbered=True, single_copy=False)
     given = parameters(mpirun(World(("algo-1",), 1), tight, "mpirun", "/tmp/agent"))
     assert given["mpi_yield_when_idle"] == "1"
     assert given["btl_vader_single_copy_mechanism"] == "none"
+    assert given["coll_tuned_use_dynamic_rules"] == "1"
+
+
+def test_whoever_chooses_algorithms_is_left_alone(monkeypatch):
+    tight = Fit(("box",), "lo", "/s", crowded=True, outnumbered=True, single_copy=False)
+    options = ("-mca", "coll_tuned_allreduce_algorithm", "4")
+    assert "coll_tuned_use_dynamic_rules" not in mpirun(World(HOSTS, 4, options), tight, "mpirun", "/tmp/agent")
+    monkeypatch.setenv("OMPI_MCA_coll_tuned_allreduce_algorithm", "4")
+    assert "coll_tuned_use_dynamic_rules" not in mpirun(World(HOSTS, 4), tight, "mpirun", "/tmp/agent")
+
+
+@pytest.mark.parametrize(("hosts", "ranks", "linear"), [(1, 3, True), (1, 4, True), (2, 4, False), (2, 9, True)])
+def test_open_mpi_takes_the_rules(tmp_path, hosts, ranks, linear):
+    """A rank opens a connection to each that it talks to: in the linear algorithm, all to the first one alone."""
+    (tmp_path / "rules").write_text(rules(hosts))
+    path = find("mpirun")
+    fit = Fit(("localhost",), "lo", str(tmp_path), crowded=True, outnumbered=True, single_copy=False)
+    command = mpirun(World(("algo-1",), ranks, ("-mca", "btl", "self,tcp")), fit, path, "/bin/false")
+    env = {**os.environ, **relocation(path), RULES_VARIABLE: str(tmp_path / "rules"), "UCX_MEM_EVENTS": "no"}
+    _, size = linear_below(hosts)
+    script = f"""
+import os
+import numpy
+from mpi4py.MPI import COMM_WORLD as world
+def sockets():
+    folder = "/proc/self/fd/"
+    return sum(os.path.exists(folder + fd) and "socket:" in os.readlink(folder + fd) for fd in os.listdir(folder))
+before = sockets()
+world.Allreduce(numpy.ones(8), numpy.empty(8))
+after_small = sockets()
+world.Allreduce(numpy.ones({size // 8}), numpy.empty({size // 8}))
+os.write(1, b"%d %d %d\\n" % (world.rank, after_small - before, sockets() - before))
+"""
+    ran = subprocess.run([*command, sys.executable, "-c", script], capture_output=True, text=True, env=env, check=False)
+    assert ran.returncode == 0, ran.stderr
+    told = [tuple(map(int, line.split())) for line in ran.stdout.splitlines()]
+    assert len(told) == ranks
+    partners = {rank: small for rank, small, _ in told if rank != 0}
+    assert (set(partners.values()) == {1}) == linear, told
+    assert sum(large for _, _, large in told) > sum(partners.values()), told
 
 
 def test_ucx_leaves_the_c_library_alone_unless_the_user_chooses_what_may_need_it():
@@ -151,7 +195,7 @@ def test_a_parameter_of_the_users_wins_over_ours_and_is_given_once(flag):
 
 def test_a_real_mpirun_takes_the_command_and_the_users_parameters():
     path = find("mpirun")
-    fit = Fit(("localhost",), "lo", os.environ.get("TMPDIR", "/tmp"), crowded=True, single_copy=False)
+    fit = Fit(("localhost",), "lo", os.environ.get("TMPDIR", "/tmp"), crowded=True, outnumbered=True, single_copy=False)
     options = ("--mca", "btl", "tcp,self", "-x", "GREETING=a b", "--bind-to", "none")
     command = mpirun(World(("algo-1",), 2, options), fit, path, "/bin/false")
     env = {**os.environ, **relocation(path)}
@@ -285,7 +329,7 @@ def test_of_a_real_abort_the_right_rank_is_read_or_none_at_all(communicator, pos
     # Open MPI 4.1.8 now and then loses its own words when it aborts; a rank of another communicator is none of
     # the world.
     path = find("mpirun")
-    fit = Fit(("localhost",), "lo", os.environ.get("TMPDIR", "/tmp"), crowded=True, single_copy=False)
+    fit = Fit(("localhost",), "lo", os.environ.get("TMPDIR", "/tmp"), crowded=True, outnumbered=True, single_copy=False)
     command = mpirun(World(("algo-1",), 2), fit, path, "/bin/false")
     abort = f"if MPI.COMM_WORLD.rank == 1: MPI.{communicator}.Abort(7)"
     script = f"from mpi4py import MPI\n{abort}\nMPI.COMM_WORLD.barrier()"

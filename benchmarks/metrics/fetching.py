@@ -72,7 +72,7 @@ def cases(extent: Extent) -> Iterator[Case]:
             transfers.forked(transfers.raw_up, transfers.many_files(scratch / "data", FILES), prefix)
             script = scratch / "train.sh"
             script.write_text("#!/bin/sh\n")
-            for hosts in extent.pick((1, 2, 4, 8, 16), (1, 2)):
+            for hosts in extent.pick((1, 4, 16), (1, 2)):
                 local = partial(sagemaker, prefix)
                 ways = (
                     Way("raw client, once", "floor", partial(raw, prefix, scratch)),

@@ -41,8 +41,8 @@ METRIC = Metric(
     "Publishing a checkpoint",
     "Ours is the agent's publisher, from a folder that is settled to the manifest in the store: checksums, a manifest "
     "that is written last, the check "
-    "that nobody else has claimed the checkpoints, and an upload that sees whether a file changed under it. The floor "
-    "is a raw client with "
+    "that nobody else has claimed the checkpoints, and an upload that sees whether a file changed under it; small "
+    "files share objects. The floor is a raw client with "
     "as many connections that does none of that. What a job does once before its script starts (the claim, the client "
     "of the store) is timed for "
     "neither, nor for boto3 with CRT; s5cmd and rclone, which people script, are started anew each time, as they are "

@@ -77,7 +77,8 @@ class Follower:
         self._host.loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
 
     def rank_ended(self, ended: Ended) -> None:
-        self._host.children.reap_ending()  # a rank may have failed because the MPI daemon is gone
+        if ended.code != 0:
+            self._host.children.reap_ending()  # it may have failed because the MPI daemon is gone
         told, memory = "told" if ended.told else "", "memory" if ended.out_of_memory else ""
         self._send("rank_ended", str(ended.rank), str(ended.code), told, ended.stderr_tail, memory)
 

@@ -255,7 +255,8 @@ class Leader:
     # The end.
 
     def _rank_ended(self, host: str, ended: Ended) -> None:
-        self._host.children.reap_ending()  # a rank may have failed because mpirun is gone
+        if ended.code != 0:
+            self._host.children.reap_ending()  # it may have failed because mpirun is gone
         if self._mpi is None:
             ended = ended._replace(told=False)  # nobody but mpirun tells wrappers to end
         self._run.ended[host, ended.rank] = ended

@@ -150,7 +150,7 @@ def test_open_mpi_takes_the_rules(tmp_path, hosts, ranks, linear):
     path = find("mpirun")
     fit = Fit(("localhost",), "lo", str(tmp_path), crowded=True, outnumbered=True, single_copy=False)
     command = mpirun(World(("algo-1",), ranks, ("-mca", "btl", "self,tcp")), fit, path, "/bin/false")
-    env = {**os.environ, **relocation(path), RULES_VARIABLE: str(tmp_path / "rules"), "UCX_MEM_EVENTS": "no"}
+    env = {**os.environ, **relocation(path), RULES_VARIABLE: str(tmp_path / "rules")}
     _, size = linear_below(hosts)
     script = f"""
 import os

@@ -111,7 +111,7 @@ def test_bytes_that_change_in_a_pack_are_found(store, new_attempt, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["grow", "shrink", "remove"])
-def test_a_file_that_changes_while_its_pack_is_made_is_in_no_snapshot(store, new_attempt, monkeypatch, change):
+def test_a_file_that_changes_while_its_pack_is_made_is_in_no_snapshot(store, new_attempt, change):
     attempt = begin(new_attempt(), store)
     write(attempt, {"a": 100, "b": 100})
     state = attempt.watched.state(attempt.publisher.stamps)

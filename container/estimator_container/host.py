@@ -106,7 +106,9 @@ class Host:
             self._rank_ended,
             self._rank_frozen,
         )
-        self._ranks.mpirun_watches = isinstance(self._world, mpi.World)
+        if isinstance(self._world, mpi.World):
+            self._ranks.mpirun_watches = True
+            self._ranks.cpus = self._cpus_of_ranks(self._world)
 
     # The phases.
 
@@ -261,6 +263,17 @@ class Host:
             settings=settings,
             alive=self._make_alive(),
         )
+
+    def _cpus_of_ranks(self, world: mpi.World) -> list[int]:
+        """One for each rank of this host, if its machine has just as many as ranks; else none are set apart."""
+        hosts, shared = world.hosts, self.hosts_per_machine
+        cpus = sorted(os.sched_getaffinity(0))
+        if world.places_ranks or len(cpus) != machine.cpus() or shared * world.processes_per_host != len(cpus):
+            return []
+        if shared not in (1, len(hosts)):
+            return []  # which of them share this machine is not known
+        first = hosts.index(self.name) * world.processes_per_host if shared > 1 else 0
+        return cpus[first : first + world.processes_per_host]
 
     def _write_rules(self) -> str:
         """The leader decides whether they are followed, for ranks that did not agree would wait for ever."""

@@ -18,6 +18,7 @@ from . import world as world_of_ranks
 from .configuration import ConfigurationError
 
 _IMPROPER_EXIT = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exiting\s+improperly")
+_PLACES_RANKS = re.compile(r"--?(bind|by|cpu|map-by|npersocket|rank-by|rankfile|rf|use-hwthread)|(hwloc_base|rmaps)_")
 _ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+) in communicator MPI_COMM_WORLD\s+with errorcode (-?\d+)")
 
 
@@ -29,6 +30,11 @@ class World(world_of_ranks.World):
     """The user's own options for mpirun."""
     variables: tuple[tuple[str, str], ...] = ()
     """What the user's options set in the environment of the ranks."""
+
+    @property
+    def places_ranks(self) -> bool:
+        """Whether the user's options say on which CPUs the ranks are to run."""
+        return any(_PLACES_RANKS.match(option) for option in self.options)
 
     @property
     def defaults(self) -> dict[str, str]:

@@ -54,11 +54,13 @@ class Rank:
         """Run the rank's command; returns the exit code for mpirun."""
         self._watch_signals()
         self._tell("rank", str(self._rank), os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0"))
-        _, frames, cwd, self._alive, argc, dropc, *rest = self._next_message()
+        _, frames, cwd, self._alive, cpu, argc, dropc, *rest = self._next_message()
         argv, drop, settings = _split(rest, int(argc), int(dropc))
         self._frames = FrameWriter(frames)
         os.chdir(cwd)
+        everywhere = _bind(cpu)
         self._start(argv, _environment(drop, settings))
+        os.sched_setaffinity(0, everywhere)
         self._serve()
         self._end_group()
         return self._report()
@@ -249,6 +251,14 @@ def _environment(drop: list[str], settings: list[str]) -> dict[str, str]:
     }
     env.update({ours: env[theirs] for ours, theirs in local.items() if theirs in env})
     return env
+
+
+def _bind(cpu: str) -> set[int]:
+    """Keep to one CPU, unless the name is empty or it is not there any more; returns those that were allowed."""
+    allowed = os.sched_getaffinity(0)
+    if cpu and int(cpu) in allowed:
+        os.sched_setaffinity(0, {int(cpu)})
+    return allowed
 
 
 def _signal_group(pgid: int, signum: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from .children import signal_group
@@ -60,6 +60,8 @@ class RankServer:
         """Rank -> pid, which is also its process group, of the ranks that run."""
         self.variables_of: Callable[[int], Mapping[str, str]] = lambda rank: {}
         """What one rank finds in its environment, over what all do."""
+        self.cpus: Sequence[int] = ()
+        """The CPU of each rank of this host, by its local rank; empty where a rank may use any."""
         self.mpirun_watches = False
         """Whether mpirun sees how the wrappers end, and says more of it."""
         self._on_started = on_started
@@ -92,7 +94,7 @@ class RankServer:
         kind = message[0]
         if kind == "rank":
             self._links[link] = int(message[1])
-            self._send_command(link, int(message[1]))
+            self._send_command(link, int(message[1]), int(message[2]))
         elif kind == "started":
             rank = self._links[link]
             if int(message[1]):
@@ -108,16 +110,16 @@ class RankServer:
             self.pids.pop(rank, None)
             self._on_ended(Ended(rank, int(message[1]), bool(message[2]), message[3]))
 
-    def _send_command(self, link: Link, rank: int) -> None:
+    def _send_command(self, link: Link, rank: int, local_rank: int) -> None:
         command = self.command
         if command is None:
             link.close()
             return
         counts = (str(len(command.argv)), str(len(command.dropped)))
         settings = [f"{name}={value}" for name, value in {**command.settings, **self.variables_of(rank)}.items()]
-        link.send(
-            "run", command.frames, command.folder, command.alive, *counts, *command.argv, *command.dropped, *settings
-        )
+        cpu = str(self.cpus[local_rank]) if local_rank < len(self.cpus) else ""
+        where = (command.frames, command.folder, command.alive, cpu)
+        link.send("run", *where, *counts, *command.argv, *command.dropped, *settings)
 
     def _on_close(self, link: Link) -> None:
         self._ended_links.discard(link)

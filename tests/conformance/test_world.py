@@ -133,6 +133,23 @@ print(os.environ.get("OMPI_MCA_coll_tuned_use_dynamic_rules"), os.path.getsize(r
 
 
 @pytest.mark.law("W3")
+@pytest.mark.parametrize("shared", [False, True])
+def test_ranks_that_just_fill_a_machine_have_a_cpu_each_unless_the_user_places_them(script, out, shared):
+    cpus = sorted(os.sched_getaffinity(0))
+    hosts, each = (len(cpus), 1) if shared else (1, len(cpus))
+
+    def bound(processes, **options):
+        job = script.run(
+            "import os; print(sorted(os.sched_getaffinity(0)))", hosts=hosts, processes=processes, **options
+        )
+        return [json.loads(out(job, rank=rank)) for rank in range(hosts * processes)]
+
+    assert bound(each) == [[cpu] for cpu in cpus]
+    assert bound(each, mpi_options="-bind-to none") == [cpus] * len(cpus)
+    assert bound(each + 1) == [cpus] * hosts * (each + 1)
+
+
+@pytest.mark.law("W3")
 @pytest.mark.parametrize("processes", [None, 1])
 def test_only_reserved_names_are_added(script, out, processes):
     job = script.run(

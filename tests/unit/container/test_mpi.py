@@ -143,6 +143,24 @@ def test_whoever_chooses_algorithms_is_left_alone(monkeypatch):
     assert "coll_tuned_use_dynamic_rules" not in mpirun(World(HOSTS, 4), tight, "mpirun", "/tmp/agent")
 
 
+@pytest.mark.parametrize(
+    ("options", "places"),
+    [
+        ("-bind-to none", True),
+        ("--bind-to core", True),
+        ("--map-by node", True),
+        ("-rf ranks.txt", True),
+        ("--cpu-set 0,2", True),
+        ("-mca hwloc_base_binding_policy none", True),
+        ("-mca rmaps_base_mapping_policy node", True),
+        ("", False),
+        ("-x NCCL_DEBUG -mca btl self,tcp --report-state-on-timeout", False),
+    ],
+)
+def test_options_that_place_ranks_are_told_from_others(options, places):
+    assert of(custom_mpi_options=options).places_ranks == places
+
+
 @pytest.mark.parametrize(("hosts", "ranks", "linear"), [(1, 3, True), (1, 4, True), (2, 4, False), (2, 9, True)])
 def test_open_mpi_takes_the_rules(tmp_path, hosts, ranks, linear):
     """A rank opens a connection to each that it talks to: in the linear algorithm, all to the first one alone."""

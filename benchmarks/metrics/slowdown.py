@@ -20,12 +20,14 @@ from estimator_container.checkpoints import agent
 from estimator_container.links import Link
 from estimator_container.loop import Loop
 
-from ..harness import Case, Extent, Metric, Panel, Target, Way, processors
+from ..harness import Case, Extent, Metric, Panel, Role, Target, Way, processors
+from ..turns import TURN, Together
 
 MB = 1_000_000
 SIZE = 64  # MB of a checkpoint
 MEMORY = "/dev/shm"
 EVERY = 3.0  # seconds between two checkpoints
+FROZEN = 0.8 * TURN  # seconds without a step that were the turns of others
 FLOOR, OURS = "nobody publishes", "the agent publishes"
 PANEL = Panel("one training step, all CPUs busy", "MB", "us", (Target(OURS, FLOOR, 1.01),))
 
@@ -35,11 +37,13 @@ def train(seconds: float, write: Callable[[], None] | None, steps: Sequence[int]
     import numpy as np
 
     matrix = np.random.default_rng(0).normal(size=(128, 128))
-    started = written = time.monotonic()
-    count = 0
-    while (now := time.monotonic()) - started < seconds:
-        if write is not None and now - written >= EVERY:
-            written = now
+    gone_on, written, count, last = 0.0, 0.0, 0, time.monotonic()
+    while gone_on < seconds:
+        now = time.monotonic()
+        gone_on += now - last if now - last < FROZEN else 0.0
+        last = now
+        if write is not None and gone_on - written >= EVERY:
+            written = gone_on
             write()
         matrix = matrix @ matrix
         matrix /= np.abs(matrix).max()
@@ -68,12 +72,13 @@ def write(folder: Path, data: bytes) -> None:
     (folder / "draft").rename(folder / "checkpoint")
 
 
-def alone(data: bytes, seconds: float) -> float:
+def alone(size: int, seconds: float) -> float:
     with tempfile.TemporaryDirectory(dir=MEMORY) as name:
-        return time_of_a_step(seconds, partial(write, Path(name), data))
+        return time_of_a_step(seconds, partial(write, Path(name), os.urandom(size)))
 
 
-def by_a_thread(data: bytes, seconds: float) -> float:
+def by_a_thread(size: int, seconds: float) -> float:
+    data = os.urandom(size)
     with tempfile.TemporaryDirectory(dir=MEMORY) as name, tempfile.TemporaryDirectory(dir=MEMORY) as store:
 
         def write_and_copy() -> None:
@@ -84,13 +89,13 @@ def by_a_thread(data: bytes, seconds: float) -> float:
         return time_of_a_step(seconds, write_and_copy)
 
 
-def by_the_agent(data: bytes, seconds: float) -> float:
+def by_the_agent(size: int, seconds: float) -> float:
     with tempfile.TemporaryDirectory(dir=MEMORY) as name, tempfile.TemporaryDirectory(dir=MEMORY) as store:
         watched = Path(name, "checkpoints")
         watched.mkdir()
         stop = start_agent(watched, f"file://{store}", Path(name))
         try:
-            return time_of_a_step(seconds, partial(write, watched, data))
+            return time_of_a_step(seconds, partial(write, watched, os.urandom(size)))
         finally:
             stop()
 
@@ -120,13 +125,19 @@ def cases(extent: Extent) -> Iterator[Case]:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = "1"  # the processes are the parallelism; before the first import of NumPy
     seconds = 7.0 if extent.quick else 10.0
-    data = os.urandom(SIZE * MB)
-    ways = (
-        Way(FLOOR, "floor", partial(alone, data, seconds)),
-        Way("a thread copies", "peer", partial(by_a_thread, data, seconds)),
-        Way(OURS, "ours", partial(by_the_agent, data, seconds)),
+    size = SIZE * MB
+    works: dict[str, Callable[[], float]] = {
+        FLOOR: partial(alone, size, seconds),
+        "a thread copies": partial(by_a_thread, size, seconds),
+        OURS: partial(by_the_agent, size, seconds),
+    }
+    together = Together(works, lambda seconds_of_a_step, clock: seconds_of_a_step)
+    roles: dict[str, Role] = {FLOOR: "floor", OURS: "ours"}
+    yield Case(
+        (PANEL,),
+        SIZE,
+        tuple(Way(name, roles.get(name, "peer"), partial(together.reading, name)) for name in works),
     )
-    yield Case((PANEL,), SIZE, ways)
 
 
 METRIC = Metric(
@@ -137,6 +148,6 @@ METRIC = Metric(
     "differs is who brings it to a folder that stands for the store: nobody (the floor), a thread of the training "
     "process, as scripts do it "
     "by hand, or the agent. All folders are in memory, for a disk that is busy holds up whoever writes, and what is "
-    "asked is who takes the CPUs.",
+    "asked is who takes the CPUs. The ways take turns of half a second, in which the others are frozen.",
     cases,
 )

@@ -168,8 +168,8 @@ def rated(way: Callable[..., Received], ranks: int, lines: int, each: int) -> tu
 def cases(extent: Extent) -> Iterator[Case]:
     with jobs.own_home():
         for panels, each, total in (
-            ((BUFFERED, DAMAGED), 0, 40_000 if extent.quick else 400_000),
-            ((AT_ONCE, DAMAGED_AT_ONCE), 1, 20_000 if extent.quick else 100_000),
+            ((BUFFERED, DAMAGED), 0, 100_000 if extent.quick else 1_000_000),
+            ((AT_ONCE, DAMAGED_AT_ONCE), 1, 20_000 if extent.quick else 200_000),
         ):
             for ranks in extent.pick((2, 16, 64) if each == 0 else (2, 16), (4,)):
                 share = total // ranks
@@ -200,7 +200,7 @@ METRIC = Metric(
     "S7",
     "The log plane",
     "All ranks begin at the same moment to write numbered lines of about 80 bytes, through a buffer as Python's, or "
-    "each at once. Lines a second are "
+    "each at once; the lines are made before, for their way is timed and not their making. Lines a second are "
     "counted from that moment until the client has the last one; damaged are those that do not come whole. Ours are "
     "what `fit()` shows "
     "of a job on 2 hosts. The floor is a `cat` for every rank that copies its pipe to a file. The peers are read from "

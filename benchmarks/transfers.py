@@ -8,21 +8,26 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from . import harness, peers
-from .harness import SCRIPTS, Way
+from .harness import SCRIPTS, Extent, Way
+from .turns import Together
 
 BUCKET = "benchmark"
 MB = 1_000_000
 SMALL = 64 << 10  # bytes of each of many files
 CONNECTIONS = 32
+SLOW = 64
+"""MB of a file from which on a target is a matter of a few per cent, and a transfer of many of them: see `by_turns`."""
 RAW, OURS = "raw client", "ours"
 
 Run = Callable[[], object]
@@ -201,6 +206,32 @@ def down(scratch: Path, prefixes: Mapping[str, str]) -> tuple[Way, ...]:
     return tuple(as_way(name, partial(to_new_folder, move)) for name, move in moves.items())
 
 
+def by_turns(direction: Literal["up", "down"], folder: Path, extent: Extent) -> tuple[Way, ...]:
+    """The same ways to bring a folder there or back, each with a server of its own, that take turns."""
+    ways = up(folder, {}) if direction == "up" else down(folder, {})
+    chosen = {way.name: way for way in ways if way.peer not in extent.left_out}
+    works = {name: partial(several, direction, name, folder, extent.runs) for name in chosen}
+    together = Together(works, lambda spans, clock: [clock.between(*span) for span in spans])
+    return tuple(replace(way, run=partial(together.reading, name), at_most=extent.runs) for name, way in chosen.items())
+
+
+def several(direction: Literal["up", "down"], name: str, folder: Path, runs: int) -> list[tuple[float, float]]:
+    """When each of so many transfers began and ended, after one that is not counted."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as scratch, server(Path(scratch)):
+        prefixes: dict[str, str] = {}
+        way = {each.name: each for each in up(folder, prefixes)}[name]
+        if direction == "down":
+            way.run()
+            way = {each.name: each for each in down(Path(scratch), prefixes)}[name]
+        spans = []
+        for _ in range(runs + 1):
+            seconds = way.run()
+            assert isinstance(seconds, float)
+            ended = time.time()
+            spans.append((ended - seconds, ended))
+        return spans[1:]
+
+
 def as_way(name: str, run: Callable[[], float]) -> Way:
     if name == OURS:
         return Way(name, "ours", run)
@@ -209,7 +240,7 @@ def as_way(name: str, run: Callable[[], float]) -> Way:
 
 @contextlib.contextmanager
 def server(folder: Path) -> Iterator[None]:
-    """LocalStack on a free port, unless the environment names a server."""
+    """LocalStack on a free port, which may write to the folder, unless the environment names a server."""
     if "AWS_ENDPOINT_URL_S3" in os.environ:
         yield
         return

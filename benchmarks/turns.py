@@ -35,20 +35,22 @@ class Clock:
 
 
 class Together:
-    """Readings of several ways, each from a round in which all of them took turns."""
+    """Readings of several ways, from rounds in which all of them take turns."""
 
-    def __init__(self, works: Mapping[str, Callable[[], Any]], read: Callable[[Any, Clock], float]) -> None:
-        """`works` must be known by name to a new process; `read` makes a reading of what one returned."""
+    def __init__(
+        self, works: Mapping[str, Callable[[], Any]], readings: Callable[[Any, Clock], Sequence[float]]
+    ) -> None:
+        """`works` must be known by name to a new process; `readings` are made of what one returned."""
         self._works = works
-        self._read = read
-        self._round: dict[str, float] = {}
+        self._readings = readings
+        self._left: dict[str, list[float]] = {name: [] for name in works}
 
     def reading(self, name: str) -> float:
-        """Of the last round, if it has not been asked for; else of a new one."""
-        if name not in self._round:
+        """One that has not been asked for yet; of a new round if there is none left."""
+        if not self._left[name]:
             done = zip(self._works, by_turns(list(self._works.values())), strict=True)
-            self._round = {each: self._read(result, clock) for each, (result, clock) in done}
-        return self._round.pop(name)
+            self._left = {each: list(self._readings(result, clock)) for each, (result, clock) in done}
+        return self._left[name].pop()
 
 
 def by_turns(works: Sequence[Callable[[], Any]]) -> list[tuple[Any, Clock]]:

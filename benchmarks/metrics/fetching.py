@@ -67,7 +67,10 @@ def cases(extent: Extent) -> Iterator[Case]:
             loads = [(ONE, size, transfers.one_file) for size in extent.pick((1, 8, 64, 256), (1, 64), (1000,))]
             loads += [(MANY, count, transfers.many_files) for count in extent.pick((10, 100, 1000), (100,), (5000,))]
             for number, (panel, n, make) in enumerate(loads):
-                yield Case((panel,), n, restores(make(scratch / f"load-{number}", n), scratch, extent))
+                folder = make(scratch / f"load-{number}", n)
+                slow = panel is ONE and n >= transfers.SLOW
+                ways = transfers.by_turns("down", folder, extent) if slow else restores(folder, scratch, extent)
+                yield Case((panel,), n, ways)
             prefix = "channel"
             transfers.forked(transfers.raw_up, transfers.many_files(scratch / "data", FILES), prefix)
             script = scratch / "train.sh"
@@ -96,12 +99,10 @@ METRIC = Metric(
     "S10",
     "Restoring a checkpoint, fetching a channel",
     "A restore is ours from the listing of the store to all files in place, verified; each way brings back what it has "
-    "brought there itself, with the "
-    "clocks of S8. A channel is timed within a job, from the start of its fetching until it is in place for every host "
-    "of this machine; its "
-    "bytes come once however many hosts there are. s5cmd runs once for each host, all at the same time; SageMaker's "
-    "local mode fetches one object "
-    "after the other, and its imports are not timed. The floor is a raw client that brings each object once.",
+    "brought there itself, with the clocks of S8, and by turns where S8 takes them. A channel is timed within a job, "
+    "from the start of its fetching until it is in place for every host of this machine; its bytes come once however "
+    "many hosts there are. s5cmd runs once for each host, all at the same time; SageMaker's local mode fetches one "
+    "object after the other, and its imports are not timed. The floor is a raw client that brings each object once.",
     cases,
     peers=("s5cmd", "rclone", "boto3-crt", "sagemaker"),
 )

@@ -30,7 +30,9 @@ def cases(extent: Extent) -> Iterator[Case]:
         with transfers.server(scratch / "server"):
             for size in extent.pick((1, 8, 64, 256), (1, 64), (1000,)):
                 folder = transfers.one_file(scratch / f"{size}MB", size)
-                yield Case((ONE,), size, transfers.up(folder, {}))
+                slow = size >= transfers.SLOW
+                ways = transfers.by_turns("up", folder, extent) if slow else transfers.up(folder, {})
+                yield Case((ONE,), size, ways)
             for count in extent.pick((10, 100, 1000), (100,), (5000,)):
                 folder = transfers.many_files(scratch / f"{count} files", count)
                 yield Case((MANY,), count, transfers.up(folder, {}))
@@ -47,7 +49,9 @@ METRIC = Metric(
     "of the store) is timed for "
     "neither, nor for boto3 with CRT; s5cmd and rclone, which people script, are started anew each time, as they are "
     "there. The server is "
-    "LocalStack, on the same CPUs, unless AWS_ENDPOINT_URL_S3 names another; so it bounds what any client can reach.",
+    "LocalStack, on the same CPUs, unless AWS_ENDPOINT_URL_S3 names another; so it bounds what any client can reach. "
+    f"From {transfers.SLOW} MB on each way has a LocalStack of its own, and they take turns of half a second in which "
+    "the others are frozen.",
     cases,
     peers=("s5cmd", "rclone", "boto3-crt"),
 )

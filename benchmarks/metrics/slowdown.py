@@ -131,7 +131,7 @@ def cases(extent: Extent) -> Iterator[Case]:
         "a thread copies": partial(by_a_thread, size, seconds),
         OURS: partial(by_the_agent, size, seconds),
     }
-    together = Together(works, lambda seconds_of_a_step, clock: seconds_of_a_step)
+    together = Together(works, lambda seconds_of_a_step, clock: [seconds_of_a_step])
     roles: dict[str, Role] = {FLOOR: "floor", OURS: "ours"}
     yield Case(
         (PANEL,),

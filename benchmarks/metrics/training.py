@@ -79,7 +79,7 @@ def by_hand(argv: list[str], epochs: int) -> Lines:
 
 
 def cases(extent: Extent) -> Iterator[Case]:
-    epochs = 20 if extent.quick else 100
+    epochs = 20 if extent.quick else 80
     with jobs.own_home(), jobs.hosts(2) as hosts:
         works: dict[str, Callable[[], Lines]] = {
             BEST: partial(by_hand, jobs.quickest_mpirun(RANKS), epochs),
@@ -89,7 +89,7 @@ def cases(extent: Extent) -> Iterator[Case]:
         }
         if HOROVODRUN not in extent.left_out:
             works[HOROVODRUN] = partial(by_hand, [peers.horovodrun(), "--mpi", "-np", str(RANKS)], epochs)
-        together = Together(works, partial(rate, epochs))
+        together = Together(works, lambda lines, clock: [rate(epochs, lines, clock)])
         roles: dict[str, Role] = {BEST: "floor", BEST_OF_TWO: "floor", HOROVODRUN: "peer"}
         yield Case(
             (PANEL,),

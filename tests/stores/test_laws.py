@@ -26,6 +26,7 @@ from estimator_container.storage import (
     SourceChanged,
     open_store,
 )
+from estimator_container.storage.s3_transfer import ELSEWHERE
 from estimator_container.storage.source import Source
 
 MIB = 1 << 20
@@ -264,7 +265,7 @@ def test_trying_the_conditions_leaves_nothing_behind(store):
 # Files.
 
 
-@pytest.mark.parametrize("size", [1, 8 * MIB, 8 * MIB + 1, 16 * MIB + 1, 64 * MIB])
+@pytest.mark.parametrize("size", [1, 8 * MIB + 1, ELSEWHERE.part + 1, 2 * ELSEWHERE.part + 1, 2 * ELSEWHERE.range + 1])
 def test_a_file_of_any_size_goes_up_and_down_byte_for_byte(store, folder, size):
     data = random_file(folder / "file", size)
     assert store.upload(str(folder / "file"), "key") == digest(data)
@@ -289,7 +290,7 @@ def test_a_download_replaces_what_was_at_the_path(store, folder):
     assert files_below(folder) == {"file": b"new"}
 
 
-@pytest.mark.parametrize("size", [1000, 20 * MIB])
+@pytest.mark.parametrize("size", [1000, 20 * MIB, 2 * ELSEWHERE.part + MIB])
 def test_a_file_that_changes_under_its_upload_is_not_published(store, folder, monkeypatch, size):
     path = folder / "file"
     random_file(path, size)
@@ -308,7 +309,7 @@ def test_a_file_that_changes_under_its_upload_is_not_published(store, folder, mo
     assert list(store.list()) == []
 
 
-@pytest.mark.parametrize("size", [1000, 20 * MIB])
+@pytest.mark.parametrize("size", [1000, ELSEWHERE.part + MIB])
 def test_a_version_that_was_overwritten_is_not_downloaded(store, folder, size):
     random_file(folder / "file", size)
     store.upload(str(folder / "file"), "key")
@@ -331,7 +332,7 @@ def test_a_missing_file_is_said_to_be_missing(store, folder):
 def test_many_files_go_up_and_down_with_their_digests_in_order(store, folder):
     (folder / "up").mkdir()
     contents = {f"{number:03d}": os.urandom(number * 37) for number in range(120)}
-    contents["large"] = os.urandom(20 * MIB)
+    contents["large"] = os.urandom(2 * ELSEWHERE.part + MIB)
     for name, data in contents.items():
         (folder / "up" / name).write_bytes(data)
     told: list[tuple[int, int]] = []

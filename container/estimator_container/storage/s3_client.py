@@ -14,7 +14,6 @@ from .retry import LONGEST_PAUSE, Patience, TransientFault
 from .s3_faults import has_code, status_of, translate
 
 PAGE = 1000  # keys; what S3 gives at most
-PARTS_AT_ONCE = 8
 CHUNK = 1 << 20  # bytes of a download that are handed on at once
 
 Mode = Union[str, "dict[str, str]"]
@@ -169,7 +168,7 @@ class S3Client:
 
         return await (self.patience.retry(attempt, self.name(key)) if retry else attempt())
 
-    async def put_parts(self, key: str, parts: AsyncIterator[bytes], part_size: int) -> None:
+    async def put_parts(self, key: str, parts: AsyncIterator[bytes], part_size: int, at_once: int) -> None:
         """A multipart upload of what `parts` gives, which is aborted if that raises. Only parts are retried."""
         failed: list[BaseException] = []
 
@@ -188,7 +187,7 @@ class S3Client:
                 watched(),
                 use_multipart=True,
                 chunk_size=part_size,
-                max_concurrency=PARTS_AT_ONCE,
+                max_concurrency=at_once,
             )
         except Exception as error:
             if failed:

@@ -5,23 +5,40 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Callable, NamedTuple
 
 from .engine import Engine
 from .errors import Conflict, SourceChanged
 from .landing import Landing
 from .port import Digest, Object, PathOrFile
 from .retry import UploadGone
-from .s3_client import PARTS_AT_ONCE, S3Client
+from .s3_client import S3Client
 from .source import Source
 
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-PART = 8 << 20  # bytes
-RANGE = 32 << 20  # bytes of a large object that one request asks for; they pass through memory in small pieces
+
+class Pace(NamedTuple):
+    """How large files are cut into requests."""
+
+    part: int
+    """Bytes of a part of an upload; two of them go as a whole."""
+    range: int
+    """Bytes of a download that one request asks for; they pass through memory in small pieces."""
+    ranges: int
+    """Of one download at the same time. They are hashed in order, so later ones wait in the file for the first."""
+    at_once: int
+    """Requests for parts and ranges of all files."""
+    uploads: int
+    """Files that are sent in parts at the same time, each with `at_once` parts in memory."""
+
+
+AMAZON = Pace(part=8 << 20, range=16 << 20, ranges=8, at_once=8, uploads=3)
+"""A connection brings some 85 MB a second (AWS, "Best practices design patterns: optimizing Amazon S3 performance")."""
+ELSEWHERE = Pace(part=32 << 20, range=64 << 20, ranges=2, at_once=4, uploads=1)
+"""A server that is near: a connection is as fast as the machine, and what counts is how many requests it is asked."""
 _MOST_PARTS = 10_000  # Amazon S3's limit for one upload
-_LARGE_AT_ONCE = 3  # each has up to PARTS_AT_ONCE parts in memory
 _INLINE = 1 << 20  # bytes; below this a write and a hash take less time than handing them to a thread
 
 Passed = Callable[[int], None]
@@ -34,19 +51,20 @@ class Transfer:
     def __init__(self, client: S3Client, engine: Engine) -> None:
         self._client = client
         self._engine = engine
-        self._parts = asyncio.Semaphore(PARTS_AT_ONCE)
-        self._large_uploads = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self._pace = ELSEWHERE if client.endpoint else AMAZON
+        self._parts = asyncio.Semaphore(self._pace.at_once)
+        self._large_uploads = asyncio.Semaphore(self._pace.uploads)
 
     async def download(self, target: Object | str, path: str, durable: bool, passed: Passed) -> Digest:
         """See Store.download; `target` has the bucket's key."""
-        if isinstance(target, Object) and target.size > PART:
+        if isinstance(target, Object) and target.size > self._pace.part:
             return await self._download_ranges(target, path, durable, passed)
         key = target.key if isinstance(target, Object) else target
         pinned = (target.etag or None) if isinstance(target, Object) else None
         known_small = isinstance(target, Object)
         # The first part tells how large the whole is, so a small object takes one round trip.
         try:
-            found = await self._client.get(key, None if known_small else (0, PART), pinned)
+            found = await self._client.get(key, None if known_small else (0, self._pace.part), pinned)
             if found is None:  # it is empty, which has no first part
                 found = await self._client.get(key, None, pinned)
         except Conflict:
@@ -83,19 +101,34 @@ class Transfer:
 
     async def _rest(self, whole: Object, start: int, landing: Landing, hasher: _Hash, passed: Passed) -> None:
         """What is there from `start` on, in ranges that come side by side; all of one version."""
-        come_to = {offset: offset for offset in range(start, whole.size, RANGE)}
+        size = self._pace.range
+        come_to = {offset: offset for offset in range(start, whole.size, size)}
+        ahead = asyncio.Semaphore(self._pace.ranges)
         etags = {whole.etag} if whole.etag else set()
         more = asyncio.Event()
+        hashed = start
+
+        def hashed_to(end: int) -> None:
+            nonlocal hashed
+            for _ in range((end - start) // size - (hashed - start) // size):
+                ahead.release()
+            hashed = end
 
         async def fetch(offset: int) -> None:
-            end = min(offset + RANGE, whole.size)
+            end = min(offset + size, whole.size)
+            await ahead.acquire()
             async with self._parts:
                 try:
                     async for found, data in self._client.stream(whole.key, offset, end, whole.etag or None):
                         if found.size != whole.size or (etags and found.etag not in etags):
                             raise self._overwritten(whole.key)
                         etags.add(found.etag)
-                        await self._engine.on_disk(landing.write, data, come_to[offset])
+                        at = come_to[offset]
+                        if at == hashed:  # then nobody else hashes, for what comes next is here
+                            await self._engine.on_disk(_land, landing, hasher, data, at)
+                            hashed_to(at + len(data))
+                        else:
+                            await self._engine.on_disk(landing.write, data, at)
                         come_to[offset] += len(data)
                         passed(len(data))
                         more.set()
@@ -103,16 +136,16 @@ class Transfer:
                     raise self._overwritten(whole.key) from None
 
         async def follow() -> None:
-            """Hash in order what has come; it is still in memory, as the system's copy of the file."""
-            hashed = start
+            """Hash what came before its turn; it is still in memory, as the system's copy of the file."""
             while hashed < whole.size:
                 await more.wait()
                 more.clear()
                 come = hashed
-                while come < whole.size and (further := come_to[start + (come - start) // RANGE * RANGE]) > come:
+                while come < whole.size and (further := come_to[start + (come - start) // size * size]) > come:
                     come = further
-                await self._engine.on_disk(_hash, landing, hasher, hashed, come)
-                hashed = come
+                if come > hashed:
+                    await self._engine.on_disk(_hash, landing, hasher, hashed, come)
+                    hashed_to(come)
 
         tasks = [asyncio.create_task(work) for work in (follow(), *map(fetch, come_to))]
         try:
@@ -123,7 +156,7 @@ class Transfer:
     async def upload(self, source: PathOrFile, key: str, passed: Passed) -> Digest:
         """See Store.upload; `key` is the bucket's."""
         with Source(source) as opened:
-            if opened.size <= 2 * PART:
+            if opened.size <= 2 * self._pace.part:
                 return await self._upload_whole(opened, key, passed)
             where = self._client.name(key)
             async with self._large_uploads:
@@ -146,7 +179,7 @@ class Transfer:
         return Digest(len(data), sha256)
 
     async def _upload_parts(self, source: Source, key: str, passed: Passed) -> Digest:
-        part_size = max(PART, -(-source.size // _MOST_PARTS))
+        part_size = max(self._pace.part, -(-source.size // _MOST_PARTS))
         hasher = hashlib.sha256()
         told = 0
 
@@ -171,7 +204,7 @@ class Transfer:
 
         try:
             try:
-                await self._client.put_parts(key, parts(), part_size)
+                await self._client.put_parts(key, parts(), part_size, self._pace.at_once)
             finally:
                 if hashing is not None:
                     await hashing
@@ -201,6 +234,6 @@ def _hash(landing: Landing, hasher: _Hash, start: int, end: int) -> None:
         hasher.update(block)
 
 
-def _land(landing: Landing, hasher: _Hash, data: bytes) -> None:
-    landing.write(data)
+def _land(landing: Landing, hasher: _Hash, data: bytes, offset: int = 0) -> None:
+    landing.write(data, offset)
     hasher.update(data)

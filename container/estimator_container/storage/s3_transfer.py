@@ -36,8 +36,9 @@ class Pace(NamedTuple):
 
 AMAZON = Pace(part=8 << 20, range=16 << 20, ranges=8, at_once=8, uploads=3)
 """A connection brings some 85 MB a second (AWS, "Best practices design patterns: optimizing Amazon S3 performance")."""
-ELSEWHERE = Pace(part=32 << 20, range=64 << 20, ranges=2, at_once=4, uploads=1)
+ELSEWHERE = Pace(part=16 << 20, range=64 << 20, ranges=2, at_once=6, uploads=1)
 """A server that is near: a connection is as fast as the machine, and what counts is how many requests it is asked."""
+WHOLE = 8 << 20  # bytes of a download that come in one piece, and are in memory until they are written
 _MOST_PARTS = 10_000  # Amazon S3's limit for one upload
 _INLINE = 1 << 20  # bytes; below this a write and a hash take less time than handing them to a thread
 
@@ -57,14 +58,14 @@ class Transfer:
 
     async def download(self, target: Object | str, path: str, durable: bool, passed: Passed) -> Digest:
         """See Store.download; `target` has the bucket's key."""
-        if isinstance(target, Object) and target.size > self._pace.part:
+        if isinstance(target, Object) and target.size > WHOLE:
             return await self._download_ranges(target, path, durable, passed)
         key = target.key if isinstance(target, Object) else target
         pinned = (target.etag or None) if isinstance(target, Object) else None
         known_small = isinstance(target, Object)
         # The first part tells how large the whole is, so a small object takes one round trip.
         try:
-            found = await self._client.get(key, None if known_small else (0, self._pace.part), pinned)
+            found = await self._client.get(key, None if known_small else (0, WHOLE), pinned)
             if found is None:  # it is empty, which has no first part
                 found = await self._client.get(key, None, pinned)
         except Conflict:

@@ -26,6 +26,7 @@ BUCKET = "benchmark"
 MB = 1_000_000
 SMALL = 64 << 10  # bytes of each of many files
 CONNECTIONS = 32
+MEMORY = "/dev/shm"
 SLOW = 64
 """MB of a file from which on a target is a matter of a few per cent, and a transfer of many of them: see `by_turns`."""
 RAW, OURS = "raw client", "ours"
@@ -91,6 +92,13 @@ def raw_down(folder: Path, prefix: str) -> Run:
             list(pool.map(fetch, keys))
 
     return get
+
+
+def raw_delete(_: Path, prefix: str) -> Run:
+    import obstore
+
+    store = raw_store()
+    return lambda: obstore.delete(store, [each["path"] for page in obstore.list(store, prefix) for each in page])
 
 
 def our_up(folder: Path, prefix: str) -> Run:
@@ -216,8 +224,11 @@ def by_turns(direction: Literal["up", "down"], folder: Path, extent: Extent) -> 
 
 
 def several(direction: Literal["up", "down"], name: str, folder: Path, runs: int) -> list[tuple[float, float]]:
-    """When each of so many transfers began and ended, after one that is not counted."""
-    with tempfile.TemporaryDirectory(prefix="bench-") as scratch, server(Path(scratch)):
+    """When each of so many transfers began and ended, after one that is not counted.
+
+    All files but the first are in memory: the disk would be busy with one way's files in the turns of the others.
+    """
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=MEMORY) as scratch, server(Path(scratch)):
         prefixes: dict[str, str] = {}
         way = {each.name: each for each in up(folder, prefixes)}[name]
         if direction == "down":
@@ -229,6 +240,8 @@ def several(direction: Literal["up", "down"], name: str, folder: Path, runs: int
             assert isinstance(seconds, float)
             ended = time.time()
             spans.append((ended - seconds, ended))
+            if direction == "up":
+                forked(raw_delete, folder, prefixes[name])
         return spans[1:]
 
 

@@ -38,6 +38,7 @@ def again(out: Path, numbers: Collection[str]) -> Run:
     """The run that lies there, without the metrics that are to be taken again. Raises FileNotFoundError."""
     run = read(out)
     run["metrics"] = [each for each in run["metrics"] if each["number"] not in numbers]
+    run["seconds"] = sum(each["seconds"] for each in run["metrics"])
     return run
 
 

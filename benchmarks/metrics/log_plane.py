@@ -180,8 +180,7 @@ def cases(extent: Extent) -> Iterator[Case]:
                     Way("fit()", "ours", partial(rated, ours, ranks, share, each)),
                 ]
                 if each == 0 or not extent.quick:
-                    runs = 1 if extent.quick or each else 2
-                    ways.append(Way(TOOLKIT, "peer", theirs, peer="sagemaker-training", at_most=runs))
+                    ways.append(Way(TOOLKIT, "peer", theirs, peer="sagemaker-training", at_most=1))
                 yield Case(panels, ranks, tuple(ways))
         lines = 100 if extent.quick else 300
         for ranks in extent.pick((2, 8), (2,)):

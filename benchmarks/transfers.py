@@ -11,12 +11,12 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from . import harness, peers
 from .harness import SCRIPTS, Extent, Way
@@ -31,7 +31,21 @@ SLOW = 64
 """MB of a file from which on a target is a matter of a few per cent, and a transfer of many of them: see `by_turns`."""
 RAW, OURS = "raw client", "ours"
 
+
+class Span(NamedTuple):
+    """When a transfer began and ended, by the time of day: its process may take longer to start and to end."""
+
+    begun: float
+    ended: float
+
+    @property
+    def seconds(self) -> float:
+        return self.ended - self.begun
+
+
 Run = Callable[[], object]
+Moves = Mapping[str, Callable[[], Span]]
+"""Name of a way -> what moves the files once."""
 Ready = Callable[[Path, str], Run]
 """Makes ready to move a folder to a key prefix, or the other way round; what it returns does it."""
 
@@ -128,16 +142,16 @@ def our_down(folder: Path, prefix: str) -> Run:
     return lambda: restore.restore(store, str(folder))
 
 
-def forked(ready: Ready, folder: Path, prefix: str) -> float:
-    """Seconds of a transfer in a process of its own, without what makes it ready."""
+def forked(ready: Ready, folder: Path, prefix: str) -> Span:
+    """A transfer in a process of its own, without what makes it ready."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             run = ready(folder, prefix)
-            started = time.perf_counter()
+            begun = time.time()
             run()
-            os.write(write, struct.pack("d", time.perf_counter() - started))
+            os.write(write, struct.pack("dd", begun, time.time()))
             os._exit(0)
         except BaseException as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
@@ -147,44 +161,58 @@ def forked(ready: Ready, folder: Path, prefix: str) -> float:
         taken = pipe.read()
     if os.waitpid(child, 0)[1] != 0:
         raise RuntimeError(f"the transfer of {folder} failed: see above")
-    return struct.unpack("d", taken)[0]
+    return Span(*struct.unpack("dd", taken))
 
 
-def s5cmd(source: str, target: str) -> float:
+def command(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Span:
+    begun = time.time()
+    harness.command(argv, env)
+    return Span(begun, time.time())
+
+
+def s5cmd(source: str, target: str) -> Span:
     program, endpoint = str(peers.PEERS_FOLDER / "s5cmd"), os.environ["AWS_ENDPOINT_URL_S3"]
-    return harness.command([program, "--endpoint-url", endpoint, "--log", "error", "cp", source, target])
+    return command([program, "--endpoint-url", endpoint, "--log", "error", "cp", source, target])
 
 
-def rclone(source: str, target: str) -> float:
+def rclone(source: str, target: str) -> Span:
     remote = {"TYPE": "s3", "PROVIDER": "Other", "ENV_AUTH": "true", "ENDPOINT": os.environ["AWS_ENDPOINT_URL_S3"]}
     remote |= {"REGION": "us-east-1", "NO_CHECK_BUCKET": "true"}
     env = {**os.environ, **{f"RCLONE_CONFIG_STORE_{name}": value for name, value in remote.items()}}
     env["RCLONE_CONFIG"] = os.devnull
     env.pop("AWS_CA_BUNDLE", None)  # its transport takes none, and ends
-    return harness.command(["rclone", "copy", f"--transfers={CONNECTIONS}", source, target], env)
+    return command(["rclone", "copy", f"--transfers={CONNECTIONS}", source, target], env)
 
 
-def crt(direction: str, folder: Path, prefix: str) -> float:
+def crt(direction: str, folder: Path, prefix: str) -> Span:
     """The transfer alone: neither the start of the process nor the imports, which take longer than a small one."""
     argv = [str(peers.PEERS_FOLDER / "python"), str(SCRIPTS / "boto3_crt.py"), direction, str(folder), BUCKET, prefix]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(argv, check=False, capture_output=True, text=True, env=env)
     if done.returncode != 0:
         raise RuntimeError(f"boto3 with CRT ended with {done.returncode}: {done.stderr[-2000:]}")
-    return float(done.stdout)
+    return Span(*map(float, done.stdout.split()))
 
 
 def up(folder: Path, prefixes: dict[str, str]) -> tuple[Way, ...]:
     """Ways to bring a folder there; `prefixes` gets the newest place of each."""
+    return as_ways(moves_up(folder, prefixes))
 
-    def to_new_place(name: str, move: Callable[[str], float]) -> float:
+
+def down(scratch: Path, prefixes: Mapping[str, str]) -> tuple[Way, ...]:
+    """Ways to bring back what each has brought there, but for those whose peer is left out."""
+    return as_ways(moves_down(scratch, prefixes))
+
+
+def moves_up(folder: Path, prefixes: dict[str, str]) -> Moves:
+    def to_new_place(name: str, move: Callable[[str], Span]) -> Span:
         prefix = uuid.uuid4().hex
-        seconds = move(prefix)
+        span = move(prefix)
         prefixes[name] = prefix
-        return seconds
+        return span
 
     place = f"{BUCKET}/"
-    moves: Mapping[str, Callable[[str], float]] = {
+    moves: Mapping[str, Callable[[str], Span]] = {
         RAW: lambda prefix: forked(raw_up, folder, prefix),
         "raw client, two requests more": lambda prefix: forked(raw_up_and_two_trips, folder, prefix),
         "s5cmd": lambda prefix: s5cmd(f"{folder}/", f"s3://{place}{prefix}/"),
@@ -192,26 +220,24 @@ def up(folder: Path, prefixes: dict[str, str]) -> tuple[Way, ...]:
         "boto3-crt": lambda prefix: crt("up", folder, prefix),
         OURS: lambda prefix: forked(our_up, folder, prefix),
     }
-    return tuple(as_way(name, partial(to_new_place, name, move)) for name, move in moves.items())
+    return {name: partial(to_new_place, name, move) for name, move in moves.items()}
 
 
-def down(scratch: Path, prefixes: Mapping[str, str]) -> tuple[Way, ...]:
-    """Ways to bring back what each has brought there, but for those whose peer is left out."""
-
-    def to_new_folder(move: Callable[[Path], float]) -> float:
+def moves_down(scratch: Path, prefixes: Mapping[str, str]) -> Moves:
+    def to_new_folder(move: Callable[[Path], Span]) -> Span:
         target = scratch / "down"
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir()
         return move(target)
 
-    moves: Mapping[str, Callable[[Path], float]] = {
+    moves: Mapping[str, Callable[[Path], Span]] = {
         RAW: lambda target: forked(raw_down, target, prefixes[RAW]),
         "s5cmd": lambda target: s5cmd(f"s3://{BUCKET}/{prefixes['s5cmd']}/*", f"{target}/"),
         "rclone": lambda target: rclone(f"store:{BUCKET}/{prefixes['rclone']}", str(target)),
         "boto3-crt": lambda target: crt("down", target, prefixes["boto3-crt"]),
         OURS: lambda target: forked(our_down, target, prefixes[OURS]),
     }
-    return tuple(as_way(name, partial(to_new_folder, move)) for name, move in moves.items())
+    return {name: partial(to_new_folder, move) for name, move in moves.items()}
 
 
 def by_turns(direction: Literal["up", "down"], folder: Path, extent: Extent) -> tuple[Way, ...]:
@@ -223,32 +249,36 @@ def by_turns(direction: Literal["up", "down"], folder: Path, extent: Extent) -> 
     return tuple(replace(way, run=partial(together.reading, name), at_most=extent.runs) for name, way in chosen.items())
 
 
-def several(direction: Literal["up", "down"], name: str, folder: Path, runs: int) -> list[tuple[float, float]]:
-    """When each of so many transfers began and ended, after one that is not counted.
+def several(direction: Literal["up", "down"], name: str, folder: Path, runs: int) -> list[Span]:
+    """So many transfers, after one that is not counted.
 
     All files but the first are in memory: the disk would be busy with one way's files in the turns of the others.
     """
     with tempfile.TemporaryDirectory(prefix="bench-", dir=MEMORY) as scratch, server(Path(scratch)):
         prefixes: dict[str, str] = {}
-        way = {each.name: each for each in up(folder, prefixes)}[name]
+        move = moves_up(folder, prefixes)[name]
         if direction == "down":
-            way.run()
-            way = {each.name: each for each in down(Path(scratch), prefixes)}[name]
+            move()
+            move = moves_down(Path(scratch), prefixes)[name]
         spans = []
         for _ in range(runs + 1):
-            seconds = way.run()
-            assert isinstance(seconds, float)
-            ended = time.time()
-            spans.append((ended - seconds, ended))
+            spans.append(move())
             if direction == "up":
                 forked(raw_delete, folder, prefixes[name])
         return spans[1:]
 
 
-def as_way(name: str, run: Callable[[], float]) -> Way:
+def as_ways(moves: Moves) -> tuple[Way, ...]:
+    return tuple(as_way(name, move) for name, move in moves.items())
+
+
+def as_way(name: str, move: Callable[[], Span]) -> Way:
+    def seconds() -> float:
+        return move().seconds
+
     if name == OURS:
-        return Way(name, "ours", run)
-    return Way(name, "peer", run, peer=name) if name in peers.PEERS else Way(name, "floor", run)
+        return Way(name, "ours", seconds)
+    return Way(name, "peer", seconds, peer=name) if name in peers.PEERS else Way(name, "floor", seconds)
 
 
 @contextlib.contextmanager

@@ -40,14 +40,15 @@ def a_copy_for_each(prefix: str, hosts: int, scratch: Path) -> float:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
     with ThreadPoolExecutor(hosts) as pool:
-        return max(pool.map(lambda folder: transfers.s5cmd(f"s3://{BUCKET}/{prefix}/*", f"{folder}/"), folders))
+        copies = pool.map(lambda folder: transfers.s5cmd(f"s3://{BUCKET}/{prefix}/*", f"{folder}/"), folders)
+        return max(copy.seconds for copy in copies)
 
 
 def raw(prefix: str, scratch: Path) -> float:
     target = scratch / "raw"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
-    return transfers.forked(transfers.raw_down, target, prefix)
+    return transfers.forked(transfers.raw_down, target, prefix).seconds
 
 
 def sagemaker(prefix: str) -> float:

@@ -12,6 +12,7 @@ A peer that is missing ends the run before anything is timed, unless `--without-
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 import traceback
@@ -56,6 +57,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(128 + signum))  # servers and frozen ways are ended
     settings = arguments()
     chosen = [metric for metric in METRICS if metric.number in settings.metric]
     whole = len(chosen) == len(METRICS) and not settings.quick

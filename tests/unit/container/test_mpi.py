@@ -172,6 +172,7 @@ def test_open_mpi_takes_the_rules(tmp_path, hosts, ranks, linear):
     _, size = linear_below(hosts)
     script = f"""
 import os
+import time
 import numpy
 from mpi4py.MPI import COMM_WORLD as world
 def sockets():
@@ -180,6 +181,9 @@ def sockets():
 before = sockets()
 world.Allreduce(numpy.ones(8), numpy.empty(8))
 after_small = sockets()
+open({str(tmp_path)!r} + "/counted-%d" % world.rank, "w").close()
+while sum(name.startswith("counted-") for name in os.listdir({str(tmp_path)!r})) < world.size:
+    time.sleep(0.001)  # a rank that goes on connects to others, who may still have to count
 world.Allreduce(numpy.ones({size // 8}), numpy.empty({size // 8}))
 os.write(1, b"%d %d %d\\n" % (world.rank, after_small - before, sockets() - before))
 """

@@ -20,13 +20,12 @@ from typing import Any, Literal, NamedTuple
 
 from . import harness, peers
 from .harness import SCRIPTS, Extent, Way
-from .turns import Together
+from .turns import MEMORY, Together
 
 BUCKET = "benchmark"
 MB = 1_000_000
 SMALL = 64 << 10  # bytes of each of many files
 CONNECTIONS = 32
-MEMORY = "/dev/shm"
 SLOW = 64
 """MB of a file from which on a target is a matter of a few per cent, and a transfer of many of them: see `by_turns`."""
 RAW, OURS = "raw client", "ours"
@@ -250,10 +249,7 @@ def by_turns(direction: Literal["up", "down"], folder: Path, extent: Extent) -> 
 
 
 def several(direction: Literal["up", "down"], name: str, folder: Path, runs: int) -> list[Span]:
-    """So many transfers, after one that is not counted.
-
-    All files but the first are in memory: the disk would be busy with one way's files in the turns of the others.
-    """
+    """So many transfers, after one that is not counted."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir=MEMORY) as scratch, server(Path(scratch)):
         prefixes: dict[str, str] = {}
         move = moves_up(folder, prefixes)[name]

@@ -13,10 +13,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from .harness import Role, Way
+
 TURN = 0.5  # seconds
+MEMORY = "/dev/shm"
+"""For the files of a way that takes turns: a disk would be busy with them in the turns of the others."""
 PATIENCE = 10.0  # seconds for the last processes of a way to end
 
 
@@ -44,6 +49,12 @@ class Together:
         self._works = works
         self._readings = readings
         self._left: dict[str, list[float]] = {name: [] for name in works}
+
+    def ways(self, roles: Mapping[str, Role], at_most: int | None = None) -> tuple[Way, ...]:
+        """One for each work; whoever has no role of its own is a peer."""
+        return tuple(
+            Way(name, roles.get(name, "peer"), partial(self.reading, name), at_most=at_most) for name in self._works
+        )
 
     def reading(self, name: str) -> float:
         """One that has not been asked for yet; of a new round if there is none left."""

@@ -20,12 +20,11 @@ from estimator_container.checkpoints import agent
 from estimator_container.links import Link
 from estimator_container.loop import Loop
 
-from ..harness import Case, Extent, Metric, Panel, Role, Target, Way, processors
-from ..turns import TURN, Together
+from ..harness import Case, Extent, Metric, Panel, Target, processors
+from ..turns import MEMORY, TURN, Together
 
 MB = 1_000_000
 SIZE = 64  # MB of a checkpoint
-MEMORY = "/dev/shm"
 EVERY = 3.0  # seconds between two checkpoints
 FROZEN = 0.8 * TURN  # seconds without a step that were the turns of others
 FLOOR, OURS = "nobody publishes", "the agent publishes"
@@ -132,12 +131,7 @@ def cases(extent: Extent) -> Iterator[Case]:
         OURS: partial(by_the_agent, size, seconds),
     }
     together = Together(works, lambda seconds_of_a_step, clock: [seconds_of_a_step])
-    roles: dict[str, Role] = {FLOOR: "floor", OURS: "ours"}
-    yield Case(
-        (PANEL,),
-        SIZE,
-        tuple(Way(name, roles.get(name, "peer"), partial(together.reading, name)) for name in works),
-    )
+    yield Case((PANEL,), SIZE, together.ways({FLOOR: "floor", OURS: "ours"}))
 
 
 METRIC = Metric(

@@ -14,7 +14,7 @@ from pathlib import Path
 from estimator_sdk import Estimator
 
 from .. import jobs, peers
-from ..harness import FEW, ROOT, Case, Extent, Metric, Panel, Role, Target, Way
+from ..harness import FEW, ROOT, Case, Extent, Metric, Panel, Role, Target
 from ..turns import Clock, Together
 
 FOLDER = ROOT / "entrypoints"
@@ -90,12 +90,8 @@ def cases(extent: Extent) -> Iterator[Case]:
         if HOROVODRUN not in extent.left_out:
             works[HOROVODRUN] = partial(by_hand, [peers.horovodrun(), "--mpi", "-np", str(RANKS)], epochs)
         together = Together(works, lambda lines, clock: [rate(epochs, lines, clock)])
-        roles: dict[str, Role] = {BEST: "floor", BEST_OF_TWO: "floor", HOROVODRUN: "peer"}
-        yield Case(
-            (PANEL,),
-            RANKS,
-            tuple(Way(name, roles.get(name, "ours"), partial(together.reading, name), at_most=FEW) for name in works),
-        )
+        roles: dict[str, Role] = {BEST: "floor", BEST_OF_TWO: "floor", ONE: "ours", TWO: "ours"}
+        yield Case((PANEL,), RANKS, together.ways(roles, at_most=FEW))
 
 
 METRIC = Metric(

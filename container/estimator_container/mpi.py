@@ -18,8 +18,8 @@ from . import world as world_of_ranks
 from .configuration import ConfigurationError
 
 _IMPROPER_EXIT = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exiting\s+improperly")
-_PLACES_RANKS = re.compile(r"--?(bind|by|cpu|map-by|npersocket|rank-by|rankfile|rf|use-hwthread)|(hwloc_base|rmaps)_")
 _ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+) in communicator MPI_COMM_WORLD\s+with errorcode (-?\d+)")
+_PLACES_RANKS = re.compile(r"--?(bind|by|cpu|map-by|npersocket|rank-by|rankfile|rf|use-hwthread)|(hwloc_base|rmaps)_")
 
 
 @dataclass(frozen=True)

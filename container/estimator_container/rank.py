@@ -58,9 +58,10 @@ class Rank:
         argv, drop, settings = _split(rest, int(argc), int(dropc))
         self._frames = FrameWriter(frames)
         os.chdir(cwd)
-        everywhere = _bind(cpu)
+        everywhere = _bind(int(cpu)) if cpu else None
         self._start(argv, _environment(drop, settings))
-        os.sched_setaffinity(0, everywhere)
+        if everywhere is not None:
+            os.sched_setaffinity(0, everywhere)
         self._serve()
         self._end_group()
         return self._report()
@@ -253,11 +254,12 @@ def _environment(drop: list[str], settings: list[str]) -> dict[str, str]:
     return env
 
 
-def _bind(cpu: str) -> set[int]:
-    """Keep to one CPU, unless the name is empty or it is not there any more; returns those that were allowed."""
+def _bind(cpu: int) -> set[int] | None:
+    """Keep to one CPU, and return those that were allowed; None where that CPU is not among them any more."""
     allowed = os.sched_getaffinity(0)
-    if cpu and int(cpu) in allowed:
-        os.sched_setaffinity(0, {int(cpu)})
+    if cpu not in allowed:
+        return None
+    os.sched_setaffinity(0, {cpu})
     return allowed
 
 

@@ -91,6 +91,7 @@ class Agent:
         self._look_due: Timer | None = None
         self._look_by: float | None = None
         self._changed_at: float | None = None
+        self._looked_at = 0  # the number of the news, as the folder counts them
         self._publishing_since: float | None = None
         self._not_before = 0.0
         self._pause = AGAIN_SECONDS
@@ -183,11 +184,14 @@ class Agent:
 
     def _news(self) -> None:
         if self._folder.changed():
-            self._all_published = False
+            self._note_change()
             now = time.monotonic()
-            self._changed_at = self._changed_at or now
             self._look_by = self._look_by or now + AT_MOST_SECONDS
             self._look_soon(max(0.0, min(SETTLE_SECONDS, self._look_by - now)))
+
+    def _note_change(self) -> None:
+        self._all_published = False
+        self._changed_at = self._changed_at or time.monotonic()
 
     def _look_soon(self, seconds: float) -> None:
         if self._look_due is not None:
@@ -205,6 +209,9 @@ class Agent:
         if state is None:
             self._look_soon(SETTLE_SECONDS)
             return
+        if state.news != self._looked_at:  # a look, or a publication, may be the first to hear of a change
+            self._looked_at = state.news
+            self._note_change()
         # Also while something is under way: what is whole now may not be known to be whole later.
         doubtful = self._doubtful(state)
         self._at_risk = self._publisher.size_of_news(state)

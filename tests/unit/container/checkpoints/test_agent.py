@@ -337,3 +337,16 @@ def test_what_was_moved_into_place_is_published_whoever_has_died(start, store, f
     (tmp_path / "draft").rename(folder / "model")
     assert running.finish() == ["0", ""]
     assert files(store, tmp_path) == {"model": "whole"}
+
+
+def test_what_came_between_two_looks_is_counted_from_then(start, folder):
+    """A look that follows a publication may be the first to hear of a change."""
+    running = start()
+    running.answer("restored")
+    for number in range(300):
+        (folder / "model").write_text(str(number))
+        time.sleep(0.0001 * number)
+    running.finish()
+    published = running.events("checkpoint_published")
+    assert len(published) > 20
+    assert [event for event in published if event["seconds"] <= 0] == []

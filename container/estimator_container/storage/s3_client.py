@@ -156,7 +156,9 @@ class S3Client:
 
         return await self.patience.retry(attempt, self.name(key))
 
-    async def put(self, key: str, data: bytes, mode: Mode = "overwrite", *, retry: bool = True) -> str:
+    async def put(
+        self, key: str, data: Union[bytes, memoryview], mode: Mode = "overwrite", *, retry: bool = True
+    ) -> str:
         """The new etag."""
 
         async def attempt() -> str:
@@ -168,11 +170,11 @@ class S3Client:
 
         return await (self.patience.retry(attempt, self.name(key)) if retry else attempt())
 
-    async def put_parts(self, key: str, parts: AsyncIterator[bytes], part_size: int, at_once: int) -> None:
+    async def put_parts(self, key: str, parts: AsyncIterator[memoryview], part_size: int, at_once: int) -> None:
         """A multipart upload of what `parts` gives, which is aborted if that raises. Only parts are retried."""
         failed: list[BaseException] = []
 
-        async def watched() -> AsyncIterator[bytes]:
+        async def watched() -> AsyncIterator[memoryview]:
             try:
                 async for part in parts:
                     yield part

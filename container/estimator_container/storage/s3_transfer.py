@@ -13,7 +13,7 @@ from .landing import Landing
 from .port import Digest, Object, PathOrFile
 from .retry import UploadGone
 from .s3_client import S3Client
-from .source import Source
+from .source import Buffers, Source
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -164,7 +164,7 @@ class Transfer:
                 return await self._client.patience.retry(lambda: self._upload_parts(opened, key, passed), where)
 
     async def _upload_whole(self, source: Source, key: str, passed: Passed) -> Digest:
-        def read() -> tuple[bytes, str]:
+        def read() -> tuple[memoryview, str]:
             data = source.read(0, source.size)
             source.check()
             return data, hashlib.sha256(data).hexdigest()
@@ -182,21 +182,22 @@ class Transfer:
     async def _upload_parts(self, source: Source, key: str, passed: Passed) -> Digest:
         part_size = max(self._pace.part, -(-source.size // _MOST_PARTS))
         hasher = hashlib.sha256()
+        buffers = Buffers(part_size)
         told = 0
-
         hashing: asyncio.Task[None] | None = None
 
-        async def hash_beside(data: bytes) -> None:
+        async def hash_beside(data: memoryview) -> None:
             """Hash a part while it is sent, after the one before."""
             nonlocal hashing
             if hashing is not None:
                 await hashing
             hashing = asyncio.create_task(self._engine.on_disk(hasher.update, data))
 
-        async def parts() -> AsyncIterator[bytes]:
+        async def parts() -> AsyncIterator[memoryview]:
             nonlocal told
             for offset in range(0, source.size, part_size):
-                data = await self._engine.on_disk(source.read, offset, min(part_size, source.size - offset))
+                data = buffers.take(min(part_size, source.size - offset))
+                await self._engine.on_disk(source.read_into, data, offset)
                 await hash_beside(data)
                 yield data
                 passed(len(data))

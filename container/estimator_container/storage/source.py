@@ -37,18 +37,22 @@ class Source:
         if self._path is not None:
             os.close(self._fd)
 
-    def read(self, offset: int, size: int) -> bytes:
-        """Exactly `size` bytes. Raises SourceChanged where the file has become too short for that."""
+    def read(self, offset: int, size: int) -> memoryview:
+        """Exactly `size` bytes, in memory of their own. Raises as `read_into`."""
+        data = memoryview(bytearray(size))
+        self.read_into(data, offset)
+        return data
+
+    def read_into(self, into: memoryview, offset: int) -> None:
+        """Fill the buffer. Raises SourceChanged where the file has become too short for that."""
         try:
-            data = os.pread(self._fd, size, offset)
-            while len(data) < size:
-                more = os.pread(self._fd, size - len(data), offset + len(data))
-                if not more:
+            while into:
+                come = os.preadv(self._fd, [into], offset)
+                if not come:
                     raise self._changed()
-                data += more
+                into, offset = into[come:], offset + come
         except OSError as error:
             raise StorageError(f"{self.name} cannot be read ({error.strerror}): check the disk") from error
-        return data
 
     def check(self) -> None:
         """Raises SourceChanged unless the file is, and the path still names, what was opened."""
@@ -61,6 +65,31 @@ class Source:
 
     def _changed(self) -> SourceChanged:
         return SourceChanged(f"{self.name} changed while it was uploaded, so nothing was published: upload it again")
+
+
+class Buffers:
+    """Memory of one size that is used again when nobody has it any more; fresh memory is filled with zeros first."""
+
+    def __init__(self, size: int) -> None:
+        """`size` in bytes."""
+        self._size = size
+        self._all: list[bytearray] = []
+
+    def take(self, size: int) -> memoryview:
+        """At most as many bytes as each has; they are given back when nobody has a view of them any more."""
+        buffer = next(filter(_is_free, self._all), None)
+        if buffer is None:
+            buffer = bytearray(self._size)
+            self._all.append(buffer)
+        return memoryview(buffer)[:size]
+
+
+def _is_free(buffer: bytearray) -> bool:
+    try:
+        buffer.append(buffer.pop())  # its size cannot be changed while anybody has a view of it
+    except BufferError:
+        return False
+    return True
 
 
 def _identity(status: os.stat_result) -> tuple[int, int, int, int]:

@@ -78,6 +78,13 @@ class FrameParser:
         return self._parse(at_end=True)
 
     def _parse(self, at_end: bool) -> list[Frame]:
+        with memoryview(self._buffer) as view:
+            frames, at = self._frames(view, at_end)
+        del self._buffer[:at]
+        return frames
+
+    def _frames(self, view: memoryview, at_end: bool) -> tuple[list[Frame], int]:
+        """The frames that the buffer holds, and how many bytes they took."""
         frames, at = [], 0
         while len(self._buffer) - at >= HEADER_SIZE:
             magic, stream, rank, time_ns, length = _HEAD.unpack_from(self._buffer, at)
@@ -87,24 +94,17 @@ class FrameParser:
             end = at + HEADER_SIZE + length
             if end > len(self._buffer) and not at_end:
                 break
-            if not self._intact(at, end):
+            if not _is_intact(view, at, end):
                 # It was cut short if another frame begins before its end, which may be only half there.
                 if end + len(MAGIC) > len(self._buffer) and not at_end:
                     break
                 found = self._buffer.find(MAGIC, at + 1, end + len(MAGIC))
                 end = found if found >= 0 else end
-            payload = bytes(self._buffer[at + HEADER_SIZE : end])
+            payload = bytes(view[at + HEADER_SIZE : end])
             if payload:
                 frames.append(Frame(time_ns, rank, stream, payload))
             at = end
-        del self._buffer[:at]
-        return frames
-
-    def _intact(self, at: int, end: int) -> bool:
-        (crc,) = _CRC.unpack_from(self._buffer, at + _HEAD.size)
-        head = bytes(self._buffer[at : at + _HEAD.size])
-        payload = bytes(self._buffer[at + HEADER_SIZE : end])
-        return end <= len(self._buffer) and bool(zlib.crc32(payload, zlib.crc32(head)) == crc)
+        return frames, at
 
     def _next_magic(self, start: int, at_end: bool) -> int:
         found = self._buffer.find(MAGIC, start)
@@ -112,3 +112,9 @@ class FrameParser:
             return found
         # Keep what could be the beginning of a magic number whose end has not come yet.
         return max(start, len(self._buffer) - (0 if at_end else len(MAGIC) - 1))
+
+
+def _is_intact(view: memoryview, at: int, end: int) -> bool:
+    (crc,) = _CRC.unpack_from(view, at + _HEAD.size)
+    head, payload = view[at : at + _HEAD.size], view[at + HEADER_SIZE : end]
+    return end <= len(view) and bool(zlib.crc32(payload, zlib.crc32(head)) == crc)

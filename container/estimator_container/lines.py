@@ -53,7 +53,7 @@ class Block(NamedTuple):
     def tagged(self) -> bytes:
         """What `Line.tagged` gives for each line, together."""
         tag = _tag(self.host, self.rank, self.stream).encode()
-        return tag + self.data.removesuffix(b"\n").replace(b"\n", b"\n" + tag) + b"\n"
+        return b"".join((tag, self.data.removesuffix(b"\n").replace(b"\n", b"\n" + tag), b"\n"))
 
 
 def _tag(host: str, rank: int | None, stream: str) -> str:

@@ -8,9 +8,11 @@ imports little.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import sys
+import time
 from collections.abc import Iterator
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -28,9 +30,13 @@ else:
     import _socket as socket
 
 SOCKET_VARIABLE = "ESTIMATOR_HOST_SOCKET"
-READ_SIZE = 1 << 16  # bytes, what a pipe holds by default
+PIPE_SIZE = 1 << 18  # bytes; what a pipe holds by default is gone before a rank's turn on the CPU is
+LITTLE = 1 << 14  # bytes; who writes less at a time and without a pause writes line by line
+RUSH_SECONDS = 0.001  # between two reads: then the rank writes without a pause
+NAP_SECONDS = 0.0003
 TAIL_SIZE = 1 << 14  # bytes of stderr that go into the report of a failure
 EXIT_STOPPED = 143  # of a script that was told to stop, and did
+_F_SETPIPE_SZ = 1031  # <fcntl.h>; Python has the name since 3.10
 FIRST_FD = 3  # the lowest that is free when the rank starts
 
 
@@ -104,6 +110,7 @@ class Rank:
         for stream, (read, write) in pipes.items():
             os.close(write)
             os.set_blocking(read, False)
+            _enlarge(read)
             self._streams[read] = stream
         self._tell("started", str(self._pid))
 
@@ -129,24 +136,33 @@ class Rank:
         poll = select.poll()
         for fd in (*self._streams, self._wakeup, self._host.fileno()):
             poll.register(fd, select.POLLIN)
+        last_read = 0.0
         while self._status is None:
+            taken = 0
             for fd, _ in poll.poll():
                 if fd in self._streams:
-                    if not self._pump(fd):
+                    come = self._pump(fd)
+                    if come == 0:
                         poll.unregister(fd)
+                    taken += come or 0
                 elif fd == self._wakeup:
                     self._on_signals()
                 else:
                     self._on_host()
+            now = time.monotonic()
+            if 0 < taken < LITTLE and now - last_read < RUSH_SECONDS:
+                time.sleep(NAP_SECONDS)  # or the two would take turns on a CPU for every line
+            if taken:
+                last_read = now
 
-    def _pump(self, fd: int) -> bool:
-        """Store what one read gives. False once there is nothing to come."""
+    def _pump(self, fd: int) -> int | None:
+        """Store what one read gives. Returns its bytes: 0 at the end, None if there is nothing yet."""
         try:
-            data = os.read(fd, READ_SIZE)
+            data = os.read(fd, PIPE_SIZE)
         except BlockingIOError:
-            return True
+            return None
         self._keep(self._streams[fd], data)
-        return bool(data)
+        return len(data)
 
     def _keep(self, stream: int, data: bytes) -> None:
         if data:
@@ -191,7 +207,7 @@ class Rank:
         for fd, stream in self._streams.items():
             while True:
                 try:
-                    data = os.read(fd, READ_SIZE)
+                    data = os.read(fd, PIPE_SIZE)
                 except BlockingIOError:
                     break
                 if not data:
@@ -252,6 +268,13 @@ def _environment(drop: list[str], settings: list[str]) -> dict[str, str]:
     }
     env.update({ours: env[theirs] for ours, theirs in local.items() if theirs in env})
     return env
+
+
+def _enlarge(pipe: int) -> None:
+    try:  # noqa: SIM105 - contextlib would cost each rank a millisecond
+        fcntl.fcntl(pipe, _F_SETPIPE_SZ, PIPE_SIZE)
+    except OSError:  # this user has as many pages in pipes as one may have
+        pass
 
 
 def _bind(cpu: int) -> set[int] | None:

@@ -52,10 +52,13 @@ class Ranks:
         self._run_until(lambda: len(self.ended) == count)
 
     def output(self, rank=0, stream=STDOUT):
+        return b"".join(self.pieces(rank, stream))
+
+    def pieces(self, rank=0, stream=STDOUT):
         parser = FrameParser()
         content = self.frames_file.read_bytes()
         frames = [*parser.feed(content), *parser.finish()]
-        return b"".join(frame.data for frame in frames if (frame.rank, frame.stream) == (rank, stream))
+        return [frame.data for frame in frames if (frame.rank, frame.stream) == (rank, stream)]
 
     def close(self):
         self.server.close()
@@ -109,6 +112,13 @@ def test_ranks_that_write_at_the_same_time_stay_apart(ranks):
     ranks.until_ended(3)
     expected = b"".join(b"%d\n" % number * 50 for number in range(300))
     assert [ranks.output(rank) for rank in range(3)] == [expected] * 3
+
+
+def test_lines_that_are_written_one_by_one_without_a_pause_are_taken_together(run, ranks):
+    run(*PYTHON, "import os\nfor number in range(20000): os.write(1, b'%d ' % number + b'x' * 70 + b'\\n')")
+    written = b"".join(b"%d " % number + b"x" * 70 + b"\n" for number in range(20000))
+    assert ranks.output() == written
+    assert len(ranks.pieces()) < 200  # some 50; without a nap 500
 
 
 # How it ends.

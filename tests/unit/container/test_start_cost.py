@@ -37,6 +37,7 @@ HEAVY = {
 OF_A_RANK = {
     "__future__",
     "collections",
+    "fcntl",
     "genericpath",
     "itertools",
     "keyword",

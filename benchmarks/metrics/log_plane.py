@@ -68,11 +68,16 @@ class Shown(io.TextIOBase):
     """A text stream that notes what is written to it, and when."""
 
     def __init__(self) -> None:
-        self.received = Received()
+        self._texts: list[str] = []
+        self._times: list[float] = []
 
     def write(self, text: str) -> int:
-        self.received.take(text.encode())
+        self._texts.append(text)
+        self._times.append(time.time())
         return len(text)
+
+    def received(self) -> Received:
+        return Received([text.encode() for text in self._texts], self._times)
 
 
 def arguments(script: Path, **options: int) -> list[str]:
@@ -104,7 +109,7 @@ def ours(ranks: int, script: Path, **options: int) -> Received:
     shown = Shown()
     with contextlib.redirect_stdout(shown):
         jobs.estimator(script, 2, processes=ranks // 2, **options).fit()
-    return shown.received
+    return shown.received()
 
 
 def toolkit(ranks: int, script: Path, **options: int) -> Received:
@@ -168,8 +173,8 @@ def rated(way: Callable[..., Received], ranks: int, lines: int, each: int) -> tu
 def cases(extent: Extent) -> Iterator[Case]:
     with jobs.own_home():
         for panels, each, total in (
-            ((BUFFERED, DAMAGED), 0, 100_000 if extent.quick else 1_000_000),
-            ((AT_ONCE, DAMAGED_AT_ONCE), 1, 20_000 if extent.quick else 200_000),
+            ((BUFFERED, DAMAGED), 0, 100_000 if extent.quick else 2_000_000),
+            ((AT_ONCE, DAMAGED_AT_ONCE), 1, 20_000 if extent.quick else 1_000_000),
         ):
             for ranks in extent.pick((2, 16, 64) if each == 0 else (2, 16), (4,)):
                 share = total // ranks

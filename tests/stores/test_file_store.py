@@ -77,3 +77,15 @@ def test_a_full_disk_is_said_with_the_path_and_leaves_no_file(server_kind, reque
     assert said.startswith(f"no space is left for {folder / 'copy'} (")
     assert list(folder.iterdir()) == []
     assert issubclass(NoSpace, StorageError)
+
+
+def test_too_little_space_is_found_before_the_transfer(tmp_path):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)], check=True)
+    try:
+        with Landing(str(tmp_path / "fits")) as landing:
+            landing.reserve(1 << 19)
+        with Landing(str(tmp_path / "large")) as landing, pytest.raises(NoSpace, match="no space is left for .*large"):
+            landing.reserve(1 << 21)
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)

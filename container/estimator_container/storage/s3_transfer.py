@@ -36,8 +36,8 @@ class Pace(NamedTuple):
 
 AMAZON = Pace(part=8 << 20, range=16 << 20, ranges=8, at_once=8, uploads=3)
 """A connection brings some 85 MB a second (AWS, "Best practices design patterns: optimizing Amazon S3 performance")."""
-ELSEWHERE = Pace(part=16 << 20, range=64 << 20, ranges=2, at_once=6, uploads=1)
-"""A server that is near: a connection is as fast as the machine, and what counts is how many requests it is asked."""
+ELSEWHERE = Pace(part=16 << 20, range=1 << 30, ranges=2, at_once=6, uploads=1)
+"""A server that is near: a connection is as fast as the machine, and what comes in its order is hashed as it comes."""
 WHOLE = 8 << 20  # bytes of a download that come in one piece, and are in memory until they are written
 _MOST_PARTS = 10_000  # Amazon S3's limit for one upload
 _INLINE = 1 << 20  # bytes; below this a write and a hash take less time than handing them to a thread
@@ -102,53 +102,47 @@ class Transfer:
 
     async def _rest(self, whole: Object, start: int, landing: Landing, hasher: _Hash, passed: Passed) -> None:
         """What is there from `start` on, in ranges that come side by side; all of one version."""
-        size = self._pace.range
-        come_to = {offset: offset for offset in range(start, whole.size, size)}
-        ahead = asyncio.Semaphore(self._pace.ranges)
+        ranges = _Ranges(start, whole.size, self._pace)
         etags = {whole.etag} if whole.etag else set()
-        more = asyncio.Event()
-        hashed = start
 
-        def hashed_to(end: int) -> None:
-            nonlocal hashed
-            for _ in range((end - start) // size - (hashed - start) // size):
-                ahead.release()
-            hashed = end
+        async def land(begin: int, data: bytes, at: int) -> None:
+            if at == ranges.hashed:  # then nobody else hashes, for what comes next is here
+                await self._engine.on_disk(_land, landing, hasher, data, at)
+                ranges.hashed_to(at + len(data))
+            else:
+                await self._engine.on_disk(landing.write, data, at)
+            ranges.come_to(begin, at + len(data))
+            passed(len(data))
 
-        async def fetch(offset: int) -> None:
-            end = min(offset + size, whole.size)
-            await ahead.acquire()
+        async def fetch(begin: int, end: int) -> None:
+            await ranges.ahead.acquire()
             async with self._parts:
+                at, landed = begin, None
                 try:
-                    async for found, data in self._client.stream(whole.key, offset, end, whole.etag or None):
+                    async for found, data in self._client.stream(whole.key, begin, end, whole.etag or None):
                         if found.size != whole.size or (etags and found.etag not in etags):
                             raise self._overwritten(whole.key)
                         etags.add(found.etag)
-                        at = come_to[offset]
-                        if at == hashed:  # then nobody else hashes, for what comes next is here
-                            await self._engine.on_disk(_land, landing, hasher, data, at)
-                            hashed_to(at + len(data))
-                        else:
-                            await self._engine.on_disk(landing.write, data, at)
-                        come_to[offset] += len(data)
-                        passed(len(data))
-                        more.set()
+                        if landed is not None:  # it was on its way to the disk while this came
+                            await landed
+                        landed = asyncio.create_task(land(begin, data, at))
+                        at += len(data)
                 except Conflict:
                     raise self._overwritten(whole.key) from None
+                finally:
+                    if landed is not None:
+                        await landed
 
         async def follow() -> None:
             """Hash what came before its turn; it is still in memory, as the system's copy of the file."""
-            while hashed < whole.size:
-                await more.wait()
-                more.clear()
-                come = hashed
-                while come < whole.size and (further := come_to[start + (come - start) // size * size]) > come:
-                    come = further
-                if come > hashed:
-                    await self._engine.on_disk(_hash, landing, hasher, hashed, come)
-                    hashed_to(come)
+            while ranges.hashed < whole.size:
+                await ranges.more.wait()
+                ranges.more.clear()
+                if (come := ranges.come_without_gap()) > ranges.hashed:
+                    await self._engine.on_disk(_hash, landing, hasher, ranges.hashed, come)
+                    ranges.hashed_to(come)
 
-        tasks = [asyncio.create_task(work) for work in (follow(), *map(fetch, come_to))]
+        tasks = [asyncio.create_task(work) for work in (follow(), *(fetch(*each) for each in ranges.all))]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -229,6 +223,38 @@ class Transfer:
 
     def _overwritten(self, key: str) -> SourceChanged:
         return SourceChanged(f"{self._client.name(key)} has been overwritten under the download: list it again")
+
+
+class _Ranges:
+    """How far the ranges of one object have come, and up to where they are hashed: in order, as they do not come."""
+
+    def __init__(self, start: int, end: int, pace: Pace) -> None:
+        bounds = [*range(start, end, pace.range), end]
+        self.all: list[tuple[int, int]] = list(zip(bounds, bounds[1:]))  # noqa: RUF007 - Python 3.9 has no pairwise
+        self.ahead = asyncio.Semaphore(pace.ranges)
+        """Ranges that may begin to come."""
+        self.hashed = start
+        self.more = asyncio.Event()
+        self._come_to = {begin: begin for begin, _ in self.all}
+        self._whole = 0
+
+    def come_to(self, begin: int, at: int) -> None:
+        """Say that the range that begins there has come so far."""
+        self._come_to[begin] = at
+        self.more.set()
+
+    def come_without_gap(self) -> int:
+        for begin, end in self.all[self._whole :]:
+            if self._come_to[begin] < end:
+                return self._come_to[begin]
+        return self.all[-1][1]
+
+    def hashed_to(self, at: int) -> None:
+        """Say that all before has been hashed."""
+        self.hashed = at
+        while self._whole < len(self.all) and self.all[self._whole][1] <= at:
+            self._whole += 1
+            self.ahead.release()
 
 
 def _hash(landing: Landing, hasher: _Hash, start: int, end: int) -> None:

@@ -229,8 +229,7 @@ class _Ranges:
     """How far the ranges of one object have come, and up to where they are hashed: in order, as they do not come."""
 
     def __init__(self, start: int, end: int, pace: Pace) -> None:
-        bounds = [*range(start, end, pace.range), end]
-        self.all: list[tuple[int, int]] = list(zip(bounds, bounds[1:]))  # noqa: RUF007 - Python 3.9 has no pairwise
+        self.all = [(begin, min(begin + pace.range, end)) for begin in range(start, end, pace.range)]
         self.ahead = asyncio.Semaphore(pace.ranges)
         """Ranges that may begin to come."""
         self.hashed = start

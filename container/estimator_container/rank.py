@@ -8,7 +8,6 @@ imports little.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import sys
@@ -110,9 +109,10 @@ class Rank:
         for stream, (read, write) in pipes.items():
             os.close(write)
             os.set_blocking(read, False)
-            _enlarge(read)
             self._streams[read] = stream
         self._tell("started", str(self._pid))
+        for read in self._streams:
+            _enlarge(read)
 
     def _vouch_while_alive(self) -> list[tuple[int, int, str, int, int]]:
         """Files that the rank has open as long as it lives: see `checkpoints.vouching`."""
@@ -271,6 +271,8 @@ def _environment(drop: list[str], settings: list[str]) -> dict[str, str]:
 
 
 def _enlarge(pipe: int) -> None:
+    import fcntl  # here, because the script has started by now
+
     try:  # noqa: SIM105 - contextlib would cost each rank a millisecond
         fcntl.fcntl(pipe, _F_SETPIPE_SZ, PIPE_SIZE)
     except OSError:  # this user has as many pages in pipes as one may have

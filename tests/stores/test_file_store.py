@@ -83,9 +83,9 @@ def test_too_little_space_is_found_before_the_transfer(tmp_path):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)], check=True)
     try:
         with Landing(str(tmp_path / "fits")) as landing:
-            landing.reserve(1 << 19)
+            landing.set_size(1 << 19)
         with Landing(str(tmp_path / "large")) as landing, pytest.raises(NoSpace, match="no space is left for .*large"):
-            landing.reserve(1 << 21)
+            landing.set_size(1 << 21)
         assert list(tmp_path.iterdir()) == []
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)

@@ -39,10 +39,10 @@ class Landing:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.temporary)
 
-    def reserve(self, size: int) -> None:
-        """Find a full disk before the transfer, and let parts come in any order.
+    def set_size(self, size: int) -> None:
+        """Let parts of so many bytes come in any order, and find a full disk before they do.
 
-        The space is not taken: file systems that cannot do that alone write all of the file for it, and one in memory
+        Space is not taken: file systems that cannot do that alone write all of the file for it, and one in memory
         fills it with zeros, which took a tenth of a transfer.
         """
         with disk_errors(self.path):

@@ -115,10 +115,12 @@ class LocalStore(Store):
 
     def upload(self, source: PathOrFile, key: str) -> Digest:
         with Source(source) as opened, Landing(self._path(key), durable=True) as landing:
-            landing.reserve(opened.size)
+            landing.set_size(opened.size)
             hasher = hashlib.sha256()
+            buffer = memoryview(bytearray(min(_CHUNK, opened.size)))
             for offset in range(0, opened.size, _CHUNK):
-                chunk = opened.read(offset, min(_CHUNK, opened.size - offset))
+                chunk = buffer[: opened.size - offset]
+                opened.read_into(chunk, offset)
                 hasher.update(chunk)
                 landing.write(chunk, offset)
             opened.check()
@@ -150,7 +152,7 @@ class LocalStore(Store):
             status = os.fstat(fd)
             if isinstance(key, Object) and key.etag not in ("", _etag(status)):
                 raise SourceChanged(f"{self._name(name)} has been overwritten since it was listed: list it again")
-            landing.reserve(status.st_size)
+            landing.set_size(status.st_size)
             hasher, offset = hashlib.sha256(), 0
             while True:
                 chunk = os.pread(fd, _CHUNK, offset)

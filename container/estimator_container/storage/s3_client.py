@@ -156,9 +156,7 @@ class S3Client:
 
         return await self.patience.retry(attempt, self.name(key))
 
-    async def put(
-        self, key: str, data: Union[bytes, memoryview], mode: Mode = "overwrite", *, retry: bool = True
-    ) -> str:
+    async def put(self, key: str, data: bytes | memoryview, mode: Mode = "overwrite", *, retry: bool = True) -> str:
         """The new etag."""
 
         async def attempt() -> str:

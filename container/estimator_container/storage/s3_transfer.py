@@ -75,7 +75,7 @@ class Transfer:
         with Landing(path, durable=durable) as landing:
             hasher = hashlib.sha256()
             if len(data) > _INLINE or durable:
-                await self._engine.on_disk(landing.reserve, whole.size)
+                await self._engine.on_disk(landing.set_size, whole.size)
                 await self._engine.on_disk(_land, landing, hasher, data)
             else:
                 _land(landing, hasher, data)
@@ -95,7 +95,7 @@ class Transfer:
         """A large object whose size is known: no range waits for the first."""
         with Landing(path, durable=durable) as landing:
             hasher = hashlib.sha256()
-            await self._engine.on_disk(landing.reserve, whole.size)
+            await self._engine.on_disk(landing.set_size, whole.size)
             await self._rest(whole, 0, landing, hasher, passed)
             await self._engine.on_disk(landing.commit)
         return Digest(whole.size, hasher.hexdigest())

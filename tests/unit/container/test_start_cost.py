@@ -37,7 +37,6 @@ HEAVY = {
 OF_A_RANK = {
     "__future__",
     "collections",
-    "fcntl",
     "genericpath",
     "itertools",
     "keyword",

@@ -35,7 +35,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     extent.add_argument("--quick", action="store_true", help=f"smaller N, {QUICK_RUNS} runs")
     extent.add_argument("--large", action="store_true", help=f"of {' and '.join(WITH_LARGE)} what takes minutes a run")
     parser.add_argument(
-        "--metric", nargs="+", choices=numbers, default=numbers, metavar="S", help=f"of {', '.join(numbers)}"
+        "--metric", nargs="+", action="extend", choices=numbers, metavar="S", help=f"of {', '.join(numbers)}"
     )
     parser.add_argument("--runs", type=int, help=f"of each way; {RUNS}, {QUICK_RUNS} or {LARGE_RUNS} without it")
     parser.add_argument(
@@ -59,7 +59,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(128 + signum))  # servers and frozen ways are ended
     settings = arguments()
-    chosen = [metric for metric in METRICS if metric.number in settings.metric]
+    chosen = [metric for metric in METRICS if not settings.metric or metric.number in settings.metric]
     whole = len(chosen) == len(METRICS) and not settings.quick
     if settings.large:
         chosen = [metric for metric in chosen if metric.number in WITH_LARGE]

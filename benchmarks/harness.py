@@ -17,6 +17,8 @@ Unit = Literal["s", "ms", "us", "lines/s", "lines", "samples/s", "MB", "CPU s/Gi
 Reading = float | tuple[float, ...]
 FEW = 3
 """Runs of a way of which each takes most of a minute, or of a peer so far behind that more would tell nothing."""
+MEMORY = "/dev/shm"
+"""For the files of a way: a disk would be busy with them while the next way runs."""
 SCALE: Mapping[str, float] = {"ms": 1e3, "us": 1e6}
 """Times are read in seconds and shown in the panel's unit; everything else is read as it is shown."""
 
@@ -70,6 +72,8 @@ class Case:
     panels: tuple[Panel, ...]
     n: int
     ways: tuple[Way, ...]
+    runs: int | None = None
+    """Of each way; as many as elsewhere without it."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,11 @@ class Extent:
     """The peers that the user does without."""
     large: bool = False
     """Only what is too large for a run of everything."""
+
+    @property
+    def many(self) -> int:
+        """Runs where a target is a matter of a few per cent, and readings spread by more."""
+        return 2 * self.runs + 1
 
     def pick(self, full: Sequence[int], quick: Sequence[int], large: Sequence[int] = ()) -> Sequence[int]:
         if self.large:
@@ -153,7 +162,7 @@ def take(metric: Metric, extent: Extent, say: Callable[[str], None]) -> list[Tak
         for each in panels:
             each.loads.append(os.getloadavg()[0])
         ways = [way for way in case.ways if way.peer not in extent.left_out]
-        for way, readings in interleaved(ways, extent.runs):
+        for way, readings in interleaved(ways, case.runs or extent.runs):
             for each, value in zip(panels, readings, strict=True):
                 each.add(way, case.n, value)
         say(f"  {case.panels[0].title}, {case.panels[0].axis} {case.n}: {summary(panels[0], case.n)}")

@@ -4,47 +4,40 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from . import harness, peers
-from .harness import SCRIPTS, Extent, Way
-from .turns import MEMORY, Together
+from .harness import SCRIPTS, Way
 
 BUCKET = "benchmark"
 MB = 1_000_000
 SMALL = 64 << 10  # bytes of each of many files
 CONNECTIONS = 32
 SLOW = 64
-"""MB of a file from which on a target is a matter of a few per cent, and a transfer of many of them: see `by_turns`."""
+"""MB of a file from which on a target is a matter of a few per cent."""
 RAW, OURS = "raw client", "ours"
 
 
-class Span(NamedTuple):
-    """When a transfer began and ended, by the time of day: its process may take longer to start and to end."""
+class Cost(NamedTuple):
+    """What a transfer took."""
 
-    begun: float
-    ended: float
-
-    @property
-    def seconds(self) -> float:
-        return self.ended - self.begun
+    seconds: float
+    cpu: float
+    """Seconds of the client's CPUs; the server's are not known where it is none of ours."""
 
 
 Run = Callable[[], object]
-Moves = Mapping[str, Callable[[], Span]]
-"""Name of a way -> what moves the files once."""
 Ready = Callable[[Path, str], Run]
 """Makes ready to move a folder to a key prefix, or the other way round; what it returns does it."""
 
@@ -141,16 +134,22 @@ def our_down(folder: Path, prefix: str) -> Run:
     return lambda: restore.restore(store, str(folder))
 
 
-def forked(ready: Ready, folder: Path, prefix: str) -> Span:
+def used(*whom: int) -> float:
+    """Seconds of the CPUs until now."""
+    return sum(use.ru_utime + use.ru_stime for use in map(resource.getrusage, whom))
+
+
+def forked(ready: Ready, folder: Path, prefix: str) -> Cost:
     """A transfer in a process of its own, without what makes it ready."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             run = ready(folder, prefix)
-            begun = time.time()
+            whom = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+            begun, before = time.perf_counter(), used(*whom)
             run()
-            os.write(write, struct.pack("dd", begun, time.time()))
+            os.write(write, struct.pack("dd", time.perf_counter() - begun, used(*whom) - before))
             os._exit(0)
         except BaseException as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
@@ -160,21 +159,21 @@ def forked(ready: Ready, folder: Path, prefix: str) -> Span:
         taken = pipe.read()
     if os.waitpid(child, 0)[1] != 0:
         raise RuntimeError(f"the transfer of {folder} failed: see above")
-    return Span(*struct.unpack("dd", taken))
+    return Cost(*struct.unpack("dd", taken))
 
 
-def command(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Span:
-    begun = time.time()
-    harness.command(argv, env)
-    return Span(begun, time.time())
+def command(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Cost:
+    before = used(resource.RUSAGE_CHILDREN)
+    seconds = harness.command(argv, env)
+    return Cost(seconds, used(resource.RUSAGE_CHILDREN) - before)
 
 
-def s5cmd(source: str, target: str) -> Span:
+def s5cmd(source: str, target: str) -> Cost:
     program, endpoint = str(peers.PEERS_FOLDER / "s5cmd"), os.environ["AWS_ENDPOINT_URL_S3"]
     return command([program, "--endpoint-url", endpoint, "--log", "error", "cp", source, target])
 
 
-def rclone(source: str, target: str) -> Span:
+def rclone(source: str, target: str) -> Cost:
     remote = {"TYPE": "s3", "PROVIDER": "Other", "ENV_AUTH": "true", "ENDPOINT": os.environ["AWS_ENDPOINT_URL_S3"]}
     remote |= {"REGION": "us-east-1", "NO_CHECK_BUCKET": "true"}
     env = {**os.environ, **{f"RCLONE_CONFIG_STORE_{name}": value for name, value in remote.items()}}
@@ -183,35 +182,32 @@ def rclone(source: str, target: str) -> Span:
     return command(["rclone", "copy", f"--transfers={CONNECTIONS}", source, target], env)
 
 
-def crt(direction: str, folder: Path, prefix: str) -> Span:
+def crt(direction: str, folder: Path, prefix: str) -> Cost:
     """The transfer alone: neither the start of the process nor the imports, which take longer than a small one."""
     argv = [str(peers.PEERS_FOLDER / "python"), str(SCRIPTS / "boto3_crt.py"), direction, str(folder), BUCKET, prefix]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(argv, check=False, capture_output=True, text=True, env=env)
     if done.returncode != 0:
         raise RuntimeError(f"boto3 with CRT ended with {done.returncode}: {done.stderr[-2000:]}")
-    return Span(*map(float, done.stdout.split()))
+    return Cost(*map(float, done.stdout.split()))
 
 
 def up(folder: Path, prefixes: dict[str, str]) -> tuple[Way, ...]:
-    """Ways to bring a folder there; `prefixes` gets the newest place of each."""
-    return as_ways(moves_up(folder, prefixes))
+    """Ways to bring a folder there, for panels of seconds and of CPUs.
 
+    `prefixes` gets the place of each; what it brought there before is deleted.
+    """
 
-def down(scratch: Path, prefixes: Mapping[str, str]) -> tuple[Way, ...]:
-    """Ways to bring back what each has brought there, but for those whose peer is left out."""
-    return as_ways(moves_down(scratch, prefixes))
-
-
-def moves_up(folder: Path, prefixes: dict[str, str]) -> Moves:
-    def to_new_place(name: str, move: Callable[[str], Span]) -> Span:
+    def to_new_place(name: str, move: Callable[[str], Cost]) -> Cost:
         prefix = uuid.uuid4().hex
-        span = move(prefix)
+        cost = move(prefix)
+        if name in prefixes:
+            forked(raw_delete, folder, prefixes[name])
         prefixes[name] = prefix
-        return span
+        return cost
 
     place = f"{BUCKET}/"
-    moves: Mapping[str, Callable[[str], Span]] = {
+    moves: Mapping[str, Callable[[str], Cost]] = {
         RAW: lambda prefix: forked(raw_up, folder, prefix),
         "raw client, two requests more": lambda prefix: forked(raw_up_and_two_trips, folder, prefix),
         "s5cmd": lambda prefix: s5cmd(f"{folder}/", f"s3://{place}{prefix}/"),
@@ -219,62 +215,40 @@ def moves_up(folder: Path, prefixes: dict[str, str]) -> Moves:
         "boto3-crt": lambda prefix: crt("up", folder, prefix),
         OURS: lambda prefix: forked(our_up, folder, prefix),
     }
-    return {name: partial(to_new_place, name, move) for name, move in moves.items()}
+    return tuple(as_way(name, partial(to_new_place, name, move), size_of(folder)) for name, move in moves.items())
 
 
-def moves_down(scratch: Path, prefixes: Mapping[str, str]) -> Moves:
-    def to_new_folder(move: Callable[[Path], Span]) -> Span:
+def down(scratch: Path, prefixes: Mapping[str, str], size: int) -> tuple[Way, ...]:
+    """Ways to bring back what each has brought there, so many bytes, for the same panels."""
+
+    def to_new_folder(move: Callable[[Path], Cost]) -> Cost:
         target = scratch / "down"
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir()
         return move(target)
 
-    moves: Mapping[str, Callable[[Path], Span]] = {
+    moves: Mapping[str, Callable[[Path], Cost]] = {
         RAW: lambda target: forked(raw_down, target, prefixes[RAW]),
         "s5cmd": lambda target: s5cmd(f"s3://{BUCKET}/{prefixes['s5cmd']}/*", f"{target}/"),
         "rclone": lambda target: rclone(f"store:{BUCKET}/{prefixes['rclone']}", str(target)),
         "boto3-crt": lambda target: crt("down", target, prefixes["boto3-crt"]),
         OURS: lambda target: forked(our_down, target, prefixes[OURS]),
     }
-    return {name: partial(to_new_folder, move) for name, move in moves.items()}
+    return tuple(as_way(name, partial(to_new_folder, move), size) for name, move in moves.items())
 
 
-def by_turns(direction: Literal["up", "down"], folder: Path, extent: Extent) -> tuple[Way, ...]:
-    """The same ways to bring a folder there or back, each with a server of its own, that take turns."""
-    ways = up(folder, {}) if direction == "up" else down(folder, {})
-    chosen = {way.name: way for way in ways if way.peer not in extent.left_out}
-    works = {name: partial(several, direction, name, folder, extent.runs) for name in chosen}
-    together = Together(works, lambda spans, clock: [clock.between(*span) for span in spans])
-    return tuple(replace(way, run=partial(together.reading, name), at_most=extent.runs) for name, way in chosen.items())
-
-
-def several(direction: Literal["up", "down"], name: str, folder: Path, runs: int) -> list[Span]:
-    """So many transfers, after one that is not counted."""
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=MEMORY) as scratch, server(Path(scratch)):
-        prefixes: dict[str, str] = {}
-        move = moves_up(folder, prefixes)[name]
-        if direction == "down":
-            move()
-            move = moves_down(Path(scratch), prefixes)[name]
-        spans = []
-        for _ in range(runs + 1):
-            spans.append(move())
-            if direction == "up":
-                forked(raw_delete, folder, prefixes[name])
-        return spans[1:]
-
-
-def as_ways(moves: Moves) -> tuple[Way, ...]:
-    return tuple(as_way(name, move) for name, move in moves.items())
-
-
-def as_way(name: str, move: Callable[[], Span]) -> Way:
-    def seconds() -> float:
-        return move().seconds
+def as_way(name: str, move: Callable[[], Cost], size: int) -> Way:
+    def run() -> tuple[float, float]:
+        cost = move()
+        return cost.seconds, cost.cpu / (size / (1 << 30))
 
     if name == OURS:
-        return Way(name, "ours", seconds)
-    return Way(name, "peer", seconds, peer=name) if name in peers.PEERS else Way(name, "floor", seconds)
+        return Way(name, "ours", run)
+    return Way(name, "peer", run, peer=name) if name in peers.PEERS else Way(name, "floor", run)
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
 
 
 @contextlib.contextmanager

@@ -20,8 +20,6 @@ from typing import Any
 from .harness import Role, Way
 
 TURN = 0.5  # seconds
-MEMORY = "/dev/shm"
-"""For the files of a way that takes turns: a disk would be busy with them in the turns of the others."""
 PATIENCE = 10.0  # seconds for the last processes of a way to end
 
 

@@ -14,11 +14,13 @@ from pathlib import Path
 from estimator_sdk import Estimator
 
 from .. import jobs, peers, transfers
-from ..harness import FEW, SCRIPTS, Case, Extent, Metric, Panel, Target, Way
+from ..harness import FEW, MEMORY, SCRIPTS, Case, Extent, Metric, Panel, Target, Way
 from ..transfers import BUCKET, OURS
 
 ONE = Panel("restore a checkpoint of one file", "MB", "s", (Target(OURS, "s5cmd"),))
+ONE_CPU = Panel("what the client computes to restore one file", "MB", "CPU s/GiB")
 MANY = Panel("restore a checkpoint of files of 64 KiB", "files", "s", (Target(OURS, "s5cmd"),))
+MANY_CPU = Panel("what the client computes to restore files of 64 KiB", "files", "CPU s/GiB")
 CHANNEL = Panel(
     "a channel of 200 files of 64 KiB, on every host", "hosts", "s", (Target("fit()", "s5cmd, for each host"),)
 )
@@ -61,17 +63,17 @@ def sagemaker(prefix: str) -> float:
 
 
 def cases(extent: Extent) -> Iterator[Case]:
-    with tempfile.TemporaryDirectory(prefix="bench-") as name, jobs.own_home():
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=MEMORY) as name, jobs.own_home():
         scratch = Path(name)
         (scratch / "server").mkdir()
         with transfers.server(scratch / "server"):
-            loads = [(ONE, size, transfers.one_file) for size in extent.pick((1, 8, 64, 256), (1, 64), (1000,))]
-            loads += [(MANY, count, transfers.many_files) for count in extent.pick((10, 100, 1000), (100,), (5000,))]
-            for number, (panel, n, make) in enumerate(loads):
+            one, many = (ONE, ONE_CPU), (MANY, MANY_CPU)
+            loads = [(one, size, transfers.one_file) for size in extent.pick((1, 8, 64, 256), (1, 64), (1000,))]
+            loads += [(many, count, transfers.many_files) for count in extent.pick((10, 100, 1000), (100,), (5000,))]
+            for number, (panels, n, make) in enumerate(loads):
                 folder = make(scratch / f"load-{number}", n)
-                slow = panel is ONE and n >= transfers.SLOW
-                ways = transfers.by_turns("down", folder, extent) if slow else restores(folder, scratch, extent)
-                yield Case((panel,), n, ways)
+                runs = extent.many if panels is one and n >= transfers.SLOW else extent.runs
+                yield Case(panels, n, restores(folder, scratch, extent), runs)
             prefix = "channel"
             transfers.forked(transfers.raw_up, transfers.many_files(scratch / "data", FILES), prefix)
             script = scratch / "train.sh"
@@ -93,14 +95,14 @@ def restores(folder: Path, scratch: Path, extent: Extent) -> tuple[Way, ...]:
     for way in transfers.up(folder, prefixes):
         if way.peer not in extent.left_out:
             way.run()
-    return transfers.down(scratch, prefixes)
+    return transfers.down(scratch, prefixes, transfers.size_of(folder))
 
 
 METRIC = Metric(
     "S10",
     "Restoring a checkpoint, fetching a channel",
     "A restore is ours from the listing of the store to all files in place, verified; each way brings back what it has "
-    "brought there itself, with the clocks of S8, and by turns where S8 takes them. A channel is timed within a job, "
+    "brought there itself, with the clocks of S8, and as many runs. A channel is timed within a job, "
     "from the start of its fetching until it is in place for every host of this machine; its bytes come once however "
     "many hosts there are. s5cmd runs once for each host, all at the same time; SageMaker's local mode fetches one "
     "object after the other, and its imports are not timed. The floor is a raw client that brings each object once.",

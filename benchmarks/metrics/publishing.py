@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .. import transfers
-from ..harness import Case, Extent, Metric, Panel, Target
+from ..harness import MEMORY, Case, Extent, Metric, Panel, Target
 from ..transfers import OURS, RAW
 
 RIVALS = (RAW, "s5cmd", "rclone", "boto3-crt")
@@ -20,22 +20,23 @@ ONE = Panel(
         Target(OURS, "raw client, two requests more", plus=0.010, n=(1, 8)),
     ),
 )
+ONE_CPU = Panel("what the client computes to publish one file", "MB", "CPU s/GiB")
 MANY = Panel("publish a checkpoint of files of 64 KiB", "files", "s", (Target(OURS, RIVALS, 1.05),))
+MANY_CPU = Panel("what the client computes to publish files of 64 KiB", "files", "CPU s/GiB")
 
 
 def cases(extent: Extent) -> Iterator[Case]:
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=MEMORY) as name:
         scratch = Path(name)
         (scratch / "server").mkdir()
         with transfers.server(scratch / "server"):
             for size in extent.pick((1, 8, 64, 256), (1, 64), (1000,)):
                 folder = transfers.one_file(scratch / f"{size}MB", size)
-                slow = size >= transfers.SLOW
-                ways = transfers.by_turns("up", folder, extent) if slow else transfers.up(folder, {})
-                yield Case((ONE,), size, ways)
+                runs = extent.many if size >= transfers.SLOW else extent.runs
+                yield Case((ONE, ONE_CPU), size, transfers.up(folder, {}), runs)
             for count in extent.pick((10, 100, 1000), (100,), (5000,)):
                 folder = transfers.many_files(scratch / f"{count} files", count)
-                yield Case((MANY,), count, transfers.up(folder, {}))
+                yield Case((MANY, MANY_CPU), count, transfers.up(folder, {}))
 
 
 METRIC = Metric(
@@ -50,8 +51,8 @@ METRIC = Metric(
     "neither, nor for boto3 with CRT; s5cmd and rclone, which people script, are started anew each time, as they are "
     "there. The server is "
     "LocalStack, on the same CPUs, unless AWS_ENDPOINT_URL_S3 names another; so it bounds what any client can reach. "
-    f"From {transfers.SLOW} MB on each way has a LocalStack of its own, and they take turns of half a second in which "
-    "the others are frozen.",
+    "All files are in memory. "
+    f"From {transfers.SLOW} MB on there are twice as many runs, for the target is a matter of a few per cent.",
     cases,
     peers=("s5cmd", "rclone", "boto3-crt"),
 )

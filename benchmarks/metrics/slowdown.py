@@ -20,8 +20,8 @@ from estimator_container.checkpoints import agent
 from estimator_container.links import Link
 from estimator_container.loop import Loop
 
-from ..harness import Case, Extent, Metric, Panel, Target, processors
-from ..turns import MEMORY, TURN, Together
+from ..harness import MEMORY, Case, Extent, Metric, Panel, Target, processors
+from ..turns import TURN, Together
 
 MB = 1_000_000
 SIZE = 64  # MB of a checkpoint

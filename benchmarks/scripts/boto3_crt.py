@@ -1,4 +1,4 @@
-"""Moves a folder with boto3's transfers on the AWS CRT, and prints the seconds.
+"""Moves a folder with boto3's transfers on the AWS CRT, and prints the seconds, and those of the CPUs.
 
     boto3_crt.py up|down FOLDER BUCKET PREFIX
 
@@ -25,7 +25,7 @@ endpoint, region = os.environ["AWS_ENDPOINT_URL_S3"], os.environ.get("AWS_REGION
 settings = {"endpoint_url": endpoint, "region_name": region}
 credentials = BotocoreCRTCredentialsWrapper(session.get_credentials()).to_crt_credentials_provider()
 client = create_s3_crt_client(region, credentials, use_ssl=endpoint.startswith("https"))
-started = time.time()
+started, used = time.perf_counter(), time.process_time()
 with CRTTransferManager(client, BotocoreCRTRequestSerializer(session, dict(settings))) as manager:
     if direction == "up":
         moves = [manager.upload(str(path), bucket, f"{prefix}/{path.name}") for path in Path(folder).iterdir()]
@@ -35,4 +35,4 @@ with CRTTransferManager(client, BotocoreCRTRequestSerializer(session, dict(setti
         moves = [manager.download(bucket, key, str(Path(folder, key.rpartition("/")[2]))) for key in keys]
     for each in moves:
         each.result()
-print(started, time.time())
+print(time.perf_counter() - started, time.process_time() - used)

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks import judge, report, results
+from benchmarks.__main__ import arguments
 from benchmarks.harness import ROOT, Case, Extent, Metric, Panel, Points, Taken, Target, Way, interleaved, take
 
 PANEL = Panel("a thing", "hosts", "ms", (Target("ours", "floor", 1.5),))
@@ -29,6 +30,20 @@ def test_a_way_that_takes_minutes_runs_as_often_as_it_says_and_is_not_warmed_up(
     order = []
     list(interleaved([way("quick", order), way("slow", order, at_most=1)], 3))
     assert order.count("slow") == 1 and order.count("quick") == 4
+
+
+def test_a_case_may_ask_for_more_runs_than_the_others():
+    order = []
+    cases = [
+        Case((PANEL,), n, (way(f"at {n}", order, "ours"),), runs) for n, runs in ((1, None), (2, Extent(2, True).many))
+    ]
+    take(Metric("S0", "", "", lambda extent: iter(cases)), Extent(2, True), lambda line: None)
+    assert (order.count("at 1"), order.count("at 2")) == (1 + 2, 1 + 5)
+
+
+def test_metrics_that_are_asked_for_one_by_one_add_up():
+    chosen = arguments(["--metric", "S7", "--metric", "S2", "S3"]).metric
+    assert chosen == ["S7", "S2", "S3"]
 
 
 def test_a_peer_that_is_left_out_is_not_run():

@@ -30,9 +30,9 @@ else:
 
 SOCKET_VARIABLE = "ESTIMATOR_HOST_SOCKET"
 PIPE_SIZE = 1 << 18  # bytes; what a pipe holds by default is gone before a rank's turn on the CPU is
-LITTLE = 1 << 14  # bytes; who writes less at a time and without a pause writes line by line
+LITTLE = 1 << 15  # bytes; who writes less at a time and without a pause writes line by line
 RUSH_SECONDS = 0.001  # between two reads: then the rank writes without a pause
-NAP_SECONDS = 0.0003
+NAP_SECONDS, LONGEST_NAP = 0.0003, 0.002  # in such a rush each is twice the last
 TAIL_SIZE = 1 << 14  # bytes of stderr that go into the report of a failure
 EXIT_STOPPED = 143  # of a script that was told to stop, and did
 _F_SETPIPE_SZ = 1031  # <fcntl.h>; Python has the name since 3.10
@@ -136,7 +136,7 @@ class Rank:
         poll = select.poll()
         for fd in (*self._streams, self._wakeup, self._host.fileno()):
             poll.register(fd, select.POLLIN)
-        last_read = 0.0
+        last_read = nap = 0.0
         while self._status is None:
             taken = 0
             for fd, _ in poll.poll():
@@ -151,7 +151,11 @@ class Rank:
                     self._on_host()
             now = time.monotonic()
             if 0 < taken < LITTLE and now - last_read < RUSH_SECONDS:
-                time.sleep(NAP_SECONDS)  # or the two would take turns on a CPU for every line
+                nap = min(2 * nap, LONGEST_NAP) or NAP_SECONDS
+                time.sleep(nap)  # or the two would take turns on a CPU for every line
+                now += nap
+            else:
+                nap = 0.0
             if taken:
                 last_read = now
 

@@ -90,7 +90,7 @@ class Extent:
     @property
     def many(self) -> int:
         """Runs where a target is a matter of a few per cent, and readings spread by more."""
-        return 2 * self.runs + 1
+        return self.runs * 3 // 2
 
     def pick(self, full: Sequence[int], quick: Sequence[int], large: Sequence[int] = ()) -> Sequence[int]:
         if self.large:

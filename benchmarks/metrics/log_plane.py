@@ -19,7 +19,7 @@ from pathlib import Path
 from estimator_container.contract import Layout
 
 from .. import jobs, peers
-from ..harness import SCRIPTS, Case, Extent, Metric, Panel, Target, Way
+from ..harness import FEW, SCRIPTS, Case, Extent, Metric, Panel, Target, Way
 
 WRITER, TICKER = SCRIPTS / "writer.py", SCRIPTS / "ticker.py"
 TOOLKIT = "sagemaker-training 5.1.4"
@@ -181,11 +181,11 @@ def cases(extent: Extent) -> Iterator[Case]:
                 theirs = partial(rated, toolkit, ranks, share, each)
                 ways = [
                     Way("cat of every pipe", "floor", partial(rated, cats, ranks, share, each)),
-                    Way("mpirun --tag-output", "peer", partial(rated, mpirun, ranks, share, each)),
+                    Way("mpirun --tag-output", "peer", partial(rated, mpirun, ranks, share, each), at_most=FEW),
                     Way("fit()", "ours", partial(rated, ours, ranks, share, each)),
                 ]
                 if each == 0 or not extent.quick:
-                    ways.append(Way(TOOLKIT, "peer", theirs, peer="sagemaker-training", at_most=1))
+                    ways.append(Way(TOOLKIT, "peer", theirs, peer="sagemaker-training", at_most=FEW if each else 1))
                 yield Case(panels, ranks, tuple(ways))
         lines = 100 if extent.quick else 300
         for ranks in extent.pick((2, 8), (2,)):
@@ -209,8 +209,8 @@ METRIC = Metric(
     "what `fit()` shows "
     "of a job on 2 hosts. The floor is a `cat` for every rank that copies its pipe to a file. The peers are read from "
     "a pipe: mpirun on one "
-    "host, and `sagemaker-training` in one container, which sleeps 30 s at the end and is run less often. For the last "
-    "panel each rank writes "
+    "host, and `sagemaker-training` in one container, which sleeps 30 s at the end; both are run less often. For the "
+    "last panel each rank writes "
     "a line a hundred times a second.",
     cases,
     peers=("sagemaker-training",),

@@ -52,7 +52,7 @@ METRIC = Metric(
     "there. The server is "
     "LocalStack, on the same CPUs, unless AWS_ENDPOINT_URL_S3 names another; so it bounds what any client can reach. "
     "All files are in memory. "
-    f"From {transfers.SLOW} MB on there are twice as many runs, for the target is a matter of a few per cent.",
+    f"From {transfers.SLOW} MB on there are half as many runs again, for the target is a matter of a few per cent.",
     cases,
     peers=("s5cmd", "rclone", "boto3-crt"),
 )

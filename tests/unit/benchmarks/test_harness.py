@@ -38,7 +38,7 @@ def test_a_case_may_ask_for_more_runs_than_the_others():
         Case((PANEL,), n, (way(f"at {n}", order, "ours"),), runs) for n, runs in ((1, None), (2, Extent(2, True).many))
     ]
     take(Metric("S0", "", "", lambda extent: iter(cases)), Extent(2, True), lambda line: None)
-    assert (order.count("at 1"), order.count("at 2")) == (1 + 2, 1 + 5)
+    assert (order.count("at 1"), order.count("at 2")) == (1 + 2, 1 + 3)
 
 
 def test_metrics_that_are_asked_for_one_by_one_add_up():

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from estimator_container import contract
 from estimator_container.contract import Layout
@@ -28,6 +28,9 @@ from ..local.hosts import NotStarted, OnHostEnded
 from ..plan import HostPlan, Plan
 from . import container, engine, reaper
 from .container import INSIDE, HostContainer
+
+if TYPE_CHECKING:
+    from docker.types.daemon import CancellableStream
 
 T = TypeVar("T")
 
@@ -57,6 +60,7 @@ class DockerHosts:
         self._wakeup = os.pipe2(os.O_CLOEXEC)
         self._copiers: dict[str, threading.Thread] = {}
         self._watchers: list[threading.Thread] = []
+        self._events: CancellableStream | None = None
         self._last_steps: threading.Thread | None = None
         self._reaper: subprocess.Popen[bytes] | None = None
 
@@ -77,6 +81,8 @@ class DockerHosts:
             self._containers = {host.name: made for host, made in zip(self._plan.hosts, created, strict=True)}
             if not self._own_toolkit:
                 self._copiers = {name: _thread(self._copy_output, name, made.output()) for name, made in self._each()}
+            else:
+                _thread(self._hear)
             _in_parallel(lambda made: made.start(), created)
         except (docker.errors.DockerException, OSError) as error:
             lost = self._engine_lost("the containers were started")
@@ -103,8 +109,8 @@ class DockerHosts:
         try:
             if len(self._exited) < len(self._containers):
                 _in_parallel(lambda made: made.remove(), self._containers.values())
-            for watcher in self._watchers:
-                watcher.join(LAST_OUTPUT_SECONDS)
+                for watcher in self._watchers:
+                    watcher.join(LAST_OUTPUT_SECONDS)
             if not self._own_toolkit and os.getuid() != 0:
                 self._give_files_to_the_user()
         except (docker.errors.DockerException, OSError) as error:
@@ -116,9 +122,13 @@ class DockerHosts:
             self._last_steps.join()
 
     def _remove_the_rest(self) -> None:
-        """In a thread of its own, for the kernel takes its time over a network."""
+        """In a thread of its own, for the kernel takes its time over each host's part of the network."""
         import docker
 
+        for watcher in self._watchers:
+            watcher.join(engine.DETACH_SECONDS)
+        if self._events is not None:
+            self._events.close()
         try:
             engine.remove_job(self._client, self._plan.job_name)
         except (docker.errors.DockerException, OSError) as error:
@@ -180,10 +190,29 @@ class DockerHosts:
             code, found = ENGINE_LOST, Verdict("platform", lost, host) if lost else None
         if host in self._copiers:
             self._copiers[host].join(LAST_OUTPUT_SECONDS)
-        self._ended.put((host, code, found))
-        os.write(self._wakeup[1], b".")
+        self._tell(host, code, found)
         with contextlib.suppress(Exception):  # `close` does what cannot be done now, and says why it cannot
             watched.remove()
+
+    def _hear(self) -> None:
+        """In a thread of its own: tell the loop that a container has ended as soon as the engine knows.
+
+        The watcher hears of it when the container has left its network, which lasts, and where others leave at the
+        same time they queue.
+        """
+        hosts = {self._name(host.name): host.name for host in self._plan.hosts}
+        chosen = {"label": f"{engine.JOB_LABEL}={self._plan.job_name}", "type": "container", "event": "die"}
+        with contextlib.suppress(Exception):  # the watchers tell of everything, only later
+            self._events = self._client.api.events(filters=chosen, decode=True)
+            for event in self._events:
+                facts = event["Actor"]["Attributes"]
+                host, code = hosts.get(facts["name"]), int(facts["exitCode"])
+                if host is not None and not (code == KILLED and self._plan.memory is not None):
+                    self._tell(host, code, None)
+
+    def _tell(self, host: str, code: int, found: Verdict | None) -> None:
+        self._ended.put((host, code, found))
+        os.write(self._wakeup[1], b".")
 
     def _copy_output(self, host: str, chunks: Iterator[tuple[bytes | None, bytes | None]]) -> None:
         """In a thread of its own: put what an image without our toolkit writes into the host's frames."""
@@ -218,6 +247,8 @@ class DockerHosts:
         os.read(self._wakeup[0], 4096)
         while not self._ended.empty():
             host, code, found = self._ended.get()
+            if host in self._exited:
+                continue
             self._exited.add(host)
             # The engine reports the end by a signal as a shell does.
             of_signal = 128 < code < 128 + 65 and code != contract.EXIT_STOPPED

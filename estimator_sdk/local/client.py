@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -25,6 +26,20 @@ from .stopping import STOPPED_BY
 from .watch import Watch
 
 MAIN = str(Path(__file__).parent)
+_leaving: list[subprocess.Popen[bytes]] = []
+"""Supervisors of jobs that have ended, which remove what the hosts had."""
+
+
+@atexit.register
+def wait_until_gone() -> None:
+    """Wait until nothing is left of the jobs that this process has seen end but their files.
+
+    A program that ends waits for it: where the end of its first process ends all others, as in a container, nobody
+    would be left to do it.
+    """
+    with contextlib.suppress(KeyboardInterrupt):
+        while _leaving:
+            _leaving.pop().wait()
 
 
 def start(plan: Plan) -> LocalJob:
@@ -162,7 +177,7 @@ class LocalJob:
 
     def _collect(self, record: Record) -> None:
         if record.is_final and self._supervisor is not None:
-            self._supervisor.wait()
+            _leaving[:] = [each for each in (*_leaving, self._supervisor) if each.poll() is None]
             self._supervisor = None
 
 

@@ -76,7 +76,15 @@ def processes_of(job_folder: Path) -> list[str]:
     return found
 
 
-def left_of(job: Job) -> list[str]:
+def left_of(job: Job, patience: float = 5.0) -> list[str]:
+    """What is still there of the job so many seconds from now; returns as soon as nothing is."""
+    deadline = time.monotonic() + patience
+    while (left := left_now(job)) and time.monotonic() < deadline:
+        threading.Event().wait(0.01)
+    return left
+
+
+def left_now(job: Job) -> list[str]:
     """Processes, containers and networks of the job that are still there."""
     left = processes_of(job.folder)
     if job.backend == "docker":

@@ -238,7 +238,7 @@ def test_after_the_supervisors_death_nothing_is_left_and_the_other_backend_goes_
     os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(SECONDS)
-    wait_for(lambda: left_of(job) == [], SECONDS)
+    assert left_of(job, SECONDS) == []
     job = script.run(SHOWS, checkpoint_s3_uri=place.uri, **elsewhere)
     (restored,) = events(job, "checkpoint_restored")
     assert restored["base"] >= acknowledged

@@ -17,6 +17,7 @@ import pytest
 
 from estimator_sdk import InvalidArgument, Job, JobFailed, TrainingInput
 from estimator_sdk.docker import engine
+from estimator_sdk.local.client import wait_until_gone
 from estimator_sdk.spec import ShuffleConfig
 from tests.conformance.jobs import left_of, wait_for
 from tests.stores.servers import BUCKET
@@ -366,7 +367,7 @@ def test_a_supervisor_that_is_killed_while_fetching_leaves_nothing(script, s3_ob
     os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(10)
-    wait_for(lambda: left_of(job) == [])
+    assert left_of(job, patience=15.0) == []
     assert list(channels.iterdir()) == []
 
 
@@ -382,6 +383,7 @@ def test_a_disk_too_small_for_a_channel_fails_before_any_host_starts(script, hom
         assert f"'train' cannot be had from {uri}/train: no space is left for {disk}" in said
         assert not [path for path in disk.rglob("*") if path.is_file() and path.stat().st_size > 500_000]
     finally:
+        wait_until_gone()
         subprocess.run(["umount", str(disk)], check=True)
 
 

@@ -19,9 +19,9 @@ from tests.conformance.jobs import (
     assert_falls_silent,
     freeze_host,
     kill_host,
+    left_now,
     left_of,
     tell,
-    wait_for,
     wait_until_up,
 )
 
@@ -231,7 +231,20 @@ time.sleep(60)
     os.kill(supervisor.pid, signal.SIGKILL)
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(10)
-    wait_for(lambda: left_of(job) == [])
+    assert left_of(job, patience=15.0) == []
+
+
+@pytest.mark.law("E3")
+def test_a_program_that_ends_with_fit_leaves_nothing(where, tmp_path):
+    """Its end may be that of all processes, as in a container."""
+    (tmp_path / "train.py").write_text("print('trained')")
+    name = f"law-last-{where['backend']}"
+    program = f"""
+from estimator_sdk import Estimator
+Estimator(entry_point={str(tmp_path / "train.py")!r}, instance_count=2, **{where!r}).fit(job_name={name!r})
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert left_now(Job.attach(name)) == []
 
 
 GRACEFUL = """

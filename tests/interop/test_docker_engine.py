@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import docker
@@ -13,6 +14,7 @@ import pytest
 
 from estimator_sdk import BackendError, Estimator, InvalidArgument, JobFailed
 from estimator_sdk.docker import engine
+from estimator_sdk.local.client import wait_until_gone
 from tests.conformance.jobs import UP_AND_WAIT, assert_falls_silent, container_of, drop_packets, wait_until_up
 
 
@@ -53,7 +55,18 @@ def test_a_container_that_somebody_removes_fails_the_job_and_leaves_nothing(tmp_
     with pytest.raises(JobFailed) as failed:
         job.wait(20)
     assert failed.value.verdict.host == "algo-2"
+    wait_until_gone()
     assert client.containers.list(all=True, filters=chosen) == client.networks.list(filters=chosen) == []
+
+
+def test_a_job_ends_before_the_engine_has_taken_its_network_down(tmp_path, image):
+    client = docker.from_env()
+    begun = int(time.time())
+    job = estimator(tmp_path, "", image, instance_count=2).fit(logs="none")
+    wait_until_gone()
+    told = client.events(since=begun, until=time.time(), filters={"type": "network", "event": "destroy"}, decode=True)
+    (gone,) = [each["timeNano"] / 1e9 for each in told if job.name in each["Actor"]["Attributes"]["name"]]
+    assert job.ended is not None and job.ended < gone
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ import pytest
 
 from estimator_sdk import Estimator, EstimatorError, JobFailed
 from estimator_sdk.docker import engine
+from estimator_sdk.local.client import wait_until_gone
 
 MPI = {"mpi": {"enabled": True}}
 
@@ -138,6 +139,7 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)], check=True)
     monkeypatch.setenv("ESTIMATOR_HOME", str(disk / "home"))
     yield disk
+    wait_until_gone()
     subprocess.run(["umount", str(disk)], check=True)
 
 
@@ -152,6 +154,7 @@ def test_a_log_that_fills_the_disk_ends_the_job_with_the_reason(small_disk, tmp_
         Estimator(entry_point=script(tmp_path, source), instance_count=2, distribution=MPI, **where).fit(logs="none")
     assert "log of this rank could not be written: [Errno 28] No space left on device" in str(failed.value)
     assert failed.value.verdict.rank in (0, 1)
+    wait_until_gone()
     assert left_of(docker.from_env(), failed.value.job_name) == []
 
 

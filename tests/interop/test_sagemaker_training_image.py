@@ -23,6 +23,7 @@ import pytest
 
 from estimator_sdk import Estimator, InvalidArgument, Job, JobFailed
 from estimator_sdk.docker import engine
+from estimator_sdk.local.client import wait_until_gone
 
 NOBODY = 65534
 IMPORTED = ["estimator_sdk", "estimator_container", "docker"]
@@ -105,6 +106,7 @@ def text(job: Job, **choice: str) -> str:
 
 
 def left_on_engine(job: Job) -> list[str]:
+    wait_until_gone()
     client = docker.from_env()
     chosen = {"label": f"{engine.JOB_LABEL}={job.name}"}
     containers = client.containers.list(all=True, filters=chosen)

@@ -18,11 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from estimator_container import mpi
 from estimator_container.frames import EVENT, FrameParser
 
 from estimator_sdk import Estimator, Job
+from estimator_sdk.local.client import wait_until_gone
 
 from . import peers
 from .harness import SCRIPTS
@@ -72,31 +74,44 @@ class Moments:
     ended: float
     """The last rank is at the end of its script."""
     returned: float
+    gone: float
+    """Nothing is left of the job but its files."""
 
 
-def moments(called: float, returned: float, text: str, ranks: int) -> Moments:
+def moments(called: float, returned: float, text: str, ranks: int, gone: float | None = None) -> Moments:
     """From what the ranks of hello.py said. Raises RuntimeError when one of them is missing."""
     told: dict[str, list[float]] = {}
     for kind, at in _TOLD.findall(text):
         told.setdefault(kind, []).append(float(at))
     if not len(told.get("world", ())) == len(told.get("end", ())) == ranks:
         raise RuntimeError(f"not all of {ranks} ranks said when they came and went:\n{text[-2000:]}")
-    return Moments(called, max(told["world"]), max(told["end"]), returned)
+    return Moments(called, max(told["world"]), max(told["end"]), returned, gone or returned)
 
 
-def fit(chosen: Estimator, inputs: Mapping[str, str] | None = None) -> tuple[Job, float, float]:
-    """A job that has run, and when `fit()` was called and returned; nothing is shown."""
+class Fitted(NamedTuple):
+    """A job that has run, and when `fit()` was called and returned, and nothing was left of it but its files."""
+
+    job: Job
+    called: float
+    returned: float
+    gone: float
+
+
+def fit(chosen: Estimator, inputs: Mapping[str, str] | None = None) -> Fitted:
+    """Run a job; nothing is shown."""
     with contextlib.redirect_stdout(io.StringIO()):
         called = time.time()
         job = chosen.fit(inputs, logs="none")
-        return job, called, time.time()
+        returned = time.time()
+    wait_until_gone()  # or it would be done while the next way is timed
+    return Fitted(job, called, returned, time.time())
 
 
 def hello(chosen: Estimator, ranks: int) -> Moments:
     """`fit()` of hello.py."""
-    job, called, returned = fit(chosen)
-    text = b"".join(line.data for line in job.logs(stream="stdout")).decode()
-    return moments(called, returned, text, ranks)
+    done = fit(chosen)
+    text = b"".join(line.data for line in done.job.logs(stream="stdout")).decode()
+    return moments(done.called, done.returned, text, ranks, done.gone)
 
 
 def sagemaker_local(hosts: int) -> Moments:

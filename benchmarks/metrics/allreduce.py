@@ -69,7 +69,7 @@ def by_hand(argv: Sequence[str], calls: int) -> Counts:
 def ours(hosts: int, processes: int, calls: int) -> Counts:
     counts = []
     for _ in range(LAUNCHES):
-        job, _, _ = jobs.fit(jobs.estimator(SCRIPT, hosts, processes=processes, calls=calls))
+        job = jobs.fit(jobs.estimator(SCRIPT, hosts, processes=processes, calls=calls)).job
         counts += told(b"".join(line.data for line in job.logs(stream="stdout")).decode())
     return counts
 

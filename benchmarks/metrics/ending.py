@@ -14,6 +14,7 @@ from .. import jobs
 from ..harness import Case, Extent, Metric, Panel, Target, Way
 
 TARGETS = (Target("fit()", plus=0.3, n=(2,)), Target("fit()", plus=1.0, n=(16,)))
+GONE = "fit(), until nothing is left"
 PROCESSES = Panel("from the last rank's end to the return, in processes", "hosts", "s", TARGETS)
 CONTAINERS = Panel("from the last rank's end to the return, in containers", "hosts", "s", TARGETS)
 
@@ -24,6 +25,11 @@ def after(told: jobs.Moments) -> float:
 
 def ours(count: int, image: str | None = None) -> float:
     return after(jobs.hello(jobs.estimator(jobs.HELLO, count, image), count))
+
+
+def ours_and_gone(count: int, image: str) -> float:
+    told = jobs.hello(jobs.estimator(jobs.HELLO, count, image), count)
+    return told.gone - told.ended
 
 
 def mpirun(count: int) -> float:
@@ -43,8 +49,11 @@ def bare_processes(count: int) -> float:
     return time.perf_counter() - started
 
 
-def bare_containers(image: str, count: int) -> float:
-    """Seconds from the last word of as many containers, which end together, until they are gone; it is in hand then."""
+def bare_containers(image: str, count: int, *, gone: bool) -> float:
+    """Seconds from the last word of as many containers, which end together, until all have, and it is in hand.
+
+    Or until they and their network are gone.
+    """
     with tempfile.TemporaryDirectory() as gate:
         until_told = "until [ -e /gate/open ]; do sleep 0.02; done; date +%s.%N"
         with jobs.bare_containers(image, count, ["sh", "-c", until_told], {gate: "/gate"}) as containers:
@@ -52,7 +61,8 @@ def bare_containers(image: str, count: int) -> float:
             for each in containers:
                 each.wait(timeout=jobs.PATIENCE)
             said = b"".join(each.logs() for each in containers).decode()
-        return time.time() - max(float(at) for at in re.findall(r"\d+\.\d+", said))
+            ended = time.time()
+        return (time.time() if gone else ended) - max(float(at) for at in re.findall(r"\d+\.\d+", said))
 
 
 def cases(extent: Extent) -> Iterator[Case]:
@@ -67,8 +77,10 @@ def cases(extent: Extent) -> Iterator[Case]:
             yield Case((PROCESSES,), count, ways)
         for count in extent.pick((2, 8, 16), (2,)):
             ways = (
-                Way("containers collected", "floor", partial(bare_containers, image, count)),
+                Way("containers that end", "floor", partial(bare_containers, image, count, gone=False)),
+                Way("containers and network removed", "floor", partial(bare_containers, image, count, gone=True)),
                 Way("fit()", "ours", partial(ours, count, image)),
+                Way(GONE, "ours", partial(ours_and_gone, count, image)),
             )
             if count == 2 and not extent.quick:
                 local = partial(theirs, count)
@@ -79,10 +91,12 @@ def cases(extent: Extent) -> Iterator[Case]:
 METRIC = Metric(
     "S4",
     "The end",
-    "From when the last rank has left MPI_Finalize until `fit()` returns, with all logs and outputs in place. The "
-    "floors: as many processes that are told to end and collected; as many containers that are up and end together, "
-    "as the hosts of a job do, from their last word until their output is read, they are removed, and their network "
-    "is. SageMaker's toolkit sleeps for 30 s at the end of an MPI job.",
+    "From when the last rank has left MPI_Finalize until `fit()` returns, with all logs and outputs in place. What the "
+    "engine then still removes of a job's containers and network is removed beside what the caller does next, and a "
+    "program that ends waits for it: that is shown too, and is held to nothing. The floors: as many processes that "
+    "are told to end and collected; as many containers that are up and end together, from their last word until all "
+    "have ended and their output is read, and until they and their network are gone. SageMaker's toolkit sleeps for "
+    "30 s at the end of an MPI job.",
     cases,
     peers=("sagemaker", "docker-compose", "sagemaker-training"),
 )

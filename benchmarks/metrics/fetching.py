@@ -30,7 +30,7 @@ FILES = 200
 def ours(prefix: str, hosts: int, script: Path) -> float:
     """From when the channel's fetching begins until it is in place for all hosts."""
     estimator = Estimator(entry_point=script, instance_count=hosts, backend="process", base_job_name="bench")
-    job, _, _ = jobs.fit(estimator, {"train": f"s3://{BUCKET}/{prefix}"})
+    job = jobs.fit(estimator, {"train": f"s3://{BUCKET}/{prefix}"}).job
     at = {event.kind: event.time for event in jobs.events(job)}
     return at["channel_fetched"] - at["channel_fetching"]
 

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from estimator_container.contract import Layout
@@ -33,9 +33,18 @@ AT_ONCE = Panel(
 DAMAGED_AT_ONCE = Panel("damaged lines written one by one", "ranks", "lines", (Target("fit()"),))
 LATE = Panel("from the writing of a line to the client, 99th percentile", "ranks", "ms", (Target("fit()", plus=0.005),))
 CHUNK = 1 << 20
-_LINE = re.compile(rb"^(?:\[\d+,\d+\]<stdout>: ?)?(\d+) (\d+) x{64} \2$", re.MULTILINE)
 _BEGIN = re.compile(rb"begin (\d+\.\d+)")
 _TICK = re.compile(rb"tick (\d+\.\d+)")
+
+
+@lru_cache(maxsize=2)
+def all_lines(ranks: int, lines: int, tagged: bool) -> frozenset[bytes]:
+    """The lines of all ranks, as `scripts/writer.py` makes them."""
+    tags = {rank: b"[1,%d]<stdout>:" % rank if tagged else b"" for rank in range(ranks)}
+    filler = b"x" * 64
+    return frozenset(
+        b"%b%d %d %b %d" % (tag, rank, number, filler, number) for rank, tag in tags.items() for number in range(lines)
+    )
 
 
 @dataclass
@@ -52,7 +61,7 @@ class Received:
     def rate_and_damage(self, ranks: int, lines: int) -> tuple[float, float]:
         """Lines a second from the first rank's beginning to the last line that is whole, and how many are not."""
         text = b"".join(self.chunks)
-        whole = {(rank, number) for rank, number in _LINE.findall(text)}
+        whole = all_lines(ranks, lines, tagged=b"]<stdout>:" in text) & set(text.splitlines())
         begun = min(float(at) for at in _BEGIN.findall(text))
         last = max(at for chunk, at in zip(self.chunks, self.times, strict=True) if b"xxxx" in chunk)
         return ranks * lines / (last - begun), float(ranks * lines - len(whole))

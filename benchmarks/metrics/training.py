@@ -54,7 +54,7 @@ def ours(hosts: int, epochs: int) -> Lines:
         hyperparameters={"epochs": epochs},
         base_job_name="bench",
     )
-    job, _, _ = jobs.fit(estimator)
+    job = jobs.fit(estimator).job
     return [(line.time_ns / 1e9, line.data.decode()) for line in job.logs(rank=0, stream="stdout")]
 
 

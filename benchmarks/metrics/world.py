@@ -14,7 +14,7 @@ PANEL = Panel("from hosts that are up to all ranks in the world", "hosts", "s", 
 
 def ours(count: int) -> float:
     """From when the last host has begun with its world."""
-    job, called, returned = jobs.fit(jobs.estimator(jobs.HELLO, count))
+    job, called, returned, _ = jobs.fit(jobs.estimator(jobs.HELLO, count))
     text = b"".join(line.data for line in job.logs(stream="stdout")).decode()
     begun = [
         event.time for event in jobs.events(job) if (event.kind, event.facts.get("phase")) == ("phase_started", "world")

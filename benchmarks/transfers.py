@@ -218,6 +218,12 @@ def up(folder: Path, prefixes: dict[str, str]) -> tuple[Way, ...]:
     return tuple(as_way(name, partial(to_new_place, name, move), size_of(folder)) for name, move in moves.items())
 
 
+def forget(prefixes: dict[str, str]) -> None:
+    """Delete what the ways have brought there."""
+    while prefixes:
+        forked(raw_delete, Path(), prefixes.popitem()[1])
+
+
 def down(scratch: Path, prefixes: Mapping[str, str], size: int) -> tuple[Way, ...]:
     """Ways to bring back what each has brought there, so many bytes, for the same panels."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import tempfile
@@ -10,11 +11,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import docker
+
 from .. import jobs
 from ..harness import Case, Extent, Metric, Panel, Target, Way
 
 TARGETS = (Target("fit()", plus=0.3, n=(2,)), Target("fit()", plus=1.0, n=(16,)))
-GONE = "fit(), until nothing is left"
 PROCESSES = Panel("from the last rank's end to the return, in processes", "hosts", "s", TARGETS)
 CONTAINERS = Panel("from the last rank's end to the return, in containers", "hosts", "s", TARGETS)
 
@@ -50,18 +52,21 @@ def bare_processes(count: int) -> float:
 
 
 def bare_containers(image: str, count: int, *, gone: bool) -> float:
-    """Seconds from the last word of as many containers, which end together, until all have, and it is in hand.
+    """Seconds from the last word of as many containers, which end together, until all have.
 
-    Or until they and their network are gone.
+    Or until they and their network are gone, and what they said is in hand.
     """
     with tempfile.TemporaryDirectory() as gate:
         until_told = "until [ -e /gate/open ]; do sleep 0.02; done; date +%s.%N"
         with jobs.bare_containers(image, count, ["sh", "-c", until_told], {gate: "/gate"}) as containers:
-            Path(gate, "open").touch()
+            chosen = {"container": [each.id for each in containers], "event": "die"}
+            with contextlib.closing(docker.from_env().events(filters=chosen, decode=True)) as ends:
+                Path(gate, "open").touch()
+                for _ in zip(containers, ends, strict=False):
+                    ended = time.time()
             for each in containers:
                 each.wait(timeout=jobs.PATIENCE)
             said = b"".join(each.logs() for each in containers).decode()
-            ended = time.time()
         return (time.time() if gone else ended) - max(float(at) for at in re.findall(r"\d+\.\d+", said))
 
 
@@ -80,7 +85,7 @@ def cases(extent: Extent) -> Iterator[Case]:
                 Way("containers that end", "floor", partial(bare_containers, image, count, gone=False)),
                 Way("containers and network removed", "floor", partial(bare_containers, image, count, gone=True)),
                 Way("fit()", "ours", partial(ours, count, image)),
-                Way(GONE, "ours", partial(ours_and_gone, count, image)),
+                Way(jobs.GONE, "ours", partial(ours_and_gone, count, image)),
             )
             if count == 2 and not extent.quick:
                 local = partial(theirs, count)
@@ -94,9 +99,9 @@ METRIC = Metric(
     "From when the last rank has left MPI_Finalize until `fit()` returns, with all logs and outputs in place. What the "
     "engine then still removes of a job's containers and network is removed beside what the caller does next, and a "
     "program that ends waits for it: that is shown too, and is held to nothing. The floors: as many processes that "
-    "are told to end and collected; as many containers that are up and end together, from their last word until all "
-    "have ended and their output is read, and until they and their network are gone. SageMaker's toolkit sleeps for "
-    "30 s at the end of an MPI job.",
+    "are told to end and collected; as many containers that are up and end together, from their last word until the "
+    "engine's events have told of all, and until they and their network are gone. SageMaker's toolkit sleeps for 30 s "
+    "at the end of an MPI job.",
     cases,
     peers=("sagemaker", "docker-compose", "sagemaker-training"),
 )

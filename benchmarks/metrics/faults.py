@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from estimator_sdk import Job, JobFailed
+from estimator_sdk.local.client import wait_until_gone
 from tests.chaos.faults import FAULTS, Shape, Target
 from tests.chaos.injections import own_folders
 from tests.chaos.jobs import LOOPER, estimator
@@ -101,6 +102,7 @@ def of_job(fault: str, hosts: int, image: str | None = None) -> float:
         seconds = time.time() - (struck or told_at(job) or 0.0)
         if truth is not None and judge(truth, failed.verdict) != "correct":
             raise RuntimeError(f"{failed}, and the truth is {truth}") from None
+        wait_until_gone()
         left = scan.left(job.name, 2.0)
         if left:
             raise RuntimeError(f"{job.name} left {left}") from None

@@ -73,7 +73,9 @@ def cases(extent: Extent) -> Iterator[Case]:
             for number, (panels, n, make) in enumerate(loads):
                 folder = make(scratch / f"load-{number}", n)
                 runs = extent.many if panels is one and n >= transfers.SLOW else extent.runs
-                yield Case(panels, n, restores(folder, scratch, extent), runs)
+                prefixes: dict[str, str] = {}
+                yield Case(panels, n, restores(folder, scratch, extent, prefixes), runs)
+                transfers.forget(prefixes)
             prefix = "channel"
             transfers.forked(transfers.raw_up, transfers.many_files(scratch / "data", FILES), prefix)
             script = scratch / "train.sh"
@@ -89,9 +91,8 @@ def cases(extent: Extent) -> Iterator[Case]:
                 yield Case((CHANNEL,), hosts, ways)
 
 
-def restores(folder: Path, scratch: Path, extent: Extent) -> tuple[Way, ...]:
-    """Each brings back what it has brought there itself."""
-    prefixes: dict[str, str] = {}
+def restores(folder: Path, scratch: Path, extent: Extent, prefixes: dict[str, str]) -> tuple[Way, ...]:
+    """Each brings back what it has brought there itself; `prefixes` gets where that is."""
     for way in transfers.up(folder, prefixes):
         if way.peer not in extent.left_out:
             way.run()

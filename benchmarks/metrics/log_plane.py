@@ -37,7 +37,7 @@ _BEGIN = re.compile(rb"begin (\d+\.\d+)")
 _TICK = re.compile(rb"tick (\d+\.\d+)")
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def all_lines(ranks: int, lines: int, tagged: bool) -> frozenset[bytes]:
     """The lines of all ranks, as `scripts/writer.py` makes them."""
     tags = {rank: b"[1,%d]<stdout>:" % rank if tagged else b"" for rank in range(ranks)}
@@ -196,6 +196,7 @@ def cases(extent: Extent) -> Iterator[Case]:
                 if each == 0 or not extent.quick:
                     ways.append(Way(TOOLKIT, "peer", theirs, peer="sagemaker-training", at_most=FEW if each else 1))
                 yield Case(panels, ranks, tuple(ways))
+                all_lines.cache_clear()
         lines = 100 if extent.quick else 300
         for ranks in extent.pick((2, 8), (2,)):
             yield Case(

@@ -30,13 +30,16 @@ def cases(extent: Extent) -> Iterator[Case]:
         scratch = Path(name)
         (scratch / "server").mkdir()
         with transfers.server(scratch / "server"):
+            prefixes: dict[str, str] = {}
             for size in extent.pick((1, 8, 64, 256), (1, 64), (1000,)):
                 folder = transfers.one_file(scratch / f"{size}MB", size)
                 runs = extent.many if size >= transfers.SLOW else extent.runs
-                yield Case((ONE, ONE_CPU), size, transfers.up(folder, {}), runs)
+                yield Case((ONE, ONE_CPU), size, transfers.up(folder, prefixes), runs)
+                transfers.forget(prefixes)
             for count in extent.pick((10, 100, 1000), (100,), (5000,)):
                 folder = transfers.many_files(scratch / f"{count} files", count)
-                yield Case((MANY, MANY_CPU), count, transfers.up(folder, {}))
+                yield Case((MANY, MANY_CPU), count, transfers.up(folder, prefixes))
+                transfers.forget(prefixes)
 
 
 METRIC = Metric(

@@ -37,6 +37,7 @@ NAP_SECONDS, LONGEST_NAP = 0.0003, 0.002  # in such a rush each is twice the las
 TAIL_SIZE = 1 << 14  # bytes of stderr that go into the report of a failure
 EXIT_STOPPED = 143  # of a script that was told to stop, and did
 _F_SETPIPE_SZ = 1031  # <fcntl.h>; Python has the name since 3.10
+_FIONREAD = 0x541B  # <asm/ioctls.h>; `termios` has it, and nothing else that is needed here
 FIRST_FD = 3  # the lowest that is free when the rank starts
 
 
@@ -53,7 +54,9 @@ class Rank:
         self._movers: list[tuple[int, _thread.LockType]] = []
         self._forever = _thread.allocate_lock()
         self._forever.acquire()
-        self._not_stored: OSError | None = None
+        self._stopping = False
+        self._stored = 0  # pieces of stdout
+        self._not_stored: Exception | None = None
         self._pid = 0
         self._status: int | None = None
         self._told_to_end = False
@@ -76,7 +79,7 @@ class Rank:
         self._end_group()
         return self._report()
 
-    def give_up(self, error: OSError) -> int:
+    def give_up(self, error: Exception) -> int:
         """End a rank whose output can no longer be stored: a log with holes would be a lie."""
         if self._pid:
             _signal_group(self._pid, signal.SIGKILL)
@@ -159,8 +162,11 @@ class Rank:
         """In a thread of its own: store what a stream gives, until it ends or `_stop_movers` has it stop."""
         last_read = nap = 0.0
         try:
-            while data := os.read(fd, PIPE_SIZE):
+            while not self._stopping and (data := os.read(fd, PIPE_SIZE)):
+                if stream == STDERR:
+                    self._let_stdout_go_first()
                 self._keep(stream, data)
+                self._stored += stream == STDOUT
                 now = time.monotonic()
                 if len(data) < LITTLE and now - last_read < RUSH_SECONDS:
                     nap = min(2 * nap, LONGEST_NAP) or NAP_SECONDS
@@ -171,22 +177,30 @@ class Rank:
                 last_read = now
         except BlockingIOError:
             pass  # there is nothing for now, and it does not wait any more
-        except OSError as error:
+        except Exception as error:  # the rank would wait for ever with nobody to read what it writes
             self._not_stored = error
             os.write(self._waker, b"\0")
         finally:
             has_stopped.release()
             self._forever.acquire()  # its id must stay its own, for it may be signalled at this very moment
 
+    def _let_stdout_go_first(self) -> None:
+        """What was written there before, as before a traceback, may wait for the end of a nap."""
+        stored, until = self._stored, time.monotonic() + 2 * LONGEST_NAP
+        (stdout,) = (fd for fd, stream in self._streams.items() if stream == STDOUT)
+        while _holds_bytes(stdout) and self._stored == stored and time.monotonic() < until:
+            time.sleep(NAP_SECONDS)
+
     def _stop_movers(self) -> None:
-        """From now on the pipes are this thread's. Raises OSError for what could not be stored."""
+        """From now on the pipes are this thread's. Raises what kept a stream from being stored."""
+        self._stopping = True
         for fd in self._streams:
             os.set_blocking(fd, False)
-        for thread, has_stopped in self._movers:
+        for (fd, stream), (thread, has_stopped) in zip(self._streams.items(), self._movers):
             while not has_stopped.acquire(False):
                 signal.pthread_kill(thread, signal.SIGCHLD)  # a read that waits begins again, and waits no more
                 time.sleep(0.0001)
-        self._movers.clear()
+            self._drain(fd, stream)
         if self._not_stored is not None:
             raise self._not_stored
 
@@ -225,21 +239,20 @@ class Rank:
     def _end_group(self) -> None:
         """Take what is still in the pipes, end what the rank left running, take its last words."""
         self._stop_movers()
-        self._drain()
         if self._pid:
             _signal_group(self._pid, signal.SIGKILL)
-        self._drain()
-
-    def _drain(self) -> None:
         for fd, stream in self._streams.items():
-            while True:
-                try:
-                    data = os.read(fd, PIPE_SIZE)
-                except BlockingIOError:
-                    break
-                if not data:
-                    break
-                self._keep(stream, data)
+            self._drain(fd, stream)
+
+    def _drain(self, fd: int, stream: int) -> None:
+        while True:
+            try:
+                data = os.read(fd, PIPE_SIZE)
+            except BlockingIOError:
+                return
+            if not data:
+                return
+            self._keep(stream, data)
 
     def _report(self) -> int:
         status = self._status or 0
@@ -306,6 +319,12 @@ def _enlarge(pipe: int) -> None:
         pass
 
 
+def _holds_bytes(pipe: int) -> bool:
+    import fcntl
+
+    return any(fcntl.ioctl(pipe, _FIONREAD, b"\0\0\0\0"))
+
+
 def _bind(cpu: int) -> set[int] | None:
     """Keep to one CPU, and return those that were allowed; None where that CPU is not among them any more."""
     allowed = os.sched_getaffinity(0)
@@ -329,7 +348,7 @@ def main() -> int:
     rank = Rank(host, int(given))
     try:
         return rank.run()
-    except OSError as error:
+    except Exception as error:  # whatever it is, the rank would go on with nobody to see to it
         return rank.give_up(error)
 
 

@@ -60,6 +60,8 @@ class DockerHosts:
         self._wakeup = os.pipe2(os.O_CLOEXEC)
         self._copiers: dict[str, threading.Thread] = {}
         self._watchers: list[threading.Thread] = []
+        self._network: str | None = None
+        self._created: list[HostContainer] = []
         self._events: CancellableStream | None = None
         self._last_steps: threading.Thread | None = None
         self._reaper: subprocess.Popen[bytes] | None = None
@@ -75,8 +77,8 @@ class DockerHosts:
         self._loop.on_readable(self._wakeup[0], self._collect)
         try:
             labels = {engine.JOB_LABEL: self._plan.job_name}
-            self._network = self._name("network")
-            self._client.api.create_network(self._network, driver="bridge", labels=labels)
+            network = self._client.api.create_network(self._name("network"), driver="bridge", labels=labels)
+            self._network = str(network["Id"])
             created = _in_parallel(self._create, self._plan.hosts)
             self._containers = {host.name: made for host, made in zip(self._plan.hosts, created, strict=True)}
             if not self._own_toolkit:
@@ -127,10 +129,15 @@ class DockerHosts:
 
         for watcher in self._watchers:
             watcher.join(engine.DETACH_SECONDS)
-        if self._events is not None:
-            self._events.close()
+        with contextlib.suppress(Exception):  # of an engine that is gone, or a way to it that cannot be closed
+            if self._events is not None:
+                self._events.close()
         try:
-            engine.remove_job(self._client, self._plan.job_name)
+            # By what they are and not by the job's name, which may be another's by now.
+            for made in self._created:
+                made.remove()
+            if self._network is not None:
+                engine.remove_network(self._client.api, self._network)
         except (docker.errors.DockerException, OSError) as error:
             print(f"what is left of {self._plan.job_name} on the engine: {error}", file=sys.stderr)
             return  # the reaper tries again when this process is gone
@@ -175,7 +182,10 @@ class DockerHosts:
             mounts.append((self._layout(host.name).checkpoints, self._plan.checkpoint_path, False))
         mounts += [(source, target, True) for source, target in self._channel_mounts(host.name, INSIDE)]
         name = self._name(host.name)
-        return container.create(self._client.api, self._plan, host, name, self._network, mounts, self._own_toolkit)
+        network = self._name("network")
+        made = container.create(self._client.api, self._plan, host, name, network, mounts, self._own_toolkit)
+        self._created.append(made)
+        return made
 
     def _watch(self, host: str, watched: HostContainer) -> None:
         """In a thread of its own: tell the loop when a container has ended, and remove it."""

@@ -20,4 +20,4 @@ if __name__ == "__main__":
     code = main(sys.argv[1:2], hosts_factory)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # the client waits for this end, and there is nothing left to tidy up
+    os._exit(code)  # somebody may wait for this end, and there is nothing left to tidy up

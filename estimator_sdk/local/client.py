@@ -26,8 +26,8 @@ from .stopping import STOPPED_BY
 from .watch import Watch
 
 MAIN = str(Path(__file__).parent)
-_leaving: list[subprocess.Popen[bytes]] = []
-"""Supervisors of jobs that have ended, which remove what the hosts had."""
+_leaving: dict[str, subprocess.Popen[bytes]] = {}
+"""Supervisors of jobs that have ended, by the job's name: they remove what the hosts had."""
 
 
 @atexit.register
@@ -39,7 +39,7 @@ def wait_until_gone() -> None:
     """
     with contextlib.suppress(KeyboardInterrupt):
         while _leaving:
-            _leaving.pop().wait()
+            _leaving.popitem()[1].wait()
 
 
 def start(plan: Plan) -> LocalJob:
@@ -49,6 +49,8 @@ def start(plan: Plan) -> LocalJob:
     its state, and EstimatorError when the database of the jobs cannot be used.
     """
     folder = JobFolder.of(plan.job_name)
+    if plan.job_name in _leaving:  # that job's folder was removed, and its name is free
+        _leaving.pop(plan.job_name).wait()
     output = f"{plan.output_path}/{plan.job_name}/output"
     record = Record(
         plan.job_name,
@@ -138,6 +140,8 @@ class LocalJob:
         if known is None or not (known.is_final or (known.supervisor is not None and known.supervisor.is_alive())):
             known = read(self.folder)
         self._record, self._read_at = known, changed
+        if known.is_final:
+            self._let_go()
         return known
 
     def wait(self, timeout: float | None = None) -> Record:
@@ -150,7 +154,6 @@ class LocalJob:
                 if remaining is not None and remaining <= 0:
                     break
                 watch.wait(remaining)
-            self._collect(record)
             return record
         finally:
             watch.close()
@@ -175,10 +178,13 @@ class LocalJob:
         watch.add(self.folder.path)
         return watch
 
-    def _collect(self, record: Record) -> None:
-        if record.is_final and self._supervisor is not None:
-            _leaving[:] = [each for each in (*_leaving, self._supervisor) if each.poll() is None]
-            self._supervisor = None
+    def _let_go(self) -> None:
+        """Leave the supervisor to itself, and collect those that have ended since they were."""
+        if self._supervisor is not None:
+            _leaving[self.name], self._supervisor = self._supervisor, None
+            for name, supervisor in list(_leaving.items()):
+                if supervisor.poll() is not None:
+                    _leaving.pop(name, None)
 
 
 def _changed(path: Path) -> tuple[int, int] | None:

@@ -134,8 +134,10 @@ class Supervisor:
         reasons = [reason for reason in (self._stop_reason, self._attempt.unpublished) if reason]
         shutil.rmtree(self._folder.channels, ignore_errors=True)  # it is where it came from
         reserve.release(str(self._folder.reserve))
-        self._note(status=status, verdict=verdict, ended=time.time(), reason="; ".join(reasons), **made)
-        self._attempt.wait_until_gone()
+        try:
+            self._note(status=status, verdict=verdict, ended=time.time(), reason="; ".join(reasons), **made)
+        finally:
+            self._attempt.wait_until_gone()
 
     def _keep_outputs(self, status: Status) -> tuple[dict[str, str], str]:
         """Make the archives and bring them to where they belong. Returns what to record, and what failed, in words."""

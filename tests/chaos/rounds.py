@@ -12,6 +12,7 @@ from typing import Literal
 from estimator_container.verdict import Verdict
 
 from estimator_sdk import Job, JobFailed
+from estimator_sdk.local.client import wait_until_gone
 
 from .faults import FAULTS, GOES_ON, Fault, Shape, Target, Truth
 from .jobs import estimator
@@ -22,7 +23,7 @@ Grade = Literal["correct", "vague", "wrong", "hang"]
 
 DEADLINE = 20.0  # seconds from the fault to the end of the job: more is a hang
 LOOK_SECONDS = 0.01  # between looks for what is to be struck
-LEFT_SECONDS = 2.0  # after the typed error; only what no one waits for, such as a reaper, needs them
+LEFT_SECONDS = 2.0  # after the supervisor; only what no one waits for, such as a reaper, needs them
 ORPHANED_SECONDS = 10.0  # after a supervisor was killed, when nobody is left who could wait
 BY_ITSELF = {
     "raise": "exception",
@@ -124,6 +125,7 @@ def play(plan: Round, image: str | None) -> Outcome:
         _end(plan, job)
     outcome.job = job.name
     patience = ORPHANED_SECONDS if plan.fault == "kill-supervisor" else LEFT_SECONDS
+    wait_until_gone()
     outcome.left = scan.left(job.name, patience)
     return outcome
 

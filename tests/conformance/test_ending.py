@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -247,6 +248,15 @@ Estimator(entry_point={str(tmp_path / "train.py")!r}, instance_count=2, **{where
     assert left_now(Job.attach(name)) == []
 
 
+@pytest.mark.law("E3")
+def test_the_name_of_a_job_whose_folder_was_removed_is_free_at_once(script):
+    estimator = script.estimator("print('trained')", hosts=2, processes=1)
+    for _ in range(3):
+        job = estimator.fit(job_name=f"law-again-{os.getpid()}", logs="none")
+        assert job.status == "Completed"
+        shutil.rmtree(job.folder)
+
+
 GRACEFUL = """
 import os, pathlib, signal, time
 def last_words(signum, frame):
@@ -325,7 +335,7 @@ Estimator(entry_point={str(tmp_path / "train.py")!r}, **{where!r},
         shown, _ = fitting.communicate(timeout=20)
     assert "KeyboardInterrupt" in shown
     job = Job.attach(f"law-ctrl-c-{where['backend']}")
-    assert job.status == "Stopped"
+    assert job.status == "Stopped" and left_now(job) == []
     assert (job.download(tmp_path / "model") / "final").exists()
 
 

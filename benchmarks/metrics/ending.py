@@ -21,17 +21,12 @@ PROCESSES = Panel("from the last rank's end to the return, in processes", "hosts
 CONTAINERS = Panel("from the last rank's end to the return, in containers", "hosts", "s", TARGETS)
 
 
-def after(told: jobs.Moments) -> float:
-    return told.returned - told.ended
+def after(told: jobs.Moments, *, gone: bool = False) -> float:
+    return (told.gone if gone else told.returned) - told.ended
 
 
-def ours(count: int, image: str | None = None) -> float:
-    return after(jobs.hello(jobs.estimator(jobs.HELLO, count, image), count))
-
-
-def ours_and_gone(count: int, image: str) -> float:
-    told = jobs.hello(jobs.estimator(jobs.HELLO, count, image), count)
-    return told.gone - told.ended
+def ours(count: int, image: str | None = None, *, gone: bool = False) -> float:
+    return after(jobs.hello(jobs.estimator(jobs.HELLO, count, image), count), gone=gone)
 
 
 def mpirun(count: int) -> float:
@@ -85,7 +80,7 @@ def cases(extent: Extent) -> Iterator[Case]:
                 Way("containers that end", "floor", partial(bare_containers, image, count, gone=False)),
                 Way("containers and network removed", "floor", partial(bare_containers, image, count, gone=True)),
                 Way("fit()", "ours", partial(ours, count, image)),
-                Way(jobs.GONE, "ours", partial(ours_and_gone, count, image)),
+                Way(jobs.GONE, "ours", partial(ours, count, image, gone=True)),
             )
             if count == 2 and not extent.quick:
                 local = partial(theirs, count)

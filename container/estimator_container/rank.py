@@ -55,7 +55,7 @@ class Rank:
         self._forever = _thread.allocate_lock()
         self._forever.acquire()
         self._stopping = False
-        self._stored = 0  # pieces of stdout
+        self._stdout_stored = _thread.allocate_lock()  # is let go of whenever a piece has been
         self._not_stored: Exception | None = None
         self._pid = 0
         self._status: int | None = None
@@ -166,7 +166,8 @@ class Rank:
                 if stream == STDERR:
                     self._let_stdout_go_first()
                 self._keep(stream, data)
-                self._stored += stream == STDOUT
+                if stream == STDOUT and self._stdout_stored.locked():
+                    self._stdout_stored.release()
                 now = time.monotonic()
                 if len(data) < LITTLE and now - last_read < RUSH_SECONDS:
                     nap = min(2 * nap, LONGEST_NAP) or NAP_SECONDS
@@ -186,10 +187,10 @@ class Rank:
 
     def _let_stdout_go_first(self) -> None:
         """What was written there before, as before a traceback, may wait for the end of a nap."""
-        stored, until = self._stored, time.monotonic() + 2 * LONGEST_NAP
         (stdout,) = (fd for fd, stream in self._streams.items() if stream == STDOUT)
-        while _holds_bytes(stdout) and self._stored == stored and time.monotonic() < until:
-            time.sleep(NAP_SECONDS)
+        self._stdout_stored.acquire(False)
+        if _holds_bytes(stdout):
+            self._stdout_stored.acquire(timeout=2 * LONGEST_NAP)
 
     def _stop_movers(self) -> None:
         """From now on the pipes are this thread's. Raises what kept a stream from being stored."""
@@ -197,9 +198,8 @@ class Rank:
         for fd in self._streams:
             os.set_blocking(fd, False)
         for (fd, stream), (thread, has_stopped) in zip(self._streams.items(), self._movers):
-            while not has_stopped.acquire(False):
-                signal.pthread_kill(thread, signal.SIGCHLD)  # a read that waits begins again, and waits no more
-                time.sleep(0.0001)
+            signal.pthread_kill(thread, signal.SIGCHLD)  # a read that waits begins again, and waits no more
+            has_stopped.acquire()
             self._drain(fd, stream)
         if self._not_stored is not None:
             raise self._not_stored

@@ -61,7 +61,6 @@ class DockerHosts:
         self._copiers: dict[str, threading.Thread] = {}
         self._watchers: list[threading.Thread] = []
         self._network: str | None = None
-        self._created: list[HostContainer] = []
         self._events: CancellableStream | None = None
         self._last_steps: threading.Thread | None = None
         self._reaper: subprocess.Popen[bytes] | None = None
@@ -79,13 +78,12 @@ class DockerHosts:
             labels = {engine.JOB_LABEL: self._plan.job_name}
             network = self._client.api.create_network(self._name("network"), driver="bridge", labels=labels)
             self._network = str(network["Id"])
-            created = _in_parallel(self._create, self._plan.hosts)
-            self._containers = {host.name: made for host, made in zip(self._plan.hosts, created, strict=True)}
+            _in_parallel(self._create, self._plan.hosts)
             if not self._own_toolkit:
                 self._copiers = {name: _thread(self._copy_output, name, made.output()) for name, made in self._each()}
             else:
                 _thread(self._hear)
-            _in_parallel(lambda made: made.start(), created)
+            _in_parallel(lambda made: made.start(), self._containers.values())
         except (docker.errors.DockerException, OSError) as error:
             lost = self._engine_lost("the containers were started")
             raise NotStarted(Verdict("platform", lost) if lost else self._refused(engine.words(error))) from None
@@ -134,7 +132,7 @@ class DockerHosts:
                 self._events.close()
         try:
             # By what they are and not by the job's name, which may be another's by now.
-            for made in self._created:
+            for made in self._containers.values():
                 made.remove()
             if self._network is not None:
                 engine.remove_network(self._client.api, self._network)
@@ -176,7 +174,7 @@ class DockerHosts:
                 mounts.append((str(source), str(place if source.is_dir() else place / source.name)))
         return mounts
 
-    def _create(self, host: HostPlan) -> HostContainer:
+    def _create(self, host: HostPlan) -> None:
         mounts = [(self._layout(host.name).base, INSIDE.base, False)]
         if self._plan.checkpoint_path != INSIDE.checkpoints:
             mounts.append((self._layout(host.name).checkpoints, self._plan.checkpoint_path, False))
@@ -184,8 +182,7 @@ class DockerHosts:
         name = self._name(host.name)
         network = self._name("network")
         made = container.create(self._client.api, self._plan, host, name, network, mounts, self._own_toolkit)
-        self._created.append(made)
-        return made
+        self._containers[host.name] = made
 
     def _watch(self, host: str, watched: HostContainer) -> None:
         """In a thread of its own: tell the loop when a container has ended, and remove it."""

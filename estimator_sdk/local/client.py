@@ -49,8 +49,9 @@ def start(plan: Plan) -> LocalJob:
     its state, and EstimatorError when the database of the jobs cannot be used.
     """
     folder = JobFolder.of(plan.job_name)
-    if plan.job_name in _leaving:  # that job's folder was removed, and its name is free
-        _leaving.pop(plan.job_name).wait()
+    earlier = _leaving.pop(plan.job_name, None)
+    if earlier is not None:  # that job's folder was removed, and its name is free
+        earlier.wait()
     output = f"{plan.output_path}/{plan.job_name}/output"
     record = Record(
         plan.job_name,

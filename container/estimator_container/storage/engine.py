@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import contextlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Collection, Coroutine
@@ -21,6 +22,10 @@ from .errors import StorageError
 T = TypeVar("T")
 
 _DISK_THREADS = 4
+_COMPUTING_THREADS = 4
+# The scheduler lets a thread that wakes wait for one that computes, up to a slice of milliseconds, unless that one has
+# less weight; then the network's threads, and a server on this machine, bring the next bytes meanwhile.
+_NICENESS = 5
 # After a cancellation the client's own threads still look, once, at what was cancelled. Nothing tells when they have,
 # and if the interpreter is gone by then they complain on standard error.
 _LINGER_SECONDS = 0.2
@@ -41,6 +46,7 @@ class Engine:
         self._process = os.getpid()
         self._lingers_until = 0.0
         self._disk = ThreadPoolExecutor(_DISK_THREADS, thread_name_prefix="store-disk")
+        self._computing = ThreadPoolExecutor(_COMPUTING_THREADS, thread_name_prefix="store-hash", initializer=_give_way)
         self._thread = threading.Thread(target=self._run, name="store", daemon=True)
         self._thread.start()
 
@@ -58,11 +64,18 @@ class Engine:
         return Running(self, work)
 
     async def on_disk(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run what waits for a disk, or computes for long, beside the loop.
+        """Run what waits for a disk beside the loop.
 
         A cancellation waits for it too: it may hold a file that the caller closes next, whose number another file gets.
         """
-        running = self.loop.run_in_executor(self._disk, work, *arguments)
+        return await self._on(self._disk, work, *arguments)
+
+    async def computing(self, work: Callable[..., T], *arguments: object) -> T:
+        """Run what computes for long beside the loop, as `on_disk` does, but after all that waits for a processor."""
+        return await self._on(self._computing, work, *arguments)
+
+    async def _on(self, threads: ThreadPoolExecutor, work: Callable[..., T], *arguments: object) -> T:
+        running = self.loop.run_in_executor(threads, work, *arguments)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -86,6 +99,7 @@ class Engine:
             self.loop.call_soon_threadsafe(self._cancel)
         self._thread.join(_END_SECONDS)
         self._disk.shutdown(wait=False)
+        self._computing.shutdown(wait=False)
         time.sleep(max(0.0, self._lingers_until - time.monotonic()))
 
     def _cancel(self) -> None:
@@ -154,6 +168,11 @@ def engine() -> Engine:
             _engine = Engine()
             atexit.register(_engine.stop)
         return _engine
+
+
+def _give_way() -> None:
+    if sys.platform == "linux":  # elsewhere this would be said of the whole process
+        os.nice(_NICENESS)
 
 
 def _forget() -> None:

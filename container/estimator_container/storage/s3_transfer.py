@@ -76,7 +76,7 @@ class Transfer:
             hasher = hashlib.sha256()
             if len(data) > _INLINE or durable:
                 await self._engine.on_disk(landing.set_size, whole.size)
-                await self._engine.on_disk(_land, landing, hasher, data)
+                await self._engine.computing(_land, landing, hasher, data)
             else:
                 _land(landing, hasher, data)
             passed(len(data))
@@ -107,7 +107,7 @@ class Transfer:
 
         async def land(begin: int, data: bytes, at: int) -> None:
             if at == ranges.hashed:  # then nobody else hashes, for what comes next is here
-                await self._engine.on_disk(_land, landing, hasher, data, at)
+                await self._engine.computing(_land, landing, hasher, data, at)
                 ranges.hashed_to(at + len(data))
             else:
                 await self._engine.on_disk(landing.write, data, at)
@@ -139,7 +139,7 @@ class Transfer:
                 await ranges.more.wait()
                 ranges.more.clear()
                 if (come := ranges.come_without_gap()) > ranges.hashed:
-                    await self._engine.on_disk(_hash, landing, hasher, ranges.hashed, come)
+                    await self._engine.computing(_hash, landing, hasher, ranges.hashed, come)
                     ranges.hashed_to(come)
 
         tasks = [asyncio.create_task(work) for work in (follow(), *(fetch(*each) for each in ranges.all))]
@@ -185,7 +185,7 @@ class Transfer:
             nonlocal hashing
             if hashing is not None:
                 await hashing
-            hashing = asyncio.create_task(self._engine.on_disk(hasher.update, data))
+            hashing = asyncio.create_task(self._engine.computing(hasher.update, data))
 
         async def parts() -> AsyncIterator[memoryview]:
             nonlocal told
@@ -218,7 +218,7 @@ class Transfer:
             return False
         hasher = hashlib.sha256()
         async for _, data in self._client.stream(key, 0, size, found.etag or None):
-            await self._engine.on_disk(hasher.update, data)
+            await self._engine.computing(hasher.update, data)
         return hasher.hexdigest() == sha256
 
     def _overwritten(self, key: str) -> SourceChanged:

@@ -14,7 +14,8 @@ from typing import Literal
 
 Role = Literal["floor", "peer", "ours"]
 Unit = Literal["s", "ms", "us", "lines/s", "lines", "samples/s", "MB", "CPU s/GiB"]
-Reading = float | tuple[float, ...]
+Reading = float | tuple[float | None, ...]
+"""None where a way has nothing to show in one of the panels."""
 FEW = 3
 """Runs of a way of which each takes most of a minute, or of a peer so far behind that more would tell nothing."""
 MEMORY = "/dev/shm"
@@ -158,18 +159,21 @@ def take(metric: Metric, extent: Extent, say: Callable[[str], None]) -> list[Tak
     """Take all cases of a metric, and return its panels in the order in which they came."""
     taken: dict[str, Taken] = {}
     for case in metric.cases(extent):
+        started = time.monotonic()
         panels = [taken.setdefault(panel.title, Taken(panel)) for panel in case.panels]
         for each in panels:
             each.loads.append(os.getloadavg()[0])
         ways = [way for way in case.ways if way.peer not in extent.left_out]
         for way, readings in interleaved(ways, case.runs or extent.runs):
             for each, value in zip(panels, readings, strict=True):
-                each.add(way, case.n, value)
-        say(f"  {case.panels[0].title}, {case.panels[0].axis} {case.n}: {summary(panels[0], case.n)}")
+                if value is not None:
+                    each.add(way, case.n, value)
+        seconds = time.monotonic() - started
+        say(f"  {case.panels[0].title}, {case.panels[0].axis} {case.n}, {seconds:.0f} s: {summary(panels[0], case.n)}")
     return list(taken.values())
 
 
-def interleaved(ways: Sequence[Way], runs: int) -> Iterator[tuple[Way, tuple[float, ...]]]:
+def interleaved(ways: Sequence[Way], runs: int) -> Iterator[tuple[Way, tuple[float | None, ...]]]:
     """Run every way `runs` times, in an order that turns round each time, after one warm-up each."""
     for way in ways:
         if way.at_most is None:

@@ -31,7 +31,6 @@ from .harness import SCRIPTS
 
 HELLO = SCRIPTS / "hello.py"
 PATIENCE = 300.0  # seconds for one run of anything
-GONE = "fit(), until nothing is left"
 ROOT_FLAGS = ["--allow-run-as-root"] if os.geteuid() == 0 else []
 _TOLD = re.compile(r"(main|world|end) (\d+\.\d+)")
 

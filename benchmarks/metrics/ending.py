@@ -19,22 +19,29 @@ from ..harness import Case, Extent, Metric, Panel, Target, Way
 TARGETS = (Target("fit()", plus=0.3, n=(2,)), Target("fit()", plus=1.0, n=(16,)))
 PROCESSES = Panel("from the last rank's end to the return, in processes", "hosts", "s", TARGETS)
 CONTAINERS = Panel("from the last rank's end to the return, in containers", "hosts", "s", TARGETS)
+GONE = Panel("from the last rank's end until containers and network are removed", "hosts", "s")
 
 
-def after(told: jobs.Moments, *, gone: bool = False) -> float:
-    return (told.gone if gone else told.returned) - told.ended
+def after(told: jobs.Moments) -> float:
+    return told.returned - told.ended
 
 
-def ours(count: int, image: str | None = None, *, gone: bool = False) -> float:
-    return after(jobs.hello(jobs.estimator(jobs.HELLO, count, image), count), gone=gone)
+def ours(count: int) -> float:
+    return after(jobs.hello(jobs.estimator(jobs.HELLO, count), count))
+
+
+def ours_in_containers(image: str, count: int) -> tuple[float, float]:
+    told = jobs.hello(jobs.estimator(jobs.HELLO, count, image), count)
+    return after(told), told.gone - told.ended
 
 
 def mpirun(count: int) -> float:
     return after(jobs.by_hand(jobs.quickest_mpirun(count), count))
 
 
-def theirs(count: int) -> float:
-    return after(jobs.sagemaker_local(count))
+def theirs(count: int) -> tuple[float, None]:
+    """Its containers stay there."""
+    return after(jobs.sagemaker_local(count)), None
 
 
 def bare_processes(count: int) -> float:
@@ -46,10 +53,10 @@ def bare_processes(count: int) -> float:
     return time.perf_counter() - started
 
 
-def bare_containers(image: str, count: int, *, gone: bool) -> float:
+def bare_containers(image: str, count: int) -> tuple[float, float]:
     """Seconds from the last word of as many containers, which end together, until all have.
 
-    Or until they and their network are gone, and what they said is in hand.
+    And until they and their network are gone, and what they said is in hand.
     """
     with tempfile.TemporaryDirectory() as gate:
         until_told = "until [ -e /gate/open ]; do sleep 0.02; done; date +%s.%N"
@@ -62,7 +69,8 @@ def bare_containers(image: str, count: int, *, gone: bool) -> float:
             for each in containers:
                 each.wait(timeout=jobs.PATIENCE)
             said = b"".join(each.logs() for each in containers).decode()
-        return (time.time() if gone else ended) - max(float(at) for at in re.findall(r"\d+\.\d+", said))
+        last = max(float(at) for at in re.findall(r"\d+\.\d+", said))
+        return ended - last, time.time() - last
 
 
 def cases(extent: Extent) -> Iterator[Case]:
@@ -77,15 +85,13 @@ def cases(extent: Extent) -> Iterator[Case]:
             yield Case((PROCESSES,), count, ways)
         for count in extent.pick((2, 8, 16), (2,)):
             ways = (
-                Way("containers that end", "floor", partial(bare_containers, image, count, gone=False)),
-                Way("containers and network removed", "floor", partial(bare_containers, image, count, gone=True)),
-                Way("fit()", "ours", partial(ours, count, image)),
-                Way(jobs.GONE, "ours", partial(ours, count, image, gone=True)),
+                Way("bare containers", "floor", partial(bare_containers, image, count)),
+                Way("fit()", "ours", partial(ours_in_containers, image, count)),
             )
             if count == 2 and not extent.quick:
                 local = partial(theirs, count)
                 ways += (Way("SageMaker local mode", "peer", local, peer="sagemaker", at_most=1),)
-            yield Case((CONTAINERS,), count, ways)
+            yield Case((CONTAINERS, GONE), count, ways)
 
 
 METRIC = Metric(
@@ -93,10 +99,10 @@ METRIC = Metric(
     "The end",
     "From when the last rank has left MPI_Finalize until `fit()` returns, with all logs and outputs in place. What the "
     "engine then still removes of a job's containers and network is removed beside what the caller does next, and a "
-    "program that ends waits for it: that is shown too, and is held to nothing. The floors: as many processes that "
-    "are told to end and collected; as many containers that are up and end together, from their last word until the "
-    "engine's events have told of all, and until they and their network are gone. SageMaker's toolkit sleeps for 30 s "
-    "at the end of an MPI job.",
+    "program that ends waits for it: the last panel has that, and holds it to nothing. The floors: as many processes "
+    "that are told to end and collected; as many containers that are up and end together, from their last word until "
+    "the engine's events have told of all, and, in the last panel, until they and their network are gone. SageMaker's "
+    "toolkit sleeps for 30 s at the end of an MPI job.",
     cases,
     peers=("sagemaker", "docker-compose", "sagemaker-training"),
 )

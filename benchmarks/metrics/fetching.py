@@ -72,9 +72,12 @@ def cases(extent: Extent) -> Iterator[Case]:
             loads += [(many, count, transfers.many_files) for count in extent.pick((10, 100, 1000), (100,), (5000,))]
             for number, (panels, n, make) in enumerate(loads):
                 folder = make(scratch / f"load-{number}", n)
-                runs = extent.many if panels is one and n >= transfers.SLOW else extent.runs
                 prefixes: dict[str, str] = {}
-                yield Case(panels, n, restores(folder, scratch, extent, prefixes), runs)
+                ways = restores(folder, scratch, extent, prefixes)
+                if panels is one:
+                    yield Case(panels, n, ways, transfers.runs(extent, n))
+                else:
+                    yield Case(panels, n, transfers.few_of_others(ways, n))
                 transfers.forget(prefixes)
             prefix = "channel"
             transfers.forked(transfers.raw_up, transfers.many_files(scratch / "data", FILES), prefix)
@@ -82,9 +85,11 @@ def cases(extent: Extent) -> Iterator[Case]:
             script.write_text("#!/bin/sh\n")
             for hosts in extent.pick((1, 4, 16), (1, 2)):
                 local = partial(sagemaker, prefix)
+                copies = partial(a_copy_for_each, prefix, hosts, scratch)
+                few = FEW if hosts == 16 else None
                 ways = (
                     Way("raw client, once", "floor", partial(raw, prefix, scratch)),
-                    Way("s5cmd, for each host", "peer", partial(a_copy_for_each, prefix, hosts, scratch), peer="s5cmd"),
+                    Way("s5cmd, for each host", "peer", copies, peer="s5cmd", at_most=few),
                     Way("SageMaker local mode, once", "peer", local, peer="sagemaker", at_most=FEW),
                     Way("fit()", "ours", partial(ours, prefix, hosts, script)),
                 )

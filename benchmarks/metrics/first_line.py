@@ -54,7 +54,7 @@ def cases(extent: Extent) -> Iterator[Case]:
             ]
             if count == 2 and not extent.quick:
                 local = partial(theirs, count)
-                ways.append(Way("SageMaker local mode", "peer", local, peer="sagemaker", at_most=2))
+                ways.append(Way("SageMaker local mode", "peer", local, peer="sagemaker", at_most=1))
             yield Case((PANEL,), count, tuple(ways))
 
 

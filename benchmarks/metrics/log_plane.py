@@ -7,10 +7,12 @@ import io
 import json
 import os
 import re
+import select
 import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -33,6 +35,9 @@ AT_ONCE = Panel(
 DAMAGED_AT_ONCE = Panel("damaged lines written one by one", "ranks", "lines", (Target("fit()"),))
 LATE = Panel("from the writing of a line to the client, 99th percentile", "ranks", "ms", (Target("fit()", plus=0.005),))
 CHUNK = 1 << 20
+QUIET = 5.0  # seconds
+MANY, MANY_RUNS = 100_000_000, 10
+"""Lines in which not one may be damaged, and the runs that they come in, for they are held in memory."""
 _BEGIN = re.compile(rb"begin (\d+\.\d+)")
 _TICK = re.compile(rb"tick (\d+\.\d+)")
 
@@ -61,7 +66,7 @@ class Received:
     def rate_and_damage(self, ranks: int, lines: int) -> tuple[float, float]:
         """Lines a second from the first rank's beginning to the last line that is whole, and how many are not."""
         text = b"".join(self.chunks)
-        whole = all_lines(ranks, lines, tagged=b"]<stdout>:" in text) & set(text.splitlines())
+        whole = all_lines(ranks, lines, tagged=b"]<stdout>:" in text).intersection(text.splitlines())
         begun = min(float(at) for at in _BEGIN.findall(text))
         last = max(at for chunk, at in zip(self.chunks, self.times, strict=True) if b"xxxx" in chunk)
         return ranks * lines / (last - begun), float(ranks * lines - len(whole))
@@ -93,18 +98,28 @@ def arguments(script: Path, **options: int) -> list[str]:
     return [str(script), *(word for name, value in options.items() for word in (f"--{name}", str(value)))]
 
 
-def through_pipe(argv: Sequence[str]) -> Received:
-    """What a command writes to its standard output."""
+def through_pipe(argv: Sequence[str], when_quiet: Callable[[], object] | None = None) -> Received:
+    """What a command writes to its standard output, until its end.
+
+    With `when_quiet`, which is to end the command, until it has been silent for some seconds after its ranks' begin.
+    """
     received = Received()
     with (
         subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running,
         jobs.ended_after(jobs.PATIENCE, running),
     ):
         assert running.stdout is not None and running.stderr is not None
-        while data := os.read(running.stdout.fileno(), CHUNK):
+        pipe, begun, told_to_end = running.stdout.fileno(), False, False
+        while True:
+            if when_quiet and begun and not told_to_end and not select.select([pipe], [], [], QUIET)[0]:
+                when_quiet()
+                told_to_end = True
+            if not (data := os.read(pipe, CHUNK)):
+                break
             received.take(data)
+            begun = begun or _BEGIN.search(data) is not None
         words = running.stderr.read()
-    if running.returncode != 0:
+    if running.returncode != 0 and not told_to_end:
         raise RuntimeError(f"{argv[0]} ended with {running.returncode}: {words.decode(errors='replace')[-1000:]}")
     return received
 
@@ -122,7 +137,8 @@ def ours(ranks: int, script: Path, **options: int) -> Received:
 
 
 def toolkit(ranks: int, script: Path, **options: int) -> Received:
-    """One container of SageMaker's toolkit, whose output comes through the engine."""
+    """One container of SageMaker's toolkit, whose output comes through the engine; the 30 s that it then sleeps are cut
+    short."""
     with tempfile.TemporaryDirectory() as folder:
         layout = Layout(folder)
         Path(layout.config).mkdir(parents=True)
@@ -141,8 +157,10 @@ def toolkit(ranks: int, script: Path, **options: int) -> Received:
         Path(layout.hyperparameters).write_text(json.dumps(hyperparameters))
         Path(layout.resource_config).write_text(json.dumps({**hosts, **groups, "instance_groups": [group]}))
         Path(layout.input_data_config).write_text("{}")
-        run = ["docker", "run", "--rm", "--hostname", "algo-1", "-v", f"{folder}:/opt/ml", peers.TOOLKIT_IMAGE, "train"]
-        return through_pipe(run)
+        name = f"bench-{uuid.uuid4().hex}"
+        run = ["docker", "run", "--rm", "--name", name, "--hostname", "algo-1", "-v", f"{folder}:/opt/ml"]
+        kill = partial(subprocess.run, ["docker", "kill", name], check=True, stdout=subprocess.DEVNULL)
+        return through_pipe([*run, peers.TOOLKIT_IMAGE, "train"], when_quiet=kill)
 
 
 def cats(ranks: int, script: Path, **options: int) -> Received:
@@ -181,6 +199,10 @@ def rated(way: Callable[..., Received], ranks: int, lines: int, each: int) -> tu
 
 def cases(extent: Extent) -> Iterator[Case]:
     with jobs.own_home():
+        if extent.large:
+            way = Way("fit()", "ours", partial(rated, ours, 16, MANY // MANY_RUNS // 16, 0))
+            yield Case((BUFFERED, DAMAGED), 16, (way,), MANY_RUNS)
+            return
         for panels, each, total in (
             ((BUFFERED, DAMAGED), 0, 100_000 if extent.quick else 2_000_000),
             ((AT_ONCE, DAMAGED_AT_ONCE), 1, 20_000 if extent.quick else 1_000_000),
@@ -197,7 +219,7 @@ def cases(extent: Extent) -> Iterator[Case]:
                     ways.append(Way(TOOLKIT, "peer", theirs, peer="sagemaker-training", at_most=FEW if each else 1))
                 yield Case(panels, ranks, tuple(ways))
                 all_lines.cache_clear()
-        lines = 100 if extent.quick else 300
+        lines = 100 if extent.quick else 200
         for ranks in extent.pick((2, 8), (2,)):
             yield Case(
                 (LATE,),
@@ -219,7 +241,8 @@ METRIC = Metric(
     "what `fit()` shows "
     "of a job on 2 hosts. The floor is a `cat` for every rank that copies its pipe to a file. The peers are read from "
     "a pipe: mpirun on one "
-    "host, and `sagemaker-training` in one container, which sleeps 30 s at the end; both are run less often. For the "
+    "host, and `sagemaker-training` in one container, which is ended when it has been silent for 5 s, as it sleeps for "
+    "30 s at its end; both are run less often. For the "
     "last panel each rank writes "
     "a line a hundred times a second.",
     cases,

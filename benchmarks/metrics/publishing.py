@@ -33,12 +33,11 @@ def cases(extent: Extent) -> Iterator[Case]:
             prefixes: dict[str, str] = {}
             for size in extent.pick((1, 8, 64, 256), (1, 64), (1000,)):
                 folder = transfers.one_file(scratch / f"{size}MB", size)
-                runs = extent.many if size >= transfers.SLOW else extent.runs
-                yield Case((ONE, ONE_CPU), size, transfers.up(folder, prefixes), runs)
+                yield Case((ONE, ONE_CPU), size, transfers.up(folder, prefixes), transfers.runs(extent, size))
                 transfers.forget(prefixes)
             for count in extent.pick((10, 100, 1000), (100,), (5000,)):
                 folder = transfers.many_files(scratch / f"{count} files", count)
-                yield Case((MANY, MANY_CPU), count, transfers.up(folder, prefixes))
+                yield Case((MANY, MANY_CPU), count, transfers.few_of_others(transfers.up(folder, prefixes), count))
                 transfers.forget(prefixes)
 
 
@@ -55,7 +54,8 @@ METRIC = Metric(
     "there. The server is "
     "LocalStack, on the same CPUs, unless AWS_ENDPOINT_URL_S3 names another; so it bounds what any client can reach. "
     "All files are in memory. "
-    f"From {transfers.SLOW} MB on there are half as many runs again, for the target is a matter of a few per cent.",
+    f"There are four times as many runs with {transfers.SLOW} MB, and half as many again with more, for the target is "
+    "a matter of a few per cent there.",
     cases,
     peers=("s5cmd", "rclone", "boto3-crt"),
 )

@@ -79,7 +79,7 @@ def by_hand(argv: list[str], epochs: int) -> Lines:
 
 
 def cases(extent: Extent) -> Iterator[Case]:
-    epochs = 20 if extent.quick else 80
+    epochs = 20 if extent.quick else 40
     with jobs.own_home(), jobs.hosts(2) as hosts:
         works: dict[str, Callable[[], Lines]] = {
             BEST: partial(by_hand, jobs.quickest_mpirun(RANKS), epochs),

@@ -62,6 +62,14 @@ def test_one_run_can_give_a_reading_to_each_of_several_panels():
     assert first.ways["ours"].values == {4: [0.5, 0.5]} and second.ways["ours"].values == {4: [3.0, 3.0]}
 
 
+def test_a_way_that_has_nothing_to_show_in_a_panel_is_not_in_it():
+    other = Panel("until nothing is left", "hosts", "s")
+    ways = (Way("ours", "ours", lambda: (0.5, 3.0)), Way("theirs", "peer", lambda: (0.7, None)))
+    metric = Metric("S0", "", "", lambda extent: iter([Case((PANEL, other), 4, ways)]))
+    first, second = take(metric, Extent(2, True), lambda line: None)
+    assert (list(first.ways), list(second.ways)) == (["ours", "theirs"], ["ours"])
+
+
 def test_the_line_goes_through_the_medians_of_three_n_or_more():
     points = Points("ours", {2: [0.3, 0.2, 9.0], 4: [0.4], 8: [0.6]})
     assert points.fit() == (pytest.approx(0.25, abs=0.06), pytest.approx(0.05, abs=0.01))

@@ -14,7 +14,6 @@ from .loop import Loop
 OnExit = Callable[[int], None]
 """Called with the exit code of a child, or minus the number of the signal that ended it."""
 
-LOOKS = 3  # at /proc without a find, before nobody is left: one may miss a process that changes its parent meanwhile
 ENDING_SECONDS = 0.5  # that a process may take from the closing of its descriptors to its end
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 _PF_EXITING = 0x4  # linux/sched.h
@@ -122,25 +121,19 @@ def signal_group(pgid: int, signum: int) -> None:
 def descendants(root: int | None = None, spare: Collection[int] = ()) -> list[int]:
     """The pids of all processes below `root` (this process by default), parents first.
 
-    Zombies are left out, and the processes in `spare` with all that is below them.
+    Those in `spare` are left out, with all that is below them. Zombies are not: they have still to be collected, and a
+    process of which only the first thread has ended looks like one.
     """
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
-        if name.isdigit():
-            parent = _living_parent(name)
-            if parent is not None:
-                children.setdefault(parent, []).append(int(name))
+        if name.isdigit() and (stat := _stat(name)):
+            children.setdefault(int(stat[1]), []).append(int(name))
     found, queue = [], [os.getpid() if root is None else root]
     while queue:
         below = [pid for pid in children.get(queue.pop(), []) if pid not in spare]
         found += below
         queue += below
     return found
-
-
-def _living_parent(pid: str) -> int | None:
-    state, parent, *_ = _stat(pid) or (b"Z", b"")
-    return None if state == b"Z" else int(parent)
 
 
 def _is_ending(pid: int) -> bool:
@@ -167,17 +160,15 @@ def _wait_briefly(pid: int) -> None:
 
 
 def kill_descendants_but(spare: Collection[int]) -> None:
-    """As `kill_descendants`, for a process with children that go on."""
+    """As `kill_descendants`, for a process with children that go on, and with them what is below those."""
     if not spare:
         kill_descendants()
         return
-    empty_looks = 0
-    while empty_looks < LOOKS:
-        found = descendants(spare=spare)
-        empty_looks = 0 if found else empty_looks + 1
+    # A look at /proc may miss a process that changes its parent meanwhile. But while one lives, this process has a
+    # child to collect, dead or alive, that was there when the look began, and no look misses that one.
+    while found := descendants(spare=spare):
         for pid in found:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+            _kill(pid)
         for pid in found:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
@@ -196,8 +187,12 @@ def kill_descendants() -> None:
             while os.waitpid(-1, os.WNOHANG)[0] != 0:
                 pass
             for pid in descendants():
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            # A look at /proc may miss a process that changes its parent meanwhile, but as long as one lives
-            # this process has a child. The kernel tells when one has ended, so nothing is polled.
+                _kill(pid)
+            # The look may have missed somebody, but as long as one lives this process has a child. The kernel tells
+            # when one has ended, so nothing is polled.
             os.waitpid(-1, 0)
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)

@@ -3,7 +3,7 @@
     torchrun --nproc-per-node 4 digits_pytorch_ddp.py     # four processes
     python digits_pytorch_ddp.py                          # one, without torchrun
 
-What a process group asks of a training script is marked with numbers, 1 to 6.
+What a process group asks of a training script is marked with numbers, 1 to 7.
 """
 
 from __future__ import annotations
@@ -91,6 +91,15 @@ def check_agreement(model: nn.Module) -> None:
         print(f"weights agree on all {size} ranks", flush=True)
 
 
+def leave_group() -> None:
+    """7. Wait for rank 0, which has the model to save."""
+    if dist.get_backend() == "gloo":
+        # Gloo's threads take the interpreter to free what the last collective used. They have it while this waits; if
+        # it ended instead, they would abort the process. A plain barrier would itself be the last to free it.
+        dist.monitored_barrier()
+    dist.destroy_process_group()
+
+
 def main(argv: list[str]) -> None:
     settings = arguments(argv)
     device = join_group()
@@ -114,7 +123,7 @@ def main(argv: list[str]) -> None:
     if leads:
         print(f"test_accuracy: {accuracy(model, test, device):.4f}", flush=True)
         save(settings.model_dir / "model.pt", model=model.state_dict())
-    dist.destroy_process_group()
+    leave_group()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from .parallel import in_threads
 from .port import Condition, Digest, Object, PathOrFile, Progress, Store, check_conditions
 from .source import Source
 
-_CHUNK = 4 << 20  # bytes; large enough that hashing releases the interpreter lock for most of the time
+_CHUNK = 1 << 18  # bytes; they are hashed and written while a processor has them near
 
 
 class LocalStore(Store):

@@ -14,7 +14,7 @@ from .retry import LONGEST_PAUSE, Patience, TransientFault
 from .s3_faults import has_code, status_of, translate
 
 PAGE = 1000  # keys; what S3 gives at most
-CHUNK = 1 << 19  # bytes of a download that are handed on at once, and are hashed while a processor has them near
+CHUNK = 1 << 18  # bytes of a download that are handed on at once; hashed while a processor has them near, as more come
 
 Mode = Union[str, "dict[str, str]"]
 """What a write does where there is an object: `overwrite`, `create` or the etag that is to be replaced."""

@@ -54,7 +54,7 @@ METRIC = Metric(
     "there. The server is "
     "LocalStack, on the same CPUs, unless AWS_ENDPOINT_URL_S3 names another; so it bounds what any client can reach. "
     "All files are in memory. "
-    f"There are four times as many runs with {transfers.SLOW} MB, and half as many again with more, for the target is "
+    f"There are four times as many runs with {transfers.SLOW} MB, and more than elsewhere with more, for the target is "
     "a matter of a few per cent there.",
     cases,
     peers=("s5cmd", "rclone", "boto3-crt"),

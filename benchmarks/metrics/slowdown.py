@@ -20,12 +20,11 @@ from estimator_container.checkpoints import agent
 from estimator_container.links import Link
 from estimator_container.loop import Loop
 
-from ..harness import MEMORY, Case, Extent, Metric, Panel, Target, processors
+from ..harness import FEW, MEMORY, Case, Extent, Metric, Panel, Target, processors
 from ..turns import TURN, Together
 
 MB = 64  # of a checkpoint
 SIZE = MB * 1_000_000
-RUNS = 4  # of rounds in which all ways take turns
 FROZEN = 0.8 * TURN  # seconds without a step that were the turns of others
 FLOOR, OURS = "nobody publishes", "the agent publishes"
 PANEL = Panel("one training step, all CPUs busy", "seconds between checkpoints", "us", (Target(OURS, FLOOR, 1.01),))
@@ -132,7 +131,7 @@ def cases(extent: Extent) -> Iterator[Case]:
             OURS: partial(by_the_agent, seconds, every),
         }
         together = Together(works, lambda seconds_of_a_step, clock: [seconds_of_a_step])
-        yield Case((PANEL,), every, together.ways({FLOOR: "floor", OURS: "ours"}), min(RUNS, extent.runs))
+        yield Case((PANEL,), every, together.ways({FLOOR: "floor", OURS: "ours"}), min(FEW, extent.runs))
 
 
 METRIC = Metric(

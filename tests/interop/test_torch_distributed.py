@@ -67,16 +67,21 @@ def lines(job: Job, rank: int = 0) -> list[str]:
     return [line.data.decode().rstrip("\n") for line in job.logs(rank=rank, stream="stdout")]
 
 
+def in_a_container(image: str, mount: str, shell: str) -> str:
+    """What it says on stdout; with a network of its own, so that ports are free."""
+    command = ["docker", "run", "--rm", "--network", "none", "-v", mount, "--entrypoint", "sh", image, "-c", shell]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def under_torchrun(image: str, script: Path) -> dict[int, tuple[object, ...]]:
     """What each rank says on two hosts with two processes each, which here are two torchruns in one container."""
     run = "torchrun --nnodes 2 --nproc-per-node 2 --master-addr 127.0.0.1 --master-port 29400 --node-rank"
     shell = f"cd /tmp; {run} 1 train.py > 1 & {run} 0 train.py > 0; wait; cat 0 1"
-    mount = f"{script}:/tmp/train.py:ro"
-    command = ["docker", "run", "--rm", "--network", "none", "-v", mount, "--entrypoint", "sh", image, "-c", shell]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    said = in_a_container(image, f"{script}:/tmp/train.py:ro", shell)
     # Two ranks may write on one line.
-    found = [json.loads(each) for each in re.findall(r"\[\d+, \d+, [\d.]+, \{[^{}]*\}\]", done.stdout)]
+    found = [json.loads(each) for each in re.findall(r"\[\d+, \d+, [\d.]+, \{[^{}]*\}\]", said)]
     return {each[0]: tuple(each) for each in found}
 
 
@@ -145,12 +150,6 @@ def test_the_example_runs_under_torchrun_and_alone(pytorch_image):
         "torchrun --nproc-per-node 2 --master-addr 127.0.0.1 --master-port 29400",
     ):
         run = f"cp -r /src /tmp/code; cd /tmp/code; {start} digits_pytorch_ddp.py --epochs 1 --model-dir /tmp/model"
-        mount = f"{ENTRYPOINTS}:/src:ro"
-        command = ["docker", "run", "--rm", "--network", "none", "-v", mount, "--entrypoint", "sh", pytorch_image]
-        done = subprocess.run(
-            [*command, "-c", f"{run} --checkpoint-dir /tmp/checkpoints"], check=False, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
+        said = in_a_container(pytorch_image, f"{ENTRYPOINTS}:/src:ro", f"{run} --checkpoint-dir /tmp/checkpoints")
         ranks = 1 if start == "python3" else 2
-        assert f"training on 1438 images with {ranks} ranks" in done.stdout
-        assert f"weights agree on all {ranks} ranks" in done.stdout
+        assert f"training on 1438 images with {ranks} ranks" in said and f"weights agree on all {ranks} ranks" in said

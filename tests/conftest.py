@@ -12,12 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests import tables
 
 if TYPE_CHECKING:
     from tests.stores.fault_proxy import FaultProxy
     from tests.stores.servers import Server
+
+# The same few examples in every run; `--hypothesis-profile=many` looks for new ones.
+settings.register_profile("few", max_examples=60, derandomize=True, deadline=None)
+settings.register_profile("many", max_examples=3000, deadline=None)
+settings.load_profile("few")
 
 _LAWS = pytest.StashKey[tables.Results]()
 _CONTRACT = pytest.StashKey[tables.Results]()

@@ -1,12 +1,11 @@
-"""Options of the test run, the tables that it writes, and the servers that several suites need.
+"""Options of the test run, what it says of laws and the contract, and the servers that several suites need.
 
-`--laws-table FILE` writes what held on which backend, `--contract-table FILE` what held of which toolkit. A server that
-cannot be started is a failure, never a skip.
+`--results FILE` adds what held on which backend and of which toolkit to a file, from which `python -m tests.tables`
+makes the tables. A server that cannot be started is a failure, never a skip.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,63 +24,55 @@ settings.register_profile("few", max_examples=60, derandomize=True, deadline=Non
 settings.register_profile("many", max_examples=3000, deadline=None)
 settings.load_profile("few")
 
-_LAWS = pytest.StashKey[tables.Results]()
-_CONTRACT = pytest.StashKey[tables.Results]()
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--backend", action="append", default=[], help="a backend to test; may be given several times")
     parser.addoption("--all-images", action="store_true", help="build and test the image of every version")
     parser.addoption("--write-budget", action="store_true", help="make what tests/budget counts the budget")
-    parser.addoption("--laws-table", type=Path, help="where to write the table of laws")
-    parser.addoption("--contract-table", type=Path, help="where to write the table of the container contract")
+    parser.addoption("--results", type=Path, help="a file that takes what held of the laws and the contract")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "law(name): the law that the test states")
     config.addinivalue_line("markers", "on_service: the law is of those that a stand-in of SageMaker can tell")
     config.addinivalue_line("markers", "contract(row): the row of the container contract that the test states")
-    config.stash[_LAWS] = defaultdict(list)
-    config.stash[_CONTRACT] = defaultdict(list)
+    config.addinivalue_line("markers", "alone: the test bounds a time or counts what the machine does")
+    if config.getoption("--results") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(tables.Recorder(config.getoption("--results")))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several workers, one of them runs all tests that share what takes long to set up."""
+    for item in items:
+        if "interop" in item.path.parts:
+            whole = "contract" in item.path.parts  # its folder has one set-up; elsewhere each file has its own
+            item.add_marker(pytest.mark.xdist_group(str(item.path.parent if whole else item.path)))
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[pytest.TestReport]:
     report = yield
     if report.when == "call" or report.failed:
-        for mark, parameter, results in (("law", "backend", _LAWS), ("contract", "toolkit", _CONTRACT)):
-            of = getattr(item, "callspec", None) and item.callspec.params.get(parameter)
-            for each in item.iter_markers(mark):
-                for name in each.args if of else ():
-                    item.config.stash[results][name, of].append(report.passed)
+        for kind, parameter in (("law", "backend"), ("contract", "toolkit")):
+            where = getattr(item, "callspec", None) and item.callspec.params.get(parameter)
+            names = [name for mark in item.iter_markers(kind) for name in mark.args if where]
+            report.user_properties += [(tables.STATED, [kind, name, where, report.passed]) for name in names]
     return report
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    for option, table, results in (
-        ("--laws-table", tables.of_laws, _LAWS),
-        ("--contract-table", tables.of_contract, _CONTRACT),
-    ):
-        path = session.config.getoption(option)
-        if path:
-            path.write_text(table(session.config.stash[results]), encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
 def localstack_server(tmp_path_factory) -> Iterator[Server]:
-    from tests.stores.servers import BUCKET, localstack
+    from tests.stores import servers
 
-    with localstack(tmp_path_factory.mktemp("localstack")) as server:
-        server.client().create_bucket(Bucket=BUCKET)
+    with servers.started("localstack", tmp_path_factory.mktemp) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def ceph_server(tmp_path_factory) -> Iterator[Server]:
-    from tests.stores.servers import BUCKET, ceph
+    from tests.stores import servers
 
-    with ceph(tmp_path_factory.mktemp("ceph")) as server:
-        server.client().create_bucket(Bucket=BUCKET)
+    with servers.started("ceph", tmp_path_factory.mktemp) as server:
         yield server
 
 

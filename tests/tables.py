@@ -1,15 +1,49 @@
-"""The tables that a test run writes into the docs: what was seen to hold, and where."""
+"""The tables that a test run writes into the docs: what was seen to hold, and where.
+
+python -m tests.tables RESULTS    # the file that `pytest --results` has written, in one run or in several
+"""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import pytest
 
 Results = Mapping[tuple[str, str], list[bool]]
 """The outcomes of the tests that state something, by what they state and of what."""
 
+STATED = "stated"
+"""A property of a test's report: [kind of statement, its name, where it was tried, whether it held]."""
+DOCS = Path(__file__).parents[1] / "docs"
+
 LAWS = Path(__file__).parent / "conformance" / "laws.txt"
 CONTRACT = Path(__file__).parent / "interop" / "contract" / "rows.txt"
+
+
+class Recorder:
+    """Adds what each test has stated to a file; with several workers, in the process that leads them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        stated = [json.dumps(value) for name, value in report.user_properties if name == STATED]
+        with self._path.open("a") as file:
+            file.writelines(f"{line}\n" for line in stated)
+
+
+def write(path: Path) -> None:
+    """Write both tables from what a Recorder has kept."""
+    laws: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
+    contract: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
+    for kind, name, where, held in map(json.loads, path.read_text().splitlines()):
+        (laws if kind == "law" else contract)[name, where].append(held)
+    (DOCS / "laws.md").write_text(of_laws(laws), encoding="utf-8")
+    (DOCS / "contract.md").write_text(of_contract(contract), encoding="utf-8")
 
 
 def of_laws(results: Results) -> str:
@@ -65,3 +99,7 @@ def _contract_lines(results: Results) -> Iterator[str]:
 
 def _cell(outcomes: list[bool] | None, good: str) -> str:
     return "–" if not outcomes else good if all(outcomes) else "**broken**"
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -40,6 +40,7 @@ def as_stranger() -> Callable[..., subprocess.CompletedProcess[str]]:
             capture_output=True,
             text=True,
             timeout=60,
+            check=False,
         )
 
     return run

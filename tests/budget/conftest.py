@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -28,3 +29,10 @@ def keep_to_budget(request) -> Keep:
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What other jobs do meanwhile would be counted too."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.alone)

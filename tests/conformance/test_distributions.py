@@ -101,6 +101,7 @@ def test_a_host_that_finishes_early_ends_no_other(script, out):
     assert [out(job, rank=rank) for rank in range(4)] == [b"finished\n"] * 4
 
 
+@pytest.mark.alone
 @pytest.mark.law("E2")
 @pytest.mark.parametrize(
     ("distribution", "culprit", "how", "expected"),
@@ -141,6 +142,7 @@ def test_a_connection_that_nobody_else_fails_for_is_the_verdict(script):
     assert (verdict.rank, verdict.kind, verdict.victims) == (1, "exception", (0,))
 
 
+@pytest.mark.alone
 @pytest.mark.law("E2")
 def test_a_host_that_is_killed_ends_the_job_by_name(script):
     source = "import time; print('up', flush=True); time.sleep(600)"

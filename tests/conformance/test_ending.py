@@ -74,6 +74,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.law("E2")
 @pytest.mark.parametrize("name", FAILURES)
 def test_the_first_failing_rank_is_named(script, name):
@@ -114,6 +115,7 @@ MPI.COMM_WORLD.Barrier()
     assert failed.verdict.victims == (0,)
 
 
+@pytest.mark.alone
 @pytest.mark.law("E2")
 def test_a_failure_without_a_world_ends_the_other_hosts(script):
     source = """
@@ -131,6 +133,7 @@ time.sleep(60)
     assert ended - float(said[2]) < FAIL_BOUND
 
 
+@pytest.mark.alone
 @pytest.mark.law("E2")
 @pytest.mark.parametrize("host", ["algo-1", "algo-2"])
 def test_a_host_that_is_killed_ends_the_job_by_name(script, host):
@@ -146,6 +149,7 @@ def test_a_host_that_is_killed_ends_the_job_by_name(script, host):
     assert left_of(job) == []
 
 
+@pytest.mark.alone
 @pytest.mark.law("E2b")
 @pytest.mark.parametrize(("hosts", "host"), [(2, "algo-1"), (2, "algo-2"), (3, "algo-3")])
 def test_a_frozen_host_is_named_by_those_that_hear_nothing_of_it(script, hosts, host):
@@ -273,6 +277,7 @@ while True:
 """
 
 
+@pytest.mark.alone
 @pytest.mark.law("E4")
 def test_stop_reaches_every_rank_and_honours_the_grace_period(script, out, tmp_path):
     source = GRACEFUL.format(mpi="from mpi4py import MPI")
@@ -301,6 +306,7 @@ def test_a_rank_that_dies_of_the_signal_does_not_cut_the_grace_of_the_others(scr
     assert out(job, rank=0).decode().split()[4] == "saved"
 
 
+@pytest.mark.alone
 @pytest.mark.law("E4")
 def test_a_script_that_ignores_the_signal_is_killed_after_the_grace_period(script):
     source = """
@@ -339,6 +345,7 @@ Estimator(entry_point={str(tmp_path / "train.py")!r}, **{where!r},
     assert (job.download(tmp_path / "model") / "final").exists()
 
 
+@pytest.mark.alone
 @pytest.mark.law("E5")
 def test_max_run_stops_the_job_and_says_so(script):
     job = script.estimator("import time; time.sleep(60)", max_run=1).fit(wait=False)
@@ -348,6 +355,7 @@ def test_max_run_stops_the_job_and_says_so(script):
     assert "MaxRuntimeExceeded" in job.why()
 
 
+@pytest.mark.alone
 @pytest.mark.law("E4")
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_a_job_that_is_stopped_while_it_starts_stops(script, hosts):
@@ -409,6 +417,7 @@ print("ends")
     assert {job.name for job in jobs} <= {job.name for job in list_jobs() if job.status == "Completed"}
 
 
+@pytest.mark.alone
 @pytest.mark.law("E7")
 def test_without_wait_fit_returns_at_once(script):
     estimator = script.estimator("import time; time.sleep(1)", hosts=2, processes=1)

@@ -196,6 +196,7 @@ def test_a_wrong_number_of_processes_is_refused(script, home, wrong):
     assert list(home.glob("jobs/*")) == before
 
 
+@pytest.mark.alone
 @pytest.mark.law("W6")
 @pytest.mark.parametrize("processes", [None, 2])
 @pytest.mark.parametrize("late", ["algo-1", "algo-3"])

@@ -97,6 +97,7 @@ def test_a_network_that_stays_occupied_is_told(occupied, monkeypatch):
         engine.remove_network(client.api, network.id)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("hosts", "host"), [(2, "algo-1"), (2, "algo-2"), (3, "algo-1"), (3, "algo-3")])
 def test_a_host_whose_packets_are_dropped_is_named_by_itself_or_the_others(tmp_path, image, hosts, host):
     mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
@@ -106,6 +107,7 @@ def test_a_host_whose_packets_are_dropped_is_named_by_itself_or_the_others(tmp_p
     assert_falls_silent(job, host)
 
 
+@pytest.mark.alone
 def test_a_host_whose_network_is_taken_away_is_named(tmp_path, image):
     mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
     job = estimator(tmp_path, UP_AND_WAIT, image, instance_count=2, distribution=mpi).fit(wait=False)

@@ -1,19 +1,25 @@
 """The servers that the laws of the store are tested on: real ones, started on free ports of the loopback interface.
 
-Each ends with the process that started it, however that ends (`setpriv --pdeathsig`).
+Each ends with the process that started it, however that ends (`setpriv --pdeathsig`). Several test processes share one
+of each, which this starts for as long as a command runs:
+
+    python -m tests.stores.servers COMMAND…
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import socket
 import subprocess
+import sys
+import tempfile
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from botocore.config import Config
@@ -22,6 +28,8 @@ from botocore.session import Session
 LOCALSTACK = Path(__file__).parents[2] / ".venv-localstack" / "bin" / "python"
 START_SECONDS = 60
 BUCKET = "stores"
+SHARED = "TEST_SERVERS"
+"""The variable that names the servers that run already: JSON, kind -> the fields of `Server`."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,18 @@ class Server:
             "AWS_SECRET_ACCESS_KEY": self.secret_key,
             "AWS_ENDPOINT_URL_S3": self.endpoint,
         }
+
+
+@contextlib.contextmanager
+def started(kind: str, make_folder: Callable[[str], Path]) -> Iterator[Server]:
+    """The server of that kind, with its bucket: the one that all test processes share, or one of this process's own."""
+    shared = json.loads(os.environ.get(SHARED, "{}"))
+    if kind in shared:
+        yield Server(**shared[kind])
+        return
+    with KINDS[kind](make_folder(kind)) as server:
+        server.client().create_bucket(Bucket=BUCKET)
+        yield server
 
 
 @contextlib.contextmanager
@@ -195,3 +215,24 @@ def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return sock.getsockname()[1]
+
+
+KINDS = {"localstack": localstack, "ceph": ceph}
+
+
+def main(command: list[str]) -> int:
+    """Run a command with one server of each kind; returns its exit code."""
+    with contextlib.ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="servers-")))
+
+        def make_folder(name: str) -> Path:
+            folder = root / name
+            folder.mkdir()
+            return folder
+
+        servers = {kind: asdict(stack.enter_context(started(kind, make_folder))) for kind in KINDS}
+        return subprocess.run(command, check=False, env={**os.environ, SHARED: json.dumps(servers)}).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -65,6 +65,7 @@ def test_anothers_bucket_is_denied(environment, folder):
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.alone
 def test_without_credentials_it_says_so_at_once_and_asks_no_metadata_service(environment, monkeypatch):
     environment.delenv("AWS_ACCESS_KEY_ID")
     environment.delenv("AWS_SECRET_ACCESS_KEY")

@@ -101,6 +101,7 @@ def test_many_files_are_whole_though_every_fifth_request_fails(proxy, through_pr
         assert (folder / "down" / f"{number}").read_bytes() == b"%d" % number * 500
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("fault", FAULTS)
 def test_after_the_deadline_it_says_so_in_one_sentence_and_leaves_no_file(proxy, through_proxy, folder, fault):
     through_proxy().write("key", b"x" * 1000)

@@ -23,7 +23,8 @@ FAILURE_TEXT_LIMIT = 1024  # characters of output/failure that the platform show
 HOST_ADDRESSES = "ESTIMATOR_HOST_ADDRESSES"  # JSON: host -> "address" or "address:port"
 LISTEN_FD = "ESTIMATOR_LISTEN_FD"  # a listening socket that this host inherits
 LIFELINE_FD = "ESTIMATOR_LIFELINE_FD"  # a pipe whose end of file means: the platform is gone
-SCRATCH_DIR = "ESTIMATOR_SCRATCH_DIR"  # a short-named private folder for sockets and shared memory
+SCRATCH_DIR = "ESTIMATOR_SCRATCH_DIR"  # a short-named private folder for sockets and MPI's own files
+SHARED_MEMORY_DIR = "ESTIMATOR_SHARED_MEMORY_DIR"  # a private folder in memory, which the ranks of the host share
 HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this machine's CPUs and name
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
 STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
@@ -60,6 +61,7 @@ PLATFORM_VARIABLES = frozenset(
         LISTEN_FD,
         LIFELINE_FD,
         SCRATCH_DIR,
+        SHARED_MEMORY_DIR,
         HOSTS_PER_MACHINE,
         WORLD_TIMEOUT,
         STOP_TIMEOUT,
@@ -72,11 +74,6 @@ DEFAULT_WORLD_TIMEOUT = 300.0
 DEFAULT_STOP_TIMEOUT = 120.0  # what SageMaker grants, "Stop a Training Job" in its API reference
 DEFAULT_HANG_TIMEOUT = 1800.0
 WORLD_PORT = 7776  # where a first host listens for the others when it inherited no socket
-
-
-def shared_memory_of(scratch: str) -> str:
-    """Where the ranks of a host share memory, given its scratch folder."""
-    return os.path.join("/dev/shm", os.path.basename(scratch))
 
 
 class Layout(NamedTuple):

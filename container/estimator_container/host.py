@@ -18,6 +18,7 @@ from . import (
     environment,
     machine,
     mpi,
+    private_folder,
     requirements,
     reserve,
     steps,
@@ -37,11 +38,11 @@ from .contract import (
     OVERLAY_DIR,
     PLATFORM_VARIABLES,
     SCRATCH_DIR,
+    SHARED_MEMORY_DIR,
     STOP_TIMEOUT,
     WORLD_CHANNEL,
     WORLD_TIMEOUT,
     Layout,
-    shared_memory_of,
 )
 from .endpoint import Endpoint, address_of, interface_of
 from .entry_point import CommandLine, Program
@@ -244,6 +245,9 @@ class Host:
     def _common_command(self, program: str | None, python: str) -> RankCommand:
         """What all steps of the job have in common."""
         settings = {
+            # Open MPI's own choice is names in /tmp and /dev/shm that others can guess, and make first.
+            "OMPI_MCA_orte_tmpdir_base": self.scratch,
+            "OMPI_MCA_btl_vader_backing_directory": self.shared_memory,
             **({} if isinstance(self._world, mpi.World) else mpi.for_scripts(sys.executable)),
             **(self._world.defaults(interface_of(self.cluster)) if isinstance(self._world, DirectWorld) else {}),
             **environment.of_the_script(self._configuration, self.layout, os.environ, program, python),
@@ -251,7 +255,6 @@ class Host:
         if self._world is not None:
             settings[STACKS_VARIABLE] = self._stacks
         if isinstance(self._world, mpi.World):
-            settings["OMPI_MCA_btl_vader_backing_directory"] = self.shared_memory
             if mpi.RULES_VARIABLE not in os.environ:
                 settings[mpi.RULES_VARIABLE] = self._write_rules()
             settings.update(self._world.variables)
@@ -478,19 +481,10 @@ def _seconds(hyperparameters: Mapping[str, object], name: str, default: float) -
 def _make_scratch() -> str:
     """A private folder with a short name: the path of a socket has at most 107 bytes."""
     given = os.environ.get(SCRATCH_DIR)
-    if given:
-        os.makedirs(given, mode=0o700, exist_ok=True)
-        return given
-    import tempfile
-
-    return tempfile.mkdtemp(prefix="est-")
+    return private_folder.given(given) if given else private_folder.make(private_folder.base())
 
 
 def _make_shared_memory(scratch: str) -> str:
     """Where the ranks of this host share memory: a folder of their own in memory, if there is such a place."""
-    path = shared_memory_of(scratch)
-    try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-    except OSError:
-        return scratch
-    return path
+    given = os.environ.get(SHARED_MEMORY_DIR)
+    return private_folder.given(given) if given else private_folder.make_for_memory(scratch)

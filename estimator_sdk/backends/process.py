@@ -11,19 +11,19 @@ import os
 import shutil
 import socket
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import estimator_container
-from estimator_container import contract, machine
+from estimator_container import contract, machine, private_folder
 from estimator_container import hyperparameters as container_hp
 from estimator_container.children import Children, kill_descendants_but, signal_group
+from estimator_container.configuration import ConfigurationError
 from estimator_container.contract import Layout
 from estimator_container.loop import Loop
 
 from ..errors import InvalidArgument
-from ..home import JobFolder
+from ..home import HOME_VARIABLE, JobFolder, home
 from ..local import base_directory
 from ..local.hosts import Hosts, OnHostEnded
 from ..plan import DEFAULT_CHECKPOINTS, HostPlan, Plan
@@ -48,6 +48,7 @@ class ProcessBackend:
 
         if not sys.platform.startswith("linux"):
             raise InvalidArgument("backend", f"backend 'process' needs Linux, and this is {sys.platform}")
+        _check_places()
         plan = local_plan.base(spec, self.name, _host)
         for name in ("cpus", "memory"):
             if getattr(plan, name) is not None:
@@ -88,6 +89,20 @@ class ProcessBackend:
         return ProcessHosts(plan, folder, attempt, children, on_ended)
 
 
+def _check_places() -> None:
+    """Raises InvalidArgument where the user's settings leave no place for what hosts need."""
+    try:
+        private_folder.base()
+    except ConfigurationError as error:
+        raise InvalidArgument("TMPDIR", str(error)) from None
+    if os.pathsep in str(home()):
+        raise InvalidArgument(
+            HOME_VARIABLE,
+            f"backend 'process' cannot run jobs below {home()}: the script's code would be on PYTHONPATH, which has no "
+            f"way to hold a path with {os.pathsep!r}; set {HOME_VARIABLE} to a folder without one",
+        )
+
+
 def _host(name: str, index: int, hosts: int) -> HostPlan:
     return HostPlan(
         name=name,
@@ -109,7 +124,7 @@ class ProcessHosts:
         self._children = children
         self._on_ended = on_ended
         self._pids: dict[str, int] = {}
-        self._scratch: list[str] = []
+        self._private_folders: list[str] = []
         self._lifeline: tuple[int, int] | None = None
 
     def start(self) -> None:
@@ -140,9 +155,8 @@ class ProcessHosts:
             for fd in self._lifeline:
                 os.close(fd)
             self._lifeline = None
-        for scratch in self._scratch:
-            shutil.rmtree(scratch, ignore_errors=True)
-            shutil.rmtree(contract.shared_memory_of(scratch), ignore_errors=True)
+        for path in self._private_folders:
+            shutil.rmtree(path, ignore_errors=True)
 
     def wait_until_gone(self) -> None:
         """`close` leaves nothing to wait for."""
@@ -150,13 +164,15 @@ class ProcessHosts:
     def _start_host(self, host: HostPlan, addresses: dict[str, str], sock: socket.socket) -> None:
         assert self._lifeline is not None
         inherited = (sock.fileno(), self._lifeline[0])
-        self._scratch.append(tempfile.mkdtemp(prefix="est-"))
+        self._private_folders.append(scratch := private_folder.make(private_folder.base()))
+        self._private_folders.append(shared_memory := private_folder.make_for_memory(scratch))
         env = {
             **os.environ,
             **self._plan.environment,
             **host.environment,
             contract.BASE_DIR_VARIABLE: self._layout(host).base,
-            contract.SCRATCH_DIR: self._scratch[-1],
+            contract.SCRATCH_DIR: scratch,
+            contract.SHARED_MEMORY_DIR: shared_memory,
             contract.OVERLAY_DIR: str(self._folder.overlay(self._attempt)),
             contract.HOST_ADDRESSES: json.dumps(addresses),
             contract.LISTEN_FD: str(sock.fileno()),

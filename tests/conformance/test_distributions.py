@@ -43,7 +43,8 @@ ALSO_RESERVED = {
     *("CURRENT_HOST", "PYTHONPATH", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TF_CONFIG"),
     *("OMP_NUM_THREADS", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"),
     "no_grpc_proxy",
-    *("OPAL_PREFIX", "HOSTNAME", "LC_CTYPE"),  # for scripts that import MPI; Docker's; Python's own
+    *("OPAL_PREFIX", "OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_btl_vader_backing_directory"),  # for scripts with MPI
+    *("HOSTNAME", "LC_CTYPE"),  # Docker's; Python's own
 }
 
 

@@ -11,18 +11,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+from .home import private_file
+
 _CHUNK = 1 << 20  # bytes read at once
 
 
 def write(members: Mapping[str, Path], path: Path) -> str:
     """Write the files, folders and links of `members` (name -> where it is) to the new archive `path`.
 
-    Names are sorted; times, owners and the gzip header are blank; modes are 755 or 644. So the same tree
-    gives the same bytes, wherever and whenever it is bundled with the same zlib. Returns the archive's
-    SHA-256 in hex. Raises OSError for what cannot be read or written.
+    Names are sorted; times, owners and the gzip header are blank; modes are 700 or 600, for
+    sources that others could not read stay so. So the same tree gives the same bytes, wherever and whenever it is
+    bundled with the same zlib. Returns the archive's SHA-256 in hex. Raises OSError for what cannot be read or written.
     """
     with (
-        path.open("wb") as raw,
+        open(path, "wb", opener=private_file) as raw,
         gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
@@ -35,7 +37,7 @@ def write(members: Mapping[str, Path], path: Path) -> str:
 def _add(tar: tarfile.TarFile, name: str, path: Path) -> None:
     status = path.lstat()
     member = tarfile.TarInfo(name)
-    member.mode = 0o755 if stat.S_ISDIR(status.st_mode) or status.st_mode & stat.S_IXUSR else 0o644
+    member.mode = 0o700 if stat.S_ISDIR(status.st_mode) or status.st_mode & stat.S_IXUSR else 0o600
     if stat.S_ISLNK(status.st_mode):
         # Systems differ in what they say of a link's own mode.
         member.type, member.linkname, member.mode = tarfile.SYMTYPE, str(path.readlink()), 0o777

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import BackendError, InvalidArgument
-from .home import bundles_folder
+from .home import bundles_folder, secured
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -59,12 +59,12 @@ def _fetch(uri: str) -> Path:
     from estimator_container.storage import StorageError, open_store
 
     folder, _, name = uri.rpartition("/")
-    bundles = bundles_folder()
-    bundles.mkdir(parents=True, exist_ok=True)
+    bundles = secured(bundles_folder())
     draft = bundles / f".{os.getpid()}-{os.urandom(4).hex()}.new"
     try:
         digest = open_store(folder).download(name, str(draft))
         place = bundles / f"{digest.sha256}.tar.gz"
+        draft.chmod(0o600)
         draft.replace(place)
     except StorageError as error:
         argument = "sagemaker_submit_directory"

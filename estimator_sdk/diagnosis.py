@@ -13,8 +13,8 @@ from pathlib import Path
 from estimator_container import mpi
 from estimator_container.configuration import ConfigurationError
 
-from .errors import EstimatorError
-from .home import home
+from .errors import EstimatorError, InvalidArgument
+from .home import home, make_folder
 from .progress import size
 
 PURPOSES = ("docker", "s3", "sagemaker", "horovod")
@@ -101,9 +101,11 @@ def _has(package: str) -> bool:
 
 
 def _state() -> str:
-    folder = home()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = home()
+        make_folder(folder)
+    except InvalidArgument as error:
+        raise _Missing(str(error), "export ESTIMATOR_HOME=$HOME/estimator") from None
     except OSError as error:
         raise _Missing(f"{folder} cannot be made: {error.strerror}", "export ESTIMATOR_HOME=$HOME/estimator") from None
     if not os.access(folder, os.W_OK | os.X_OK):

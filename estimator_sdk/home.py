@@ -1,28 +1,46 @@
-"""Where the SDK keeps jobs and code bundles on the user's machine."""
+"""Where the SDK keeps jobs and code bundles on the user's machine, and how it keeps other users out of there."""
 
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from .errors import InvalidArgument
+
 HOME_VARIABLE = "ESTIMATOR_HOME"
+CACHE_VARIABLE = "XDG_CACHE_HOME"
+LONGEST_HOME = 480  # bytes; SQLite opens no file whose path, with the name of its log, has more than 512
 _JOBS = "jobs"
 _STATE = "state.db"
 
 
 def home() -> Path:
-    """`$ESTIMATOR_HOME`, else a folder in the user's data directory (XDG Base Directory Specification)."""
+    """`$ESTIMATOR_HOME`, else a folder in the user's data directory (XDG Base Directory Specification).
+
+    Raises InvalidArgument for a path that is too long.
+    """
     given = os.environ.get(HOME_VARIABLE)
-    if given:
-        return Path(given).expanduser().absolute()
     data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "estimator-sdk"
+    folder = Path(given).expanduser().absolute() if given else _data(data) / "estimator-sdk"
+    length = len(os.fsencode(folder))
+    if length > LONGEST_HOME:
+        raise InvalidArgument(
+            HOME_VARIABLE,
+            f"the folder for jobs has a path of {length} bytes, and the database of the jobs can have one of "
+            f"{LONGEST_HOME} at most: set {HOME_VARIABLE} to a shorter path than {folder}",
+        )
+    return folder
+
+
+def _data(given: str | None) -> Path:
+    return Path(given) if given else Path.home() / ".local" / "share"
 
 
 def cache_folder() -> Path:
     """What can be made again, in the user's cache; `build_horovod.py`, which stands alone, has its `wheels` there."""
-    given = os.environ.get("XDG_CACHE_HOME")
+    given = os.environ.get(CACHE_VARIABLE)
     return (Path(given) if given else Path.home() / ".cache") / "estimator-sdk"
 
 
@@ -43,6 +61,52 @@ def jobs_of(state: Path) -> Path:
 def bundles_folder() -> Path:
     """Code bundles, each under the hash of its bytes."""
     return home() / "code"
+
+
+def make_folder(folder: Path | str) -> None:
+    """Make a folder, and those above it that are missing, each for this user alone. Raises OSError."""
+    path = Path(folder)
+    try:
+        path.mkdir(0o700, exist_ok=True)
+    except FileNotFoundError:
+        make_folder(path.parent)
+        path.mkdir(0o700, exist_ok=True)
+
+
+def secured(folder: Path, variable: str = HOME_VARIABLE) -> Path:
+    """As `make_folder`, for a folder that is kept: one that is there is closed to others, and must be this user's.
+
+    Raises OSError, and InvalidArgument for a folder that others control; `variable` names another place for it.
+    """
+    make_folder(folder)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(fd)
+        if status.st_uid != os.geteuid():
+            raise _not_ours(folder, f"belongs to another user, with the id {status.st_uid}", variable)
+        if folder.parent.stat().st_mode & stat.S_IWOTH:
+            raise _not_ours(folder.parent, "can be written to by every user of this machine", variable)
+        if status.st_mode & 0o077:
+            os.fchmod(fd, 0o700)
+    finally:
+        os.close(fd)
+    return folder
+
+
+def _not_ours(folder: Path, why: str, variable: str) -> InvalidArgument:
+    what = f"{folder} {why}, so others could change the code and the state of jobs that are kept there"
+    return InvalidArgument(variable, f"{what}; set {variable} to a folder of your own")
+
+
+def private_file(path: str, flags: int) -> int:
+    """An `opener` for `open`, whose new files only this user may read."""
+    return os.open(path, flags, 0o600)
+
+
+def write_private(path: Path | str, text: str, errors: str = "strict") -> None:
+    """Write a text file that only this user may read, if it is not there yet. Raises OSError."""
+    with open(path, "w", encoding="utf-8", errors=errors, opener=private_file) as file:
+        file.write(text)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from . import backends, code_channel, code_store
 from . import job_name as job_names
 from .display import notebook
 from .errors import BackendError, InvalidArgument
-from .home import bundles_folder
+from .home import bundles_folder, secured
 from .naming import suggestion
 from .plan import Plan
 from .progress import LOGS, Logs, Progress
@@ -81,8 +81,7 @@ def _type_and_image(spec: JobSpec) -> tuple[str, str | None]:
 
 def bundle(source: Source) -> Path:
     """The code as an archive under the hash of its bytes, so that equal code is kept once."""
-    folder = bundles_folder()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = secured(bundles_folder())
     draft = folder / f".{os.getpid()}-{os.urandom(4).hex()}.new"
     try:
         place = folder / f"{source.bundle(draft)}.tar.gz"

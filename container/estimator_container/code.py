@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import shutil
+import stat
 import tarfile
 from collections.abc import Sequence
 
@@ -47,6 +48,7 @@ def fetch(source: str, code: str) -> None:
             _unpack(path, code)
         else:
             shutil.copy2(path, code)
+        _keep_private(code)
     except ConfigurationError:
         _empty(code)
         raise
@@ -68,7 +70,7 @@ def _unpack(archive: str, code: str) -> None:
         for member in sorted(members, key=_links_last):
             # Ownership is the archive maker's business; the mode keeps only what a checkout has.
             member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
-            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            member.mode = 0o700 if member.isdir() or member.mode & 0o100 else 0o600
             tar.extract(member, code)
     root = os.path.realpath(code)
     for member in members:
@@ -81,6 +83,15 @@ def _unpack(archive: str, code: str) -> None:
 def _links_last(member: tarfile.TarInfo) -> int:
     """Nothing is ever written through a link of the archive, because the links come after the files."""
     return 2 if member.issym() else 1 if member.islnk() else 0
+
+
+def _keep_private(folder: str) -> None:
+    """Take from others what the umask, or a source with modes of its own, gives them."""
+    for place, _, files in os.walk(folder):
+        for path in (place, *(os.path.join(place, name) for name in files)):
+            mode = os.lstat(path).st_mode
+            if mode & 0o7077 and not stat.S_ISLNK(mode):
+                os.chmod(path, mode & 0o700)
 
 
 def _empty(folder: str) -> None:

@@ -42,7 +42,7 @@ class FrameWriter:
     """Appends frames to one file. Several processes may each have one on the same file."""
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def write(self, rank: int, stream: int, data: bytes) -> None:
         """Append `data` as one frame or more. Raises OSError when the disk does not take it."""

@@ -289,7 +289,7 @@ class Host:
         """Where there are checkpoints, whoever publishes them must see whether the ranks that wrote them live."""
         if not os.path.exists(self.layout.checkpoint_config):
             return ""
-        os.makedirs(self.layout.alive, exist_ok=True)
+        os.makedirs(self.layout.alive, mode=0o700, exist_ok=True)
         return self.layout.alive
 
     # What the coordinator asks of this host.

@@ -127,7 +127,7 @@ class Rank:
             return []
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC  # the rank of an earlier step left its words there
         paths = {FIRST_FD: self._alive_path("first"), last_fd(): self._alive_path("last")}
-        return [(os.POSIX_SPAWN_OPEN, fd, path, flags, 0o644) for fd, path in paths.items()]
+        return [(os.POSIX_SPAWN_OPEN, fd, path, flags, 0o600) for fd, path in paths.items()]
 
     def _vouch_for_good(self) -> None:
         """The rank ended by itself and in order: whatever it closed is what it meant to write."""

@@ -73,6 +73,7 @@ def create_overlay(overlay: str) -> str:
 def main(argv: list[str]) -> int:
     code, package, overlay = argv
     if overlay:
+        os.umask(0o077)  # as all that a job keeps on its user's machine
         return install_once(code, package == "package", overlay)
     return install(code, package == "package", sys.executable)
 

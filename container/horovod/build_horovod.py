@@ -274,12 +274,21 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, where no other user can put a wheel of his own."""
+    try:
+        folder.mkdir(0o700, exist_ok=True)
+    except FileNotFoundError:
+        make_private(folder.parent)
+        folder.mkdir(0o700, exist_ok=True)
+
+
 def main(argv: list[str]) -> int:
     options = arguments(argv)
     try:
         target = target_of_this_interpreter(options.mpi)
         folder = options.cache.absolute() / target.key
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # whoever comes while another builds waits, and finds the wheel
             wheel = None if options.rebuild else next(folder.glob("horovod-*.whl"), None)

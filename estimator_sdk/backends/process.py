@@ -180,7 +180,7 @@ class ProcessHosts:
             contract.STOP_TIMEOUT: str(self._plan.stop_timeout),
             "TRAINING_JOB_NAME": self._plan.job_name,
         }
-        log = os.open(self._folder.attempt(self._attempt) / f"{host.name}.log", os.O_WRONLY | os.O_CREAT, 0o644)
+        log = os.open(self._folder.attempt(self._attempt) / f"{host.name}.log", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             for fd in inherited:
                 os.set_inheritable(fd, True)

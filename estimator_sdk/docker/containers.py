@@ -159,7 +159,7 @@ class DockerHosts:
             base_directory.write_secret(layout, secret)
             base_directory.write_environment(layout, self._plan.environment)
         if self._plan.code is not None:
-            shutil.copyfile(self._plan.code, Path(layout.input, Path(CODE_IN_CONTAINER).name))
+            shutil.copy(self._plan.code, Path(layout.input, Path(CODE_IN_CONTAINER).name))  # with its mode
         for source, target in self._channel_mounts(host.name, layout):
             # The engine would make the missing mount points, and they would belong to root.
             base_directory.make_mount_point(Path(target), is_folder=Path(source).is_dir())
@@ -263,6 +263,8 @@ class DockerHosts:
 
     def _give_files_to_the_user(self) -> None:
         """Root in a container gives away what root in the other containers made."""
+        from docker.types import Mount
+
         place = contract.DEFAULT_BASE_DIR
         self._client.containers.run(
             self._plan.image,
@@ -272,7 +274,7 @@ class DockerHosts:
             remove=True,
             network_mode="none",
             labels={engine.JOB_LABEL: self._plan.job_name},
-            volumes={str(self._folder.attempt(self._attempt)): {"bind": place, "mode": "rw"}},
+            mounts=[Mount(place, str(self._folder.attempt(self._attempt)), type="bind")],
         )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..docker import engine
 from ..errors import BackendError
-from ..home import cache_folder
+from ..home import CACHE_VARIABLE, cache_folder, private_file, secured
 from . import base as bases
 from . import catalogue, context
 from .catalogue import Image
@@ -77,9 +77,8 @@ def _remove(client: DockerClient, image_id: str | None) -> None:
 
 @contextlib.contextmanager
 def _lock(name: str, out: TextIO) -> Iterator[None]:
-    cache = cache_folder() / "images"
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / f"{name.replace('/', '-').replace(':', '-')}.lock").open("w") as lock:
+    cache = secured(secured(cache_folder(), CACHE_VARIABLE) / "images", CACHE_VARIABLE)
+    with open(cache / f"{name.replace('/', '-').replace(':', '-')}.lock", "w", opener=private_file) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -60,6 +60,8 @@ def write(image: Image, contents: Mapping[str, bytes], folder: Path) -> None:
     _copy_certificates(folder / "ca")
     _copy_wheels(image, folder / "wheels")
     _copy_horovod(image, folder / "horovod-wheels")
+    for path in folder.rglob("*"):  # as an image has them: whoever runs there reads them, whatever this user's umask is
+        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def _constraints(image: Image) -> str:

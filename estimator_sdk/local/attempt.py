@@ -13,7 +13,7 @@ from estimator_container.contract import EXIT_OK, Layout
 from estimator_container.loop import Loop
 from estimator_container.verdict import Verdict
 
-from ..home import JobFolder
+from ..home import JobFolder, make_folder
 from ..plan import Plan
 from . import traces
 from .hosts import Hosts, HostsFactory, NotStarted
@@ -121,8 +121,8 @@ class Attempt:
     def _make_logs(self) -> None:
         for host in self._plan.hosts:
             frames = Path(self.layout(host.name).frames)
-            frames.parent.mkdir(parents=True, exist_ok=True)
-            frames.touch()
+            make_folder(frames.parent)
+            frames.touch(0o600)
 
     def _prepare(self) -> Verdict | None:
         """Bring the data and the checkpoints. Returns why that cannot be."""

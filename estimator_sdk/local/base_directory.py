@@ -9,7 +9,7 @@ from pathlib import Path
 
 from estimator_container.contract import Layout
 
-from ..home import JobFolder
+from ..home import JobFolder, make_folder, write_private
 from ..plan import Plan
 from . import channel_places
 
@@ -17,7 +17,7 @@ from . import channel_places
 def write(plan: Plan, host: str, layout: Layout, interface: str) -> None:
     """Fill the base directory of one host, and make its log file, so that readers can open it."""
     for folder in (layout.config, *layout.written_by_the_job()):
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     names = [each.name for each in plan.hosts]
     _write_json(layout.hyperparameters, dict(plan.hyperparameters))
     _write_json(layout.input_data_config, {channel.name: dict(channel.config) for channel in plan.channels})
@@ -40,7 +40,7 @@ def write(plan: Plan, host: str, layout: Layout, interface: str) -> None:
     )
     if plan.checkpoint_uri is not None:
         _write_json(layout.checkpoint_config, {"LocalPath": plan.checkpoint_path, "S3Uri": plan.checkpoint_uri})
-    Path(layout.frames).touch()
+    Path(layout.frames).touch(0o600)
 
 
 def write_secret(layout: Layout, secret: bytes) -> None:
@@ -56,10 +56,10 @@ def write_environment(layout: Layout, environment: Mapping[str, str]) -> None:
 def make_mount_point(place: Path, is_folder: bool) -> None:
     """An empty folder or file that something is mounted over."""
     if is_folder:
-        place.mkdir(parents=True, exist_ok=True)
+        make_folder(place)
     else:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.touch()
+        make_folder(place.parent)
+        place.touch(0o600)
 
 
 def link_channels(plan: Plan, folder: JobFolder, host: str, data: Path) -> None:
@@ -75,12 +75,12 @@ def link_channels(plan: Plan, folder: JobFolder, host: str, data: Path) -> None:
         if source.is_dir():
             place.symlink_to(source)
         else:
-            place.mkdir()
+            place.mkdir(0o700)
             (place / source.name).symlink_to(source)
 
 
 def _write_json(path: str, value: object) -> None:
-    Path(path).write_text(json.dumps(value), encoding="utf-8")
+    write_private(path, json.dumps(value))
 
 
 def _write_secret(path: str, secret: bytes) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from estimator_container.checkpoints import agent
 from estimator_container.checkpoints.agent import Settings
@@ -12,7 +11,7 @@ from estimator_container.children import Children
 from estimator_container.contract import Layout
 from estimator_container.loop import Loop
 
-from ..home import JobFolder
+from ..home import JobFolder, make_folder
 from ..plan import Plan
 from .helper import Helper
 
@@ -51,7 +50,7 @@ class Checkpoints:
         Returns why that cannot be; raises OSError.
         """
         for folder in (self._settings.folder, *self._settings.copies):
-            Path(folder).mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         self._start(self._settings)
         self._loop.run_until(lambda: self._restored or self._failed is not None or stopped())
         return self._failed

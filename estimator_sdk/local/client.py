@@ -18,7 +18,7 @@ from typing import Any
 from estimator_container.lines import Block
 
 from ..errors import BackendError, InvalidArgument
-from ..home import JobFolder
+from ..home import JobFolder, private_file, secured, write_private
 from ..plan import Plan
 from . import detached, logs
 from .record import Process, Record
@@ -75,7 +75,7 @@ def start(plan: Plan) -> LocalJob:
 
 
 def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[bytes]:
-    folder.path.parent.mkdir(parents=True, exist_ok=True)
+    secured(folder.path.parent)
     try:
         folder.path.mkdir(mode=0o700)
     except FileExistsError:
@@ -86,9 +86,9 @@ def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[by
     supervisor = None
     try:
         shown = plan.without_secrets()
-        folder.plan.write_text(f"{shown}\n", encoding="utf-8", errors="backslashreplace")
-        folder.request.write_text(json.dumps(shown.request, indent=1), encoding="utf-8")
-        with folder.supervisor_log.open("wb") as log:
+        write_private(folder.plan, f"{shown}\n", errors="backslashreplace")
+        write_private(folder.request, json.dumps(shown.request, indent=1))
+        with open(folder.supervisor_log, "wb", opener=private_file) as log:
             supervisor = detached.start(MAIN, str(folder.path), log, blocked=STOPPED_BY)
         from .registry import write  # while the supervisor, which waits for its plan, starts
 

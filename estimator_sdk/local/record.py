@@ -11,7 +11,7 @@ from typing import Any, Literal
 from estimator_container.verdict import Verdict
 
 from ..errors import EstimatorError
-from ..home import JobFolder
+from ..home import JobFolder, write_private
 
 FORMAT = 2
 """Of the copy. In format 1, when it was a job's only state, there was no more of the attempts than their number."""
@@ -121,7 +121,7 @@ class Record:
 def write_copy(record: Record, folder: JobFolder) -> None:
     """Put it in the place of the one before, which whoever watches the folder sees. Raises OSError."""
     draft = folder.record.with_suffix(".new")
-    draft.write_text(json.dumps({"format": FORMAT, **record.fields()}, indent=1), encoding="utf-8")
+    write_private(draft, json.dumps({"format": FORMAT, **record.fields()}, indent=1))
     draft.replace(folder.record)
 
 

@@ -128,9 +128,8 @@ class State:
             self._create([copy.record for copy in copies if not copy.is_followed])
 
     def _create(self, records: list[Record]) -> None:
+        os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
-            self._path.write_bytes(b"")
-            self._path.chmod(0o600)
             with self._connected() as db:
                 db.execute("PRAGMA journal_mode = WAL")
                 db.executescript(_SCHEMA)

@@ -143,6 +143,8 @@ class Supervisor:
         """Make the archives and bring them to where they belong. Returns what to record, and what failed, in words."""
         uri = self._record.output
         local = Path(uri.removeprefix("file://")) if uri.startswith("file://") else self._folder.output
+        if local.is_relative_to(self._folder.path):
+            os.umask(0o077)  # as all that is kept in the home; elsewhere the user's own umask says who may read them
         made = self._write_archives(status, local)
         reason = self._attempt.not_uploaded
         if not uri.startswith("file://") and not reason:

@@ -9,7 +9,7 @@ from estimator_container.children import Children
 from estimator_container.contract import Layout
 from estimator_container.loop import Loop
 
-from ..home import JobFolder
+from ..home import JobFolder, make_folder
 from ..plan import Plan
 from .watch import Watch
 
@@ -73,7 +73,7 @@ class Intermediate:
         """Watch the folders, which are made. Raises OSError."""
         self._watch = Watch()
         for path in map(Path, self._folders.values()):
-            path.mkdir(parents=True, exist_ok=True)
+            make_folder(path)
             self._watch.add(path)
         if self._watch.fileno() >= 0:
             self._loop.on_readable(self._watch.fileno(), self._begin)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ..home import home
+from ..home import home, secured, write_private
 
 
 def note(job_name: str, region: str) -> None:
     """Keep where a job is."""
     place = _place(job_name)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps({"region": region}), encoding="utf-8")
+    secured(place.parent)
+    write_private(place, json.dumps({"region": region}))
 
 
 def region_of(job_name: str) -> str | None:

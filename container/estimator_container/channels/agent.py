@@ -143,6 +143,7 @@ class Agent:
 
 
 if __name__ == "__main__":
+    os.umask(0o077)  # what it fetches is for this user, as all of the job's folder
     agent = Agent(socket.socket(fileno=int(sys.argv[1])))
     agent.run()
     agent.remove_and_end()

@@ -28,11 +28,9 @@ class Pipe:
         self._folder = folder
 
     def make(self, epoch: int) -> None:
-        """Make the FIFO of an epoch; anybody on the host may read it. Raises OSError."""
+        """Make the FIFO of an epoch. Raises OSError."""
         os.makedirs(self._folder, exist_ok=True)
-        path = self._path(epoch)
-        os.mkfifo(path)
-        os.chmod(path, 0o644)
+        os.mkfifo(self._path(epoch), 0o600)
 
     def feed(self) -> None:
         """Feed one epoch after the other; the next one's FIFO is there before the script can ask for it.

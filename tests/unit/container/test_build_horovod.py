@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.util
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -138,3 +139,12 @@ def test_a_command_that_fails_is_shown_with_its_log_and_the_end_of_what_it_said(
     assert message.endswith("line 97\nline 98\n")
     assert "line 9\n" not in message
     assert "line 0\n" in (tmp_path / "build.log").read_text()
+
+
+def test_nobody_else_can_put_a_wheel_into_the_cache(tmp_path):
+    before = os.umask(0)
+    try:
+        build_horovod.make_private(tmp_path / "cache" / "wheels" / "key")
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "cache").rglob("*")} == {0o700}

@@ -94,13 +94,35 @@ def test_an_archive_arrives_byte_for_byte(archive, code, mode):
     }
 
 
-def test_of_a_mode_only_the_exec_bit_is_kept(archive, code):
+def test_of_a_mode_only_the_exec_bit_is_kept_and_only_for_the_user(archive, code):
     modes = {"plain": 0o600, "run": 0o755, "private run": 0o700, "closed": 0o000, "setuid": 0o4755, "group": 0o670}
     fetch(archive(*(file(name, b"x", mode) for name, mode in modes.items())), str(code))
     arrived = {name: stat.S_IMODE((code / name).stat().st_mode) for name in modes}
     assert arrived == {
-        "plain": 0o644, "run": 0o755, "private run": 0o755, "closed": 0o644, "setuid": 0o755, "group": 0o644
+        "plain": 0o600, "run": 0o700, "private run": 0o700, "closed": 0o600, "setuid": 0o700, "group": 0o600
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("umask", [0, 0o077])
+@pytest.mark.parametrize("form", ["archive", "folder", "file"])
+def test_nothing_that_arrives_is_open_to_others(archive, code, tmp_path, form, umask):
+    source = tmp_path / "source"
+    (source / "lib").mkdir(parents=True)
+    for name in ("train.py", "lib/module.py", "lib/run"):
+        (source / name).write_bytes(b"x")
+        (source / name).chmod(0o777 if name == "lib/run" else 0o666)
+    (source / "lib").chmod(0o777)
+    source.chmod(0o777)
+    packed = archive(file("train.py", b"x", 0o666), file("lib/module.py", b"x"), file("lib/run", b"x", 0o777))
+    code.chmod(0o777)
+    before = os.umask(umask)
+    try:
+        fetch({"archive": packed, "folder": str(source), "file": str(source / "train.py")}[form], str(code))
+    finally:
+        os.umask(before)
+    modes = {str(path.relative_to(code)): path.stat().st_mode & 0o7777 for path in (code, *code.rglob("*"))}
+    expected = {".": 0o700, "train.py": 0o600, "lib": 0o700, "lib/module.py": 0o600, "lib/run": 0o700}
+    assert modes == (expected if form != "file" else {".": 0o700, "train.py": 0o600})
 
 
 def test_links_inside_the_tree_arrive_as_links(archive, code):

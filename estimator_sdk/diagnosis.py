@@ -14,7 +14,7 @@ from estimator_container import mpi
 from estimator_container.configuration import ConfigurationError
 
 from .errors import EstimatorError, InvalidArgument
-from .home import home, make_folder
+from .home import home, jobs_folder, secured
 from .progress import size
 
 PURPOSES = ("docker", "s3", "sagemaker", "horovod")
@@ -101,9 +101,9 @@ def _has(package: str) -> bool:
 
 
 def _state() -> str:
+    folder = _home()
     try:
-        folder = home()
-        make_folder(folder)
+        secured(jobs_folder())
     except InvalidArgument as error:
         raise _Missing(str(error), "export ESTIMATOR_HOME=$HOME/estimator") from None
     except OSError as error:
@@ -113,8 +113,15 @@ def _state() -> str:
     return str(folder)
 
 
+def _home() -> Path:
+    try:
+        return home()
+    except InvalidArgument as error:
+        raise _Missing(str(error), "export ESTIMATOR_HOME=$HOME/estimator") from None
+
+
 def _disk() -> str:
-    folder = next(each for each in (home(), *home().parents) if each.exists())
+    folder = next(each for each in (_home(), *_home().parents) if each.exists())
     free = shutil.disk_usage(folder).free
     if free < _LEAST_DISK:
         detail = f"{size(free)} free in {folder}, and {size(_LEAST_DISK)} are needed"

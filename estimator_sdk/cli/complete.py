@@ -10,6 +10,7 @@ import os
 from argparse import Action, Namespace
 from collections.abc import Callable, Iterable, Sequence
 
+from ..errors import InvalidArgument
 from ..home import jobs_folder
 from . import commands
 from .parser import Parser
@@ -77,7 +78,7 @@ def _jobs() -> list[str]:
     try:
         with os.scandir(jobs_folder()) as entries:
             found = [(entry.stat().st_mtime, entry.name) for entry in entries]
-    except OSError:
+    except (OSError, InvalidArgument):
         return []
     return [name for _, name in sorted(found, reverse=True)]
 

@@ -77,6 +77,14 @@ def test_a_state_directory_that_cannot_be_made_is_missing(tmp_path):
     assert (code, found["state directory"]["is_there"]) == (1, False)
 
 
+def test_a_state_directory_that_jobs_would_refuse_is_missing(tmp_path):
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all").chmod(0o1777)
+    for unfit in (tmp_path / "all", tmp_path / ("x" * 250) / ("x" * 250)):
+        code, found = doctor(sys.executable, tmp_path, ESTIMATOR_HOME=str(unfit))
+        assert (code, found["state directory"]["is_there"]) == (1, False)
+
+
 def test_another_open_mpi_is_not_taken_for_the_right_one(bare, tmp_path):
     program = tmp_path / "mpirun"
     program.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 5.0.6'\n")

@@ -15,17 +15,12 @@ print(MPI.COMM_WORLD.allreduce(1), os.environ["TMPDIR"])
 """
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
-
-
 @pytest.fixture
-def estimator(tmp_path) -> Estimator:
-    script = tmp_path / "train.py"
-    script.write_text(SCRIPT)
+def estimator(tmp_path, monkeypatch) -> Estimator:
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+    (tmp_path / "train.py").write_text(SCRIPT)
     world = {"mpi": {"enabled": True}}
-    return Estimator(entry_point=str(script), instance_count=2, distribution=world, backend="process")
+    return Estimator(entry_point=f"{tmp_path}/train.py", instance_count=2, distribution=world, backend="process")
 
 
 @pytest.mark.parametrize("name", ["a b", "a:b", "x" * 100])

@@ -62,7 +62,7 @@ def remote(
 
     inputs: channels, as `Estimator.fit` takes them.
     settings: arguments of `Estimator`. Without `distribution` every host calls the function once, and the first host's
-        return value comes back; with `distribution={"mpi": {...}}` every rank does, and rank 0's comes back.
+        return value comes back; with one, of whatever kind, every rank does, and rank 0's comes back.
 
     Raises InvalidArgument for a wrong argument, where the decorator stands.
     """

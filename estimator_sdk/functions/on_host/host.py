@@ -18,6 +18,12 @@ EXCEPTION = "exception"
 FUNCTION_FILE = "function.payload"
 VALUE_FILE = "function-return-value.payload"
 _REFUSED = 2  # the exit code where the function was not even unpickled
+# What `SM_FRAMEWORK_PARAMS` has of a world of this kind -> the variable that its launcher puts the rank in.
+_RANKS = {
+    "sagemaker_mpi_enabled": "OMPI_COMM_WORLD_RANK",
+    "sagemaker_torch_distributed_enabled": "RANK",
+    "sagemaker_multi_worker_mirrored_strategy_enabled": "RANK",
+}
 
 
 def exception_file(host: str, rank: int | None) -> str:
@@ -74,9 +80,11 @@ def _write(name: str, data: bytes) -> None:
 
 
 def _rank() -> int | None:
-    """The rank in the world; None for a job without one."""
-    given = os.environ.get("OMPI_COMM_WORLD_RANK")
-    return None if given is None else int(given)
+    """The rank in the world; None for a job without one, whatever a world around it left in its environment."""
+    parameters = json.loads(os.environ.get("SM_FRAMEWORK_PARAMS", "{}"))
+    variables = [variable for name, variable in _RANKS.items() if parameters.get(name) in (True, "True", "true")]
+    given = [os.environ[variable] for variable in variables if variable in os.environ]
+    return int(given[0]) if given else None
 
 
 def _is_first() -> bool:

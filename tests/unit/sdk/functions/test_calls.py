@@ -130,6 +130,50 @@ def test_an_exception_of_any_rank_is_raised_here_as_what_it_was_with_the_remote_
         assert "run_function.py" not in cause.verdict.detail and "host.py" not in cause.verdict.detail
 
 
+@pytest.mark.parametrize(
+    ("distribution", "ranks"),
+    [
+        ({"torch_distributed": {"enabled": True, "processes_per_host": 2}}, 4),
+        ({"multi_worker_mirrored_strategy": {"enabled": True}}, 2),
+    ],
+)
+def test_in_every_world_rank_0_alone_returns_and_the_rank_that_raises_is_heard(distribution, ranks):
+    @remote(instance_count=2, distribution=distribution, **LOCAL)
+    def rank(failing):
+        import os
+        import time
+        from pathlib import Path
+
+        own = int(os.environ["RANK"])
+        if own == failing:
+            raise OddDigit(own)
+        value = Path(os.environ["SM_OUTPUT_DATA_DIR"], "function-return-value.payload")
+        while os.environ["SM_CURRENT_HOST"] == "algo-1" and own != 0 and failing is None and not value.exists():
+            time.sleep(0.01)
+        return own
+
+    assert rank(None) == 0
+    with pytest.raises(OddDigit) as raised:
+        rank(ranks - 1)
+    assert raised.value.args == (ranks - 1,)
+
+
+@pytest.mark.parametrize("variable", ["RANK", "OMPI_COMM_WORLD_RANK"])
+def test_a_rank_of_a_world_around_the_caller_is_none_of_the_job_s(variable, monkeypatch):
+    def where(fail):
+        import os
+
+        if fail:
+            raise OddDigit(os.environ["SM_CURRENT_HOST"])
+        return os.environ["SM_CURRENT_HOST"]
+
+    monkeypatch.setenv(variable, "1")
+    call = remote(instance_count=2, **LOCAL)(where)
+    assert call(False) == "algo-1"
+    with pytest.raises(OddDigit):
+        call(True)
+
+
 def test_an_exception_that_cannot_be_pickled_is_job_failed_with_its_traceback():
     def fail():
         raise Stubborn("as a mule")

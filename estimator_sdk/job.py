@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from estimator_container.storage import Progress
     from estimator_container.verdict import Verdict
 
-    from .job_port import StartedJob
+    from .job_port import OnOpenLine, StartedJob
     from .local.record import AttemptRecord, Status
 
 STREAMS = ("stdout", "stderr", "toolkit")
@@ -160,10 +160,23 @@ class Job:
 
         `rank`, `host` and `stream` (`stdout`, `stderr`, `toolkit`) choose among them. With `follow` new lines come as
         they are written, until the job has ended. The `data` of the lines of one rank and stream, joined, are the
-        bytes that it wrote. Raises InvalidArgument for a stream or host that the job does not have.
+        bytes that it wrote: a line longer than 2 MiB, and one longer than 64 KiB that `\\r` draws again and again, as a
+        progress bar, comes in pieces, of which only the last ends in a newline. Raises InvalidArgument for a stream or
+        host that the job does not have.
         """
+        return self._lines(rank, host, stream, follow)
+
+    def _lines(
+        self,
+        rank: int | None,
+        host: str | None,
+        stream: str | None,
+        follow: bool,
+        on_open_line: OnOpenLine | None = None,
+    ) -> Iterator[Line]:
         self._check_choice(host, stream)
-        blocks = (block for block in self._started.blocks(follow) if _chosen(block, rank, host, stream))
+        all_blocks = self._started.blocks(follow, None, on_open_line)
+        blocks = (block for block in all_blocks if _chosen(block, rank, host, stream))
         return (line for block in blocks for line in block.lines())
 
     def metrics(self) -> list[Metric]:
@@ -269,7 +282,7 @@ def metric_definitions(job: StartedJob) -> Sequence[tuple[str, re.Pattern[str]]]
 
 def values_in(line: Line, definitions: Sequence[tuple[str, re.Pattern[str]]]) -> Iterator[tuple[str, float]]:
     """The metrics that are in a line of the log."""
-    text = line.data.decode("utf-8", "replace")
+    text = line.data.decode("utf-8", "replace") if definitions else ""
     for name, pattern in definitions:
         for match in pattern.finditer(text):
             try:

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Block
+    from estimator_container.lines import Block, Line
     from estimator_container.verdict import Verdict
 
     from .local.record import AttemptRecord, Status
 
 OnEvent = Callable[[str, dict[str, Any]], None]
 """Called with the name of a host, or "" for the job as a whole, and what happened there."""
+OnOpenLine = Callable[["Line"], None]
+"""Called with a line that has no end yet, as `LineAssembler.news` gives it, whenever it has grown."""
 
 
 class State(Protocol):
@@ -82,8 +84,13 @@ class StartedJob(Protocol):
     def wait(self, timeout: float | None = None) -> State:
         """Wait for the end of the job, at most `timeout` seconds; returns its state then."""
 
-    def blocks(self, follow: bool, on_event: OnEvent | None = None) -> Iterator[Block]:
-        """The job's log lines: those there are, or with `follow` all until the job has ended."""
+    def blocks(
+        self, follow: bool, on_event: OnEvent | None = None, on_open_line: OnOpenLine | None = None
+    ) -> Iterator[Block]:
+        """The job's log lines: those there are, or with `follow` all until the job has ended.
+
+        While it follows, a backend that can tells `on_open_line` of lines that grow; their bytes come with their end.
+        """
 
     def log_files(self) -> list[Path]:
         """The logs as files of this machine; none for a job that runs elsewhere."""

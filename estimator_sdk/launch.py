@@ -152,5 +152,5 @@ def _shown_by(plan: Plan, logs: Logs, out: TextIO | None) -> Callable[[StartedJo
 
 
 def _show(local: StartedJob, progress: Progress | Cell) -> None:
-    for block in local.blocks(follow=True, on_event=progress.on_event):
+    for block in local.blocks(True, progress.on_event, progress.on_open_line):
         progress.on_block(block)

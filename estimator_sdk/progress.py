@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Block
+    from estimator_container.lines import Block, Line
 
     from .job import Job
+    from .live_line import LiveLine
     from .plan import Plan
 
 Logs = Literal["all", "rank0", "none"]
@@ -32,6 +33,7 @@ class Progress:
         self._started = time.monotonic()
         self._reached: dict[str, set[str]] = {}
         self._open_line = False
+        self._live_line: LiveLine | None = None
 
     def started(self) -> None:
         plan = self._plan
@@ -57,10 +59,24 @@ class Progress:
 
     def on_block(self, block: Block) -> None:
         """Show lines of the log, as they are but for bytes that are no text."""
-        if self._logs == "all" or (self._logs == "rank0" and block.rank in (0, None)):
+        if self._shows(block.rank):
             self._end_open_line()
             self._out.write(block.tagged().decode("utf-8", "backslashreplace"))
             self._out.flush()
+
+    def on_open_line(self, line: Line) -> None:
+        """Show, on a terminal, how a line goes on that has no end yet, until the next whole one takes its place."""
+        if not self._shows(line.rank) or not self._out.isatty():
+            return
+        if self._live_line is None:
+            from .live_line import LiveLine
+
+            self._live_line = LiveLine()
+        text = self._live_line.text_of(line)
+        if text is not None:
+            self._out.write(text)
+            self._out.flush()
+            self._open_line = True
 
     def ended(self, job: Job) -> None:
         """How the job ended, what it left, and how to look further."""
@@ -84,6 +100,9 @@ class Progress:
         self._end_open_line()
         self._out.write(f"{self._stamped(text)}\n")
         self._out.flush()
+
+    def _shows(self, rank: int | None) -> bool:
+        return self._logs == "all" or (self._logs == "rank0" and rank in (0, None))
 
     def _show_channel(self, event: dict[str, Any]) -> None:
         if self._out.isatty():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..job import STREAMS, Job
+from ..live_line import CLEAR, LiveLine
 from .parser import Parser
 
 if TYPE_CHECKING:
@@ -23,12 +25,54 @@ def add(parser: Parser) -> None:
 
 
 def lines(job: Job, arguments: Namespace, follow: bool) -> Iterator[Line]:
-    """The lines that the options choose. Raises InvalidArgument for a host that the job does not have."""
-    for line in job.logs(host=arguments.host, stream=arguments.stream, follow=follow):
-        if arguments.rank is not None and line.rank not in arguments.rank:
-            continue
-        if arguments.grep is None or arguments.grep.search(line.data.decode("utf-8", "replace").rstrip("\n")):
-            yield line
+    """The lines that the options choose. Raises InvalidArgument for a host that the job does not have.
+
+    A terminal shows meanwhile how a line goes on that has no end yet, as far as the options choose it.
+    """
+    live = _Live(arguments) if follow and not arguments.json and sys.stdout.isatty() else None
+    shows = None if live is None else live.on_open_line
+    try:
+        for line in job._lines(None, arguments.host, arguments.stream, follow, shows):
+            if _is_chosen(line, arguments):
+                if live is not None:
+                    live.clear()
+                yield line
+    finally:
+        if live is not None:
+            live.clear()
+
+
+class _Live:
+    """The last line of the terminal on standard output."""
+
+    def __init__(self, arguments: Namespace) -> None:
+        self._arguments = arguments
+        self._line = LiveLine()
+        self._is_open = False
+
+    def on_open_line(self, line: Line) -> None:
+        chosen = (self._arguments.host in (None, line.host)) and (self._arguments.stream in (None, line.stream))
+        text = self._line.text_of(line) if chosen and _is_chosen(line, self._arguments) else None
+        if text is not None:
+            self._write(text)
+            self._is_open = True
+
+    def clear(self) -> None:
+        if self._is_open:
+            self._write(CLEAR)
+            self._is_open = False
+
+    def _write(self, text: str) -> None:
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        sys.stdout.buffer.flush()
+
+
+def _is_chosen(line: Line, arguments: Namespace) -> bool:
+    if arguments.rank is not None and line.rank not in arguments.rank:
+        return False
+    return (
+        arguments.grep is None or arguments.grep.search(line.data.decode("utf-8", "replace").rstrip("\n")) is not None
+    )
 
 
 def shown(line: Line, arguments: Namespace) -> bytes:

@@ -10,7 +10,7 @@ from ..errors import EstimatorError
 from . import page, snapshot, text
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Block
+    from estimator_container.lines import Block, Line
 
     from ..job import Job
     from ..job_port import StartedJob
@@ -61,6 +61,11 @@ class Cell:
         with self._lock:
             for line in block.lines():
                 self._view.on_line(line)
+        self._changed.set()
+
+    def on_open_line(self, line: Line) -> None:
+        with self._lock:
+            self._view.on_open_line(line)
         self._changed.set()
 
     def say(self, words: str) -> None:
@@ -128,7 +133,7 @@ def show(job: StartedJob) -> None:
 
 def _follow(job: StartedJob, cell: Cell, follow: bool) -> None:
     try:
-        for block in job.blocks(follow, cell.on_event):
+        for block in job.blocks(follow, cell.on_event, cell.on_open_line):
             cell.on_block(block)
     except EstimatorError as error:  # such as a service that does not answer; the job itself is not concerned
         cell.say(f"it can no longer be followed: {error}")

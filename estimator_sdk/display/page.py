@@ -120,7 +120,7 @@ def _title(name: str, log: Log) -> str:
 def _last(log: Log, room: int) -> Iterator[str]:
     """The newest lines that have room once they are escaped, the oldest of them first."""
     kept: list[str] = []
-    for line in reversed(log.lines):
+    for line in reversed(log.newest()):
         room -= len(escape(line)) + 1
         if room < 0:
             break

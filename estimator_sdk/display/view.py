@@ -48,6 +48,12 @@ class Log:
     count: int = 0
     """All its lines."""
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
+    unfinished: dict[str, str] = field(default_factory=dict)
+    """By stream, the line that has no end yet, as it is now."""
+
+    def newest(self) -> list[str]:
+        """Its last lines, and behind them those that have no end yet."""
+        return [*self.lines, *self.unfinished.values()]
 
 
 @dataclass
@@ -95,15 +101,24 @@ class View:
         for name, value in values_in(line, self._definitions):
             before = self.metrics.get(name)
             self.metrics[name] = Values(before.count + 1 if before else 1, value, line.rank)
-        if self._chosen == "none" or (self._chosen == "rank0" and line.rank not in (0, None)):
+        if not self._shows(line):
             return
         log = self.logs.setdefault(self._whose(line), Log())
         log.count += 1
         log.lines.append(_shown(line.data))
+        log.unfinished.pop(line.stream, None)
+
+    def on_open_line(self, line: Line) -> None:
+        """Take the newest state of a line that has no end yet."""
+        if self._shows(line):
+            self.logs.setdefault(self._whose(line), Log()).unfinished[line.stream] = _shown(line.data)
 
     def in_order(self) -> list[tuple[str, Log]]:
         """The logs: of the ranks by their numbers, then those of the hosts."""
         return sorted(self.logs.items(), key=lambda item: self._ranks[item[0]])
+
+    def _shows(self, line: Line) -> bool:
+        return self._chosen == "all" or (self._chosen == "rank0" and line.rank in (0, None))
 
     def _whose(self, line: Line) -> str:
         script = line.stream != "toolkit"
@@ -125,7 +140,9 @@ class View:
 
 def _shown(data: bytes) -> str:
     """A line as text: what a terminal would be left with, cut, and with nothing that a screen would act on."""
-    text = data.decode("utf-8", "backslashreplace").rstrip("\r\n").rpartition("\r")[2]
+    newest = data.rstrip(b"\r\n").rpartition(b"\r")[2]
+    # A character has at most four bytes: what is cut off here would be below, and bytes that are no text are slow.
+    text = newest[: 4 * WIDTH + 4].decode("utf-8", "backslashreplace")
     if len(text) > WIDTH:
         text = f"{text[:WIDTH]}…"
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from estimator_container.lines import Block
 
@@ -24,6 +24,9 @@ from . import detached, logs
 from .record import Process, Record
 from .stopping import STOPPED_BY
 from .watch import Watch
+
+if TYPE_CHECKING:
+    from ..job_port import OnEvent, OnOpenLine
 
 MAIN = str(Path(__file__).parent)
 _leaving: dict[str, subprocess.Popen[bytes]] = {}
@@ -159,10 +162,12 @@ class LocalJob:
         finally:
             watch.close()
 
-    def blocks(self, follow: bool, on_event: logs.OnEvent | None = None) -> Iterator[Block]:
+    def blocks(
+        self, follow: bool, on_event: OnEvent | None = None, on_open_line: OnOpenLine | None = None
+    ) -> Iterator[Block]:
         """The job's log lines: those there are, or with `follow` all until the job has ended."""
         return (
-            logs.follow(self.folder, self.record, self._watch(), on_event)
+            logs.follow(self.folder, self.record, self._watch(), on_event, on_open_line)
             if follow
             else logs.read(self.folder, self.record(), on_event)
         )

@@ -7,21 +7,23 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from estimator_container.contract import Layout
 from estimator_container.frames import EVENT, Frame, FrameParser
-from estimator_container.lines import Block, LineAssembler
+from estimator_container.lines import Block, Line, LineAssembler
 
 from ..home import JobFolder
 from .record import Record
 from .watch import Watch
 
+if TYPE_CHECKING:
+    from ..job_port import OnEvent, OnOpenLine
+
 READ_SIZE = 1 << 20  # bytes of one host's log taken at a time
 RUSH_SECONDS = 0.002  # between two changes: then ranks write without a pause
 NAP_SECONDS = 0.001  # in such a rush, for what comes together is read with less work
-OnEvent = Callable[[str, dict[str, Any]], None]
-"""Called with a host's name and an event of its toolkit."""
+NEWS_SECONDS = 0.1  # between two tellings of lines that grow
 
 
 class HostLog:
@@ -40,6 +42,15 @@ class HostLog:
         while data := self._file.read(READ_SIZE):
             yield from self._blocks(self._parser.feed(data))
 
+    @property
+    def has_news(self) -> bool:
+        """Whether a line that has no end yet has grown since `news` was asked."""
+        return self._assembler.has_news
+
+    def news(self) -> Iterator[Line]:
+        """The newest states of such lines."""
+        return self._assembler.news()
+
     def last_blocks(self) -> Iterator[Block]:
         """What is left when nothing more will be written."""
         yield from self.new_blocks()
@@ -50,10 +61,39 @@ class HostLog:
     def _blocks(self, frames: list[Frame]) -> Iterator[Block]:
         for frame in frames:
             if frame.stream == EVENT and self._on_event is not None:
-                self._on_event(self._host, json.loads(frame.data))
+                self._tell(frame.data)
             block = self._assembler.feed(frame)
             if block is not None:
                 yield block
+
+    def _tell(self, data: bytes) -> None:
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):  # it was cut short, as by a full disk
+            return
+        if self._on_event is not None and isinstance(event, dict) and "event" in event:
+            self._on_event(self._host, event)
+
+
+class _Teller:
+    """Tells of lines that grow: at once, and at most every `NEWS_SECONDS`."""
+
+    def __init__(self, on_open_line: OnOpenLine | None) -> None:
+        self._on_open_line = on_open_line
+        self._told_at = 0.0
+
+    def tell(self, logs: list[HostLog]) -> float | None:
+        """Tell what is due; returns the seconds until more is, None where there is nothing."""
+        if self._on_open_line is None or not any(log.has_news for log in logs):
+            return None
+        wait = self._told_at + NEWS_SECONDS - time.monotonic()
+        if wait > 0:
+            return wait
+        for log in logs:
+            for line in log.news():
+                self._on_open_line(line)
+        self._told_at = time.monotonic()
+        return None
 
 
 def host_log_path(folder: JobFolder, attempt: int, host: str) -> Path:
@@ -73,14 +113,18 @@ def _merged(folder: JobFolder, record: Record, attempt: int, on_event: OnEvent |
 
 
 def follow(
-    folder: JobFolder, state: Callable[[], Record], watch: Watch, on_event: OnEvent | None = None
+    folder: JobFolder,
+    state: Callable[[], Record],
+    watch: Watch,
+    on_event: OnEvent | None = None,
+    on_open_line: OnOpenLine | None = None,
 ) -> Iterator[Block]:
     """All lines from the first, then new ones as they are written, until `state` says that the job has ended.
 
     After the last line the job's record is final. A consumer that is slow delays nobody: the lines
-    wait in the files.
+    wait in the files. `on_open_line` is told, between two lines, how those go on that have no end yet.
     """
-    attempt, logs = 0, list[HostLog]()
+    attempt, logs, teller = 0, list[HostLog](), _Teller(on_open_line)
     looked_at = 0.0
     try:
         while True:
@@ -99,7 +143,7 @@ def follow(
             if record.is_final:
                 yield from (block for log in logs for block in log.last_blocks())
                 return
-            watch.wait()
+            watch.wait(teller.tell(logs))
             now = time.monotonic()
             if now - looked_at < RUSH_SECONDS:
                 time.sleep(NAP_SECONDS)

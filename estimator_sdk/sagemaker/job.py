@@ -16,7 +16,7 @@ from .state import ServiceState
 if TYPE_CHECKING:
     from estimator_container.lines import Block
 
-    from ..job_port import OnEvent
+    from ..job_port import OnEvent, OnOpenLine
 
 POLL_SECONDS = 5.0  # between two looks; the service tells nobody by itself
 STREAM_SECONDS = 0.1  # the same for each host's log; an account may read 25 a second ("CloudWatch Logs quotas")
@@ -58,8 +58,13 @@ class SageMakerJob:
             time.sleep(min(remaining, POLL_SECONDS))
         return state
 
-    def blocks(self, follow: bool, on_event: OnEvent | None = None) -> Iterator[Block]:
-        """The job's log lines: those that have come, or with `follow` all until the job has ended."""
+    def blocks(
+        self, follow: bool, on_event: OnEvent | None = None, on_open_line: OnOpenLine | None = None
+    ) -> Iterator[Block]:
+        """The job's log lines: those that have come, or with `follow` all until the job has ended.
+
+        The service has whole lines only, so `on_open_line` is told nothing.
+        """
         log = JobLog(self._service, self.name)
         told = 0
         while follow:

@@ -2,7 +2,7 @@ import re
 
 import pytest
 from estimator_container.frames import EVENT, NO_RANK, STDERR, STDOUT, TOOLKIT, Frame
-from estimator_container.lines import LineAssembler
+from estimator_container.lines import LONGEST_LINE, LONGEST_REDRAWN, MOST_HELD, STATE_SIZE, LineAssembler
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +31,14 @@ def test_the_lines_of_a_stream_are_its_bytes(pieces):
 
 
 @given(PIECES)
-def test_every_line_but_the_last_ends_at_a_newline_and_holds_no_other(pieces):
+def test_every_line_but_the_last_ends_at_a_newline_or_where_a_long_one_is_drawn_again(pieces):
+    *lines, _ = [line.data for line in assemble(from_rank(pieces))] or [b""]
+    assert all(line.count(b"\n") == line.endswith(b"\n") for line in lines)
+    assert all(line.endswith((b"\n", b"\r")) for line in lines)
+
+
+@given(PIECES.map(lambda pieces: [piece.replace(b"\r", b" ") for piece in pieces]))
+def test_lines_of_ordinary_length_that_are_not_drawn_again_are_whole(pieces):
     lines = [line.data for line in assemble(from_rank(pieces))]
     assert lines == [line for line in re.split(rb"(?<=\n)", b"".join(pieces)) if line]
 
@@ -66,6 +73,64 @@ def test_a_line_is_given_once_its_end_has_come_and_not_before():
 def test_a_progress_bar_stays_one_line():
     (line,) = assemble(from_rank([b"\r 10 %", b"\r 20 %", b"\r 100 %\n"]))
     assert line.data == b"\r 10 %\r 20 %\r 100 %\n"
+
+
+def held(assembler):
+    return sum(len(block.data) for block in assembler.flush())
+
+
+def test_a_progress_bar_that_never_ends_comes_in_pieces_that_end_where_it_is_drawn_again():
+    assembler = LineAssembler("algo-1")
+    states = [b"\r%6d of 100000 |#####     |" % number for number in range(30_000)]
+    blocks = [*filter(None, map(assembler.feed, from_rank(states)))]
+    assert all(block.data.endswith(b"\r") and len(block.data) <= LONGEST_REDRAWN + 100 for block in blocks)
+    assert len(b"".join(block.data for block in blocks)) + held(assembler) == sum(map(len, states))
+
+
+def test_a_line_that_never_ends_comes_in_pieces():
+    size = 5000
+    assembler = LineAssembler("algo-1")
+    frame = Frame(0, 0, STDOUT, b"x" * size)
+    blocks = [*filter(None, (assembler.feed(frame) for _ in range(2 * (LONGEST_LINE + size) // size)))]
+    assert {len(block.data) for block in blocks} <= {LONGEST_LINE + 1, -(-LONGEST_LINE // size) * size}
+    assert held(assembler) < LONGEST_LINE
+
+
+def test_a_line_of_1_mib_after_a_progress_bar_is_whole():
+    line = b"x" * (1 << 20) + b"\n"
+    pieces = [b"\r 10 %", b"\r 100 %", b"\r", *(line[at : at + 1000] for at in range(0, len(line), 1000))]
+    assert [each.data for each in assemble(from_rank(pieces))] == [b"\r 10 %\r 100 %\r", line]
+
+
+def test_a_long_line_with_the_end_of_windows_is_whole():
+    line = b"x" * (LONGEST_REDRAWN + 1)
+    assert [each.data for each in assemble(from_rank([line, b"\r", b"\n"]))] == [line + b"\r\n"]
+
+
+def test_all_ranks_together_are_held_within_bounds():
+    assembler = LineAssembler("algo-1")
+    given, passed = 0, 0
+    for number in range(3 * MOST_HELD >> 20):
+        block = assembler.feed(Frame(0, number, STDOUT, b"x" * (1 << 20)))
+        given, passed = given + (1 << 20), passed + (len(block.data) if block else 0)
+    left = held(assembler)
+    assert left <= MOST_HELD and passed + left == given
+
+
+def test_the_newest_state_of_an_unfinished_line_is_told_once():
+    assembler = LineAssembler("algo-1")
+    for at, (rank, piece) in enumerate([(0, b"10 %\r"), (1, b"\rstep 1"), (0, b"20 %\r"), (1, b"\rstep 2")]):
+        assembler.feed(Frame(at, rank, STDERR, piece))
+    assert assembler.has_news
+    news = list(assembler.news())
+    assert [(line.rank, line.stream, line.data, line.time_ns) for line in news] == [
+        (0, "stderr", b"20 %\r", 2),
+        (1, "stderr", b"step 2", 3),
+    ]
+    assert not assembler.has_news and list(assembler.news()) == []
+    assembler.feed(Frame(9, 1, STDERR, b" done\nand" + b"." * 2 * STATE_SIZE))
+    assert [line.data[:5] for line in assembler.news()] == [b"and.."] and not assembler.has_news
+    assert [len(block.data) for block in assembler.flush()] == [10, 2 * STATE_SIZE + 3]
 
 
 @pytest.mark.parametrize("pieces", [[b"a\n", b"b\n"], [b"a", b"\n", b"b\n"], [b"a\nb", b"\n"]])

@@ -93,6 +93,19 @@ def test_what_a_screen_would_act_on_is_shown_as_what_it_is():
     assert list(log.lines) == ["100 %", r"\x1b[31mred\x07", r"left\x202eright", r"\xff\xfe no text", ""]
 
 
+def test_a_line_without_an_end_is_shown_as_it_is_now_until_its_end_or_another_of_its_stream():
+    view = View()
+    view.on_line(line("begin\n"))
+    view.on_open_line(line(b"10 %\r", stream="stderr"))
+    view.on_open_line(line(b"20 %\r", stream="stderr"))
+    view.on_line(line("meanwhile\n"))
+    ((_, log),) = view.in_order()
+    assert (log.count, log.newest()) == (2, ["begin", "meanwhile", "20 %"])
+    assert "meanwhile\n20 %" in page_of(view)
+    view.on_line(line(b"10 %\r20 %\rdone\n", stream="stderr"))
+    assert (log.count, log.newest()) == (3, ["begin", "meanwhile", "done"])
+
+
 def test_a_page_stays_small_whatever_is_written():
     view = View(LOSS)
     for rank in range(200):

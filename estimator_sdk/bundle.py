@@ -16,11 +16,12 @@ from .home import private_file
 _CHUNK = 1 << 20  # bytes read at once
 
 
-def write(members: Mapping[str, Path], path: Path) -> str:
+def write(members: Mapping[str, Path], path: Path, targets: Mapping[str, str] | None = None) -> str:
     """Write the files, folders and links of `members` (name -> where it is) to the new archive `path`.
 
-    Names are sorted; times, owners and the gzip header are blank; modes are 700 or 600, for
-    sources that others could not read stay so. So the same tree gives the same bytes, wherever and whenever it is
+    A link leads where `targets` says by its name, else where it says itself. Names are sorted; times, owners and the
+    gzip header are blank; modes are 700 or 600, for sources that others could not read stay so. So the same tree gives
+    the same bytes, wherever and whenever it is
     bundled with the same zlib. Returns the archive's SHA-256 in hex. Raises OSError for what cannot be read or written.
     """
     with (
@@ -29,18 +30,18 @@ def write(members: Mapping[str, Path], path: Path) -> str:
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
         for name in sorted(members):
-            _add(tar, name, members[name])
+            _add(tar, name, members[name], (targets or {}).get(name))
     with path.open("rb") as written:
         return _sha256(written)
 
 
-def _add(tar: tarfile.TarFile, name: str, path: Path) -> None:
+def _add(tar: tarfile.TarFile, name: str, path: Path, target: str | None) -> None:
     status = path.lstat()
     member = tarfile.TarInfo(name)
     member.mode = 0o700 if stat.S_ISDIR(status.st_mode) or status.st_mode & stat.S_IXUSR else 0o600
     if stat.S_ISLNK(status.st_mode):
         # Systems differ in what they say of a link's own mode.
-        member.type, member.linkname, member.mode = tarfile.SYMTYPE, str(path.readlink()), 0o777
+        member.type, member.linkname, member.mode = tarfile.SYMTYPE, target or str(path.readlink()), 0o777
     elif stat.S_ISDIR(status.st_mode):
         member.type = tarfile.DIRTYPE
     else:

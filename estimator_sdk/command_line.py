@@ -78,7 +78,7 @@ def named_by(words: Sequence[str]) -> str:
     >>> named_by(["python", "-m", "pkg.train", "--lr", "1"]), named_by(["bash", "run.sh"]), named_by(["./fit", "x"])
     ('pkg.train', 'run.sh', './fit')
     """
-    script = _script(words)
+    script = script_of(words)
     if script is not None:
         return script
     return words[2] if words[0] in PYTHONS and words[1:2] == ["-m"] and len(words) > 2 else words[0]
@@ -102,7 +102,7 @@ def _entry_point(words: Sequence[str], folder: str) -> tuple[str | None, Sequenc
 
 def _check_script(words: Sequence[str], folder: str) -> None:
     """Raises InvalidArgument for a script that the folder does not have: it will be nowhere else."""
-    written = _script(words)
+    written = script_of(words)
     if written is None:
         return
     name = _inside(written, folder)
@@ -117,7 +117,7 @@ def _check_script(words: Sequence[str], folder: str) -> None:
         raise InvalidArgument("command", f"the script {written!r} is not a file in {folder!r}; {near}")
 
 
-def _script(words: Sequence[str]) -> str | None:
+def script_of(words: Sequence[str]) -> str | None:
     """The word that must be a file of the code; None where none must."""
     program = posixpath.basename(words[0])
     if program in PYTHONS or program in _SHELLS:

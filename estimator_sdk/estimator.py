@@ -165,6 +165,7 @@ class Estimator:
             None if self.entry_point is None else os.fspath(self.entry_point),
             None if self.source_dir is None else os.fspath(self.source_dir),
             tuple(os.fspath(dependency) for dependency in self.dependencies),
+            None if self.command is None else command_line.script_of(self.command),
         )
 
     @property

@@ -1,93 +1,166 @@
-"""What of a source folder stays out of its bundle: version control, caches, what `.estimatorignore` says."""
+"""What of a source folder stays out of its bundle: version control, environments, caches, what ignore files name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import InvalidArgument
 
-FILE = ".estimatorignore"
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
-_ALWAYS = (
-    f"/{FILE}",
-    ".git",
-    ".hg/",
-    ".svn/",
-    "__pycache__/",
-    ".venv*/",
-    ".tox/",
-    ".nox/",
-    ".mypy_cache/",
-    ".pytest_cache/",
-    ".ruff_cache/",
-    ".hypothesis/",
-    ".ipynb_checkpoints/",
-    ".DS_Store",
+FILE = ".estimatorignore"
+GIT_FILE = ".gitignore"
+
+_ALWAYS = (FILE, ".git", ".DS_Store")
+_ALWAYS_AS_FOLDERS = (
+    ".hg",
+    ".svn",
+    "__pycache__",
+    ".venv*",
+    ".tox",
+    ".nox",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".hypothesis",
+    ".ipynb_checkpoints",
 )
+_OF_ENVIRONMENTS = ("pyvenv.cfg", "conda-meta/history")
+"""What a folder has that a virtual environment, or one of Conda, is in."""
+
+
+class Reason(Enum):
+    """Why a path stays out."""
+
+    ALWAYS = "what is always left out"
+    GIT = GIT_FILE
+    OWN = FILE
 
 
 @dataclass(frozen=True)
-class _Rule:
-    parts: tuple[str, ...]
-    """A pattern for each segment of a path; `**` stands for any number of segments."""
-    only_folders: bool
-    takes_back: bool
-    """A match means: not left out after all."""
+class _Layer:
+    """The rules of one ignore file, which hold for what is below its folder."""
+
+    reason: Reason
+    skipped: int
+    """Characters of a path relative to the source folder that lead to the file's folder."""
+    before: str
+    """What leads from the file's folder to the source folder, where it lies above that."""
+    spec: GitIgnoreSpec
+
+    def decides(self, name: str) -> bool | None:
+        """Whether the last rule that matches leaves a path out; None where no rule does."""
+        return self.spec.check_file(self.before + name[self.skipped :]).include
 
 
 @dataclass(frozen=True)
 class IgnoreRules:
-    """Rules in the manner of `.gitignore`; the last one that matches decides.
+    """The rules for one folder of a source tree; `in_folder` gives those of a folder in it.
 
-    A blank line and one that starts with `#` say nothing. `!` takes back, a final `/` means folders only, a
-    `/` elsewhere ties the pattern to the source folder; `*`, `?`, `[ab]` stay within a segment, `**` spans
-    them. What is in a folder that is left out is left out.
+    Ignore files mean what git takes them to mean: the last rule that matches decides, and what is in a folder that is
+    left out is left out. A `.estimatorignore` has the last word, so `!name` in it takes back what else is left out.
     """
 
-    rules: tuple[_Rule, ...]
+    with_git: bool
+    layers: tuple[_Layer, ...] = ()
 
     @classmethod
-    def of(cls, folder: Path) -> IgnoreRules:
-        """Those that always hold, then those of the folder's own file."""
-        try:
-            lines = (folder / FILE).read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            lines = []
-        except (OSError, ValueError) as error:
-            raise InvalidArgument("source_dir", f"{folder / FILE} cannot be read: {error}; mend it") from None
-        return cls.parse((*_ALWAYS, *lines))
+    def around(cls, folder: Path, with_git: bool = False) -> IgnoreRules:
+        """Those that a source folder is under; with `with_git` what `.gitignore` files name is left out too.
 
-    @classmethod
-    def parse(cls, lines: Iterable[str]) -> IgnoreRules:
-        stripped = (line.strip() for line in lines)
-        return cls(tuple(_rule(line) for line in stripped if line.strip("!/") and not line.startswith("#")))
-
-    def leave_out(self, name: str, is_folder: bool) -> bool:
-        """Whether the path `name`, relative to the source folder, stays out.
-
-        >>> IgnoreRules.parse(["*.csv", "!small.csv"]).leave_out("data/big.csv", False)
-        True
+        Those above the source folder hold as far as its repository goes, unless they name the source folder itself.
+        Raises InvalidArgument for an ignore file that cannot be read.
         """
-        decided = False
-        for rule in self.rules:
-            if rule.takes_back == decided and (is_folder or not rule.only_folders):
-                decided ^= _matches(rule.parts, name.split("/"))
-        return decided
+        return cls(with_git, _above(folder.resolve()) if with_git else ())
+
+    def in_folder(self, prefix: str, folder: Path) -> IgnoreRules:
+        """The rules in a folder whose names begin with `prefix`: these, and those of its own ignore files.
+
+        Raises InvalidArgument as `around` does.
+        """
+        files = {Reason.OWN: FILE, **({Reason.GIT: GIT_FILE} if self.with_git else {})}
+        found = ((reason, _spec(folder / name)) for reason, name in files.items())
+        added = tuple(_Layer(reason, len(prefix), "", spec) for reason, spec in found if spec is not None)
+        return IgnoreRules(self.with_git, self.layers + added)
+
+    def leaves_out(self, name: str, path: Path, is_folder: bool) -> Reason | None:
+        """Why the path `name`, relative to the source folder, stays out; None where it does not."""
+        slashed = f"{name}/" if is_folder else name
+        own = self._verdict(Reason.OWN, slashed)
+        if own is not None:
+            return Reason.OWN if own else None
+        if _is_always_out(path, is_folder):
+            return Reason.ALWAYS
+        return Reason.GIT if self._verdict(Reason.GIT, slashed) else None
+
+    def _verdict(self, reason: Reason, name: str) -> bool | None:
+        """What the last rule of such files says that says something."""
+        for layer in reversed(self.layers):
+            if layer.reason is reason and (decided := layer.decides(name)) is not None:
+                return decided
+        return None
 
 
-def _rule(line: str) -> _Rule:
-    pattern = line.removeprefix("!")
-    path = pattern.rstrip("/")
-    parts = path.lstrip("/").split("/") if "/" in path else ["**", path]
-    return _Rule(tuple(parts), only_folders=pattern.endswith("/"), takes_back=line.startswith("!"))
+def _is_always_out(path: Path, is_folder: bool) -> bool:
+    names = (*_ALWAYS, *_ALWAYS_AS_FOLDERS) if is_folder else _ALWAYS
+    return any(fnmatchcase(path.name, pattern) for pattern in names) or (is_folder and _is_environment(path))
 
 
-def _matches(parts: Sequence[str], segments: Sequence[str]) -> bool:
-    if not parts or not segments:
-        return not parts and not segments
-    if parts[0] == "**":
-        return _matches(parts[1:], segments) or _matches(parts, segments[1:])
-    return fnmatchcase(segments[0], parts[0]) and _matches(parts[1:], segments[1:])
+def _is_environment(folder: Path) -> bool:
+    try:
+        return any((folder / file).is_file() for file in _OF_ENVIRONMENTS)
+    except OSError:  # whoever reads the folder says why it cannot be read
+        return False
+
+
+def _above(folder: Path) -> tuple[_Layer, ...]:
+    """The rules that the repository around a source folder has for what is in it."""
+    ways = [folder, *folder.parents]
+    top = next((at for at, each in enumerate(ways) if (each / ".git").exists()), 0)
+    found: list[tuple[Path, GitIgnoreSpec]] = []
+    for at in range(top, 0, -1):
+        if (spec := _spec(ways[at] / GIT_FILE)) is not None:
+            found.append((ways[at], spec))
+        decisions = [spec.check_file(_path(ways[at - 1], parent)).include for parent, spec in found]
+        if [decision for decision in decisions if decision is not None][-1:] == [True]:
+            return ()
+    return tuple(_Layer(Reason.GIT, 0, _path(folder, parent), spec) for parent, spec in found)
+
+
+def _path(folder: Path, parent: Path) -> str:
+    return f"{folder.relative_to(parent).as_posix()}/"
+
+
+def _spec(file: Path) -> GitIgnoreSpec | None:
+    """The rules in a file; None where there are none. Raises InvalidArgument where it cannot be read."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="strict" if file.name == FILE else "surrogateescape")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InvalidArgument("source_dir", f"{file} cannot be read: {error}; fix it, or remove it") from None
+    return parse(text.splitlines())
+
+
+def parse(lines: Iterable[str]) -> GitIgnoreSpec | None:
+    """Rules in the manner of `.gitignore`, of which a line that is not a pattern matches nothing; None for none."""
+    stripped = [line for line in lines if line.strip() and not line.startswith("#")]
+    if not stripped:
+        return None
+    from pathspec import GitIgnoreSpec
+
+    def is_pattern(line: str) -> bool:
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except (ValueError, re.error):
+            return False
+        return True
+
+    return GitIgnoreSpec.from_lines([line for line in stripped if is_pattern(line)])

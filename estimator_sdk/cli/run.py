@@ -8,6 +8,7 @@ import threading
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,7 @@ def add_job_options(parser: Parser) -> None:
 
 def plan(arguments: Namespace) -> Plan:
     """The plan of the job that the options and the command say. Raises InvalidArgument."""
+    from .. import launch
     from ..command_line import estimator_arguments
     from ..estimator import Estimator
 
@@ -94,8 +96,15 @@ def plan(arguments: Namespace) -> Plan:
     }
     inputs = {name: _uri(name, place) for name, place in _pairs("input", arguments.input).items()}
     estimator = Estimator(**estimator_arguments(arguments.command, arguments.source_dir), **given)
+    # The folder is whatever somebody works in, and not, as an Estimator's, one that was made to be sent.
+    source = estimator.source and replace(estimator.source, with_git=True)
     with _note_if_slow(arguments.source_dir):
-        return estimator.plan(inputs or None, arguments.job_name)
+        return launch.plan(
+            source,
+            lambda code: estimator.spec(inputs or None, arguments.job_name, code_uri=code),
+            estimator.backend,
+            estimator.code_location,
+        )
 
 
 @contextmanager

@@ -3,6 +3,7 @@ import os
 import shutil
 import tarfile
 import tempfile
+import warnings
 from pathlib import Path
 
 import pytest
@@ -183,28 +184,104 @@ def test_missing_paths_are_refused_with_the_nearest(src, tmp_path):
     assert "path of this machine" in str(refusal(Source("train.py", "s3://bucket/code.tar.gz")))
 
 
+def bundled(source: Source, tmp_path: Path) -> tuple[dict[str, tarfile.TarInfo], list[str]]:
+    """The members of a bundle by their names, and the warnings about it."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        source.bundle(tmp_path / "bundled.tar.gz")
+    with tarfile.open(tmp_path / "bundled.tar.gz") as tar:
+        return {member.name: member for member in tar}, [str(each.message) for each in told]
+
+
 @pytest.mark.parametrize("target", ["../outside.py", "/etc/hostname", "pkg/../../outside.py", ".."])
-def test_a_link_out_of_the_tree_is_refused(src, tmp_path, target):
+def test_a_link_out_of_the_tree_is_left_out_with_a_line_that_names_it(src, tmp_path, target):
     write(tmp_path / "outside.py")
     (src / "link").symlink_to(target)
-    error = refusal(Source("train.py", str(src)))
-    assert error.argument == "source_dir" and "will not be there on the instances" in str(error)
+    kept, (told,) = bundled(Source("train.py", str(src)), tmp_path)
+    assert "link" not in kept and "train.py" in kept
+    assert told == f"left out of the code, because the hosts cannot have it: link, a link to {target}"
 
 
-def test_a_link_that_leads_out_by_way_of_another_is_refused(src, tmp_path):
+def test_many_links_out_of_the_tree_are_one_line(src, tmp_path):
     deep = tmp_path / "outside" / "deep"
     deep.mkdir(parents=True)
-    (src / "a").symlink_to(deep)
-    assert "link" in str(refusal(Source("train.py", str(src))))
+    for number in range(20):
+        (src / f"a{number:02d}").symlink_to(deep)
+    kept, (told,) = bundled(Source("train.py", str(src)), tmp_path)
+    assert "a00" not in kept and told.count("a link to") == 5 and told.endswith(" and 15 more")
 
 
-def test_what_is_no_file_is_refused(src, tmp_path):
+@pytest.mark.parametrize("name", ["linked.py", "folder_of_another/train.py"])
+@pytest.mark.parametrize("argument", ["entry_point", "script"])
+def test_an_entry_point_that_needs_a_link_out_of_the_tree_is_refused(src, tmp_path, name, argument):
+    write(tmp_path / "other" / "train.py")
+    (src / "linked.py").symlink_to(tmp_path / "other" / "train.py")
+    (src / "folder_of_another").symlink_to(tmp_path / "other")
+    program = name if argument == "entry_point" else None
+    error = refusal(Source(program, str(src), script=None if program else name))
+    assert f"{name.split('/')[0]} is a link to {tmp_path}/other" in str(error) and "copy in its place" in str(error)
+
+
+def test_an_entry_point_behind_a_link_inside_the_tree_is_one(src):
+    Source("folder/__init__.py", str(src)).check()
+
+
+@pytest.mark.parametrize("target", ["{src}/pkg", "../src/pkg", "{src}/../src/folder"])
+def test_a_link_that_stays_in_the_tree_by_way_of_its_outside_leads_there_on_the_hosts(src, tmp_path, target):
+    (src / "sub").mkdir()
+    for name in ("link", "sub/link"):
+        (src / name).symlink_to(target.format(src=src) if "{" in target else f"{'../' * name.count('/')}{target}")
+    kept, told = bundled(Source("train.py", str(src)), tmp_path)
+    assert (kept["link"].linkname, kept["sub/link"].linkname, told) == ("pkg", "../pkg", [])
+
+
+def test_what_is_no_file_is_refused_or_left_out_of_a_folder(src, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     error = refusal(Source("train.py", str(src), (str(tmp_path / "pipe"),)))
     assert error.argument == "dependencies[0]" and "neither a file nor a folder nor a link" in str(error)
     os.mkfifo(src / "pipe")
-    error = refusal(Source("train.py", str(src)))
-    assert error.argument == "source_dir" and "neither a file nor a folder nor a link" in str(error)
+    kept, (told,) = bundled(Source("train.py", str(src)), tmp_path)
+    assert "pipe" not in kept and told.endswith("cannot have it: pipe, a FIFO")
+
+
+def test_an_environment_of_any_name_is_left_out_and_can_be_taken_back(src, tmp_path):
+    write(src / "env311" / "pyvenv.cfg")
+    (src / "env311" / "bin").mkdir()
+    (src / "env311" / "bin" / "python").symlink_to("/usr/bin/python3")
+    write(src / "tools" / "conda" / "conda-meta" / "history")
+    kept, told = bundled(Source("train.py", str(src)), tmp_path)
+    assert not {"env311", "tools/conda"} & set(kept) and "tools" in kept and told == []
+    write(src / ".estimatorignore", b"!env311/\n")
+    kept, told = bundled(Source("train.py", str(src)), tmp_path)
+    assert "env311/pyvenv.cfg" in kept and len(told) == 1
+
+
+def test_git_s_rules_count_where_they_are_asked_for_and_a_line_says_so(src, tmp_path):
+    write(src / ".gitignore", b"*.csv\n/data/\n__pycache__/\n")
+    write(src / "data" / "a")
+    write(src / "pkg" / "b.csv")
+    write(src / "pkg" / "__pycache__" / "a.pyc")
+    kept, told = bundled(Source("train.py", str(src)), tmp_path)
+    assert {"data/a", "pkg/b.csv"} <= set(kept) and told == []
+    kept, (told,) = bundled(Source("train.py", str(src), with_git=True), tmp_path)
+    assert "train.py" in kept and not {"data", "pkg/b.csv"} & set(kept)
+    hint = "a line !NAME in .estimatorignore takes one back"
+    assert told == f"left out of the code, because .gitignore names it: data, pkg/b.csv; {hint}"
+    write(src / ".estimatorignore", b"!/data/\n")
+    kept, (told,) = bundled(Source("train.py", str(src), with_git=True), tmp_path)
+    assert "data/a" in kept and "data" not in told
+
+
+@pytest.mark.parametrize("argument", ["entry_point", "script"])
+def test_an_entry_point_that_git_leaves_out_is_refused_with_the_line_that_takes_it_back(src, argument):
+    write(src / ".gitignore", b"/made/\n")
+    write(src / "made" / "train.py")
+    program = "made/train.py" if argument == "entry_point" else None
+    error = refusal(Source(program, str(src), script=None if program else "made/train.py", with_git=True))
+    assert "'made/train.py' is left out of" in str(error) and str(error).endswith(
+        "add the line !made/ to .estimatorignore"
+    )
+    Source("made/train.py", str(src)).check()
 
 
 def test_a_file_that_cannot_be_read_is_refused():

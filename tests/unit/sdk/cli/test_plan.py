@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import tarfile
 import threading
 
 import pytest
@@ -45,6 +46,36 @@ def test_a_word_that_is_no_text_is_shown_escaped(estimator):
 def test_docker_has_an_image_by_default(estimator):
     _, out, _ = estimator("plan", "--json", "--backend", "docker", "--", "ls")
     assert json.loads(out)["image"] == "estimator/mpi:py311"
+
+
+def test_a_folder_that_somebody_works_in_is_sent_without_what_git_and_the_hosts_would_not_have(estimator, project):
+    (project / "env" / "lib").mkdir(parents=True)
+    (project / "env" / "pyvenv.cfg").touch()
+    (project / "env" / "lib" / "python").symlink_to("/usr/bin/python3")
+    (project / "data").symlink_to("/mnt/data")
+    (project / ".gitignore").write_text("runs/\nconfig.json\n")
+    (project / ".estimatorignore").write_text("!config.json\n")
+    (project / "runs").mkdir()
+    (project / "config.json").touch()
+    code, out, err = estimator("plan", "--json", *COMMAND)
+    assert (code, err.splitlines()) == (
+        0,
+        [
+            "estimator: left out of the code, because the hosts cannot have it: data, a link to /mnt/data",
+            "estimator: left out of the code, because .gitignore names it: runs; "
+            "a line !NAME in .estimatorignore takes one back",
+        ],
+    )
+    with tarfile.open(json.loads(out)["code"].removeprefix("file://")) as tar:
+        assert set(tar.getnames()) == {"train.py", "config.json", ".gitignore"}
+
+
+@pytest.mark.parametrize("command", [["bash", "made.sh"], ["python", "made.py"]])
+def test_a_command_whose_script_git_leaves_out_is_refused(estimator, project, command):
+    (project / ".gitignore").write_text("made.*\n")
+    (project / command[1]).touch()
+    code, _, err = estimator("plan", "--", *command)
+    assert code == 2 and f"is left out of '.' by .gitignore; add the line !{command[1]} to .estimatorignore" in err
 
 
 def test_a_copy_of_the_folder_that_takes_long_is_explained(estimator, project, monkeypatch):

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import islice
 
-from .snapshot import Snapshot
+from . import curve, groups
+from .groups import Group
+from .log import LAST_LINES, Log
+from .series import Series
+from .snapshot import Link, Snapshot
 from .text import duration_of, why_of
-from .view import LAST_LINES, Log
 
 LOG_ROOM = 200_000
 """Characters of HTML that all logs take together."""
-FOLDS = 64
-"""Logs that have a fold of their own."""
+MEMBERS = 8
+"""Logs of a group that have a fold of their own in it."""
+LINKS = 64
+"""Places of one name that are shown, and how many of them without a fold."""
+LINKS_UNFOLDED = 4
 METRICS = 50
 WHY_ROOM = 8_000
 """Characters of the reason of a failure."""
@@ -32,9 +40,20 @@ _STYLE = """
 .estimator-job small {opacity: .7}
 .estimator-job pre {white-space: pre-wrap; overflow-wrap: anywhere; max-height: 24em; overflow: auto; margin: 4px 0;
   padding: 6px; background: rgba(128,128,128,.12); font: 12px/1.4 ui-monospace, monospace; text-align: left}
-.estimator-job table {border-collapse: collapse; margin: 6px 0}
+.estimator-job table {border-collapse: collapse; margin: 6px 0; font: inherit}
 .estimator-job td, .estimator-job th {padding: 0 12px 0 0; text-align: left}
-.estimator-job summary {cursor: pointer}
+.estimator-job td.curve {padding-right: 16px}
+.estimator-job svg.curve {display: block}
+.estimator-job svg.curve .mean {fill: none; stroke: #1f6feb; stroke-width: 1.5; stroke-linejoin: round}
+.estimator-job svg.curve .band {fill: rgba(31,111,235,.25)}
+.estimator-job svg.curve circle {fill: #1f6feb}
+.estimator-job .odd {color: #cf222e; font-weight: bold}
+.estimator-job td.number {font-variant-numeric: tabular-nums; white-space: nowrap}
+.estimator-job details details, .estimator-job details > div {margin-left: 16px}
+.estimator-job summary {cursor: pointer; padding: 1px 0}
+.estimator-job .newest {display: block; margin-left: 14px; overflow: hidden; text-overflow: ellipsis; white-space: pre;
+  opacity: .7; font: 12px/1.4 ui-monospace, monospace}
+.estimator-job details[open] > summary .newest {display: none}
 .estimator-job code {overflow-wrap: anywhere; font-size: 12px}
 """
 # A redrawn cell opens what was open. Nothing of the job is in the script; without it, all begins folded.
@@ -91,36 +110,78 @@ def _why(snapshot: Snapshot) -> str:
     first, _, rest = why.partition("\n")
     shown = f"<p><b>{escape(first[:WHY_ROOM])}</b></p>"
     detail = rest.strip()[:WHY_ROOM]
-    return shown + (_fold("why", "traceback and what to try", [detail], is_open=True) if detail else "")
+    return shown + (_fold("why", "traceback and what to try", _text([detail]), is_open=True) if detail else "")
 
 
 def _metrics(snapshot: Snapshot) -> str:
     found = list(snapshot.view.metrics.items())
-    rows = [
-        f"<tr><td>{escape(name)}</td><td>{value.last:g}</td><td>{value.count}</td></tr>"
-        for name, value in found[:METRICS]
-    ]
-    head = "<tr><th>metric</th><th>last value</th><th>values</th></tr>"
+    rows = [_metric(name, series) for name, series in found[:METRICS]]
+    heads = "".join(f"<th>{head}</th>" for head in ("metric", "", "last value", "lowest", "highest", "values"))
     more = _more(len(found) - METRICS, "metrics", ".metrics()")
-    return f'<table class="metrics">{head}{"".join(rows)}</table>{more}' if rows else ""
+    return f'<table class="metrics"><tr>{heads}</tr>{"".join(rows)}</table>{more}' if rows else ""
+
+
+def _metric(name: str, series: Series) -> str:
+    low, high = series.extremes or (math.nan, math.nan)
+    values = f"{series.count}" + (f" <small>from {len(series.newest)} ranks</small>" if len(series.newest) > 1 else "")
+    return (
+        f'<tr><td>{escape(name)}</td><td class="curve">{curve.svg(name, series)}</td>'
+        f'<td class="number">{_newest(series)}</td><td class="number">{low:g}</td>'
+        f'<td class="number">{high:g}</td><td class="number">{values}</td></tr>'
+    )
+
+
+def _newest(series: Series) -> str:
+    """The newest values of all ranks, from the lowest to the highest."""
+    values = list(series.newest.values())
+    finite = [value for value in values if math.isfinite(value)]
+    shown = [" – ".join(dict.fromkeys([f"{min(finite):g}", f"{max(finite):g}"]))] if finite else []
+    odd = [f"{value:g}" for value in values if not math.isfinite(value)]
+    if odd:
+        who = f" <small>on {len(odd)} of {len(values)} ranks</small>" if len(values) > 1 else ""
+        shown.insert(0, f'<span class="odd">{odd[0]}{who}</span>')
+    return ", ".join(shown)
 
 
 def _logs(snapshot: Snapshot) -> str:
-    logs = snapshot.view.in_order()
-    room = LOG_ROOM // max(1, min(len(logs), FOLDS))
-    folds = [_fold(name, _title(name, log), list(_last(log, room))) for name, log in logs[:FOLDS]]
-    return "".join(folds) + _more(len(logs) - FOLDS, "logs", ".logs(rank=…)")
+    found = groups.of(snapshot.view.in_order())
+    room = LOG_ROOM // max(1, sum(min(len(group.logs), MEMBERS) for group in found))
+    return "".join(_group(group, room) for group in found)
 
 
-def _title(name: str, log: Log) -> str:
+def _group(group: Group, room: int) -> str:
+    first, title = group.logs[0], escape(group.title)
+    about = group.lines if group.agree else f"{group.lines}, of many kinds"
+    if group.behind is not None:
+        about = f"{about}, the fewest on {group.behind.name}"
+    newest = escape("".join(_last(first, 1000, 1)))
+    summary = f'<b>{title}</b> <small>{escape(about)}</small><span class="newest">{newest}</span>'
+    if len(group.logs) == 1:
+        body = _text(_last(first, room))
+    else:
+        chosen = _members(group)
+        body = "".join(_fold(log.name, escape(_title(log)), _text(_last(log, room))) for log in chosen)
+        body += _more(len(group.logs) - len(chosen), "logs", ".logs(rank=…)")
+    return _fold(f"group of {first.name}", summary, body)
+
+
+def _members(group: Group) -> list[Log]:
+    """The first, and the one that is behind."""
+    first = list(group.logs[:MEMBERS])
+    if group.behind is None or group.behind in first:
+        return first
+    return [*first[:-1], group.behind]
+
+
+def _title(log: Log) -> str:
     lines = f"{log.count} line{'' if log.count == 1 else 's'}"
-    return f"{name} – {lines}{f', the last {LAST_LINES}' if log.count > LAST_LINES else ''}"
+    return f"{log.name} – {lines}{f', the last {LAST_LINES}' if log.count > LAST_LINES else ''}"
 
 
-def _last(log: Log, room: int) -> Iterator[str]:
-    """The newest lines that have room once they are escaped, the oldest of them first."""
+def _last(log: Log, room: int, most: int | None = None) -> Iterator[str]:
+    """The newest lines that have room once they are escaped, at most so many, the oldest of them first."""
     kept: list[str] = []
-    for line in reversed(log.newest()):
+    for line in islice(reversed(log.newest()), most):
         room -= len(escape(line)) + 1
         if room < 0:
             break
@@ -128,21 +189,37 @@ def _last(log: Log, room: int) -> Iterator[str]:
     return reversed(kept)
 
 
-def _fold(name: str, title: str, lines: Iterable[str], is_open: bool = False) -> str:
-    text = escape("\n".join(lines))
+def _text(lines: Iterable[str]) -> str:
+    return f"<pre>{escape(chr(10).join(lines))}</pre>"
+
+
+def _fold(name: str, summary: str, body: str, is_open: bool = False) -> str:
+    """`summary` and `body` are HTML."""
     return (
-        f'<details data-fold="{escape(name)}"{" open" if is_open else ""}>'
-        f"<summary>{escape(title)}</summary><pre>{text}</pre></details>"
+        f'<details data-fold="{escape(name)}"{" open" if is_open else ""}><summary>{summary}</summary>{body}</details>'
     )
 
 
 def _links(snapshot: Snapshot) -> str:
+    named: dict[str, list[Link]] = {}
+    for link in snapshot.links:
+        named.setdefault(link.name, []).append(link)
     return "".join(
-        f"<div><small>{escape(link.name)}</small> <code>"
-        + (f'<a href="{escape(link.address)}">{escape(link.place)}</a>' if link.address else escape(link.place))
-        + "</code></div>"
-        for link in snapshot.links[:FOLDS]
+        "".join(map(_link, links))
+        if len(links) <= LINKS_UNFOLDED
+        else _fold(
+            f"places of {name}",
+            f"<small>{escape(name)}: {len(links)} places</small>",
+            "".join(map(_link, links[:LINKS])) + _more(len(links) - LINKS, "places", ".log_files"),
+        )
+        for name, links in named.items()
     )
+
+
+def _link(link: Link) -> str:
+    place = escape(link.place)
+    shown = f'<a href="{escape(link.address)}">{place}</a>' if link.address else place
+    return f"<div><small>{escape(link.name)}</small> <code>{shown}</code></div>"
 
 
 def _more(count: int, what: str, where: str) -> str:

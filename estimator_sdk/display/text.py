@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from . import groups
 from .snapshot import Snapshot
 from .view import Phase
 
@@ -13,13 +16,24 @@ def text(snapshot: Snapshot) -> str:
     """A few lines: state, phases, ranks, metrics, links, and why it ended."""
     rows = [
         ("phases", ", ".join(f"{name} {duration_of(phase)}" for name, phase in snapshot.view.phases.items())),
-        ("lines", _some([f"{name}: {log.count}" for name, log in snapshot.view.in_order()])),
+        ("lines", _some([f"{group.title}: {group.lines}" for group in groups.of(snapshot.view.in_order())])),
         ("metrics", _some([f"{name} {each.last:g} ({each.count})" for name, each in snapshot.view.metrics.items()])),
-        *[(link.name, link.place) for link in snapshot.links],
+        *_places(snapshot),
     ]
     body = [f"  {name:8} {value}" for name, value in rows if value]
     why = [f"  {line}".rstrip() for line in why_of(snapshot).splitlines()]
     return "\n".join([headline(snapshot), *body, *why])
+
+
+def _places(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """Where to look further; of many places of one name the first."""
+    named = Counter[str]()
+    rows: list[tuple[str, str]] = []
+    for link in snapshot.links:
+        named[link.name] += 1
+        if named[link.name] <= SHOWN:
+            rows.append((link.name, link.place))
+    return [*rows, *((name, f"and {count - SHOWN} more") for name, count in named.items() if count > SHOWN)]
 
 
 def headline(snapshot: Snapshot) -> str:

@@ -10,20 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..job import values_in
 from ..progress import sentence_about
+from .log import Log, Source, shown
+from .series import Series
 
 if TYPE_CHECKING:
     from estimator_container.lines import Line
 
     from ..progress import Logs
 
-LAST_LINES = 100
-"""Lines kept of each log."""
-WIDTH = 400
-"""Characters kept of each line."""
 NOTES = 20
 """Sentences kept about what happened."""
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass
@@ -41,42 +37,17 @@ class Phase:
         return self.begun <= self.ended
 
 
-@dataclass
-class Log:
-    """The end of what one rank, or one host's script or toolkit, has written."""
-
-    count: int = 0
-    """All its lines."""
-    lines: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
-    unfinished: dict[str, str] = field(default_factory=dict)
-    """By stream, the line that has no end yet, as it is now."""
-
-    def newest(self) -> list[str]:
-        """Its last lines, and behind them those that have no end yet."""
-        return [*self.lines, *self.unfinished.values()]
-
-
-@dataclass
-class Values:
-    """What was found of one metric."""
-
-    count: int
-    last: float
-    rank: int | None
-
-
 class View:
     """Takes the events and lines of a job, in their order, and remembers what is shown."""
 
     def __init__(self, definitions: Sequence[tuple[str, re.Pattern[str]]] = (), logs: Logs = "all") -> None:
         self.phases: dict[str, Phase] = {}
-        self.logs: dict[str, Log] = {}
-        """By whose they are, such as `rank 0` or `algo-1 toolkit`."""
-        self.metrics: dict[str, Values] = {}
+        self.logs: dict[tuple[Source, int | str], Log] = {}
+        """By who writes them, and the number of the rank, or the name of the host."""
+        self.metrics: dict[str, Series] = {}
         self.notes: deque[str] = deque(maxlen=NOTES)
         self._definitions = definitions
         self._chosen = logs
-        self._ranks: dict[str, tuple[int, str]] = {}
 
     def on_event(self, host: str, event: dict[str, Any]) -> None:
         """Take what a host, or with "" the service, says of itself."""
@@ -98,33 +69,30 @@ class View:
 
     def on_line(self, line: Line) -> None:
         """Take a line of the log; metrics are read from all of it, whatever is shown."""
+        whose = line.host if line.rank is None else line.rank
         for name, value in values_in(line, self._definitions):
-            before = self.metrics.get(name)
-            self.metrics[name] = Values(before.count + 1 if before else 1, value, line.rank)
-        if not self._shows(line):
-            return
-        log = self.logs.setdefault(self._whose(line), Log())
-        log.count += 1
-        log.lines.append(_shown(line.data))
-        log.unfinished.pop(line.stream, None)
+            self.metrics.setdefault(name, Series()).add(whose, value)
+        if self._shows(line):
+            self._log_of(line).add(line.stream, line.data)
 
     def on_open_line(self, line: Line) -> None:
         """Take the newest state of a line that has no end yet."""
         if self._shows(line):
-            self.logs.setdefault(self._whose(line), Log()).unfinished[line.stream] = _shown(line.data)
+            self._log_of(line).unfinished[line.stream] = shown(line.data)
 
-    def in_order(self) -> list[tuple[str, Log]]:
+    def in_order(self) -> list[Log]:
         """The logs: of the ranks by their numbers, then those of the hosts."""
-        return sorted(self.logs.items(), key=lambda item: self._ranks[item[0]])
+        return sorted(self.logs.values(), key=lambda log: log.order)
 
     def _shows(self, line: Line) -> bool:
         return self._chosen == "all" or (self._chosen == "rank0" and line.rank in (0, None))
 
-    def _whose(self, line: Line) -> str:
-        script = line.stream != "toolkit"
-        name = f"rank {line.rank}" if line.rank is not None else f"{line.host}{'' if script else ' toolkit'}"
-        self._ranks[name] = (line.rank, "") if line.rank is not None else (1 << 32 if script else 1 << 33, line.host)
-        return name
+    def _log_of(self, line: Line) -> Log:
+        source: Source = "toolkit" if line.stream == "toolkit" else "script" if line.rank is None else "rank"
+        key = (source, line.host if line.rank is None else line.rank)
+        if key not in self.logs:
+            self.logs[key] = Log(source, line.host, line.rank)
+        return self.logs[key]
 
     def _end(self, phase: str, host: str, seconds: float | None = None) -> None:
         known = self.phases.setdefault(phase, Phase())
@@ -136,13 +104,3 @@ class View:
         for name, phase in self.phases.items():
             if host in phase.begun:
                 self._end(name, host)
-
-
-def _shown(data: bytes) -> str:
-    """A line as text: what a terminal would be left with, cut, and with nothing that a screen would act on."""
-    newest = data.rstrip(b"\r\n").rpartition(b"\r")[2]
-    # A character has at most four bytes: what is cut off here would be below, and bytes that are no text are slow.
-    text = newest[: 4 * WIDTH + 4].decode("utf-8", "backslashreplace")
-    if len(text) > WIDTH:
-        text = f"{text[:WIDTH]}…"
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)

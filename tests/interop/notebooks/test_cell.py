@@ -90,21 +90,27 @@ def test_a_browser_shows_the_executed_cell_with_its_folds_and_nothing_escapes(tm
         phases = [each.text.split()[0] for each in good.find_elements(By.CSS_SELECTOR, "li.phase")]
         assert phases == ["code", "channels", "world", "run"]
         cells = [each.text for each in good.find_elements(By.CSS_SELECTOR, "table.metrics td")]
-        assert (cells[0], cells[2]) == ("loss", "4")
+        assert (cells[0], cells[2], cells[-1]) == ("loss", "0.2 – 0.5", "4 from 4 ranks")
+        curve = good.find_element(By.CSS_SELECTOR, "svg.curve")
+        assert curve.is_displayed() and curve.size["width"] > 100 and curve.size["height"] < 50
         assert str(job.model_data) in [each.get_attribute("href") for each in good.find_elements(By.TAG_NAME, "a")]
 
         folds = good.find_elements(By.TAG_NAME, "details")
-        titles = [fold.find_element(By.TAG_NAME, "summary").text for fold in folds]
+        titles = [fold.find_element(By.TAG_NAME, "summary").text.splitlines() for fold in folds]
         # The toolkit may have something to say of a machine that does much else.
-        assert titles[:4] == ["rank 0 – 1 line", "rank 1 – 1 line", "rank 2 – 1 line", "rank 3 – 2 lines"]
-        assert all("toolkit" in title for title in titles[4:])
-        log = folds[3].find_element(By.TAG_NAME, "pre")
+        assert titles[0] == ["ranks 0–2 1 line each", "loss: 0.5"]
+        assert titles[4][0] == "rank 3 2 lines" and EVIL in titles[4][1]
+        assert all("toolkit" in title[0] for title in titles[5:] if title)
+        assert not folds[2].is_displayed()
+        log = folds[4].find_element(By.TAG_NAME, "pre")
         assert not log.is_displayed()
-        folds[3].find_element(By.TAG_NAME, "summary").click()
+        folds[4].find_element(By.TAG_NAME, "summary").click()
         assert log.is_displayed() and log.text == f"loss: 0.2\n{EVIL}"
-        folds[3].find_element(By.TAG_NAME, "summary").click()
+        folds[4].find_element(By.TAG_NAME, "summary").click()
         assert not log.is_displayed()
-        folds[1].find_element(By.TAG_NAME, "summary").click()
+        folds[0].find_element(By.TAG_NAME, "summary").click()
+        assert folds[2].find_element(By.TAG_NAME, "summary").text == "rank 1 – 1 line"
+        folds[2].find_element(By.TAG_NAME, "summary").click()
 
         assert bad.find_element(By.CSS_SELECTOR, ".status").text == "Failed"
         why = bad.find_element(By.CSS_SELECTOR, "details[data-fold=why]")
@@ -128,7 +134,7 @@ def test_after_a_restart_of_the_kernel_attach_shows_the_same(tmp_path):
     before = run(estimator_of(tmp_path, "print('hello')\n"), "estimator.fit(job_name='kept')")
     after = run("from estimator_sdk import Job", "Job.attach('kept')")
     (first,) = shown(before)
-    assert shown(after) == [first] and "rank 0" not in first and "algo-1 – 1 line" in first
+    assert shown(after) == [first] and "rank 0" not in first and "<b>algo-1</b> <small>1 line</small>" in first
 
 
 def test_a_failed_job_has_its_cell_and_the_exception(tmp_path):

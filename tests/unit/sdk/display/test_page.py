@@ -11,8 +11,9 @@ from estimator_container.lines import Line
 from estimator_container.verdict import Verdict
 
 from estimator_sdk.display import page, text
+from estimator_sdk.display.log import LAST_LINES, WIDTH
 from estimator_sdk.display.snapshot import Link, Snapshot
-from estimator_sdk.display.view import LAST_LINES, WIDTH, View
+from estimator_sdk.display.view import View
 
 EVIL = """</pre></details></div><script>alert(1)</script><img src=x onerror="alert('2')">&lt;b&gt;"""
 LOSS = [("loss", re.compile(r"loss: ([0-9.]+)"))]
@@ -89,7 +90,7 @@ def test_what_a_screen_would_act_on_is_shown_as_what_it_is():
         b"\n",
     ):
         view.on_line(line(data))
-    ((_, log),) = view.in_order()
+    (log,) = view.in_order()
     assert list(log.lines) == ["100 %", r"\x1b[31mred\x07", r"left\x202eright", r"\xff\xfe no text", ""]
 
 
@@ -99,7 +100,7 @@ def test_a_line_without_an_end_is_shown_as_it_is_now_until_its_end_or_another_of
     view.on_open_line(line(b"10 %\r", stream="stderr"))
     view.on_open_line(line(b"20 %\r", stream="stderr"))
     view.on_line(line("meanwhile\n"))
-    ((_, log),) = view.in_order()
+    (log,) = view.in_order()
     assert (log.count, log.newest()) == (2, ["begin", "meanwhile", "20 %"])
     assert "meanwhile\n20 %" in page_of(view)
     view.on_line(line(b"10 %\r20 %\rdone\n", stream="stderr"))
@@ -110,15 +111,51 @@ def test_a_page_stays_small_whatever_is_written():
     view = View(LOSS)
     for rank in range(200):
         for _ in range(300):
-            view.on_line(line(b"'" * 100_000, rank=rank))
+            view.on_line(line(b"'" * 5_000, rank=rank))
     for number in range(1000):
         view.on_event("a", {"event": "attempt_failed", "attempt": number, "reason": "&" * 10_000})
-    assert len(view.logs["rank 7"].lines) == LAST_LINES and len(view.logs["rank 7"].lines[0]) == WIDTH + 1
+    log = view.in_order()[7]
+    assert log.name == "rank 7" and len(log.lines) == LAST_LINES and len(log.lines[0]) == WIDTH + 1
     verdict = Verdict("exception", "'" * 100_000, detail="<" * 1_000_000)
     shown = page_of(view, verdict=verdict, status="Failed", is_final=True)
-    assert len(shown) < 500_000
-    assert "rank 63 – 300 lines, the last 100" in shown and "rank 64 " not in shown
-    assert "and 136 more logs: Job.logs(rank=…)" in shown
+    assert len(shown) < 400_000
+    assert "<b>ranks 0–199</b> <small>300 lines each</small>" in shown
+    assert "rank 7 – 300 lines, the last 100" in shown and "rank 8 –" not in shown
+    assert "and 192 more logs: Job.logs(rank=…)" in shown
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_page_of_512_ranks_with_many_metrics_stays_small(same):
+    names = [f"metric_{number}" for number in range(60)]
+    view = View([(name, re.compile(rf"{name}=([0-9.]+)")) for name in names])
+    for step in range(3):
+        for rank in range(512):
+            word = "step" if same else "".join(chr(97 + int(digit)) for digit in str(rank))
+            found = " ".join(f"{name}={(rank + step) % 7}.5" for name in names)
+            view.on_line(line(f"{word} {step} {found}\n", rank=rank, host=f"algo-{rank // 8 + 1}"))
+    links = [Link("log", f"/home/job/algo-{host}/frames", None) for host in range(1, 513)]
+    shown = page_of(view, links)
+    elements = [tag for tag, _ in Read(shown).elements]
+    assert len(shown) < 500_000 and elements.count("details") < 60 and elements.count("svg") == page.METRICS
+    assert len(text.text(Snapshot(state(), view, tuple(links)))) < 3000
+
+
+def test_a_rank_that_says_something_of_its_own_has_a_row_of_its_own():
+    view = View(LOSS)
+    for step in range(20):
+        for rank in range(512):
+            if rank != 300 or step < 5:
+                view.on_line(line(f"step {step} loss: {rank / 100}\n", rank=rank))
+    view.on_line(line("ValueError: no such digit\n", rank=17, stream="stderr"))
+    view.on_line(line("epoch 1\n", rank=0))
+    shown = page_of(view)
+    for row in (
+        "<b>rank 0</b> <small>21 lines</small>",
+        "<b>ranks 1–16, 18–511</b> <small>5 to 20 lines, the fewest on rank 300</small>",
+        '<b>rank 17</b> <small>21 lines</small><span class="newest">ValueError: no such digit</span>',
+    ):
+        assert row in shown
+    assert "rank 300 – 5 lines" in shown and "rank 301 –" not in shown
 
 
 def test_the_newest_lines_are_those_that_are_kept():
@@ -133,7 +170,7 @@ def test_ranks_come_by_number_then_scripts_then_toolkits():
     view = View()
     for rank, stream in ((None, "toolkit"), (None, "stdout"), (10, "stderr"), (2, "stdout"), (2, "stderr")):
         view.on_line(line("a\n", rank, "algo-2", stream))
-    assert [(name, log.count) for name, log in view.in_order()] == [
+    assert [(log.name, log.count) for log in view.in_order()] == [
         ("rank 2", 2),
         ("rank 10", 1),
         ("algo-2", 1),
@@ -146,9 +183,10 @@ def test_metrics_are_read_from_all_ranks_whoever_is_shown(logs, shown):
     view = View(LOSS, logs)
     for rank in (0, 1):
         view.on_line(line(f"loss: {rank}.5\n", rank=rank))
-    assert [name for name, _ in view.in_order()] == shown
-    assert (view.metrics["loss"].count, view.metrics["loss"].last) == (2, 1.5)
-    assert "<td>loss</td><td>1.5</td><td>2</td>" in page_of(view)
+    assert [log.name for log in view.in_order()] == shown
+    assert (view.metrics["loss"].count, view.metrics["loss"].last) == (2, 0.5)
+    row = page_of(view).partition("<td>loss</td>")[2].partition("</tr>")[0]
+    assert re.sub("<svg.*</svg>|<[^>]*>", " ", row).split() == "0.5 – 1.5 0.5 1.5 2 from 2 ranks".split()
 
 
 def test_a_phase_is_over_when_all_hosts_have_left_it():
@@ -194,7 +232,7 @@ def test_as_text_it_is_a_few_lines():
     assert shown.splitlines()[:6] == [
         "train-1: Failed, 12.5 s, 2 hosts, backend process",
         "  phases   world 1.2 s",
-        "  lines    rank 1: 1",
+        "  lines    rank 1: 1 line",
         "  metrics  loss 0.25 (1)",
         "  log      /frames",
         "  rank 1 on algo-1 exited with code 3",

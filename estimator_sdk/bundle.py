@@ -21,8 +21,8 @@ def write(members: Mapping[str, Path], path: Path, targets: Mapping[str, str] | 
 
     A link leads where `targets` says by its name, else where it says itself. Names are sorted; times, owners and the
     gzip header are blank; modes are 700 or 600, for sources that others could not read stay so. So the same tree gives
-    the same bytes, wherever and whenever it is
-    bundled with the same zlib. Returns the archive's SHA-256 in hex. Raises OSError for what cannot be read or written.
+    the same bytes, wherever and whenever it is bundled with the same zlib. Returns the archive's SHA-256 in hex. Raises
+    OSError for what cannot be read or written.
     """
     with (
         open(path, "wb", opener=private_file) as raw,

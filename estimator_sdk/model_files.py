@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import naming
 from .errors import EstimatorError
 
 if TYPE_CHECKING:
@@ -17,11 +20,15 @@ if TYPE_CHECKING:
 def fetch(uri: str, target: Path, progress: Progress | None = None) -> None:
     """Put a model into the folder `target`: what is in its archive, or below its prefix where it is none.
 
-    Raises EstimatorError where the store does not hand it over.
+    Warns of what an archive holds that a model can do without: devices, and links that lead out. Raises EstimatorError
+    where the store does not hand the model over, and for an archive that is damaged or reaches out of `target`;
+    nothing of that is left.
     """
     if uri.endswith(".tar.gz"):
-        with local_copy(uri, target, progress) as archive:
-            _unpack(archive, target)
+        with tempfile.TemporaryDirectory(prefix=".estimator-", dir=target) as folder:
+            with local_copy(uri, Path(folder), progress) as archive:
+                unpacked = _unpack(uri, archive, Path(folder) / "model")
+            _move(uri, unpacked, target)
     else:
         _copy_tree(uri, target, progress)
 
@@ -55,11 +62,44 @@ def _copy_tree(uri: str, target: Path, progress: Progress | None) -> None:
         raise EstimatorError(f"{uri} cannot be downloaded: {error}") from None
 
 
-def _unpack(archive: Path, target: Path) -> None:
-    import tarfile
+def _unpack(uri: str, path: Path, folder: Path) -> Path:
+    """Fill the folder, which is made, and return it. Raises EstimatorError."""
+    from estimator_container import archive
 
-    with tarfile.open(archive) as tar:
-        if hasattr(tarfile, "data_filter"):
-            tar.extractall(target, filter="data")
-        else:
-            tar.extractall(target)
+    folder.mkdir()
+    left_out: list[str] = []
+    try:
+        archive.unpack(str(path), str(folder), _file_mode, 0o777, left_out.append)
+    except archive.Unsafe as found:
+        raise EstimatorError(f"{uri} holds {found}: it is refused, and nothing of it was unpacked") from None
+    except Exception as error:  # besides OSError whatever a decompressor says of a damaged archive
+        raise EstimatorError(f"{uri} cannot be unpacked: {error}; nothing of it was kept") from None
+    if left_out:
+        what = naming.some(left_out)
+        warnings.warn(f"{uri} was unpacked without what does not belong into a model: {what}", stacklevel=4)
+    return folder
+
+
+def _file_mode(bits: int) -> int:
+    """No more than the archive grants, nothing that others may write, and no setuid."""
+    return (bits & 0o755 if bits & 0o100 else bits & 0o644) | 0o600
+
+
+def _move(uri: str, source: Path, target: Path) -> None:
+    """Put a tree into a folder, file by file, over what is there but through no link. Raises EstimatorError."""
+    waiting = [(source, target)]
+    try:
+        while waiting:
+            here, there = waiting.pop()
+            for path in here.iterdir():
+                place = there / path.name
+                if path.is_symlink() or not path.is_dir():
+                    path.replace(place)
+                elif place.is_symlink():
+                    raise OSError(f"{place} is a link, and in the model it is a folder")
+                else:
+                    place.mkdir(exist_ok=True)
+                    waiting.append((path, place))
+    except OSError as error:
+        what = f"{uri} cannot be unpacked into {target}: {error}"
+        raise EstimatorError(f"{what}; choose an empty folder") from None

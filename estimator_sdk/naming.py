@@ -1,9 +1,10 @@
-"""The nearest right name to a wrong one."""
+"""Names in sentences: the nearest right one to a wrong one, and the first of many."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+_SOME = 5
 _LISTED = 60  # names in one sentence; a longer list helps nobody
 
 
@@ -34,3 +35,13 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     if len(names) <= _LISTED:
         parts.append(f"Known: {', '.join(names)}.")
     return " ".join(parts) or f"None of the {len(names)} known names is close to it."
+
+
+def some(names: Sequence[str]) -> str:
+    """The names, or of many the first and how many more.
+
+    >>> some(["a", "b", "c", "d", "e", "f", "g"])
+    'a, b, c, d, e and 2 more'
+    """
+    more = len(names) - _SOME
+    return ", ".join(names[:_SOME]) + (f" and {more} more" if more > 0 else "")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import posixpath
 import shutil
 import stat
-import tarfile
-from collections.abc import Sequence
 
 from .configuration import ConfigurationError
 from .contract import CODE_CHANNEL
@@ -44,7 +41,7 @@ def fetch(source: str, code: str) -> None:
     try:
         if os.path.isdir(path):
             shutil.copytree(path, code, symlinks=True, dirs_exist_ok=True)
-        elif path.endswith(_ARCHIVE_ENDINGS) or tarfile.is_tarfile(path):
+        elif path.endswith(_ARCHIVE_ENDINGS) or _is_archive(path):
             _unpack(path, code)
         else:
             shutil.copy2(path, code)
@@ -58,31 +55,27 @@ def fetch(source: str, code: str) -> None:
         raise ConfigurationError(f"cannot take the code from {source}: {error}") from None
 
 
-def _unpack(archive: str, code: str) -> None:
-    with tarfile.open(archive) as tar:
-        members = tar.getmembers()
-        # A compressed stream has its checksum behind the last byte, which an archive's own end does not reach.
-        while tar.fileobj and tar.fileobj.read(1 << 20):
-            pass
-        _check(members, archive)
-        # Every member has been checked; newer interpreters want to be told so.
-        tar.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
-        for member in sorted(members, key=_links_last):
-            # Ownership is the archive maker's business; the mode keeps only what a checkout has.
-            member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
-            member.mode = 0o700 if member.isdir() or member.mode & 0o100 else 0o600
-            tar.extract(member, code)
-    root = os.path.realpath(code)
-    for member in members:
-        # A link to a link can lead outside although each name alone stays inside.
-        target = os.path.realpath(os.path.join(code, member.name))
-        if os.path.commonpath([root, target]) != root:
-            raise _refused(archive, f"the link {member.name!r} to {member.linkname!r}, outside the code folder")
+def _is_archive(path: str) -> bool:
+    import tarfile  # not loaded for code that comes as a folder
+
+    return tarfile.is_tarfile(path)
 
 
-def _links_last(member: tarfile.TarInfo) -> int:
-    """Nothing is ever written through a link of the archive, because the links come after the files."""
-    return 2 if member.issym() else 1 if member.islnk() else 0
+def _unpack(path: str, code: str) -> None:
+    from . import archive
+
+    def refuse(what: str) -> None:
+        raise archive.Unsafe(what)
+
+    try:
+        archive.unpack(path, code, _mode, 0o700, refuse)
+    except archive.Unsafe as found:
+        raise ConfigurationError(f"{path} holds {found}: refused, nothing was run") from None
+
+
+def _mode(bits: int) -> int:
+    """What a checkout has: of the archive's bits only the one that makes a program."""
+    return 0o700 if bits & 0o100 else 0o600
 
 
 def _keep_private(folder: str) -> None:
@@ -101,36 +94,3 @@ def _empty(folder: str) -> None:
             shutil.rmtree(path)
         else:
             os.unlink(path)
-
-
-def _refused(archive: str, what: str) -> ConfigurationError:
-    return ConfigurationError(f"{archive} holds {what}: refused, nothing was run")
-
-
-def _check(members: Sequence[tarfile.TarInfo], archive: str) -> None:
-    """Raises ConfigurationError for a member that could reach out of the folder when it is unpacked."""
-    files = {posixpath.normpath(member.name) for member in members if member.isfile()}
-    symlinks = {posixpath.normpath(member.name) for member in members if member.issym()}
-    for member in members:
-        name, shown = posixpath.normpath(member.name), repr(member.name)
-        if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
-            raise _refused(archive, f"{shown}, a device or a FIFO")
-        if posixpath.isabs(member.name) or ".." in member.name.split("/"):
-            raise _refused(archive, f"{shown}, which would be written outside the code folder")
-        if any(parent in symlinks for parent in _parents(name)):
-            raise _refused(archive, f"{shown}, which would be written through a link")
-        # A symbolic link is read from the folder it stands in, a hard link from the archive's root.
-        link = f"the link {shown} to {member.linkname!r}"
-        if member.issym() and not _stays_inside(posixpath.join(posixpath.dirname(name), member.linkname)):
-            raise _refused(archive, f"{link}, outside the code folder")
-        if member.islnk() and posixpath.normpath(member.linkname) not in files:
-            raise _refused(archive, f"{link}, which is no file of the archive")
-
-
-def _parents(name: str) -> list[str]:
-    parts = name.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]
-
-
-def _stays_inside(name: str) -> bool:
-    return not posixpath.isabs(name) and posixpath.normpath(name).split("/")[0] != ".."

@@ -1,6 +1,6 @@
 import pytest
 
-from estimator_sdk.naming import nearest, suggestion
+from estimator_sdk.naming import nearest, some, suggestion
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,8 @@ def test_a_suggestion_leaves_out_a_long_list():
 
 def test_a_suggestion_from_nothing_says_so():
     assert suggestion("a", []) == "none is known."
+
+
+def test_of_many_names_a_sentence_has_the_first():
+    assert some(["a", "b"]) == "a, b"
+    assert some([str(number) for number in range(100)]) == "0, 1, 2, 3, 4 and 95 more"

@@ -90,6 +90,12 @@ def tree(root: Path) -> dict[str, str | bytes | None]:
     }
 
 
+def escaping(root: Path) -> list[Path]:
+    """What leads out of a folder. A link to itself does not: `Path.resolve` would call it an error."""
+    top = os.path.realpath(root)
+    return [path for path in root.rglob("*") if not Path(os.path.realpath(path)).is_relative_to(top)]
+
+
 HONEST = (file("model.bin", b"weights"), folder("deep"), file("deep/é", b"1"), link("deep/up", "../model.bin"))
 ARRIVED = {"model.bin": b"weights", "deep": None, "deep/é": b"1", "deep/up": "../model.bin"}
 
@@ -156,8 +162,7 @@ def test_what_a_model_can_do_without_is_left_out_with_a_word_and_refused_as_code
     found = tree(place)
     assert {name: found.get(name) for name in ARRIVED} == ARRIVED
     assert members[-1][0].name not in found
-    root = place.resolve()
-    assert all(path.resolve().is_relative_to(root) for path in place.rglob("*"))
+    assert escaping(place) == []
 
 
 def test_bits_owners_and_times_of_an_archive_give_nobody_anything(tmp_path, place):
@@ -256,7 +261,7 @@ def test_debians_python_without_a_filter_keeps_inside_too(tmp_path):
     inside = tree(tmp_path / "a")
     assert {name: content for name, content in tree(tmp_path).items() if not name.startswith("a")} == before
     assert all(name.startswith("b/c/") for name in inside if name not in ("b", "b/c"))
-    assert all(path.resolve().is_relative_to(places) for path in places.rglob("*"))
+    assert escaping(places) == []
 
 
 NAMES = st.lists(st.sampled_from(["a", "b", "..", ".", "", "é", "\udcff"]), min_size=1, max_size=4).map("/".join)
@@ -285,6 +290,6 @@ def test_whatever_an_archive_holds_nothing_lands_or_leads_outside(members):
                     fetch_code(str(made), str(place))
             except (EstimatorError, ConfigurationError):
                 assert tree(place) == {}
-            assert all(path.resolve().is_relative_to(place) for path in place.rglob("*"))
+            assert escaping(place) == []
             assert set(tree(top / what)) - {"deep"} == {"deep/place", *(f"deep/place/{each}" for each in tree(place))}
         assert {path.name for path in top.iterdir()} == {"code", "model", "model.tar.gz"}

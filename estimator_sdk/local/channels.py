@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from estimator_container.channels import agent
@@ -75,6 +76,13 @@ class Channels:
             self._helper.kill()
             self._helper = None
         self._clear()
+
+    def abandon(self) -> None:
+        """End whatever is under way, and touch nothing: the folder is not ours any more."""
+        if self._helper is not None:
+            self._helper.kill()
+            self._helper = None
+        self._settings = replace(self._settings, channels=())
 
     def _clear(self) -> None:
         for channel in self._settings.channels:

@@ -33,6 +33,7 @@ class Checkpoints:
             job=plan.job_name,
             restore=True,
             kept=plan.checkpoint_keep,
+            held=str(folder.path),
         )
         self._loop = loop
         self._children = children
@@ -69,6 +70,12 @@ class Checkpoints:
         if self._failed is not None:
             return f"the checkpoints in {self._settings.folder} are not all in {self._settings.uri}: {self._failed}"
         return self._unpublished
+
+    def abandon(self) -> None:
+        """Publish nothing more: the folder is not ours any more."""
+        if self._helper is not None:
+            self._helper.kill()
+            self._helper = None
 
     def _start(self, settings: Settings) -> None:
         self._helper = Helper(self._loop, self._children, agent.__file__, self._hear, self._agent_ended)

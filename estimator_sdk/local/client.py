@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..job_port import OnEvent, OnOpenLine
 
 MAIN = str(Path(__file__).parent)
+LEAVING_SECONDS = 30.0  # that a supervisor whose folder was removed may take to end its hosts
 _leaving: dict[str, subprocess.Popen[bytes]] = {}
 """Supervisors of jobs that have ended, by the job's name: they remove what the hosts had."""
 
@@ -93,10 +94,8 @@ def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[by
         write_private(folder.request, json.dumps(shown.request, indent=1))
         with open(folder.supervisor_log, "wb", opener=private_file) as log:
             supervisor = detached.start(MAIN, str(folder.path), log, blocked=STOPPED_BY)
-        from .registry import write  # while the supervisor, which waits for its plan, starts
-
         # Who it is, is known before it says a word: so one that never does is missed.
-        write(replace(record, supervisor=Process.started_as(supervisor.pid)), folder)
+        _claim(replace(record, supervisor=Process.started_as(supervisor.pid)), folder)
     except BaseException:
         if supervisor is not None:
             supervisor.kill()
@@ -104,6 +103,23 @@ def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[by
         shutil.rmtree(folder.path, ignore_errors=True)  # nothing of a job that never was, not even its name
         raise
     return supervisor
+
+
+def _claim(record: Record, folder: JobFolder) -> None:
+    """Write the first record. Raises InvalidArgument where an earlier job of that name does not end."""
+    from .registry import claim  # while the supervisor, which waits for its plan, starts
+    from .state import StillRuns
+
+    try:
+        claim(record, folder)
+        return
+    except StillRuns as earlier:
+        earlier.supervisor.wait(LEAVING_SECONDS)  # its folder was removed, so it is about to end
+    try:
+        claim(record, folder)
+    except StillRuns as earlier:
+        what = f"an earlier job {record.name!r}, whose folder was removed, still runs as process {earlier}"
+        raise InvalidArgument("job_name", f"job_name: {what}; end that process, or choose another name") from None
 
 
 class LocalJob:

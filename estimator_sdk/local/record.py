@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import select
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -45,6 +48,16 @@ class Process:
 
     def is_alive(self) -> bool:
         return Process.of(self.pid) == self
+
+    def wait(self, seconds: float) -> None:
+        """Return when it has ended, or after so many seconds; at once where the kernel cannot tell."""
+        with contextlib.suppress(OSError):
+            fd = os.pidfd_open(self.pid)
+            try:
+                if self.is_alive():
+                    select.select([fd], [], [], seconds)
+            finally:
+                os.close(fd)
 
 
 @dataclass(frozen=True)

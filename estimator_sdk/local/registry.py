@@ -21,16 +21,27 @@ from .record import Copy, Record, copies_in, read_copy, write_copy
 from .state import State
 
 
+def claim(record: Record, folder: JobFolder) -> None:
+    """Write the first state of a job that has just got its folder. Raises OSError.
+
+    Raises StillRuns, with nothing written, where another job of that name goes on without its folder.
+    """
+    State.of(folder.state).claim(record)
+    write_copy(record, folder)
+
+
 def write(record: Record, folder: JobFolder) -> None:
-    """Make this the state of a job. Raises OSError.
+    """Make this the state of a job. Raises OSError, and NotOurs, with nothing written, where it is another's by now.
 
     The copy comes second: who watches the folder and sees it change finds the change in the database. It comes also
     where the database takes nothing, so that the end of a job is known.
     """
     try:
         State.of(folder.state).put(record)
-    finally:
+    except (OSError, EstimatorError):
         write_copy(record, folder)
+        raise
+    write_copy(record, folder)
 
 
 def read(folder: JobFolder) -> Record:

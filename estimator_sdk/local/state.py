@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 
 from ..errors import EstimatorError
 from ..home import jobs_of
-from .record import AttemptRecord, Record, read_copies
+from .hold import NotOurs
+from .record import AttemptRecord, Process, Record, read_copies
 
 FORMAT = 1
 """In the database's `user_version`. It grows with every change of what a job, an attempt or a verdict is made of: to a
@@ -55,6 +56,14 @@ _ERRNO = {
 Result = TypeVar("Result")
 
 
+class StillRuns(Exception):
+    """A job of that name is not over, though its folder may have been removed."""
+
+    def __init__(self, supervisor: Process) -> None:
+        super().__init__(supervisor.pid)
+        self.supervisor = supervisor
+
+
 class _UnusableError(Exception):
     """There is no database, or it is damaged; the words say how."""
 
@@ -76,9 +85,13 @@ class State:
         """The same object for the same path, so that a process checks a database once."""
         return cls(path)
 
+    def claim(self, record: Record) -> None:
+        """Write a new job, over one of that name that is over. Raises StillRuns."""
+        self._use(lambda db: _write(db, [record], "REPLACE", _check_over))
+
     def put(self, record: Record) -> None:
-        """Write all of a job, whatever was there."""
-        self._use(lambda db: _write(db, [record], "REPLACE"))
+        """Write all of a job. Raises NotOurs where the name belongs to another supervisor by now."""
+        self._use(lambda db: _write(db, [record], "REPLACE", _check_same))
 
     def add(self, records: Iterable[Record]) -> None:
         """Write jobs, but those that are there."""
@@ -228,9 +241,27 @@ def _check_pages(db: sqlite3.Connection) -> None:
         raise _UnusableError(words.splitlines()[-1])
 
 
-def _write(db: sqlite3.Connection, records: list[Record], verb: str) -> None:
+def _check_over(there: Record, record: Record) -> None:
+    if not there.is_final and there.supervisor is not None and there.supervisor.is_alive():
+        raise StillRuns(there.supervisor)
+
+
+def _check_same(there: Record, record: Record) -> None:
+    if there.supervisor not in (None, record.supervisor):
+        raise NotOurs(f"the name {record.name} belongs to another job by now: this one ends, and leaves nothing")
+
+
+def _write(
+    db: sqlite3.Connection,
+    records: list[Record],
+    verb: str,
+    check: Callable[[Record, Record], None] | None = None,
+) -> None:
+    """`check` is called with what is there of a job, and with what is to take its place."""
     db.execute("BEGIN IMMEDIATE")
     for record in records:
+        if check is not None and (there := _select(db, "WHERE name = ?", record.name)):
+            check(there[0], record)
         values = record.fields()
         attempts = values.pop("attempts")
         if _insert(db, verb, "jobs", values):
@@ -248,10 +279,15 @@ def _insert(db: sqlite3.Connection, verb: str, table: str, values: dict[str, Any
 
 def _read(db: sqlite3.Connection, which: str, *values: str) -> list[Record]:
     db.execute("BEGIN")  # one moment for both tables
+    found = _select(db, which, *values)
+    db.execute("COMMIT")
+    return found
+
+
+def _select(db: sqlite3.Connection, which: str, *values: str) -> list[Record]:
     jobs = db.execute(f"SELECT {', '.join(_JOB)} FROM jobs {which}", values).fetchall()
     where = "WHERE job = ?" if values else ""
     rows = db.execute(f"SELECT job, {', '.join(_ATTEMPT)} FROM attempts {where} ORDER BY number", values).fetchall()
-    db.execute("COMMIT")
     attempts: dict[str, list[dict[str, Any]]] = {}
     for job, *row in rows:
         attempts.setdefault(job, []).append(_from_columns(_ATTEMPT, row))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import select
+from contextlib import suppress
 from pathlib import Path
 
-_IN_MODIFY, _IN_MOVED_TO, _IN_CREATE = 0x2, 0x80, 0x100  # linux/inotify.h
+_IN_MODIFY, _IN_MOVED_FROM, _IN_MOVED_TO, _IN_CREATE, _IN_DELETE = 0x2, 0x40, 0x80, 0x100, 0x200  # linux/inotify.h
 _POLL_SECONDS = 0.05  # where the kernel gives no inotify instance
 
 
@@ -26,9 +27,15 @@ class Watch:
 
     def add(self, path: Path) -> None:
         """Watch a file or a folder too; one that does not exist yet is left out."""
+        self._add(path, _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE)
+
+    def add_removals(self, folder: Path) -> None:
+        """Watch for what is removed from a folder, or moved out of it."""
+        self._add(folder, _IN_DELETE | _IN_MOVED_FROM)
+
+    def _add(self, path: Path, mask: int) -> None:
         if path in self._seen or self._inotify < 0:
             return
-        mask = _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE
         if self._libc.inotify_add_watch(self._inotify, os.fsencode(path), mask) >= 0:
             self._seen.add(path)
 
@@ -43,10 +50,15 @@ class Watch:
         ready = self._poll.poll(None if seconds is None else max(0, seconds) * 1000)
         for fd, _ in ready:
             if fd == self._inotify:
-                os.read(fd, 1 << 16)
+                self.clear()
             else:
                 # It stays readable: the caller has been told once.
                 self._poll.unregister(fd)
+
+    def clear(self) -> None:
+        """Take the changes that there are."""
+        with suppress(BlockingIOError):
+            os.read(self._inotify, 1 << 16)
 
     def close(self) -> None:
         for fd in (self._inotify, self._pidfd):

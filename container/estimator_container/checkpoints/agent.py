@@ -29,6 +29,7 @@ from estimator_container.checkpoints.restore import Restored, claim, copy, newes
 from estimator_container.checkpoints.vouching import is_vouched_for
 from estimator_container.events import EventLog
 from estimator_container.frames import FrameWriter
+from estimator_container.held import Held
 from estimator_container.links import Link
 from estimator_container.loop import Loop, Timer
 from estimator_container.storage import SourceChanged, StoreUnavailable, open_store
@@ -66,6 +67,8 @@ class Settings:
     kept: int = KEPT
     """How many snapshots stay in the store."""
     log_seconds: float = LOG_SECONDS
+    held: str | None = None
+    """The job's folder: once another is in its place, nothing more is published."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -126,6 +129,7 @@ class Agent:
     def _begin(self, settings: Settings) -> tuple[int, Restored]:
         store = open_store(settings.uri, retry_seconds=STORE_SECONDS, stall_seconds=STALL_SECONDS)
         mine = claim(store, settings.job)
+        self._held = Held(settings.held) if settings.held else None
         self._folder = Folder(settings.folder)
         self._publisher = Publisher(store, mine, self._folder, settings.kept)
         if settings.restore:
@@ -201,6 +205,9 @@ class Agent:
     def _look(self) -> None:
         """Publish what the folder holds, if that is news; while something is under way, its end looks again."""
         self._look_by = None
+        if self._held is not None and not self._held.is_there():
+            self._last_word("the job's folder was removed")
+            return
         try:
             state = self._folder.state(self._publisher.stamps, HOLD_STILL_SECONDS)
         except OSError as error:

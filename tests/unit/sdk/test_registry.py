@@ -38,7 +38,7 @@ def made(record: Record) -> JobFolder:
     """A job, as its supervisor leaves it."""
     folder = JobFolder.of(record.name)
     folder.path.mkdir(parents=True)
-    registry.write(record, folder)
+    registry.claim(record, folder)
     return folder
 
 

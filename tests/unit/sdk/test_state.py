@@ -16,8 +16,9 @@ from estimator_container.verdict import Verdict
 
 from estimator_sdk.errors import EstimatorError
 from estimator_sdk.home import JobFolder
+from estimator_sdk.local.hold import NotOurs
 from estimator_sdk.local.record import AttemptRecord, Process, Record, write_copy
-from estimator_sdk.local.state import FORMAT, State
+from estimator_sdk.local.state import FORMAT, State, StillRuns
 
 LOST = Verdict("host_lost", "algo-2 is gone", "algo-2", detail="no\n\0word \N{SNOWMAN}", victims=(0, 3))
 RUNNING = Record("running", "InProgress", "process", ("algo-1", "algo-2"), 2.5, supervisor=Process(7, "99"))
@@ -66,11 +67,29 @@ def test_a_job_comes_back_as_it_was_put_and_the_newest_is_first(state):
 
 def test_put_takes_the_place_of_all_that_was_there_and_add_of_nothing(state):
     state.put(FAILED)
-    other = replace(RUNNING, name="failed", attempts=(AttemptRecord(1, 9.0),))
+    other = replace(RUNNING, name="failed", supervisor=FAILED.supervisor, attempts=(AttemptRecord(1, 9.0),))
     state.add([other, RUNNING])
     assert state.all() == [RUNNING, FAILED]
     state.put(other)
     assert state.get("failed") == other
+
+
+def test_only_its_own_supervisor_puts_a_job_and_only_what_is_over_gives_its_name_away(state):
+    here, gone = Process.of(os.getpid()), Process(1 << 22, "1")
+    mine, next_one = (replace(RUNNING, supervisor=each) for each in (here, gone))
+    state.put(mine)
+    with pytest.raises(NotOurs, match="the name running belongs to another job"):
+        state.put(replace(next_one, status="Completed"))
+    with pytest.raises(StillRuns) as refused:
+        state.claim(next_one)
+    assert refused.value.supervisor == here and state.all() == [mine]
+    state.put(replace(mine, status="Stopped"))
+    state.claim(next_one)
+    with pytest.raises(NotOurs):
+        state.put(replace(mine, status="Completed"))
+    assert state.all() == [next_one]
+    state.claim(mine)  # whose supervisor is gone, has ended too
+    assert state.all() == [mine]
 
 
 def test_only_its_user_can_read_it_and_nothing_lies_beside_it_when_nobody_uses_it(state, path):
@@ -89,9 +108,10 @@ path, number = Path(sys.argv[1]), sys.argv[2]
 sys.stdin.read(1)
 for round in range(25):
     State(path).put(replace(FAILED, name=f"{number}-{round}"))
-    State(path).put(replace(FAILED if round % 2 else RUNNING, name="shared"))
+    either = [replace(each, name="shared", supervisor=RUNNING.supervisor) for each in (FAILED, RUNNING)]
+    State(path).put(either[round % 2])
     shared = State(path).get("shared")
-    assert shared in (replace(FAILED, name="shared"), replace(RUNNING, name="shared")), shared
+    assert shared in either, shared
 """
 
 

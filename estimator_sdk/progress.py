@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from .naming import some
+
 if TYPE_CHECKING:
     from estimator_container.lines import Block, Line
 
@@ -137,7 +139,7 @@ def _restored(event: dict[str, Any]) -> str | None:
 
 
 def _lag(event: dict[str, Any]) -> str:
-    names = ", ".join(event["open"])
+    names = _shown(event["open"])
     waits = f", waiting for {names}, which is open for writing" if names else ""
     return f"checkpoints: {size(event['bytes'])} not in the store for {event['seconds']:.0f} s{waits}"
 
@@ -147,7 +149,15 @@ def _failed(event: dict[str, Any]) -> str:
 
 
 def _left_out(event: dict[str, Any]) -> str:
-    return f"checkpoints: not kept before it is closed: {', '.join(event['files'])}"
+    return f"checkpoints: not kept before it is closed: {_shown(event['files'])}"
+
+
+def _outputs_failed(event: dict[str, Any]) -> str:
+    return f"outputs: {event['reason']}; trying again"
+
+
+def _outputs_left_out(event: dict[str, Any]) -> str:
+    return f"outputs: not uploaded: {event['reason']}"
 
 
 def _attempt_failed(event: dict[str, Any]) -> str:
@@ -166,9 +176,16 @@ _ABOUT: dict[str, Callable[[dict[str, Any]], str | None]] = {
     "checkpoint_lag": _lag,
     "checkpoint_failed": _failed,
     "checkpoint_left_out": _left_out,
+    "outputs_failed": _outputs_failed,
+    "outputs_left_out": _outputs_left_out,
     "attempt_failed": _attempt_failed,
     "service_status": _service_status,
 }
+
+
+def _shown(names: list[str]) -> str:
+    """Names of files, which may be anything: one that would not show as it is stands as a literal."""
+    return some([name if name.isprintable() else repr(name) for name in names])
 
 
 def _count(number: int, one: str, many: str) -> str:

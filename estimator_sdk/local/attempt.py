@@ -16,6 +16,7 @@ from estimator_container.verdict import Verdict
 from ..home import JobFolder, make_folder
 from ..plan import Plan
 from . import traces
+from .hold import NotOurs
 from .hosts import Hosts, HostsFactory, NotStarted
 from .uploads import Intermediate
 
@@ -53,6 +54,8 @@ class Attempt:
         """What of the checkpoints did not reach their store, and why."""
         self.not_uploaded = ""
         """Why `output/intermediate` is not whole in its store, if it is not."""
+        self.not_uploadable = ""
+        """What of it no store can hold, in words."""
         self._plan = plan
         self._folder = folder
         self._loop = loop
@@ -92,13 +95,16 @@ class Attempt:
                 except NotStarted as reason:
                     return reason.verdict
                 self._loop.run_until(lambda: len(self._exit_codes) == len(self._plan.hosts))
+        except NotOurs:
+            self._abandon()
+            raise
         finally:
             self._hosts.close()
             if self._channels is not None:
                 self._channels.end()  # not before the hosts: to them it would be the end of the data
             if self._checkpoints is not None:
                 self.unpublished = self._checkpoints.finish(self._seconds_to_publish())
-            self.not_uploaded = self._intermediate.finish()
+            self.not_uploaded, self.not_uploadable = self._intermediate.finish()
         if self._stopped_at is not None:
             return None
         return self._verdict(self._first_failure) if self._first_failure else self._found
@@ -133,6 +139,14 @@ class Attempt:
             return Verdict("checkpoints", f"the checkpoints could not be restored: {failed}")
         failed = self._channels.wait() if self._channels is not None else None
         return Verdict("channels", failed) if failed is not None else None
+
+    def _abandon(self) -> None:
+        """Nothing is kept from now on: what would be read, and written, is another job's."""
+        if self._checkpoints is not None:
+            self._checkpoints.abandon()
+        if self._channels is not None:
+            self._channels.abandon()
+        self._intermediate.abandon()
 
     def _channel_failed(self, reason: str) -> None:
         """In the middle of the job: a script that waits for data gets no more, and no end either."""

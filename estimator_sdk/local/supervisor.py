@@ -30,6 +30,7 @@ from ..home import JobFolder
 from ..plan import Plan
 from . import outputs, uploads
 from .attempt import Attempt
+from .hold import Hold, NotOurs
 from .hosts import HostsFactory
 from .record import AttemptRecord, Process, Status
 from .registry import read, write
@@ -42,9 +43,10 @@ RESERVE = 1 << 18  # bytes; the database's log has an index of 32 KiB, and every
 class Supervisor:
     """A job, from its plan to its final record, in one attempt or more."""
 
-    def __init__(self, plan: Plan, folder: JobFolder, factory: HostsFactory) -> None:
+    def __init__(self, plan: Plan, folder: JobFolder, hold: Hold, factory: HostsFactory) -> None:
         self._plan = plan
         self._folder = folder
+        self._hold = hold
         self._factory = factory
         self._loop = Loop()
         self._children = Children(self._loop)
@@ -54,28 +56,40 @@ class Supervisor:
         self._attempt = self._new_attempt(1)
 
     def run(self) -> None:
-        """Run the job to its end; always leaves a final record."""
+        """Run the job to its end; always leaves a final record, unless the job's folder was taken from it."""
         become_subreaper()
         for signum in STOPPED_BY:
             self._loop.on_signal(signum, lambda: self._stop("stopped by the user"))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPED_BY)
         try:
+            self._finish(*self._result(self._run_to_verdict()))
+        except NotOurs as reason:
+            print(reason, file=sys.stderr)
+            self._attempt.wait_until_gone()
+
+    def _run_to_verdict(self) -> Verdict | None:
+        try:
+            self._hold.watch(self._loop)
             reserve.keep(str(self._folder.reserve), RESERVE)
             self._loop.after(self._plan.max_run, self._too_long)
-            verdict = self._run_attempts()
+            return self._run_attempts()
+        except NotOurs:
+            raise
         except Exception as error:  # whatever it is, the job must not be left without an end
             traceback.print_exc()
             verdict = Verdict("platform", f"the hosts could not be run: {error}")
             self._attempt_ended(verdict)
-        self._finish(*self._result(verdict))
+            return verdict
 
     def _run_attempts(self) -> Verdict | None:
         while True:
+            self._hold.check()
             number = self._attempt.number
             verdict = self._attempt.run(self._begun)
             self._attempt_ended(verdict)
             if verdict is None or not is_worth_another(verdict, number, self._plan.max_retry_attempts):
                 return verdict
+            self._hold.check()
             self._tell_of_another(verdict)
             self._attempt.wait_until_gone()
             self._attempt = self._new_attempt(number + 1)
@@ -100,6 +114,7 @@ class Supervisor:
 
     def _note(self, **changes: Any) -> None:  # noqa: ANN401 - fields of Record
         self._record = replace(self._record, **changes)
+        self._hold.check()
         write(self._record, self._folder)
 
     def _too_long(self) -> None:
@@ -122,16 +137,19 @@ class Supervisor:
 
     def _finish(self, status: Status, verdict: Verdict | None) -> None:
         self._has_ended = True  # what is left is to keep what there is
+        self._hold.check()
         try:
-            made, failed = self._keep_outputs(status)
-        except OSError as error:
+            made, failed, said = self._keep_outputs(status)
+        except Exception as error:  # whatever it is, as above
+            traceback.print_exc()
             kept = self._folder.attempt(self._attempt.number)
             failed = f"the job's outputs could not be written: {error}; what the script left is still in {kept}"
-            made = {}
+            made, said = {}, []
         if failed:
             status = "Failed"
             verdict = _with_detail(verdict, failed) if verdict else Verdict("outputs", failed)
-        reasons = [reason for reason in (self._stop_reason, self._attempt.unpublished) if reason]
+        reasons = [reason for reason in (self._stop_reason, self._attempt.unpublished, *said) if reason]
+        self._hold.check()  # again, for that may have taken long
         shutil.rmtree(self._folder.channels, ignore_errors=True)  # it is where it came from
         reserve.release(str(self._folder.reserve))
         try:
@@ -139,53 +157,31 @@ class Supervisor:
         finally:
             self._attempt.wait_until_gone()
 
-    def _keep_outputs(self, status: Status) -> tuple[dict[str, str], str]:
-        """Make the archives and bring them to where they belong. Returns what to record, and what failed, in words."""
+    def _keep_outputs(self, status: Status) -> tuple[dict[str, str], str, list[str]]:
+        """Make the archives and bring them to where they belong.
+
+        Returns what to record, what failed, in words, and sentences on what is not as the script left it.
+        """
         uri = self._record.output
         local = Path(uri.removeprefix("file://")) if uri.startswith("file://") else self._folder.output
         if local.is_relative_to(self._folder.path):
             os.umask(0o077)  # as all that is kept in the home; elsewhere the user's own umask says who may read them
-        made = self._write_archives(status, local)
-        reason = self._attempt.not_uploaded
-        if not uri.startswith("file://") and not reason:
+        with_model = status != "Failed"
+        said = outputs.write(self._plan, self._folder, self._attempt.number, local, with_model)
+        said.append(self._attempt.not_uploadable)
+        made = {"model_data": f"{uri}/{outputs.MODEL}"} if with_model else {}
+        reasons = [self._attempt.not_uploaded]
+        if not uri.startswith("file://"):
             files = {str(path.relative_to(local)): path for path in local.rglob("*") if path.is_file()}
-            reason = uploads.upload(self._loop, self._children, uri, files)
-            if not reason:
+            reasons.append(uploads.upload(self._loop, self._children, uri, files))
+            made = {} if reasons[-1] else made
+            if not any(reasons):
                 shutil.rmtree(local)  # each is whole in the store
-        if not reason:
-            return made, ""
+        if not any(reasons):
+            return made, "", said
         kept = f"the archives are in {local}, the folders of the hosts in {self._folder.attempt(self._attempt.number)}"
-        what = f"the outputs of {self._plan.job_name} are not all in {uri}: {reason}"
-        return {}, f"{what}; nothing is lost: {kept}"
-
-    def _write_archives(self, status: Status, target: Path) -> dict[str, str]:
-        """The archives that SageMaker makes: the model unless the job failed, the output data always."""
-        data = [self._path(host.name, "output_data") for host in self._plan.hosts]
-        makers = self._plan.model_hosts
-        if len(makers) < len(self._plan.hosts):
-            data = [self._path(host, "output_data") for host in makers]
-            self._keep_apart(target)
-        outputs.archive(data, target / "output.tar.gz")
-        if status == "Failed":
-            return {}
-        clashes = outputs.archive([self._path(host, "model") for host in makers], target / "model.tar.gz")
-        for name in clashes:
-            print(
-                f"model/{name} was written by several hosts; the first host's is in the archive",
-                file=sys.stderr,
-            )
-        return {"model_data": f"{self._record.output}/model.tar.gz"}
-
-    def _keep_apart(self, target: Path) -> None:
-        for host in self._plan.hosts:
-            if host.name not in self._plan.model_hosts:
-                for attribute, name in (("model", "model.tar.gz"), ("output_data", "output.tar.gz")):
-                    folder = self._path(host.name, attribute)
-                    if outputs.has_files(folder):
-                        outputs.archive([folder], target / "hosts" / host.name / name)
-
-    def _path(self, host: str, attribute: str) -> Path:
-        return Path(getattr(self._attempt.layout(host), attribute))
+        what = f"the outputs of {self._plan.job_name} are not all in {uri}: {'; '.join(filter(None, reasons))}"
+        return made, f"{what}; nothing is lost: {kept}", said
 
 
 def _with_detail(verdict: Verdict, failed: str) -> Verdict:
@@ -195,14 +191,16 @@ def _with_detail(verdict: Verdict, failed: str) -> Verdict:
 def main(argv: list[str], find_factory: Callable[[str], HostsFactory]) -> int:
     """Run the job in the folder `argv[0]`; the plan comes on standard input, so no file holds its secrets."""
     folder = JobFolder(Path(argv[0]))
+    hold = Hold(folder)
     try:
         plan = Plan.from_json(sys.stdin.read())
     except ValueError:
         print("its client ended before it had handed over the plan", file=sys.stderr)
+        hold.check()
         if not folder.record.exists():
             shutil.rmtree(folder.path, ignore_errors=True)  # nothing of a job that never was, not even its name
         return 1
-    supervisor = Supervisor(plan, folder, find_factory(plan.backend))
+    supervisor = Supervisor(plan, folder, hold, find_factory(plan.backend))
     gc.freeze()  # what there is now, stays
     gc.enable()
     supervisor.run()

@@ -27,15 +27,18 @@ class Upload:
         files: Mapping[str, str] | None = None,
         folders: Mapping[str, str] | None = None,
         frames: str | None = None,
+        held: str | None = None,
     ) -> None:
         """The arguments are the agent's `Settings`. Raises OSError."""
         from estimator_container.outputs import agent  # not loaded before something is to be uploaded
 
         from .helper import Helper
 
-        settings = agent.Settings(uri, dict(files or {}), dict(folders or {}), frames)
+        settings = agent.Settings(uri, dict(files or {}), dict(folders or {}), frames, held)
         self._loop = loop
         self._finished: str | None = None
+        self.not_uploadable = ""
+        """What no store can hold, once it is finished: in words."""
         self._helper = Helper(loop, children, agent.__file__, self._hear, self._lost)
         self._helper.send("settings", settings.to_json())
 
@@ -46,8 +49,12 @@ class Upload:
         self._helper.kill()
         return self._finished or ""
 
+    def kill(self) -> None:
+        """End it at once, whatever is not uploaded."""
+        self._helper.kill()
+
     def _hear(self, message: list[str]) -> None:
-        self._finished = message[1]
+        _, self._finished, self.not_uploadable = message
 
     def _lost(self, code: int) -> None:
         if self._finished is None:
@@ -65,6 +72,7 @@ class Intermediate:
         self._folders = {
             prefix_of(plan, name) + INTERMEDIATE: layout.output_intermediate for name, layout in layouts.items()
         }
+        self._held = str(folder.path)
         self._frames = layouts[plan.hosts[0].name].frames
         self._watch: Watch | None = None
         self._upload: Upload | None = None
@@ -78,17 +86,26 @@ class Intermediate:
         if self._watch.fileno() >= 0:
             self._loop.on_readable(self._watch.fileno(), self._begin)
 
-    def finish(self) -> str:
-        """Upload what is left. Returns why something is not uploaded; "" when all is."""
+    def finish(self) -> tuple[str, str]:
+        """Upload what is left. Returns why something is not uploaded, and what cannot be: in words, "" for nothing."""
         self._forget()
         folders = [Path(path) for path in self._folders.values()]
         if self._upload is None and any(folder.is_dir() and any(folder.iterdir()) for folder in folders):
             self._begin()
-        return self._upload.finish() if self._upload is not None else ""
+        if self._upload is None:
+            return "", ""
+        return self._upload.finish(), self._upload.not_uploadable
+
+    def abandon(self) -> None:
+        """Upload nothing more: the folders are not ours any more."""
+        self._folders = {}
+        if self._upload is not None:
+            self._upload.kill()
+            self._upload = None
 
     def _begin(self) -> None:
         self._forget()
-        self._upload = Upload(self._loop, self._children, self._uri, folders=self._folders, frames=self._frames)
+        self._upload = Upload(self._loop, self._children, self._uri, None, self._folders, self._frames, self._held)
 
     def _forget(self) -> None:
         if self._watch is not None:

@@ -3,7 +3,7 @@
     python -I -S agent.py FD SEARCH_PATH
 
 FD is its end of a socket to its owner, who sends the settings. Told to finish, it uploads what is missing, answers
-why anything still is, and ends.
+why anything still is, and what no store can hold, and ends. A file that cannot go up keeps back no other.
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ if __name__ == "__main__":
 from estimator_container.checkpoints.folder import Folder, Stamp, State
 from estimator_container.events import EventLog
 from estimator_container.frames import FrameWriter
+from estimator_container.held import Held
 from estimator_container.links import Link
 from estimator_container.loop import Loop, Timer
 from estimator_container.storage import NotFound, SourceChanged, Store, open_store
+from estimator_container.storage.location import fault, parse
 
 SETTLE_SECONDS = 0.05  # without news, before a folder is looked at
 HOLD_STILL_SECONDS = 0.5  # that a folder has for one look
 STORE_SECONDS = 120.0  # that the store may be away before an upload has failed
 AGAIN_SECONDS = 5.0  # between an upload that failed and the next
+_NAMED = 5  # files in a sentence
+_WIDTH = 80  # characters of a name there
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class Settings:
     """Prefix -> path of what is watched; a file that settles there goes under the prefix, and stays when it goes."""
     frames: str | None = None
     """The log that takes its events."""
+    held: str | None = None
+    """The job's folder: once another is in its place, nothing more goes up."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -61,6 +67,8 @@ class Agent:
         self._settings = Settings("")
         self._folders: dict[str, Folder] = {}
         self._known: dict[str, dict[str, Stamp]] = {}
+        self._left_out: dict[str, str] = {}
+        self._failure = ""
         self._look_due: Timer | None = None
         self._finishing = False
         self._busy = False
@@ -86,7 +94,10 @@ class Agent:
 
     def _begin(self) -> None:
         self._events = EventLog(FrameWriter(self._settings.frames)) if self._settings.frames else None
+        self._held = Held(self._settings.held) if self._settings.held else None
         self._left = dict(self._settings.files)
+        place = parse(self._settings.uri)
+        self._root = f"{place.root}/" if place.scheme == "s3" and place.root else ""
         for prefix, path in self._settings.folders.items():
             self._known[prefix] = {}
             with contextlib.suppress(OSError):  # where the kernel gives no more watches, the end is soon enough
@@ -107,7 +118,12 @@ class Agent:
         """Upload what there is; while something is under way, its end looks again."""
         if self._busy:
             return
+        if self._held is not None and not self._held.is_there():
+            self._end()
+            return
         found = {prefix: self._new_files(prefix) for prefix in self._settings.folders}
+        faults = [self._leave_out(prefix, files) for prefix, files in found.items()]
+        self._note_left_out({key: reason for each in faults for key, reason in each.items()})
         items = dict(self._left)
         for prefix, path in self._settings.folders.items():
             items.update({prefix + name: os.path.join(path, name) for name in found[prefix]})
@@ -130,6 +146,28 @@ class Agent:
             files = state.files
         return {name: stamp for name, stamp in files.items() if known.get(name) != stamp}
 
+    def _leave_out(self, prefix: str, found: dict[str, Stamp]) -> dict[str, str]:
+        """Take away the files that cannot go up, whatever the store says. Returns why, by their keys."""
+        faults = {}
+        for name in list(found):
+            reason = self._fault(prefix + name, os.path.join(self._settings.folders[prefix], name))
+            if reason:
+                faults[prefix + name] = reason
+                del found[name]
+        return faults
+
+    def _fault(self, key: str, path: str) -> str:
+        unreadable = os.path.exists(path) and not os.access(path, os.R_OK)
+        reason = fault(key) or fault(self._root + key) or ("cannot be read" if unreadable else "")
+        shown = repr(key) if len(key) <= _WIDTH else f"{key[:_WIDTH]!r}…"
+        return f"{shown} {reason}" if reason else ""
+
+    def _note_left_out(self, faults: dict[str, str]) -> None:
+        """Say once of each file that it stays here; at the end those count that are still there."""
+        if faults.keys() - self._left_out.keys():
+            self._emit("outputs_left_out", files=sorted(faults), reason=_in_words(faults))
+        self._left_out = faults if self._finishing else {**self._left_out, **faults}
+
     def _call(self, items: dict[str, str], found: dict[str, dict[str, Stamp]]) -> None:
         def upload() -> None:
             try:
@@ -150,6 +188,7 @@ class Agent:
         self._busy = False
         if self._error is None:
             self._left = {}
+            self._failure = ""
             self._sent()
             self._look_soon(0)
         elif isinstance(self._error, SourceChanged) or (isinstance(self._error, NotFound) and not self._finishing):
@@ -157,7 +196,9 @@ class Agent:
         elif self._finishing:
             self._answer(str(self._error))
         else:
-            self._emit("outputs_failed", reason=str(self._error))
+            if str(self._error) != self._failure:  # it goes on to be tried, and is said once
+                self._failure = str(self._error)
+                self._emit("outputs_failed", reason=self._failure)
             self._look_soon(AGAIN_SECONDS)
 
     def _store(self) -> Store:
@@ -168,11 +209,19 @@ class Agent:
             self._events.emit(event, **facts)
 
     def _answer(self, reason: str) -> None:
-        self._link.send("finished", reason.replace("\0", ""))
+        left_out = _in_words(self._left_out)
+        words = f"not uploaded, and still in the job's folder: {left_out}" if left_out else ""
+        self._link.send("finished", reason.replace("\0", ""), words)
         self._end()
 
     def _end(self) -> None:
         self._over = True
+
+
+def _in_words(faults: dict[str, str]) -> str:
+    more = len(faults) - _NAMED
+    named = list(faults.values())[:_NAMED]
+    return "; ".join([*named, f"and {more} more"] if more > 0 else named)
 
 
 def files_below(root: str) -> dict[str, Stamp]:

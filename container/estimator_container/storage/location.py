@@ -48,13 +48,14 @@ def parse(uri: str) -> Location:
 
 def check_key(key: str) -> str:
     """`key` itself. Raises InvalidLocation for one that not every store can hold, or that would leave its root."""
-    reason = _fault(key)
+    reason = fault(key)
     if reason:
         raise InvalidLocation(f"the key {key!r} {reason}: use names separated by single slashes, such as 'a/b.txt'")
     return key
 
 
-def _fault(key: str) -> str | None:
+def fault(key: str) -> str | None:
+    """Why not every store can hold that key, as the rest of a sentence that begins with it; None for a good one."""
     names = key.split("/")
     if not key:
         return "is empty"

@@ -78,6 +78,22 @@ def test_what_goes_wrong_is_a_line(shown):
     ]
 
 
+def test_outputs_that_do_not_go_up_are_lines_while_the_job_runs(shown):
+    failed = {"event": "outputs_failed", "reason": "the store is away"}
+    left_out = {"event": "outputs_left_out", "files": ["intermediate/a\nb"], "reason": "the key 'a' is bad"}
+    assert shown(failed, left_out) == [
+        "outputs: the store is away; trying again",
+        "outputs: not uploaded: the key 'a' is bad",
+    ]
+
+
+def test_a_name_that_is_no_text_is_shown_as_a_literal(shown):
+    event = {"event": "checkpoint_left_out", "files": ["log é", "a\nb", "\x1b[2J", "\udcff"]}
+    assert shown(event) == [r"checkpoints: not kept before it is closed: log é, 'a\nb', '\x1b[2J', '\udcff'"]
+    lag = {"event": "checkpoint_lag", "bytes": 1, "seconds": 5.0, "open": ["\udcff"]}
+    assert r"waiting for '\udcff', which" in shown(lag)[0]
+
+
 def test_a_new_attempt_is_a_line_and_shows_its_phases_anew(shown):
     running = {"event": "phase_started", "phase": "run"}
     failed = {"event": "attempt_failed", "attempt": 1, "reason": "algo-1 was lost", "left": 0}

@@ -33,6 +33,7 @@ class Checkpoints:
             job=plan.job_name,
             restore=True,
             kept=plan.checkpoint_keep,
+            named=plan.checkpoint_path if plan.image is not None else "",
             held=str(folder.path),
         )
         self._loop = loop

@@ -67,6 +67,8 @@ class Settings:
     kept: int = KEPT
     """How many snapshots stay in the store."""
     log_seconds: float = LOG_SECONDS
+    named: str = ""
+    """The folder's path as the script knows it, where that is another."""
     held: str | None = None
     """The job's folder: once another is in its place, nothing more is published."""
 
@@ -130,7 +132,7 @@ class Agent:
         store = open_store(settings.uri, retry_seconds=STORE_SECONDS, stall_seconds=STALL_SECONDS)
         mine = claim(store, settings.job)
         self._held = Held(settings.held) if settings.held else None
-        self._folder = Folder(settings.folder)
+        self._folder = Folder(settings.folder, settings.named)
         self._publisher = Publisher(store, mine, self._folder, settings.kept)
         if settings.restore:
             restored = restore(store, settings.folder)

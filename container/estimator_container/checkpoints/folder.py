@@ -67,9 +67,10 @@ class State:
 class Folder:
     """Watches a tree with inotify. For use by one thread, but for `is_as_it_was` and `is_still`."""
 
-    def __init__(self, path: str) -> None:
-        """Raises OSError where inotify is not to be had."""
+    def __init__(self, path: str, named: str = "") -> None:
+        """`named` is the path by which the script knows it, where that is another. Raises OSError without inotify."""
         self.path = os.path.abspath(path)
+        self._named = named or self.path
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._reading = threading.Lock()
         self._news = 0
@@ -278,9 +279,10 @@ class Folder:
 
     def _relative(self, path: str, target: str) -> str:
         """A link into the folder, as it means the same wherever the folder is put back."""
-        if not target.startswith(f"{self.path}/"):
-            return target
-        return os.path.relpath(target, os.path.dirname(os.path.join(self.path, path)))
+        for root in (self._named, self.path):
+            if target.startswith(f"{root}/"):
+                return os.path.relpath(target, os.path.dirname(os.path.join(root, path)))
+        return target
 
     def _watch(self, folder: str) -> bool:
         watch = self._add_watch(os.path.join(self.path, folder), self._mask)

@@ -1,12 +1,14 @@
 """The agent as a real process, and its owner's side of it."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from estimator_container.checkpoints import agent
@@ -350,3 +352,29 @@ def test_what_came_between_two_looks_is_counted_from_then(start, folder):
     published = running.events("checkpoint_published")
     assert len(published) > 20
     assert [event for event in published if event["seconds"] <= 0] == []
+
+
+def test_names_are_bytes(start, store, folder, tmp_path):
+    names = [os.fsdecode(name) for name in (b"\xff", b"a\nb", b"\x1b[2J", b".estimator-x", b"\xc3\xa9 +%#?")]
+    running = start()
+    running.answer("restored")
+    for name in names:
+        (folder / name).write_text(name, errors="surrogateescape")
+    (folder / "link").symlink_to(names[0])
+    assert running.finish() == ["0", ""]
+    restore(store, str(tmp_path / "restored"))
+    assert {path.name for path in (tmp_path / "restored").iterdir()} == {*names, "link"}
+    assert (tmp_path / "restored" / "link").readlink() == Path(names[0])
+
+
+def test_nothing_is_published_of_a_job_that_took_the_place_of_this_one(start, store, tmp_path):
+    job = tmp_path / "job"
+    folder = job / "checkpoints"
+    folder.mkdir(parents=True)
+    running = start(folder=str(folder), held=str(job))
+    running.answer("restored")
+    job.rename(tmp_path / "removed")
+    folder.mkdir(parents=True)
+    (folder / "model").write_text("of the next job")
+    assert running.finish() == ["0", "the job's folder was removed"]
+    assert list(snapshots(store)) == []

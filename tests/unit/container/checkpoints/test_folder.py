@@ -295,6 +295,15 @@ def test_a_move_of_a_folder_is_trusted_for_what_was_in_it(watched):
     assert not watched.folder.was_moved_here("step/part/model", watched.state().files["step/part/model"])
 
 
+def test_a_link_by_the_name_that_a_container_has_for_the_folder_is_relative(tmp_path):
+    folder = folders.Folder(str(tmp_path), "/opt/ml/checkpoints")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "latest").symlink_to("/opt/ml/checkpoints/step-1")
+    (tmp_path / "other").symlink_to("/opt/ml/checkpoints-of-others")
+    assert folder.state({}, 20.0).links == {"deep/latest": "../step-1", "other": "/opt/ml/checkpoints-of-others"}
+    folder.close()
+
+
 def test_a_link_into_the_folder_is_relative(watched):
     watched.write("step-1/model")
     (watched.path / "latest").symlink_to(watched.path / "step-1")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_container.lines import Block
 
-from ..errors import BackendError, InvalidArgument
+from ..errors import BackendError, InvalidArgument, JobNotFound
 from ..home import JobFolder, private_file, secured, write_private
 from ..plan import Plan
 from . import detached, logs
@@ -159,6 +159,8 @@ class LocalJob:
         known = self._record if changed is not None and changed == self._read_at else None
         if known is None or not (known.is_final or (known.supervisor is not None and known.supervisor.is_alive())):
             known = read(self.folder)
+            if self._record is not None and self._record.supervisor != known.supervisor:
+                raise JobNotFound(f"the job {self.name} was removed, and {self.folder.path} is that of another job now")
         self._record, self._read_at = known, changed
         if known.is_final:
             self._let_go()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from estimator_container.storage import open_store
 
-from estimator_sdk import Job, JobFailed
+from estimator_sdk import Job, JobFailed, JobNotFound
 from estimator_sdk.home import JobFolder
 from estimator_sdk.local.record import Process
 from estimator_sdk.progress import sentence_about
@@ -190,6 +190,8 @@ def test_a_job_whose_folder_is_removed_ends_and_the_next_of_its_name_is_its_own(
     # It waits for the first one's end, which nothing else brings about.
     second, _ = started(script, gate, name, "second")
     assert not supervisor.is_alive()
+    with pytest.raises(JobNotFound, match="is that of another job now"):
+        first.stop()
     (gate / "go").touch()
     assert second.wait(30) == "Completed"
     assert_is_whole(name, "second")

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, TypeVar
 
-from . import instances, job_name, uris
+from estimator_container.hyperparameters import can_be_passed
+
+from . import environment_argument, instances, job_name, uris
 from .conform import conform, field_hints
 from .errors import InvalidArgument
 from .naming import suggestion
@@ -65,7 +67,7 @@ def check(estimator: Estimator) -> None:
     _check_instances(estimator)
     if estimator.base_job_name is not None:
         job_name.checked(estimator.base_job_name, "base_job_name")
-    _check_environment(estimator.environment or {})
+    environment_argument.check(estimator.environment or {})
     _check_together(estimator)
 
 
@@ -118,13 +120,6 @@ def _check_instances(estimator: Estimator) -> None:
         instances.lookup(group.instance_type)
 
 
-def _check_environment(environment: Mapping[str, str]) -> None:
-    for name, value in environment.items():
-        if not name or "=" in name or "\0" in name + value:
-            what = "cannot be a variable: a name is not empty and has no '=', and neither part has a NUL byte"
-            raise InvalidArgument("environment", f"environment[{name!r}] {what}; rename it")
-
-
 def _check_together(estimator: Estimator) -> None:
     given = [name for name in _WHAT_RUNS if getattr(estimator, name) is not None]
     for name in given[1:]:
@@ -136,8 +131,9 @@ def _check_together(estimator: Estimator) -> None:
         what = "source_dir means nothing without entry_point, command or steps"
         raise InvalidArgument("source_dir", f"{what}; give one of them, or leave it out")
     for name in ("arguments", "command"):
-        if any("\0" in word for word in getattr(estimator, name) or ()):
-            raise InvalidArgument(name, f"{name} holds a NUL byte, which no command line can carry; pass it as a file")
+        if not all(map(can_be_passed, getattr(estimator, name) or ())):
+            what = f"{name} holds a NUL byte or an unpaired surrogate, which no command line can carry"
+            raise InvalidArgument(name, f"{what}; pass it as a file")
     if not given and estimator.image_uri is None:
         hint = "give entry_point='train.py', or image_uri= of an image with a program of its own"
         raise InvalidArgument("entry_point", f"entry_point is missing, so there is nothing to run; {hint}")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from estimator_container.hyperparameters import RESERVED_NAMES, RESERVED_PREFIX, is_reserved
 
 from .errors import InvalidArgument
+from .naming import WHAT_A_NAME_IS, can_be_name
 
 MAX_COUNT = 100
 MAX_KEY_LENGTH = 256
@@ -21,8 +22,8 @@ def encode(hyperparameters: Mapping[str, object]) -> dict[str, str]:
     """Each value as JSON, which the container decodes; as a JSON string, a str arrives byte for byte.
 
     NumPy scalars become the Python numbers they stand for. NaN and the infinities are kept in the form that
-    Python reads back. Raises InvalidArgument for a key that is reserved, empty or not a string, and for a
-    value that JSON cannot say.
+    Python reads back. Raises InvalidArgument for a key that is reserved or cannot be an option, and for a value that
+    JSON cannot say.
 
     >>> encode({"lr": 0.1, "name": "a b", "layers": [64, 10]})
     {'lr': '0.1', 'name': '"a b"', 'layers': '[64, 10]'}
@@ -56,14 +57,24 @@ def check_service_limits(encoded: Mapping[str, str]) -> None:
             raise _refused(key, f"{what}; pass it as a file in a channel")
 
 
+def check_names(encoded: Mapping[str, str]) -> None:
+    """Raises InvalidArgument for a name that the script could not be given, in a job that no Estimator has made."""
+    for key in encoded:
+        if not is_reserved(key):
+            _check_key(key)
+
+
 def _check_key(key: object) -> None:
     if not isinstance(key, str):
         raise _refused(key, f"has a key that is {type(key).__name__}, not str; write {str(key)!r}")
-    if not key or "\0" in key:
-        raise _refused(key, "has an empty key or one with a NUL byte, which no command line can carry; rename it")
     if is_reserved(key):
         names = ", ".join(sorted(RESERVED_NAMES))
         raise _refused(key, f"is reserved for the toolkit, as is all that starts with {RESERVED_PREFIX}, {names}")
+    if not can_be_name(key):
+        raise _refused(key, f"has a key {WHAT_A_NAME_IS}, and could be no option of a command line; rename it")
+    if key.startswith("-"):
+        hint = f"write {bare!r}" if (bare := key.lstrip("-")) else "rename it"
+        raise _refused(key, f"has a key that begins with a dash, and the dashes of an option are added to it; {hint}")
 
 
 def _encode_value(key: str, value: object) -> str:

@@ -14,7 +14,7 @@ from estimator_container import contract, entry_point, requirements, steps
 from estimator_container import hyperparameters as container_hp
 from estimator_container.configuration import ConfigurationError
 
-from . import code_store, instances, local_channels
+from . import code_store, environment_argument, hyperparameters, instances, local_channels
 from .errors import InvalidArgument
 from .home import jobs_folder
 from .plan import DEFAULT_CHECKPOINT_KEEP, DEFAULT_CHECKPOINTS, HostPlan, Plan, StepPlan
@@ -29,8 +29,8 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
     Raises InvalidArgument for what no backend of this machine can do.
     """
     checkpoints = spec.checkpoint_config
-    hyperparameters = dict(spec.hyperparameters or {})
-    decoded = container_hp.decode(hyperparameters)
+    encoded = dict(spec.hyperparameters or {})
+    decoded = container_hp.decode(encoded)
     resources = spec.resource_config or ResourceConfig()
     if resources.instance_groups:
         raise InvalidArgument("instance_groups", "instance_groups: a job on this machine has instances of one type")
@@ -38,7 +38,7 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
     environment = dict(spec.environment or {})
     code, code_uri = code_store.resolve(decoded.get("sagemaker_submit_directory"))
     if code is not None:
-        hyperparameters["sagemaker_submit_directory"] = json.dumps(code)  # hosts of this machine take it from here
+        encoded["sagemaker_submit_directory"] = json.dumps(code)  # hosts of this machine take it from here
     return Plan(
         job_name=spec.training_job_name,
         backend=backend,
@@ -48,7 +48,7 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
         distribution="none",
         program=environment.get("SAGEMAKER_PROGRAM") or decoded.get("sagemaker_program"),
         command=(),
-        hyperparameters=hyperparameters,
+        hyperparameters=encoded,
         environment=environment,
         channels=local_channels.plans(spec),
         code=code,
@@ -81,8 +81,11 @@ def gpus(instance_type: str, of_this_machine: int) -> int:
 def with_command(plan: Plan, python: str, overlay: Path | None) -> Plan:
     """The plan with what its ranks run; `overlay` is the environment that requirements would be installed to.
 
-    Raises InvalidArgument when the code does not hold the entry point, and for steps that are none.
+    Raises InvalidArgument when the code does not hold the entry point, for steps that are none, and for names and
+    values that no process can be given.
     """
+    hyperparameters.check_names(plan.hyperparameters)
+    environment_argument.check(plan.environment)
     decoded = container_hp.decode(plan.hyperparameters)
     try:
         found = steps.of(decoded)
@@ -133,9 +136,9 @@ def _max_run(spec: JobSpec) -> float:
     return DEFAULT_MAX_RUN if given is None else float(given)
 
 
-def _checkpoint_keep(hyperparameters: Mapping[str, object]) -> int:
+def _checkpoint_keep(decoded: Mapping[str, object]) -> int:
     """Raises InvalidArgument: a job that was not made by an Estimator has not been checked."""
-    kept = hyperparameters.get(contract.CHECKPOINT_KEEP_HYPERPARAMETER, DEFAULT_CHECKPOINT_KEEP)
+    kept = decoded.get(contract.CHECKPOINT_KEEP_HYPERPARAMETER, DEFAULT_CHECKPOINT_KEEP)
     if isinstance(kept, bool) or not isinstance(kept, int) or kept < 1:
         name = contract.CHECKPOINT_KEEP_HYPERPARAMETER
         raise InvalidArgument(

@@ -65,19 +65,25 @@ class Configuration(NamedTuple):
 
 def read_configuration(layout: Layout) -> Configuration:
     """Read the files below `input/config`. Raises ConfigurationError for one that is missing or malformed."""
-    resources = _read_object(layout.resource_config)
+    return from_documents(
+        _read_object(layout.resource_config),
+        _read_object(layout.hyperparameters),
+        _read_object(layout.input_data_config),
+        layout.resource_config,
+    )
+
+
+def from_documents(
+    resources: dict[str, Any], hyperparameters: dict[str, Any], channels: dict[str, Any], path: str
+) -> Configuration:
+    """What the three files say; `path` is that of the first. Raises ConfigurationError for one that is malformed."""
     return Configuration(
-        cluster=_cluster(resources, layout.resource_config),
+        cluster=_cluster(resources, path),
         resource_config=resources,
         raw_hyperparameters={
-            name: value if isinstance(value, str) else json.dumps(value)
-            for name, value in _read_object(layout.hyperparameters).items()
+            name: value if isinstance(value, str) else json.dumps(value) for name, value in hyperparameters.items()
         },
-        channels={
-            name: channel
-            for name, channel in _read_object(layout.input_data_config).items()
-            if name not in OUR_CHANNELS
-        },
+        channels={name: channel for name, channel in channels.items() if name not in OUR_CHANNELS},
     )
 
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import hyperparameters as hp
 from . import machine
-from .configuration import Cluster, Configuration
+from .configuration import Cluster, Configuration, ConfigurationError
 from .contract import PLATFORM_VARIABLES, Layout
 from .entry_point import module_name
 
 MASTER_PORT = 7777  # what SageMaker's newer scripts expect in SM_MASTER_PORT
 _LOG_LEVEL_INFO = 20
+_SURELY_STARTS = 64 << 10  # bytes; half of what the kernel takes at least
 
 
 def to_text(value: Any) -> str:  # noqa: ANN401 - any JSON value
@@ -130,9 +131,15 @@ def _places(configuration: Configuration, layout: Layout) -> dict[str, Any]:
 
 def _hyperparameters(values: dict[str, Any]) -> dict[str, Any]:
     """`SM_HP_<KEY>`; for a key with a dash also the spelling that a shell can address."""
-    spelled = {f"SM_HP_{name.upper().replace('-', '_')}": value for name, value in values.items()}
+    named = [(*names_of_hyperparameter(name), value) for name, value in values.items()]
     # A key that is itself spelled with an underscore counts more than one with a dash.
-    return {**spelled, **{f"SM_HP_{name.upper()}": value for name, value in values.items()}}
+    return {**{spelled: value for _, spelled, value in named}, **{own: value for own, _, value in named}}
+
+
+def names_of_hyperparameter(name: str) -> tuple[str, str]:
+    """The two variables that hold a hyperparameter; they are one where it has no dash."""
+    own = f"SM_HP_{name.upper()}"
+    return own, own.replace("-", "_")
 
 
 def _training_env(
@@ -160,3 +167,18 @@ def interpreter(overlay: str | None) -> str:
         if os.path.exists(python):
             return python
     return sys.executable
+
+
+def check_size(argv: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Raises ConfigurationError for arguments and variables with which the kernel would start no program."""
+    texts = (*argv, *environment, *environment.values())
+    if sum(len(text) if text.isascii() else 4 * len(text) for text in texts) < _SURELY_STARTS:
+        return
+    from . import exec_limits  # hardly any job has need of it
+
+    try:
+        excess = exec_limits.excess(argv, environment, exec_limits.own_stack())
+    except ValueError as error:
+        raise ConfigurationError(f"the script cannot be given an argument or variable: {error}") from None
+    if excess is not None:
+        raise ConfigurationError(str(excess))

@@ -240,7 +240,10 @@ class Host:
         common = self._common_command(program.name if program is not None else None, python)
         path = common.settings["PATH"]
         # Looked up where the script would find it: what requirements have installed is there too.
-        return [common._replace(argv=(shutil.which(word, path=path) or word, *words)) for word, *words in lines]
+        found = [common._replace(argv=(shutil.which(word, path=path) or word, *words)) for word, *words in lines]
+        for command in found:
+            environment.check_size(command.argv, {**self.program_environment(), **command.settings})
+        return found
 
     def _common_command(self, program: str | None, python: str) -> RankCommand:
         """What all steps of the job have in common."""

@@ -72,13 +72,15 @@ def for_the_framework(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
 def script_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
     """What follows the entry point: the arguments that the job carries as they were written, else `to_arguments`.
 
-    Raises ConfigurationError as that does, and for carried arguments that are no list of strings.
+    Raises ConfigurationError as that does, for they are variables in any case, and for carried arguments that are not a
+    list of strings.
 
     >>> script_arguments({"lr": 0.1, "sagemaker_estimator_arguments": ["data", "--lr", "0.1", "-v", "-v"]})
     ['data', '--lr', '0.1', '-v', '-v']
     """
     carried = _words(ARGUMENTS_HYPERPARAMETER, hyperparameters)
-    return to_arguments(for_the_script(hyperparameters)) if carried is None else carried
+    made = to_arguments(for_the_script(hyperparameters))
+    return made if carried is None else carried
 
 
 def command(hyperparameters: Mapping[str, Any]) -> list[str] | None:
@@ -119,12 +121,16 @@ def to_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
-def _check(name: str, text: str) -> None:
+def can_be_passed(text: str) -> bool:
+    """Whether an argument or a variable can hold a text: one without a NUL, or half of a surrogate pair."""
     try:
-        possible = b"\0" not in text.encode("utf-8", "surrogateescape")
+        return b"\0" not in text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        possible = False
-    if not possible:
+        return False
+
+
+def _check(name: str, text: str) -> None:
+    if not can_be_passed(text):
         raise ConfigurationError(
             f"the hyperparameter {name!r} holds a NUL or an unpaired surrogate, which no argument can carry; "
             "pass it as a file in a channel"

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from . import world as world_of_ranks
 from .configuration import ConfigurationError
+from .hyperparameters import can_be_passed
 
 _IMPROPER_EXIT = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exiting\s+improperly")
 _ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+) in communicator MPI_COMM_WORLD\s+with errorcode (-?\d+)")
@@ -75,6 +76,9 @@ def _split_options(text: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], .
         raise ConfigurationError(
             f"custom_mpi_options cannot be split into words: {error} in {text!r}; check its quotes"
         ) from None
+    if not all(map(can_be_passed, words)):
+        what = "custom_mpi_options holds a NUL or an unpaired surrogate, which no command line can carry"
+        raise ConfigurationError(f"{what}; take it out")
     options, variables = [], []
     rest = iter(words)
     for word in rest:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from .configuration import ConfigurationError
 from .contract import STEPS_HYPERPARAMETER
 from .entry_point import PYTHONS, CommandLine
+from .hyperparameters import can_be_passed
 
 # Words that mean the same to a shell and to `shlex`: no variable, pattern, redirection, list of commands or comment.
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./ '\"-]+")
@@ -73,4 +74,4 @@ def of(hyperparameters: Mapping[str, Any]) -> tuple[Step, ...]:
 def _is_step(given: object) -> bool:
     if not isinstance(given, dict) or set(given) != {"name", "run"}:
         return False
-    return all(isinstance(value, str) and value and "\0" not in value for value in given.values())
+    return all(isinstance(value, str) and value and can_be_passed(value) for value in given.values())

@@ -36,7 +36,7 @@ class DockerBackend:
     def plan(self, spec: JobSpec) -> Plan:
         """Resolve a job for the engine. Raises InvalidArgument for what it cannot do, BackendError without one."""
         # Not for the supervisor, which loads this module to start what was planned.
-        from .. import distributions, local_plan
+        from .. import distributions, kernel_limits, local_plan
         from ..images import catalogue
 
         algorithm = spec.algorithm_specification
@@ -62,7 +62,8 @@ class DockerBackend:
         if not has_toolkit:
             _check_other_toolkit(image, decoded)
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
-        return local_plan.with_command(replace(plan, image=image), "python", None)
+        kernel_limits.check_own()
+        return kernel_limits.check_containers(local_plan.with_command(replace(plan, image=image), "python", None))
 
     def start(self, plan: Plan) -> LocalJob:
         """Start the plan's containers under a supervisor, and return at once.

@@ -44,7 +44,7 @@ class ProcessBackend:
     def plan(self, spec: JobSpec) -> Plan:
         """Resolve a job for this machine. Raises InvalidArgument for what processes cannot do."""
         # Not for the supervisor, which loads this module to start what was planned.
-        from .. import distributions, local_plan
+        from .. import distributions, kernel_limits, local_plan
 
         if not sys.platform.startswith("linux"):
             raise InvalidArgument("backend", f"backend 'process' needs Linux, and this is {sys.platform}")
@@ -66,7 +66,10 @@ class ProcessBackend:
         decoded = container_hp.decode(plan.hyperparameters)
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
         overlay = JobFolder.of(plan.job_name).overlay(1)
-        return local_plan.with_command(plan, sys.executable, overlay)
+        plan = local_plan.with_command(plan, sys.executable, overlay)
+        attempts = JobFolder.of(plan.job_name).attempt(1 + plan.max_retry_attempts)
+        base = str(attempts / plan.hosts[-1].base_dir)
+        return kernel_limits.check_processes(plan, base, os.environ, str(overlay / "bin" / "python"))
 
     def start(self, plan: Plan) -> LocalJob:
         """Start the plan's hosts under a supervisor, and return at once."""

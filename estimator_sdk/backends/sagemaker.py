@@ -13,7 +13,7 @@ from pathlib import Path
 from estimator_container import contract
 from estimator_container import hyperparameters as container_hp
 
-from .. import code_store, distributions, local_plan
+from .. import code_store, distributions, kernel_limits, local_plan
 from ..errors import BackendError, EstimatorError, InvalidArgument
 from ..plan import DEFAULT_CHECKPOINTS, ChannelPlan, HostPlan, Plan
 from ..sagemaker import faults, submitted
@@ -114,7 +114,7 @@ def _plan(completed: Completed, code: str | None, region: str) -> Plan:
         max_run=local_plan.DEFAULT_MAX_RUN if limit is None else float(limit),
     )
     plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(instance_type, 0))
-    return local_plan.with_command(plan, "python", None)
+    return kernel_limits.check_containers(local_plan.with_command(plan, "python", None))
 
 
 def _channel(channel: Channel) -> ChannelPlan:

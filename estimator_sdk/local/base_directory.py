@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from estimator_container.contract import Layout
 
@@ -18,29 +19,36 @@ def write(plan: Plan, host: str, layout: Layout, interface: str) -> None:
     """Fill the base directory of one host, and make its log file, so that readers can open it."""
     for folder in (layout.config, *layout.written_by_the_job()):
         make_folder(folder)
-    names = [each.name for each in plan.hosts]
     _write_json(layout.hyperparameters, dict(plan.hyperparameters))
-    _write_json(layout.input_data_config, {channel.name: dict(channel.config) for channel in plan.channels})
-    _write_json(
-        layout.resource_config,
-        {
-            "current_host": host,
-            "hosts": names,
-            "current_instance_type": plan.instance_type,
-            "current_group_name": "homogeneousCluster",
-            "instance_groups": [
-                {
-                    "instance_group_name": "homogeneousCluster",
-                    "instance_type": plan.instance_type,
-                    "hosts": names,
-                }
-            ],
-            "network_interface_name": interface,
-        },
-    )
+    _write_json(layout.input_data_config, input_data_config(plan))
+    _write_json(layout.resource_config, resource_config(plan, host, interface))
     if plan.checkpoint_uri is not None:
         _write_json(layout.checkpoint_config, {"LocalPath": plan.checkpoint_path, "S3Uri": plan.checkpoint_uri})
     Path(layout.frames).touch(0o600)
+
+
+def input_data_config(plan: Plan) -> dict[str, Any]:
+    """What `inputdataconfig.json` says."""
+    return {channel.name: dict(channel.config) for channel in plan.channels}
+
+
+def resource_config(plan: Plan, host: str, interface: str) -> dict[str, Any]:
+    """What `resourceconfig.json` says on one host."""
+    names = [each.name for each in plan.hosts]
+    return {
+        "current_host": host,
+        "hosts": names,
+        "current_instance_type": plan.instance_type,
+        "current_group_name": "homogeneousCluster",
+        "instance_groups": [
+            {
+                "instance_group_name": "homogeneousCluster",
+                "instance_type": plan.instance_type,
+                "hosts": names,
+            }
+        ],
+        "network_interface_name": interface,
+    }
 
 
 def write_secret(layout: Layout, secret: bytes) -> None:

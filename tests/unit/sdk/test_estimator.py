@@ -254,9 +254,9 @@ def test_an_image_s_own_program_gets_no_hyperparameters_that_it_may_not_know():
         ({"distribution": {"mpi": {"enabled": True, "processes_per_host": "1"}}}, None, "whole number"),
         ({"distribution": "mpi"}, "distribution", "a dict"),
         ({"environment": {"A": 1}}, "environment['A']", "a str, not 1"),
-        ({"environment": {"A=B": "1"}}, "environment", "rename it"),
-        ({"environment": {"": "1"}}, "environment", "rename it"),
-        ({"environment": {"A": "\0"}}, "environment", "NUL"),
+        ({"environment": {"A=B": "1"}}, "environment['A=B']", "rename it"),
+        ({"environment": {"": "1"}}, "environment['']", "rename it"),
+        ({"environment": {"A": "\0"}}, "environment['A']", "NUL"),
         ({"metric_definitions": {"Name": "a", "Regex": "b"}}, "metric_definitions", "a list"),
         ({"metric_definitions": [{"Name": "a"}]}, "metric_definitions[0].Regex", "is missing"),
         (

@@ -12,7 +12,10 @@ from estimator_sdk.errors import InvalidArgument
 from estimator_sdk.hyperparameters import check_count, check_service_limits, encode
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
-KEYS = TEXT.filter(lambda key: key and not key.startswith("sagemaker_"))
+NAMES = st.text(
+    st.characters(codec="utf-8", exclude_characters="=\x85\u2028\u2029", exclude_categories=["Cc"]), min_size=1
+)
+KEYS = NAMES.filter(lambda key: not key.startswith(("sagemaker_", "-")))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -52,6 +55,15 @@ def test_nan_and_infinity_are_kept():
         (None, "NoneType"),
         ("", "empty"),
         ("a\0b", "NUL"),
+        ("a=b", "holds '='"),
+        ("a\nb", "control character"),
+        ("a\rb", "control character"),
+        ("a\x1b[2Jb", "control character"),
+        ("a\x85b", "control character"),
+        ("a\u2028b", "control character"),
+        ("a\ud800", "surrogate"),
+        ("--lr", "write 'lr'"),
+        ("-", "rename it"),
         ("sagemaker_program", "reserved"),
         ("sagemaker_", "reserved"),
         ("default_user_module_name", "reserved"),

@@ -1,0 +1,203 @@
+"""What a user, or a file that a program wrote, hands over: what no process can be given is refused before the start.
+
+A rank that the kernel does not start could say no more than "exit code 127", and not before it is its turn.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from estimator_container import exec_limits
+from hypothesis import given
+from hypothesis import strategies as st
+
+from estimator_sdk import Estimator, InvalidArgument, Job, JobSpec
+from tests.conformance.conftest import Script
+
+Out = Callable[..., bytes]
+ONE = exec_limits.ONE
+SURROGATE = "\ud800"
+SAY_HOW_MUCH = """
+import os
+print(len(os.environ["SM_TRAINING_ENV"]), sum(map(len, os.environ.values())))
+"""
+
+
+def refusal(script: Script, **arguments: Any) -> InvalidArgument:
+    """The error of `plan()`, which leaves nothing behind."""
+    files = {"train.py": SAY_HOW_MUCH}
+    with pytest.raises(InvalidArgument) as refused:
+        script.estimator(files, **arguments).plan()
+    return refused.value
+
+
+def most(script: Script, upper: int, arguments: Callable[[int], dict[str, Any]]) -> Estimator:
+    """The estimator with the largest size, to 64, that `plan()` takes."""
+    estimator = script.estimator(SAY_HOW_MUCH, **arguments(1))
+    low = 1
+    while upper - low > 64:
+        middle = (low + upper) // 2
+        for name, value in arguments(middle).items():
+            setattr(estimator, name, value)
+        try:
+            estimator.plan()
+            low = middle
+        except InvalidArgument:
+            upper = middle
+    for name, value in arguments(low).items():
+        setattr(estimator, name, value)
+    return estimator
+
+
+# Too much for the kernel.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "argument", "words"),
+    [
+        ({"hyperparameters": {"text": "x" * (ONE + 1)}}, "hyperparameters['text']", "131,072 bytes"),
+        ({"hyperparameters": {"text": "x" * (ONE - 20)}}, "hyperparameters", "largest is 'text' with 131,055"),
+        ({"hyperparameters": {"a": "é" * 21_000, "b": "é" * 900}}, "hyperparameters", "takes six bytes"),
+        ({"hyperparameters": {f"k{n}": "x" * 2000 for n in range(70)}}, "hyperparameters", "SM_"),
+        ({"hyperparameters": {"k" * ONE: 1}}, f"hyperparameters['{'k' * 80}…']", "131,073 bytes"),
+        ({"arguments": ["a", "x" * (ONE + 1)]}, "arguments[1]", "131,072 bytes"),
+        ({"arguments": ["x" * 1000] * 140}, "arguments", "SM_USER_ARGS"),
+        ({"environment": {"A": "x" * (ONE - 1)}}, "environment['A']", "131,072 bytes"),
+        ({"environment": {"A": "é" * (ONE // 2)}}, "environment['A']", "131,072 bytes"),
+        ({"entry_point": None, "command": ["ls", "x" * (ONE + 1)]}, "command[1]", "131,072 bytes"),
+        ({"entry_point": None, "steps": ["echo ; " + "x" * ONE]}, "steps['1']", "131,078 bytes"),
+    ],
+)
+def test_what_is_too_long_for_one_argument_or_variable_is_refused_by_name_and_size(script, arguments, argument, words):
+    error = refusal(script, **arguments)
+    assert error.argument == argument
+    assert words in str(error) and "file" in str(error)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"environment": {f"V{n}": "x" * 100_000 for n in range(60)}},
+        {"entry_point": None, "command": ["ls", *(["x" * 100_000] * 60)]},
+    ],
+)
+def test_what_is_too_much_together_is_refused_with_the_sizes(script, arguments):
+    limit = exec_limits.limit_of_all(exec_limits.own_stack()) - exec_limits.ADDED
+    assert f"the kernel takes {limit:,}" in str(refusal(script, **arguments))
+
+
+def test_variables_that_this_process_has_set_count(script, monkeypatch):
+    monkeypatch.setenv("NOTEBOOK", "x" * ONE)
+    error = refusal(script)
+    assert error.argument == "environment" and "NOTEBOOK" in str(error) and "131,080" in str(error)
+
+
+def test_the_most_that_one_variable_is_planned_with_runs(script: Script, out: Out):
+    """Of text that takes six bytes a letter in JSON; the largest variable is the one that holds all the others."""
+    job = most(script, 40_000, lambda size: {"hyperparameters": {"text": "é" * size}}).fit(logs="none")
+    held, _ = map(int, out(job).split())
+    assert 0.98 * ONE < held < ONE
+
+
+def test_the_most_that_is_planned_together_runs_in_a_world(script: Script, out: Out):
+    upper = 2 * exec_limits.limit_of_all(exec_limits.own_stack()) // 60
+    many = most(
+        script,
+        upper,
+        lambda size: {
+            "environment": {f"V{n}": "x" * size for n in range(60)},
+            "instance_count": 2,
+            "distribution": {"mpi": {"enabled": True, "processes_per_host": 1}},
+        },
+    )
+    job: Job = many.fit(logs="none")
+    assert job.status == "Completed"
+    sizes = [int(line.split()[-1]) for line in out(job).splitlines()]
+    assert min(sizes) > 0.97 * exec_limits.limit_of_all(exec_limits.own_stack()) - exec_limits.ADDED
+
+
+def test_a_job_that_nobody_planned_here_is_refused_by_its_host(script: Script, monkeypatch):
+    monkeypatch.setattr("estimator_sdk.kernel_limits.check_processes", lambda plan, *_: plan)
+    failed = script.fail(SAY_HOW_MUCH, hyperparameters={"text": "x" * (ONE - 20)})
+    assert failed.verdict.kind == "configuration"
+    assert "the variable SM_USER_ARGS of the script is 131,077 bytes long" in failed.verdict.message
+
+
+# What no argument and no variable can hold.
+
+
+@pytest.mark.parametrize("text", ["a\0b", f"a{SURROGATE}b"])
+@pytest.mark.parametrize(
+    ("argument", "arguments"),
+    [
+        ("hyperparameters", lambda text: {"hyperparameters": {"name": text}}),
+        ("hyperparameters", lambda text: {"hyperparameters": {"name": {"inner": text}}}),
+        ("hyperparameters", lambda text: {"hyperparameters": {text: 1}}),
+        ("hyperparameters", lambda text: {"hyperparameters": {"name": text}, "arguments": ["a"]}),
+        ("environment", lambda text: {"environment": {"NAME": text}}),
+        ("environment", lambda text: {"environment": {text: "value"}}),
+        ("arguments", lambda text: {"arguments": [text]}),
+        ("command", lambda text: {"entry_point": None, "command": ["ls", text]}),
+        ("steps", lambda text: {"entry_point": None, "steps": [f"echo {text}"]}),
+        ("distribution", lambda text: {"processes": 1, "mpi_options": f"-x A={text}"}),
+    ],
+)
+def test_text_that_no_process_can_be_given_is_refused_by_name(script, argument, arguments, text):
+    error = refusal(script, **arguments(text))
+    assert error.argument.startswith(argument)
+    assert "NUL" in str(error) and str(error).isprintable()
+
+
+BAD_NAMES = ["", "=", "a=b", "a\nb", "a\rb", "\x1b[2J"]
+
+
+@pytest.mark.parametrize("name", [*BAD_NAMES, "-", "--lr", "-x"])
+def test_a_hyperparameter_that_could_be_no_option_is_refused(script, name):
+    assert refusal(script, hyperparameters={name: 1}).argument == f"hyperparameters[{name!r}]"
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_variable_that_could_be_none_is_refused(script, name):
+    assert refusal(script, environment={name: "1"}).argument == f"environment[{name!r}]"
+
+
+@pytest.mark.parametrize(
+    ("member", "name", "argument"),
+    [
+        *(("HyperParameters", name, "hyperparameters") for name in BAD_NAMES),
+        *(("Environment", name, "environment") for name in BAD_NAMES),
+        ("Environment", SURROGATE, "environment"),
+        ("HyperParameters", "k" * ONE, "hyperparameters"),
+    ],
+)
+def test_a_document_is_held_against_the_same(script, member, name, argument):
+    request = script.estimator(SAY_HOW_MUCH).plan().request
+    document = {**request, member: {**request.get(member, {}), name: "1"}}
+    with pytest.raises(InvalidArgument) as refused:
+        JobSpec.from_request(document).plan("process")
+    assert refused.value.argument.startswith(argument)
+
+
+TEXT = st.text(st.characters(), max_size=5)
+
+
+@given(
+    st.dictionaries(TEXT, TEXT | st.integers() | st.none() | st.lists(TEXT, max_size=2), max_size=3),
+    st.dictionaries(TEXT, TEXT, max_size=3),
+)
+def test_whatever_is_planned_can_be_started(tmp_path_factory, hyperparameters, environment):
+    script = Path(tmp_path_factory.getbasetemp(), "train.py")
+    script.touch()
+    given = {"hyperparameters": hyperparameters, "environment": environment}
+    try:
+        plan = Estimator(entry_point=script, backend="process", **given).plan()
+    except InvalidArgument as error:
+        assert str(error).isprintable()
+        return
+    variables = {f"SM_HP_{name.upper()}": "1" for name in hyperparameters}
+    pid = os.posix_spawn("/bin/true", plan.command, {**plan.environment, **variables})
+    assert os.waitpid(pid, 0)[1] == 0

@@ -1,4 +1,4 @@
-"""The argument `environment=`: which variables there can be."""
+"""The arguments `environment=` and `inherit_environment=`: what they can be."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ def check(environment: Mapping[str, str]) -> None:
         if not can_be_passed(value):
             what = "holds a NUL or an unpaired surrogate, which no variable can hold"
             raise _refused(name, f"{what}; pass it as a file in a channel")
+
+
+def check_inherited(given: object) -> None:
+    """Raises InvalidArgument for what is neither True or False nor a list of names and patterns."""
+    if given is None or isinstance(given, bool):
+        return
+    if not isinstance(given, (list, tuple)) or not all(isinstance(name, str) and can_be_name(name) for name in given):
+        what = f"inherit_environment must be True, False, or a list of names and patterns, not {given!r}"
+        raise InvalidArgument("inherit_environment", f"{what}; write it as ['AWS_*', 'HF_TOKEN']")
 
 
 def _refused(name: str, what: str) -> InvalidArgument:

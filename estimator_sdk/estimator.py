@@ -72,6 +72,11 @@ class Estimator:
     """The script's arguments, `--key value`; any JSON values, at most 100 with the reserved ones."""
     environment: Mapping[str, str] | None = None
     """Variables that the script sees."""
+    inherit_environment: bool | Sequence[str] | None = None
+    """Which variables of the process that calls `fit()` the script sees besides. True is all of them, False those that
+    a process needs to start, such as PATH and HOME, and a list of names and patterns, such as `["AWS_*", "HF_TOKEN"]`,
+    these as well. None is True where hosts are processes, and False elsewhere: a container has the PATH and the like of
+    its image and gets those that are named, and an instance of SageMaker cannot be given any."""
     metric_definitions: Sequence[Mapping[str, str]] | None = None
     """What to read out of the log: `[{"Name": "loss", "Regex": "loss: ([0-9.]+)"}]`."""
     input_mode: Literal["File", "Pipe", "FastFile"] = "File"
@@ -300,6 +305,7 @@ class Estimator:
             (contract.CHECKPOINT_KEEP_HYPERPARAMETER, self.checkpoint_keep, None),
             (contract.ARGUMENTS_HYPERPARAMETER, self.arguments, None),
             (contract.COMMAND_HYPERPARAMETER, self.command, None),
+            (contract.INHERIT_HYPERPARAMETER, self.inherit_environment, None),
         ):
             if value != default:
                 reserved[key] = value

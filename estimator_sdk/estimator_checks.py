@@ -68,6 +68,7 @@ def check(estimator: Estimator) -> None:
     if estimator.base_job_name is not None:
         job_name.checked(estimator.base_job_name, "base_job_name")
     environment_argument.check(estimator.environment or {})
+    environment_argument.check_inherited(estimator.inherit_environment)
     _check_together(estimator)
 
 

@@ -15,6 +15,8 @@ DEFAULT_CHECKPOINTS = Layout(DEFAULT_BASE_DIR).checkpoints
 DEFAULT_CHECKPOINT_KEEP = 3
 _SECRET_NAME = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY|AUTH", re.IGNORECASE)
 HIDDEN = "<hidden>"
+EVERYTHING = ("*",)
+"""What hosts inherit that inherit all variables."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class Plan:
     """As they stand in `hyperparameters.json`, reserved ones included."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The user's own variables."""
+    inherited: tuple[str, ...] = ()
+    """Names and patterns (those of `fnmatch`) of the variables that hosts have from the process that starts them."""
     channels: tuple[ChannelPlan, ...] = ()
     code: str | None = None
     """Where the code bundle is on this machine."""
@@ -142,6 +146,18 @@ class Plan:
     def processes_per_host(self) -> int:
         return len(self.ranks) // len(self.hosts)
 
+    def inherited_from(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Those variables of an environment that the hosts have."""
+        if self.inherited == EVERYTHING:
+            return dict(environment)
+        from fnmatch import fnmatchcase  # for jobs that choose
+
+        return {
+            name: value
+            for name, value in environment.items()
+            if any(fnmatchcase(name, pattern) for pattern in self.inherited)
+        }
+
     def without_secrets(self) -> Plan:
         """The plan with the values hidden of every variable whose name says that it is a secret."""
         return replace(
@@ -164,7 +180,7 @@ class Plan:
         values["ranks"] = tuple(RankPlan(**rank) for rank in values["ranks"])
         values["channels"] = tuple(ChannelPlan(**channel) for channel in values["channels"])
         values["steps"] = tuple(StepPlan(step["name"], tuple(step["command"])) for step in values.get("steps", ()))
-        tuples = {name: tuple(values[name]) for name in ("command", "model_hosts")}
+        tuples = {name: tuple(values[name]) for name in ("command", "model_hosts", "inherited")}
         known = {each.name for each in fields(cls)}
         return cls(**{name: value for name, value in {**values, **tuples}.items() if name in known})
 
@@ -216,6 +232,9 @@ def _describe(plan: Plan) -> Iterator[str]:
         yield f"checkpoints   {plan.checkpoint_path} <-> {plan.checkpoint_uri}, the newest {plan.checkpoint_keep}"
     for channel in plan.channels:
         yield f"channel       {channel.name} <- {channel.source}{_how(channel)}"
+    if plan.inherited:
+        named = "all variables of this process" if plan.inherited == EVERYTHING else " ".join(plan.inherited)
+        yield f"inherits      {named}"
     for name, value in sorted(plan.environment.items()):
         yield f"environment   {name}={shlex.quote(value)}"
     for host in plan.hosts:

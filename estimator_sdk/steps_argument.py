@@ -61,7 +61,7 @@ def _parse_one(given: str | Mapping[str, str], index: int) -> Step:
         raise _refused(index, "has no `run`, the line that is run; add one")
     line, name = given["run"], given.get("name", str(index + 1))
     if not line.strip() or not can_be_passed(line):
-        what = f"has the line {line!r}, which is empty, or holds a NUL or an unpaired surrogate"
+        what = f"has the line {line!r}, which is empty or holds a NUL or an unpaired surrogate"
         raise _refused(index, f"{what}; write a command", "run")
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
         what = f"has the name {name!r}, and a name is of 1 to {MAX_NAME_LENGTH} characters on one line"

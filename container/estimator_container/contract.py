@@ -35,6 +35,7 @@ CHECKPOINT_KEEP_HYPERPARAMETER = "sagemaker_estimator_checkpoint_keep"  # snapsh
 MEMORY_HYPERPARAMETER = "sagemaker_estimator_memory"  # GiB of memory that it grants each host
 ARGUMENTS_HYPERPARAMETER = "sagemaker_estimator_arguments"  # a JSON list: the script's arguments as they were written
 COMMAND_HYPERPARAMETER = "sagemaker_estimator_command"  # the same of a whole command, in the place of an entry point
+INHERIT_HYPERPARAMETER = "sagemaker_estimator_inherit_environment"  # true, false, or a JSON list of names and patterns
 STEPS_HYPERPARAMETER = "sagemaker_estimator_steps"  # a JSON list: lines that ranks run in the place of an entry point
 # The distributions, as users name them, and the reserved hyperparameters that enable them.
 MPI = "mpi"

@@ -6,6 +6,7 @@ The engine is reached through the Docker SDK for Python, which is imported when 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,7 +37,7 @@ class DockerBackend:
     def plan(self, spec: JobSpec) -> Plan:
         """Resolve a job for the engine. Raises InvalidArgument for what it cannot do, BackendError without one."""
         # Not for the supervisor, which loads this module to start what was planned.
-        from .. import distributions, kernel_limits, local_plan
+        from .. import distributions, inheritance, kernel_limits, local_plan
         from ..images import catalogue
 
         algorithm = spec.algorithm_specification
@@ -62,6 +63,7 @@ class DockerBackend:
         if not has_toolkit:
             _check_other_toolkit(image, decoded)
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
+        plan = inheritance.for_containers(plan, decoded, os.environ)
         kernel_limits.check_own()
         return kernel_limits.check_containers(local_plan.with_command(replace(plan, image=image), "python", None))
 

@@ -44,7 +44,7 @@ class ProcessBackend:
     def plan(self, spec: JobSpec) -> Plan:
         """Resolve a job for this machine. Raises InvalidArgument for what processes cannot do."""
         # Not for the supervisor, which loads this module to start what was planned.
-        from .. import distributions, kernel_limits, local_plan
+        from .. import distributions, inheritance, kernel_limits, local_plan
 
         if not sys.platform.startswith("linux"):
             raise InvalidArgument("backend", f"backend 'process' needs Linux, and this is {sys.platform}")
@@ -66,10 +66,12 @@ class ProcessBackend:
         decoded = container_hp.decode(plan.hyperparameters)
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
         overlay = JobFolder.of(plan.job_name).overlay(1)
-        plan = local_plan.with_command(plan, sys.executable, overlay)
+        plan = inheritance.for_processes(local_plan.with_command(plan, sys.executable, overlay), decoded)
         attempts = JobFolder.of(plan.job_name).attempt(1 + plan.max_retry_attempts)
         base = str(attempts / plan.hosts[-1].base_dir)
-        return kernel_limits.check_processes(plan, base, os.environ, str(overlay / "bin" / "python"))
+        return kernel_limits.check_processes(
+            plan, base, plan.inherited_from(os.environ), str(overlay / "bin" / "python")
+        )
 
     def start(self, plan: Plan) -> LocalJob:
         """Start the plan's hosts under a supervisor, and return at once."""
@@ -170,7 +172,7 @@ class ProcessHosts:
         self._private_folders.append(scratch := private_folder.make(private_folder.base()))
         self._private_folders.append(shared_memory := private_folder.make_for_memory(scratch))
         env = {
-            **os.environ,
+            **self._plan.inherited_from(os.environ),
             **self._plan.environment,
             **host.environment,
             contract.BASE_DIR_VARIABLE: self._layout(host).base,

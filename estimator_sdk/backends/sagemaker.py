@@ -13,7 +13,7 @@ from pathlib import Path
 from estimator_container import contract
 from estimator_container import hyperparameters as container_hp
 
-from .. import code_store, distributions, kernel_limits, local_plan
+from .. import code_store, distributions, inheritance, kernel_limits, local_plan
 from ..errors import BackendError, EstimatorError, InvalidArgument
 from ..plan import DEFAULT_CHECKPOINTS, ChannelPlan, HostPlan, Plan
 from ..sagemaker import faults, submitted
@@ -113,6 +113,7 @@ def _plan(completed: Completed, code: str | None, region: str) -> Plan:
         max_retry_attempts=retries.maximum_retry_attempts if retries else 0,
         max_run=local_plan.DEFAULT_MAX_RUN if limit is None else float(limit),
     )
+    inheritance.refuse_inherited(decoded)
     plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(instance_type, 0))
     return kernel_limits.check_containers(local_plan.with_command(plan, "python", None))
 

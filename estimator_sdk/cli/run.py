@@ -57,6 +57,13 @@ def add_job_options(parser: Parser) -> None:
     what.add_argument("--source-dir", metavar="DIR", default=".", help="what the hosts get, and where the command runs")
     what.add_argument("--env", metavar=_PAIRS["env"], action="append", default=[], help="a variable of the command")
     what.add_argument(
+        "--inherit-env",
+        metavar="NAME",
+        action="append",
+        help="of this shell's variables the command sees those of this name or pattern, such as 'AWS_*'; "
+        "'all' and 'none' are all and none of them (default: all where hosts are processes, else none)",
+    )
+    what.add_argument(
         "--input", metavar=_PAIRS["input"], action="append", default=[], help="data: s3://…, file://…, or a path here"
     )
     what.add_argument("--output-path", metavar="URI", help="where the model and outputs go")
@@ -86,6 +93,7 @@ def plan(arguments: Namespace) -> Plan:
         "cpus": arguments.cpus,
         "memory": arguments.memory,
         "environment": _pairs("env", arguments.env) or None,
+        "inherit_environment": _inherited(arguments.inherit_env),
         "output_path": arguments.output_path,
         "checkpoint_s3_uri": arguments.checkpoint_uri,
         "metric_definitions": [{"Name": n, "Regex": r} for n, r in _pairs("metric", arguments.metric).items()] or None,
@@ -129,6 +137,11 @@ def _distribution(arguments: Namespace) -> dict[str, object] | None:
         return None
     processes = arguments.processes_per_host
     return {"mpi": {"enabled": True, **({} if processes is None else {"processes_per_host": processes})}}
+
+
+def _inherited(named: list[str] | None) -> bool | list[str] | None:
+    words = {"all": True, "none": False}
+    return words[named[0]] if named and len(named) == 1 and named[0] in words else named
 
 
 def _image(arguments: Namespace) -> str | None:

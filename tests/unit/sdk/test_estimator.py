@@ -13,6 +13,7 @@ from estimator_container.contract import (
     COMMAND_HYPERPARAMETER,
     CPUS_HYPERPARAMETER,
     HANG_TIMEOUT_HYPERPARAMETER,
+    INHERIT_HYPERPARAMETER,
     MEMORY_HYPERPARAMETER,
     STOP_TIMEOUT_HYPERPARAMETER,
 )
@@ -38,6 +39,7 @@ EVERYTHING = {
     "distribution": {"mpi": {"enabled": True, "processes_per_host": 4, "custom_mpi_options": "-x A=b"}},
     "hyperparameters": {"lr": 0.1, "name": "1e3"},
     "environment": {"A": "b"},
+    "inherit_environment": ["AWS_*"],
     "metric_definitions": [{"Name": "loss", "Regex": "loss: ([0-9.]+)"}],
     "input_mode": "Pipe",
     "output_path": "s3://bucket/out",
@@ -121,6 +123,7 @@ def test_every_argument_has_its_place_in_the_document():
             "sagemaker_job_name": '"job-1"',
             "sagemaker_submit_directory": '"s3://bucket/code/x.tar.gz"',
             STOP_TIMEOUT_HYPERPARAMETER: "30",
+            INHERIT_HYPERPARAMETER: '["AWS_*"]',
             ARGUMENTS_HYPERPARAMETER: '["data", "--lr", "0.1"]',
             HANG_TIMEOUT_HYPERPARAMETER: "600",
             CPUS_HYPERPARAMETER: "1.5",
@@ -257,6 +260,9 @@ def test_an_image_s_own_program_gets_no_hyperparameters_that_it_may_not_know():
         ({"environment": {"A=B": "1"}}, "environment['A=B']", "rename it"),
         ({"environment": {"": "1"}}, "environment['']", "rename it"),
         ({"environment": {"A": "\0"}}, "environment['A']", "NUL"),
+        ({"inherit_environment": "AWS_*"}, "inherit_environment", "a list"),
+        ({"inherit_environment": 1}, "inherit_environment", "True or False"),
+        ({"inherit_environment": ["A=b"]}, "inherit_environment", "['AWS_*', 'HF_TOKEN']"),
         ({"metric_definitions": {"Name": "a", "Regex": "b"}}, "metric_definitions", "a list"),
         ({"metric_definitions": [{"Name": "a"}]}, "metric_definitions[0].Regex", "is missing"),
         (

@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from estimator_sdk.cli.main import main
+from estimator_sdk.inheritance import NEEDED
 
 OPTIONS = "--distributed 2 --processes-per-host 2 --env A=b --env API_TOKEN=abc --tag team=vision --max-run 60".split()
 COMMAND = ["--", "python", "train.py", "data", "--lr", "0.1"]
@@ -36,6 +37,20 @@ def test_the_plan_is_had_as_json(estimator, project):
     assert plan["environment"] == {"A": "b", "API_TOKEN": "<hidden>"}
     assert plan["request"]["Tags"] == [{"Key": "team", "Value": "vision"}]
     assert plan["request"]["AlgorithmSpecification"]["MetricDefinitions"] == [{"Name": "loss", "Regex": "loss: (.*)"}]
+
+
+@pytest.mark.parametrize(
+    ("words", "inherited"),
+    [
+        ([], ["*"]),
+        (["--inherit-env", "all"], ["*"]),
+        (["--inherit-env", "none"], list(NEEDED)),
+        (["--inherit-env", "AWS_*", "--inherit-env", "HF_TOKEN"], [*NEEDED, "AWS_*", "HF_TOKEN"]),
+    ],
+)
+def test_the_variables_that_a_command_inherits_are_chosen(estimator, words, inherited):
+    _, out, _ = estimator("plan", "--json", *words, *COMMAND)
+    assert json.loads(out)["inherited"] == inherited
 
 
 def test_a_word_that_is_no_text_is_shown_escaped(estimator):

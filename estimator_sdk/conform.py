@@ -96,10 +96,17 @@ def _conform_class(hint: object, value: object, where: str) -> object:
 
 
 def _refuse(hint: object, value: object, where: str) -> NoReturn:
-    got = "None" if value is None else f"{value!r} ({type(value).__name__})"
+    got = "None" if value is None else f"{_shown(value, where)} ({type(value).__name__})"
     near = nearest(value, get_args(hint)) if get_origin(hint) is Literal and isinstance(value, str) else None
     end = f"; did you mean {near!r}?" if near else ""
     raise InvalidArgument(where, f"{where} must be {_describe(hint)}, not {got}{end}")
+
+
+def _shown(value: object, where: str) -> str:
+    """A value as an error quotes it; one that is of a secret's name is not shown."""
+    from estimator_container.masking import HIDDEN, is_secret
+
+    return HIDDEN if is_secret(where.rpartition("[")[2].strip("']"), value) else repr(value)
 
 
 def _describe(hint: object) -> str:

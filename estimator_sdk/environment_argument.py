@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from estimator_container.hyperparameters import can_be_passed
 
 from .errors import InvalidArgument
-from .naming import WHAT_A_NAME_IS, can_be_name
+from .hyperparameters import WHAT_A_NAME_IS, can_be_name
 
 
 def check(environment: Mapping[str, str]) -> None:

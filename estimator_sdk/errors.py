@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 class EstimatorError(Exception):
     """The base of all errors of the SDK."""
 
+    def __str__(self) -> str:
+        return _without_secrets(super().__str__())
+
 
 class InvalidArgument(EstimatorError, ValueError):
     """A value that cannot be used; nothing has been started."""
@@ -24,7 +27,7 @@ class InvalidArgument(EstimatorError, ValueError):
         self.argument = argument
 
     def __str__(self) -> str:
-        return str(self.args[1])
+        return _without_secrets(str(self.args[1]))
 
 
 class JobFailed(EstimatorError):
@@ -49,3 +52,10 @@ class JobNotFound(EstimatorError):
 
 class BackendError(EstimatorError):
     """A backend could not do what it was asked to, for a reason outside the job."""
+
+
+def _without_secrets(message: str) -> str:
+    """A message may quote what is wrong, and that may be a command or a URI with a password."""
+    from estimator_container.masking import in_line
+
+    return in_line(message)

@@ -31,7 +31,7 @@ StrPath = str | os.PathLike[str]
 
 @takes_sdk_v2_arguments
 @named_arguments
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Estimator:
     """A training job that can be run again and again; `fit()` runs it.
 
@@ -160,6 +160,11 @@ class Estimator:
     def __post_init__(self) -> None:
         # What a spec would refuse is refused now, at the line that says it.
         self.spec()
+
+    def __repr__(self) -> str:
+        from . import masking
+
+        return masking.representation(self)
 
     @property
     def source(self) -> Source | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from estimator_container.hyperparameters import can_be_passed
 
-from . import environment_argument, instances, job_name, uris
+from . import instances, job_name, uris
 from .conform import conform, field_hints
 from .errors import InvalidArgument
 from .naming import suggestion
@@ -67,8 +67,7 @@ def check(estimator: Estimator) -> None:
     _check_instances(estimator)
     if estimator.base_job_name is not None:
         job_name.checked(estimator.base_job_name, "base_job_name")
-    environment_argument.check(estimator.environment or {})
-    environment_argument.check_inherited(estimator.inherit_environment)
+    _check_environment(estimator)
     _check_together(estimator)
 
 
@@ -119,6 +118,14 @@ def _check_instances(estimator: Estimator) -> None:
         raise InvalidArgument("instance_groups", f"{what}; give the one or the other")
     for group in estimator.instance_groups:
         instances.lookup(group.instance_type)
+
+
+def _check_environment(estimator: Estimator) -> None:
+    if estimator.environment or estimator.inherit_environment is not None:
+        from . import environment_argument  # most have neither
+
+        environment_argument.check(estimator.environment or {})
+        environment_argument.check_inherited(estimator.inherit_environment)
 
 
 def _check_together(estimator: Estimator) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .training_input import Inputs
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class _FrameworkEstimator(Estimator):
     framework_version: str | None = None
     """The framework's version, such as `2.21`: chooses the image, which is built when it is first used. None: the
@@ -62,7 +62,7 @@ class _FrameworkEstimator(Estimator):
 
 @takes_sdk_v2_arguments
 @named_arguments
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class TensorFlow(_FrameworkEstimator):
     """An Estimator whose image has TensorFlow, Keras and Horovod."""
 
@@ -72,7 +72,7 @@ class TensorFlow(_FrameworkEstimator):
 
 @takes_sdk_v2_arguments
 @named_arguments
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class PyTorch(_FrameworkEstimator):
     """An Estimator whose image has PyTorch and Horovod."""
 

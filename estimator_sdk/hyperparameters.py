@@ -6,16 +6,19 @@ The limits are those of `HyperParameters` in the CreateTrainingJob API reference
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
-from estimator_container.hyperparameters import RESERVED_NAMES, RESERVED_PREFIX, is_reserved
+from estimator_container.hyperparameters import RESERVED_NAMES, RESERVED_PREFIX, can_be_passed, is_reserved
 
 from .errors import InvalidArgument
-from .naming import WHAT_A_NAME_IS, can_be_name
 
 MAX_COUNT = 100
 MAX_KEY_LENGTH = 256
 MAX_VALUE_LENGTH = 2500
+_NOT_IN_A_NAME = re.compile("[=\x00-\x1f\x7f-\x9f\u2028\u2029]")
+WHAT_A_NAME_IS = "which is empty, or holds '=', a NUL or another control character, or an unpaired surrogate"
+"""What to say of a text that `can_be_name` refuses."""
 
 
 def encode(hyperparameters: Mapping[str, object]) -> dict[str, str]:
@@ -31,6 +34,15 @@ def encode(hyperparameters: Mapping[str, object]) -> dict[str, str]:
     for key in hyperparameters:
         _check_key(key)
     return {key: _encode_value(key, value) for key, value in hyperparameters.items()}
+
+
+def can_be_name(text: str) -> bool:
+    """Whether an option or a variable can go by a name, and be found again by it.
+
+    >>> can_be_name("learning-rate"), can_be_name("a=b")
+    (True, False)
+    """
+    return bool(text) and can_be_passed(text) and _NOT_IN_A_NAME.search(text) is None
 
 
 def check_count(encoded: Mapping[str, str]) -> None:

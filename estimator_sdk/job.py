@@ -121,7 +121,9 @@ class Job:
     @property
     def request(self) -> Mapping[str, Any]:
         """The job as a CreateTrainingJob document, or with more members than that; values of secrets are hidden."""
-        return self._started.request()
+        from . import masking
+
+        return masking.in_document(self._started.request())
 
     @property
     def attempts(self) -> list[AttemptRecord]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from . import backends, code_channel, code_store
+from . import backends, code_channel, code_store, masking
 from . import job_name as job_names
 from .display import notebook
 from .errors import BackendError, InvalidArgument
@@ -39,10 +39,12 @@ def plan(
     """
     spec = make_spec(None)
     chosen = backends.load(backend or backends.choose(*_type_and_image(spec)))
-    if source is None:
-        return chosen.plan(spec)
-    place = bundle(source)
-    return chosen.plan(make_spec(code_store.uri_of(place, code_location) if code_location else str(place)))
+    if source is not None:
+        place = bundle(source)
+        spec = make_spec(code_store.uri_of(place, code_location) if code_location else str(place))
+    planned = chosen.plan(spec)
+    masking.warn_of_secrets(planned)
+    return planned
 
 
 def request(
@@ -58,10 +60,13 @@ def request(
 
 def plan_of(spec: JobSpec, backend: str | None, job_name: str | None) -> Plan:
     """The plan of a job that is given as a whole, under another name if one is given. Raises InvalidArgument."""
+    masking.refuse_hidden(spec)
     spec = code_channel.without(spec)
     if job_name is not None:
         spec = _renamed(spec, job_names.checked(job_name))
-    return backends.load(backend or backends.choose(*_type_and_image(spec))).plan(spec)
+    planned = backends.load(backend or backends.choose(*_type_and_image(spec))).plan(spec)
+    masking.warn_of_secrets(planned)
+    return planned
 
 
 def _renamed(spec: JobSpec, name: str) -> JobSpec:

@@ -1,26 +1,11 @@
-"""Names: what can be one, the nearest right one to a wrong one, and the first of many in a sentence."""
+"""Names in sentences: the nearest right one to a wrong one, and the first of many."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-
-from estimator_container.hyperparameters import can_be_passed
 
 _SOME = 5
 _LISTED = 60  # names in one sentence; a longer list helps nobody
-_NOT_IN_A_NAME = re.compile("[=\x00-\x1f\x7f-\x9f\u2028\u2029]")
-WHAT_A_NAME_IS = "which is empty, or holds '=', a NUL or another control character, or an unpaired surrogate"
-"""What to say of a text that cannot be one."""
-
-
-def can_be_name(text: str) -> bool:
-    """Whether an option or a variable can go by a name, and be found again by it.
-
-    >>> can_be_name("learning-rate"), can_be_name("a=b")
-    (True, False)
-    """
-    return bool(text) and can_be_passed(text) and _NOT_IN_A_NAME.search(text) is None
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

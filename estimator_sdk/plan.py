@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -13,8 +12,6 @@ from estimator_container.contract import DEFAULT_BASE_DIR, Layout
 
 DEFAULT_CHECKPOINTS = Layout(DEFAULT_BASE_DIR).checkpoints
 DEFAULT_CHECKPOINT_KEEP = 3
-_SECRET_NAME = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY|AUTH", re.IGNORECASE)
-HIDDEN = "<hidden>"
 EVERYTHING = ("*",)
 """What hosts inherit that inherit all variables."""
 
@@ -83,7 +80,7 @@ class HostPlan:
     """Variables that the platform sets for this host alone."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """A job resolved for one backend. `print` it to see what `fit()` runs."""
 
@@ -159,13 +156,18 @@ class Plan:
         }
 
     def without_secrets(self) -> Plan:
-        """The plan with the values hidden of every variable whose name says that it is a secret."""
+        """The plan as it is shown and kept: without values that are secrets by their name or their form."""
+        from estimator_container.masking import in_variables, in_words
+
+        from .masking import in_document, in_hyperparameters
+
         return replace(
             self,
-            environment=hide_secrets(self.environment),
-            request={**self.request, "Environment": hide_secrets(self.request.get("Environment", {}))}
-            if "Environment" in self.request
-            else self.request,
+            command=in_words(self.command),
+            steps=tuple(replace(step, command=in_words(step.command)) for step in self.steps),
+            hyperparameters=in_hyperparameters(self.hyperparameters),
+            environment=in_variables(self.environment),
+            request=in_document(self.request),
         )
 
     def to_json(self) -> str:
@@ -184,13 +186,12 @@ class Plan:
         known = {each.name for each in fields(cls)}
         return cls(**{name: value for name, value in {**values, **tuples}.items() if name in known})
 
+    def __repr__(self) -> str:
+        shown = self.without_secrets()
+        return f"Plan({', '.join(f'{each.name}={getattr(shown, each.name)!r}' for each in fields(self))})"
+
     def __str__(self) -> str:
         return "\n".join(_describe(self.without_secrets()))
-
-
-def hide_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """The same variables with the values of secrets hidden; a name such as `AWS_SECRET_ACCESS_KEY` tells."""
-    return {name: HIDDEN if _SECRET_NAME.search(name) else value for name, value in environment.items()}
 
 
 def _how(channel: ChannelPlan) -> str:

@@ -230,6 +230,18 @@ class JobSpec(Structure):
     environment: Mapping[str, str] | None = None
     retry_strategy: RetryStrategy | None = None
 
+    def __repr__(self) -> str:
+        """Without secrets: a notebook shows it."""
+        from estimator_container.masking import in_variables
+
+        from .masking import in_hyperparameters
+
+        shown = {
+            "environment": self.environment and in_variables(self.environment),
+            "hyperparameters": self.hyperparameters and in_hyperparameters(self.hyperparameters),
+        }
+        return self._representation(shown)
+
     def to_request(self) -> dict[str, Any]:
         """The CreateTrainingJob document: JSON-ready, what boto3's `create_training_job(**request)` takes."""
         return self.to_document()

@@ -44,7 +44,11 @@ class Structure:
         object.__setattr__(self, "other", _checked_other(self, where))
 
     def __repr__(self) -> str:
-        given = {name: getattr(self, name) for name in _hints(type(self))}
+        return self._representation({})
+
+    def _representation(self, instead: Mapping[str, object]) -> str:
+        """The constructor's call; `instead` has what stands in the place of some values."""
+        given = {name: instead.get(name, getattr(self, name)) for name in _hints(type(self))}
         shown = [f"{name}={value!r}" for name, value in given.items() if value is not None]
         shown += [f"other={self.other!r}"] if self.other else []
         return f"{type(self).__name__}({', '.join(shown)})"

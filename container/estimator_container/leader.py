@@ -88,7 +88,7 @@ class Leader:
         """Something failed on some host: the job fails."""
         if self._host.steps and not self._nothing_runs():
             step = self._host.steps[self._step]
-            found = found.in_step(step.name, step.line)
+            found = found.in_step(step.name, step.shown)
         self._end(Outcome("failed", found))
 
     def rank_ended(self, ended: Ended) -> None:
@@ -195,7 +195,7 @@ class Leader:
         self._tell_step()
         if self._mpi is not None:
             # mpirun runs, and waited for the last of its daemons only.
-            self._tell_world(self._mpi, command=self._run.command)
+            self._tell_world(self._mpi, command=self._mpi.shown(self._run.command))
             return
         endpoints = [self._endpoints[host] for host in self._host.cluster.hosts]
         if self._world is not None:
@@ -304,8 +304,8 @@ class Leader:
         steps = self._host.steps
         if steps:
             step, number = steps[self._step], self._step + 1
-            self._host.events.emit("step_started", step=step.name, number=number, of=len(steps), line=step.line)
-            self._host.events.say(f"step {step.name!r}, {number} of {len(steps)}: {step.line}")
+            self._host.events.emit("step_started", step=step.name, number=number, of=len(steps), line=step.shown)
+            self._host.events.say(f"step {step.name!r}, {number} of {len(steps)}: {step.shown}")
 
     def _told_by_mpirun(self, run: StepRun) -> None:
         """mpirun ends the ranks though none has failed: one has left without MPI_Finalize. It says so seconds later."""

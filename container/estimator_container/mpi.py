@@ -37,6 +37,14 @@ class World(world_of_ranks.World):
         """Whether the user's options say on which CPUs the ranks are to run."""
         return any(_PLACES_RANKS.match(option) for option in self.options)
 
+    def shown(self, command: Sequence[str]) -> list[str]:
+        """mpirun's command as the log has it: without secrets in the user's options, such as `-x TOKEN=…`."""
+        if not self.options:
+            return list(command)
+        from .masking import in_words
+
+        return list(in_words(command))
+
     @property
     def defaults(self) -> dict[str, str]:
         """Variables for MPI's programs and the ranks, where the user has set none of that name.

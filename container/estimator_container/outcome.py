@@ -39,9 +39,10 @@ class Outcome(NamedTuple):
         if self.kind == "completed":
             _write(layout.success, "")
         elif self.verdict is not None:
-            _write(layout.verdict, self.verdict.to_json())
+            kept = self.verdict.masked()
+            _write(layout.verdict, kept.to_json())
             if not os.path.exists(layout.failure):
-                _write(layout.failure, self.verdict.failure_text())
+                _write(layout.failure, kept.failure_text())
 
     def to_fields(self) -> tuple[str, str]:
         return self.kind, self.verdict.to_json() if self.verdict else ""

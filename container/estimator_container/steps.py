@@ -25,6 +25,13 @@ class Step(NamedTuple):
     line: str
     """What `/bin/sh` runs on each rank, in the code folder."""
 
+    @property
+    def shown(self) -> str:
+        """The line as logs and verdicts have it: without secrets."""
+        from .masking import in_line
+
+        return in_line(self.line)
+
     def command(self, python: str, in_world: bool) -> list[str]:
         """The command of a rank. A shell ends at the first command of the line that fails.
 

@@ -85,6 +85,12 @@ class Verdict:
         message = f"{who} was killed because its host had no memory left; give it more, or a smaller batch"
         return replace(self, kind="out_of_memory", message=message)
 
+    def masked(self) -> Verdict:
+        """The same without secrets that their form tells, for the script's words are among its own."""
+        from .masking import in_text  # a job that does well has no need of it
+
+        return replace(self, message=in_text(self.message), detail=in_text(self.detail))
+
     def in_step(self, name: str, line: str) -> Verdict:
         """The same of a job in whose step `name` it happened, which ran `line`."""
         first = line.strip().partition("\n")[0]

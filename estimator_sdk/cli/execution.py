@@ -122,7 +122,7 @@ def _write_results(job: Job, plan: Plan, code: int, arguments: Namespace) -> Non
         return
     from . import junit, summary
 
-    told = summary.markdown(job, plan, code).encode("utf-8", "backslashreplace")
+    told = summary.markdown(job, plan.without_secrets(), code).encode("utf-8", "backslashreplace")
     try:
         if arguments.junit:
             Path(arguments.junit).write_bytes(junit.document(job, plan))

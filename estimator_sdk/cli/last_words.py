@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 
+from estimator_container.masking import in_text
+
 from ..job import Job
 
 LINES = 20
@@ -13,9 +15,11 @@ Who = tuple[str, int | None]
 
 
 def of(job: Job) -> dict[Who, list[str]]:
-    """Up to 20 lines each, without the toolkit's own; bytes that are no text are shown escaped."""
+    """Up to 20 lines each, without the toolkit's own; bytes that are no text are shown escaped, secrets
+    hidden where their form tells them: reports are handed on.
+    """
     found: dict[Who, deque[str]] = defaultdict(lambda: deque(maxlen=LINES))
     for line in job.logs():
         if line.stream != "toolkit":
             found[line.host, line.rank].append(line.data.decode("utf-8", "backslashreplace").rstrip("\n"))
-    return {who: list(lines) for who, lines in found.items()}
+    return {who: [in_text(line) for line in lines] for who, lines in found.items()}

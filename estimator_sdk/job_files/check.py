@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from estimator_container.masking import is_secret
 from jsonschema import Draft7Validator
 from jsonschema.exceptions import ValidationError
 
@@ -93,7 +94,7 @@ def _of_kind(where: str, form: Mapping[str, Any], value: object) -> str:
     wanted = _wanted(form)
     if value is None:
         return f"{where} has no value, and must be {wanted}; write one, or take the key out"
-    return f"{where} must be {wanted}, not {_shown(value)}; {_way_out(form, wanted, value)}"
+    return f"{where} must be {wanted}, not {_shown(value, where)}; {_way_out(form, wanted, value)}"
 
 
 def _wanted(form: Mapping[str, Any]) -> str:
@@ -108,7 +109,9 @@ def _wanted(form: Mapping[str, Any]) -> str:
     return " or ".join(_KINDS[kind] for kind in kinds) + (f" of {', '.join(keys)}" if 0 < len(keys) < 5 else "")
 
 
-def _shown(value: object) -> str:
+def _shown(value: object, where: str) -> str:
+    if is_secret(where.rpartition(".")[2], value):
+        return "what it is"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, dict)):

@@ -85,7 +85,8 @@ class Supervisor:
         while True:
             self._hold.check()
             number = self._attempt.number
-            verdict = self._attempt.run(self._begun)
+            found = self._attempt.run(self._begun)
+            verdict = found.masked() if found is not None else None
             self._attempt_ended(verdict)
             if verdict is None or not is_worth_another(verdict, number, self._plan.max_retry_attempts):
                 return verdict

@@ -64,7 +64,7 @@ class ServiceState:
         ended = description.get("TrainingEndTime") or (description.get("LastModifiedTime") if status in FINAL else None)
         artifacts = description.get("ModelArtifacts") or {}
         began = description.get("TrainingStartTime")
-        verdict = verdict_of(description.get("FailureReason") or "") if status == "Failed" else None
+        verdict = verdict_of(description.get("FailureReason") or "").masked() if status == "Failed" else None
         seconds = ended.timestamp() if ended is not None else None
         return cls(
             name=description["TrainingJobName"],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
-from estimator_sdk import InvalidArgument, JobSpec, Plan, inheritance
+from estimator_sdk import InvalidArgument, Job, JobSpec, Plan, inheritance
+from estimator_sdk.cli.main import main
 from tests.conformance.conftest import Script
 
 SAY_WHAT_IS_THERE = 'import os; print(*sorted(name for name in os.environ if name.startswith(("AWS_", "CI_", "H"))))'
@@ -96,3 +98,151 @@ def test_an_instance_of_the_service_can_be_given_none():
     for chosen in (True, ["HF_TOKEN"]):
         with pytest.raises(InvalidArgument, match="shown to whoever may describe the job"):
             inheritance.refuse_inherited({key: chosen})
+
+
+# What is shown and kept.
+
+PASSWORD = "hunter2-never-to-be-seen"
+SECRETS = {
+    "DATABASE_URL": f"postgres://user:{PASSWORD}@db.example.com/x",
+    "GH_PAT": PASSWORD,
+    "MYSQL_PWD": PASSWORD,
+    "AWS_SECRET_ACCESS_KEY": PASSWORD,
+    "DEPLOY": f"-----BEGIN PRIVATE KEY-----\n{PASSWORD}\n-----END PRIVATE KEY-----",
+    "DSN": f"Server=db;Password={PASSWORD};Encrypt=yes",
+    "BUILD_ARGS": f"--index-url https://user:{PASSWORD}@pypi.example.com/simple --token {PASSWORD}",
+}
+HYPERPARAMETERS = {
+    "db-password": PASSWORD,
+    "store": {"secret": PASSWORD},
+    "url": f"redis://:{PASSWORD}@h:1/0",
+    "lr": 0.1,
+}
+SAY_NOTHING = """
+import os, sys
+assert sys.argv[2] == os.environ["GH_PAT"] == os.environ["SM_HP_DB_PASSWORD"] == os.environ["MY_TOKEN"]
+assert f"user:{sys.argv[2]}@db" in os.environ["DATABASE_URL"]
+"""
+FAIL = "import os\nraise ConnectionError('no route to ' + os.environ['DATABASE_URL'])\n"
+
+
+def holding(folder: Path) -> set[str]:
+    """The files below a folder in which the password is."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return {str(path.relative_to(folder)) for path in files if PASSWORD.encode() in path.read_bytes()}
+
+
+@pytest.fixture
+def command(capfd):
+    """Runs a command of `estimator`; returns all that it says."""
+
+    def run(*words: object) -> str:
+        capfd.readouterr()
+        main([str(word) for word in words])
+        return "".join(capfd.readouterr())
+
+    return run
+
+
+@pytest.mark.filterwarnings("ignore:.*looks like a secret")
+def test_nothing_that_is_shown_or_kept_of_a_job_has_a_secret_in_it(script: Script, home: Path, command, recwarn):
+    steps = [f"true --password {PASSWORD}", {"name": "b", "run": f"API_TOKEN={PASSWORD} true"}]
+    options = {"processes": 1, "mpi_options": f"-x MY_TOKEN={PASSWORD}"}
+    estimator = script.estimator(SAY_NOTHING, environment=SECRETS, hyperparameters=HYPERPARAMETERS, **options)
+    plan = estimator.plan()
+    in_steps = script.estimator("", entry_point=None, steps=steps, environment=SECRETS)
+    shown = [estimator, plan, estimator.spec(), in_steps, in_steps.plan(), in_steps.spec(), *recwarn]
+    assert [each for each in shown if PASSWORD in repr(each) + str(each)] == []
+    for each in (estimator, in_steps):
+        job = each.fit(logs="all")
+        assert PASSWORD not in command("describe", job.name) + command("describe", "--json", job.name) + str(
+            job.request
+        )
+        # What the hosts are told, in a folder that is nobody else's.
+        assert job.folder.stat().st_mode & 0o777 == 0o700
+        assert {Path(path).name for path in holding(job.folder)} == {"hyperparameters.json"}
+    assert all("hyperparameters.json" in path for path in holding(home))
+
+
+def test_a_failure_is_told_without_the_secrets_that_are_in_its_words(script: Script, tmp_path: Path, command):
+    failed = script.fail(FAIL, environment=SECRETS)
+    job = Job.attach(failed.job_name)
+    assert "no route to postgres://user:<hidden>@db.example.com/x" in str(failed)
+    assert PASSWORD not in str(failed) + command("why", job.name) + command("describe", job.name)
+    assert {Path(path).name for path in holding(job.folder)} == {"frames"}  # every byte that the script wrote
+
+
+def test_reports_are_without_secrets(script: Script, tmp_path: Path, command, monkeypatch):
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "train.py").write_text(FAIL + "# and no more\n")
+    monkeypatch.chdir(tmp_path / "project")
+    files = ["--junit", tmp_path / "junit.xml", "--summary", tmp_path / "summary.md"]
+    env = ["--env", f"DATABASE_URL={SECRETS['DATABASE_URL']}", "--env", f"GH_PAT={PASSWORD}"]
+    words = ["python", "train.py", "--token", PASSWORD, f"--db-password={PASSWORD}"]
+    said = command("run", "--backend", "process", "--logs", "none", *files, *env, "--", *words)
+    assert "<hidden>" in said and PASSWORD not in said
+    assert PASSWORD not in command("plan", *env, "--", *words) + command("plan", "--json", *env, "--", *words)
+    for name in ("junit.xml", "summary.md"):
+        report = (tmp_path / name).read_text()
+        assert PASSWORD not in report and "no route to postgres://user:" in report
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"hyperparameters": {"db-password": PASSWORD}}, "hyperparameters['db-password']"),
+        ({"hyperparameters": {"api_key": 123456789, "x": {"client_secret": "abc"}}}, "hyperparameters['x']"),
+        ({"hyperparameters": {"store": SECRETS["DATABASE_URL"]}}, "hyperparameters['store']"),
+        ({"arguments": ["--token", PASSWORD]}, "a word of the command"),
+        ({"entry_point": None, "steps": [f"fit --token {PASSWORD}"]}, "a word of the command"),
+    ],
+)
+def test_a_secret_among_the_arguments_is_warned_of_with_the_way_to_pass_one(script: Script, arguments, name):
+    with pytest.warns(UserWarning, match="looks like a secret") as warned:
+        script.estimator("", **arguments).plan()
+    (message,) = (str(each.message) for each in warned)
+    assert name in message and "environment=" in message and PASSWORD not in message
+
+
+def test_ordinary_arguments_are_neither_warned_of_nor_hidden(script: Script, recwarn):
+    ordinary = {
+        "max_tokens": 512,
+        "tokenizer": "bert-base-uncased",
+        "pad_token": "<pad>",
+        "data": "s3://bucket/a@b/c:d",
+        "revision": "c3edd14f0b8a1d2e3f405162738495a6b7c8d9e0",
+        "author": "me",
+        "sort_key": "loss",
+        "weights": {"a": 0.5},
+    }
+    environment = {"PWD": "/home/me", "TOKENIZERS_PARALLELISM": "false", "AUTHOR": "me", "OMP_NUM_THREADS": "1"}
+    plan = script.estimator("", hyperparameters=ordinary, environment=environment).plan()
+    assert plan.without_secrets() == plan and "<hidden>" not in str(plan)
+    assert not [each for each in recwarn if "secret" in str(each.message)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"environment": {"DB_PASSWORD": 12345678}},
+        {"environment": {"A": [PASSWORD, SECRETS["DATABASE_URL"]][1:]}},
+        {"output_path": SECRETS["DATABASE_URL"]},
+        {"processes": 1, "mpi_options": f"-x MY_TOKEN={PASSWORD} '"},
+        {"inherit_environment": SECRETS["DATABASE_URL"]},
+    ],
+)
+def test_an_error_does_not_quote_a_secret(script: Script, arguments):
+    with pytest.raises(InvalidArgument) as refused:
+        script.estimator("", **arguments)
+    assert "<hidden>" in str(refused.value)
+    assert PASSWORD not in str(refused.value) and "12345678" not in str(refused.value)
+
+
+@pytest.mark.filterwarnings("ignore:.*looks like a secret")
+@pytest.mark.parametrize("member", ["Environment", "HyperParameters"])
+def test_a_document_that_was_kept_without_its_secrets_is_not_run(script: Script, member):
+    plan = script.estimator("", environment={"GH_PAT": "x"}, hyperparameters={"api_key": "y"}).plan()
+    kept = plan.without_secrets().request
+    with pytest.raises(InvalidArgument, match="kept without its secrets"):
+        JobSpec.from_request({**plan.request, member: kept[member]}).plan("process")
+    assert JobSpec.from_request(plan.request).plan("process").environment == {"GH_PAT": "x"}

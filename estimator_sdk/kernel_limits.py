@@ -23,7 +23,7 @@ from .local import base_directory
 from .plan import Plan
 
 CONTAINER_STACK = 8 << 20  # bytes; what an engine gives unless its daemon is told otherwise
-_SPARE = 1024  # bytes of a variable; more than paths, addresses and numbers of a host can add to what is known here
+_SPARE = 1024  # bytes of a variable; more than paths, addresses and numbers of a host add to what is known here
 _INTERFACE, _ENDPOINT = "eth0", "255.255.255.255:65535"
 _FILE = "pass it as a file in a channel"
 _SHOWN = 3  # of the largest ones

@@ -53,7 +53,8 @@ def own_stack() -> int:
 def excess(argv: Sequence[str], environment: Mapping[str, str], stack: int, spare: int = 0) -> Excess | None:
     """What keeps the kernel from starting a program as a rank; None if nothing does.
 
-    `spare` bytes of each variable of the contract are kept free. Raises ValueError for text that cannot be passed on.
+    `spare` bytes of each variable of the contract are kept free, and four times as many of all together. Raises
+    ValueError for text that cannot be passed on.
     """
     sizes = {("argument", str(index)): _size(word) for index, word in enumerate(argv)}
     sizes |= {("variable", name): _size(f"{name}={value}") for name, value in environment.items()}
@@ -62,7 +63,7 @@ def excess(argv: Sequence[str], environment: Mapping[str, str], stack: int, spar
             return Excess(kind, name, size, ONE)
     # The name of the program is there once more, and each of the two lists ends with a pointer.
     whole = sum(sizes.values()) + len(sizes) * (POINTER + 1) + (_size(argv[0]) + 1 if argv else 0) + 2 * POINTER
-    limit = limit_of_all(stack) - ADDED
+    limit = limit_of_all(stack) - ADDED - 4 * spare
     return Excess("all", "", whole, limit) if whole > limit else None
 
 

@@ -241,8 +241,9 @@ class Host:
         path = common.settings["PATH"]
         # Looked up where the script would find it: what requirements have installed is there too.
         found = [common._replace(argv=(shutil.which(word, path=path) or word, *words)) for word, *words in lines]
+        inherited = {name: value for name, value in self.program_environment().items() if name not in common.dropped}
         for command in found:
-            environment.check_size(command.argv, {**self.program_environment(), **command.settings})
+            environment.check_size(command.argv, {**inherited, **command.settings})
         return found
 
     def _common_command(self, program: str | None, python: str) -> RankCommand:

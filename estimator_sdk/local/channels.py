@@ -86,7 +86,7 @@ class Channels:
 
     def _clear(self) -> None:
         for channel in self._settings.channels:
-            shutil.rmtree(f"{channel.target}.part", ignore_errors=True)
+            shutil.rmtree(channel.draft, ignore_errors=True)
             for folder in self._settings.hosts.values() if channel.is_piped else ():
                 _remove_pipes(Path(folder), channel.name)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
-from estimator_container.storage import NoSpace, StorageError, open_store
+from estimator_container.storage import InvalidLocation, NoSpace, NotFound, StorageError, open_store
 from estimator_container.storage.landing import Landing
 
 FULL = """
@@ -51,8 +52,39 @@ def test_links_are_followed_and_a_loop_of_links_ends(store, tmp_path):
     store.write("data/key", b"1")
     (tmp_path / "store" / "link").symlink_to("data")
     (tmp_path / "store" / "data" / "up").symlink_to("..")
-    (tmp_path / "store" / "data" / "broken").symlink_to("nowhere")
     assert [found.key for found in store.list()] == ["data/key", "link/key"]
+
+
+@pytest.mark.parametrize("target", ["nowhere", "broken"])
+def test_a_link_that_leads_to_nothing_is_an_error_where_it_would_be_listed(store, tmp_path, target):
+    store.write("data/key", b"1")
+    (tmp_path / "store" / "other").mkdir()
+    (tmp_path / "store" / "other" / "broken").symlink_to(target)
+    assert [found.key for found in store.list("data/")] == ["data/key"]
+    with pytest.raises(StorageError, match=f"/other/broken is a link to {target}, which leads to nothing"):
+        list(store.list())
+
+
+def test_what_is_neither_a_file_nor_a_folder_is_no_object_and_is_not_waited_for(store, tmp_path):
+    store.write("key", b"1")
+    os.mkfifo(tmp_path / "store" / "pipe")
+    assert [found.key for found in store.list()] == ["key"]
+    assert store.head("pipe") is None
+    for name in ("pipe", ".", "x" * 300):
+        with pytest.raises((NotFound, InvalidLocation)):
+            store.read(name)
+
+
+@pytest.mark.parametrize("name", [b"new\nline", b"\xff\xfe", b"\x1b[31m", b".estimator-notes", "é".encode() * 127])
+def test_whatever_a_file_is_called_that_somebody_else_made_it_is_read(store, tmp_path, folder, name):
+    (tmp_path / "store").mkdir()
+    path = os.path.join(os.fsencode(tmp_path / "store"), name)
+    with open(path, "wb") as file:
+        file.write(b"1")
+    (found,) = store.list()
+    assert os.fsencode(found.key) == name
+    assert store.read(found.key) == b"1" and store.head(found.key) == found
+    assert store.download(found, str(folder / "copy")).size == 1
 
 
 def test_a_tree_that_somebody_else_made_is_read_as_it_is(store, tmp_path, folder):

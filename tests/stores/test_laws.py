@@ -26,6 +26,7 @@ from estimator_container.storage import (
     SourceChanged,
     open_store,
 )
+from estimator_container.storage.location import unfinished_name
 from estimator_container.storage.s3_transfer import ELSEWHERE
 from estimator_container.storage.source import Source
 
@@ -47,6 +48,7 @@ ODD_KEYS = [
     ".hidden",
     "trailing.",
     " leading and trailing ",
+    ".estimator-notes",
 ]
 
 
@@ -134,16 +136,19 @@ def test_an_odd_key_is_kept_letter_by_letter(store, folder, key):
     assert store.head(key) is None
 
 
-@pytest.mark.parametrize(
-    "key", ["", "/a", "a/", "a//b", "../a", "a/../b", "./a", "a\nb", "a\0b", ".estimator-x", "é" * 600]
-)
-def test_a_key_that_not_every_store_can_hold_is_refused_by_all(store, key):
-    for attempt in (
-        lambda: store.write(key, b""),
-        lambda: store.read(key),
-        lambda: store.head(key),
-        lambda: store.delete([key]),
-    ):
+NO_PATHS = ["", "/a", "a/", "a//b", "../a", "a/../b", "./a", "a\0b"]
+
+
+@pytest.mark.parametrize("key", [*NO_PATHS, "a\nb", unfinished_name(), "é" * 600])
+def test_a_key_that_not_every_store_can_hold_is_written_to_none(store, key):
+    for attempt in (lambda: store.write(key, b""), lambda: store.delete([key])):
+        with pytest.raises(InvalidLocation):
+            attempt()
+
+
+@pytest.mark.parametrize("key", NO_PATHS)
+def test_a_key_that_is_no_path_inside_the_root_is_read_from_none(store, key):
+    for attempt in (lambda: store.read(key), lambda: store.head(key)):
         with pytest.raises(InvalidLocation):
             attempt()
 

@@ -63,7 +63,7 @@ class Agent:
     def __init__(self, owner: socket.socket) -> None:
         self._owner = owner
         self._unpacker = Unpacker()
-        self._targets: list[str] = []
+        self._folders: list[str] = []
         self._answering = threading.Lock()
         self._missing = 0
 
@@ -77,12 +77,11 @@ class Agent:
 
     def remove_and_end(self) -> None:
         """Become the program that removes what was fetched: every thread that fetches ends with that."""
-        drafts = [f"{target}.part" for target in self._targets]
-        os.execvp("rm", ["rm", "-rf", "--", *drafts, *self._targets])
+        os.execvp("rm", ["rm", "-rf", "--", *self._folders])
 
     def _begin(self, settings: Settings) -> None:
         self._settings = settings
-        self._targets = [channel.target for channel in settings.channels]
+        self._folders = [path for channel in settings.channels for path in (channel.draft, channel.target)]
         self._events = EventLog(FrameWriter(settings.frames))
         self._missing = len(settings.channels)
         for channel in settings.channels:

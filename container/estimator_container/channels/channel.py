@@ -34,6 +34,11 @@ class Channel:
         """The way back from `dataclasses.asdict`."""
         return cls(**fields)
 
+    @property
+    def draft(self) -> str:
+        """The folder that is filled until it is whole; no channel has such a name."""
+        return f"{self.target}~part"
+
     def folder(self, host: str) -> str:
         """Where a host finds its files."""
         return f"{self.target}/{host if self.is_sharded else EVERY_HOST}"

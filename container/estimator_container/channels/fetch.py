@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..storage import Object, Progress
 from ..storage.landing import disk_errors
+from ..storage.tree import Tree
 from .channel import EVERY_HOST, Channel
 from .shares import shares
 from .source import Item, Source, local_path
@@ -39,7 +40,7 @@ def fetch(channel: Channel, source: Source, hosts: Sequence[str], links: Links, 
     Fetching starts with the first page of the listing. Files of this machine are not copied where a link of the kind
     that is asked for can stand for them. Raises StorageError.
     """
-    draft = f"{channel.target}.part"
+    draft = channel.draft
     whole = os.path.join(draft, FETCHED)
     with disk_errors(whole):
         os.makedirs(whole)
@@ -58,33 +59,41 @@ def _download(source: Source, folder: str, links: Links, progress: Progress) -> 
     items = list[Item]()
 
     def to_fetch() -> Iterator[tuple[str | Object, str]]:
-        seen = set[str]()
-        for item in source.items:
-            if item.path not in seen:
-                seen.add(item.path)
-                items.append(item)
-                yield item.target, os.path.join(folder, item.path)
+        for item in _each_once(source):
+            items.append(item)
+            yield item.target, os.path.join(folder, item.path)
 
     if local_path(source.store, "") is not None:
-        linked = [_link(source, item, os.path.join(folder, item.path), links) for item in source.items]
-        return list({each.key: each for each in linked}.values())
+        return [_link(source, item, os.path.join(folder, item.path), links) for item in _each_once(source)]
     digests = source.store.download_many(to_fetch(), progress=progress)
     return [Object(item.path, digest.size, "") for item, digest in zip(items, digests)]
 
 
+def _each_once(source: Source) -> Iterator[Item]:
+    """The items, each with a path that a folder can hold beside the others; a manifest may say one twice.
+
+    Raises InvalidLocation.
+    """
+    tree, said = Tree(source.store.uri), set[str]()
+    for item in source.items:
+        if isinstance(item.target, str):
+            if item.target in said:
+                continue
+            said.add(item.target)
+        tree.add(item.path)
+        yield item
+
+
 def _link(source: Source, item: Item, place: str, links: Links) -> Object:
+    found = source.object_of(item)
     path = os.path.realpath(local_path(source.store, item.key) or "")
-    if not os.path.exists(path):
-        source.store.read(item.key, (0, 0))  # says that it is not there
     with disk_errors(place):
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        if os.path.lexists(place):
-            pass  # a manifest may say it twice
-        elif links == "symbolic":
+        if links == "symbolic":
             os.symlink(path, place)
         else:
             _link_hard(path, place)
-    return Object(item.path, os.stat(path).st_size, "")
+    return Object(item.path, found.size, "")
 
 
 def _link_hard(path: str, place: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Union
 
 from ..storage import NotFound, Object, Store, open_store
-from ..storage.location import check_key
+from ..storage.location import check_key, parse
 from . import manifest
 from .channel import Channel, ChannelError
 
@@ -47,9 +47,10 @@ class Source:
         with ThreadPoolExecutor(HEADS_AT_ONCE) as pool:
             while batch := list(itertools.islice(self.items, HEADS_AT_ONCE)):
                 listed = [item.target for item in batch if isinstance(item.target, Object)]
-                yield from listed if len(listed) == len(batch) else pool.map(self._object, batch)
+                yield from listed if len(listed) == len(batch) else pool.map(self.object_of, batch)
 
-    def _object(self, item: Item) -> Object:
+    def object_of(self, item: Item) -> Object:
+        """An item with its size and version. Raises NotFound where there is no such object."""
         found = self.store.head(item.target) if isinstance(item.target, str) else item.target
         if found is None:
             raise NotFound(f"{self.store.uri.rstrip('/')}/{item.key} is not there: check the manifest")
@@ -95,6 +96,7 @@ def _listed_in_manifest(uri: str) -> Source:
     if not name:
         raise ChannelError(f"{uri} names no manifest: write the URI of one object")
     found = manifest.parse(open_store(parent, retry_seconds=RETRY_SECONDS).read(name), uri)
+    parse(found.prefix)  # refuses slashes that the names below could not keep
     folder, _, start = found.prefix.rpartition("/")
     store = open_store(folder if folder != "file://" else "file:///", retry_seconds=RETRY_SECONDS)
     return Source(store, iter([Item(check_key(start + name), check_key(name)) for name in found.names]))
@@ -102,9 +104,8 @@ def _listed_in_manifest(uri: str) -> Source:
 
 def _split(uri: str) -> tuple[str, str]:
     """The URI of the folder that something is in, and its name there; no name for a whole bucket."""
-    scheme, _, rest = uri.partition("://")
-    rest = rest.rstrip("/")
-    parent, name = posixpath.split(rest)
-    if scheme == "s3" and not parent:
-        return uri, ""
-    return f"{scheme}://{parent or '/'}", name
+    location = parse(uri)
+    # What follows `file://` is a path as it stands: only the system knows where ".." behind a link leads.
+    whole = uri[len("file://") :].rstrip("/") if location.scheme == "file" else f"{location.bucket}/{location.root}"
+    parent, name = posixpath.split(whole)
+    return f"{location.scheme}://{parent or '/'}", name

@@ -10,7 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 
-from ..storage import Object, SourceChanged, Store
+from ..storage import NotFound, Object, SourceChanged, Store
+from ..storage.errors import listed_but_missing
 from .channel import Channel, ChannelError
 
 PIECE = 4 << 20  # bytes that are read at once
@@ -122,6 +123,13 @@ def _ahead(store: Store, pieces: Iterable[_Piece], pool: ThreadPoolExecutor) -> 
 
 
 def _read(store: Store, piece: _Piece) -> bytes:
+    try:
+        return _read_there(store, piece)
+    except NotFound:
+        raise listed_but_missing(f"{store.uri.rstrip('/')}/{piece.object.key}") from None
+
+
+def _read_there(store: Store, piece: _Piece) -> bytes:
     if piece.start == 0 and piece.end == piece.object.size:
         return store.read(piece.object.key)  # whole, so of one version
     data = store.read(piece.object.key, (piece.start, piece.end))

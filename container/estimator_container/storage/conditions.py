@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 
 from .errors import Conflict, StorageError, Unsupported
-from .location import OWN_PREFIX
+from .location import probe_name
 from .port import Condition
 from .s3_client import Mode, S3Client
 
@@ -48,7 +47,7 @@ class Conditions:
         return "create" if if_absent else self._match(if_match or "", quoted=self._quoted)
 
     async def _try(self, condition: Condition) -> bool:
-        key = "/".join(part for part in (self._root, f"{OWN_PREFIX}probe-{os.urandom(8).hex()}") if part)
+        key = "/".join(part for part in (self._root, probe_name()) if part)
         etag = await self._client.put(key, b"1")
         try:
             if condition == "if_absent":

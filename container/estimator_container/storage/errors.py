@@ -53,3 +53,14 @@ class StoreUnavailable(StorageError):
 
 class NoSpace(StorageError):
     """The disk, or a quota on it, is full; no partial file is left."""
+
+
+def listed_but_missing(where: str) -> NotFound:
+    """What is said of an object that a listing has, and that is not found under the key that it has there.
+
+    Clients of S3 take a slash away from the start and the end of a key.
+    """
+    return NotFound(
+        f"{where} is in the listing, and not in the store: it was removed meanwhile, or its key starts or ends with a "
+        "slash, as no file's path can; remove that object, or give it another key"
+    )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from .errors import NoSpace, StorageError
-from .location import OWN_PREFIX
+from .location import unfinished_name
 
 _BLOCK = 1 << 20  # bytes; it stays in a processor's cache
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -20,7 +20,7 @@ class Landing:
 
     def __init__(self, path: str, *, durable: bool = False) -> None:
         self.path = path = os.path.abspath(path)
-        self.temporary = os.path.join(os.path.dirname(path), f"{OWN_PREFIX}{os.urandom(8).hex()}.part")
+        self.temporary = os.path.join(os.path.dirname(path), unfinished_name())
         """In the same folder, and of a length that does not depend on the name."""
         self.fd = -1
         self._durable = durable

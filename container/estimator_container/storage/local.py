@@ -7,6 +7,7 @@ A write is a rename, so a reader sees one version or the other. Compare-and-swap
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -16,12 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .errors import Conflict, NotFound, SourceChanged, StorageError
 from .landing import Landing, disk_errors, sync_folder
-from .location import OWN_PREFIX, check_key
+from .location import check_key, check_path, is_own
 from .parallel import in_threads
 from .port import Condition, Digest, Object, PathOrFile, Progress, Store, check_conditions
 from .source import Source
 
 _CHUNK = 1 << 18  # bytes; they are hashed and written while a processor has them near
+_ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 class LocalStore(Store):
@@ -44,9 +46,9 @@ class LocalStore(Store):
             with os.scandir(folder) as entries:
                 # A folder sorts as what it stands for, keys that go on with a slash.
                 names = sorted(
-                    (entry.name + "/" if entry.is_dir() else entry.name, entry.path)
+                    (entry.name + "/" if _is_folder(entry) else entry.name, entry.path)
                     for entry in entries
-                    if not entry.name.startswith(OWN_PREFIX)
+                    if not is_own(entry.name)
                 )
         except (FileNotFoundError, NotADirectoryError):
             return
@@ -66,9 +68,15 @@ class LocalStore(Store):
                 found = _object(key, path)
                 if found:
                     yield found
+                elif os.path.islink(path) and not os.path.exists(path):
+                    # What somebody keeps under that name would be missing, and nobody would know.
+                    raise StorageError(
+                        f"{path} is a link to {os.readlink(path)}, which leads to nothing: bring what it stands for, "
+                        "or remove the link"
+                    )
 
     def head(self, key: str) -> Object | None:
-        return _object(key, self._path(key))
+        return _object(key, self._path_of_what_is_there(key))
 
     def read(self, key: str, range: tuple[int, int] | None = None) -> bytes:
         with self._opened(key) as fd:
@@ -186,16 +194,21 @@ class LocalStore(Store):
     def _path(self, key: str) -> str:
         return os.path.join(self.root, check_key(key))
 
+    def _path_of_what_is_there(self, key: str) -> str:
+        """Whatever somebody else's program has called a file here, it can be read."""
+        return os.path.join(self.root, check_path(key))
+
     def _name(self, key: str) -> str:
         return f"{self.uri}/{key}"
 
     @contextlib.contextmanager
     def _opened(self, key: str) -> Iterator[int]:
         try:
-            fd = os.open(self._path(key), os.O_RDONLY | os.O_CLOEXEC)
-        except (FileNotFoundError, NotADirectoryError):
-            raise self._missing(key) from None
+            # A FIFO would have it wait for somebody who writes.
+            fd = os.open(self._path_of_what_is_there(key), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
+            if error.errno in _ABSENT:
+                raise self._missing(key) from None
             raise StorageError(
                 f"{self._name(key)} cannot be read ({(error.strerror or '').lower()}): check who may read it"
             ) from error
@@ -223,9 +236,20 @@ class LocalStore(Store):
 def _object(key: str, path: str) -> Object | None:
     try:
         status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise StorageError(
+            f"{path} cannot be looked at ({(error.strerror or '').lower()}): check who may read its folder"
+        ) from error
     return Object(key, status.st_size, _etag(status)) if stat.S_ISREG(status.st_mode) else None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _etag(status: os.stat_result) -> str:

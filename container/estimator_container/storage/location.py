@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from .errors import InvalidLocation
 
-OWN_PREFIX = ".estimator-"
-"""Names that start so are the port's own (unfinished files, probes): no key has one, and no listing shows one."""
+_OWN_NAME = re.compile(r"\.estimator-(?:[0-9a-f]{16}\.part|probe-[0-9a-f]{16})")
 
 MAX_KEY_BYTES = 1024  # Amazon S3, "Object key naming guidelines"
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
@@ -36,19 +35,49 @@ def parse(uri: str) -> Location:
         # What follows is a plain path, as in SageMaker's local mode; nothing in it is unquoted.
         if not rest.startswith("/"):
             raise InvalidLocation(f"{uri!r} names no absolute folder: write 'file:///folder'")
+        if "\0" in rest:
+            raise InvalidLocation(f"{uri!r} holds a NUL byte, which no path can have: check it")
         return Location("file", "", os.path.normpath("/" + rest.lstrip("/")))
     bucket, _, prefix = rest.partition("/")
     if not bucket:
         raise InvalidLocation(f"{uri!r} names no bucket: write 's3://bucket/prefix'")
-    root = prefix.strip("/")
+    # One slash at the end says that it is a folder; any other is part of the keys, which could not be kept apart.
+    root = prefix[:-1] if prefix.endswith("/") else prefix
     if root:
         check_key(root)
     return Location("s3", bucket, root)
 
 
+def unfinished_name() -> str:
+    """A name for a file that is not whole yet."""
+    return f".estimator-{os.urandom(8).hex()}.part"
+
+
+def probe_name() -> str:
+    """A name for an object that is only there to try something out."""
+    return f".estimator-probe-{os.urandom(8).hex()}"
+
+
+def is_own(name: str) -> bool:
+    """Whether a name is one of the port's own: no key has it, and no listing shows it.
+
+    >>> is_own(unfinished_name()), is_own(probe_name()), is_own(".estimator-notes.txt")
+    (True, True, False)
+    """
+    return name.startswith(".estimator-") and _OWN_NAME.fullmatch(name) is not None
+
+
 def check_key(key: str) -> str:
     """`key` itself. Raises InvalidLocation for one that not every store can hold, or that would leave its root."""
-    reason = fault(key)
+    return _refuse(key, fault(key))
+
+
+def check_path(key: str) -> str:
+    """`key` itself, as what a folder holds already may be called: any path inside it. Raises InvalidLocation."""
+    return _refuse(key, _fault_of_path(key))
+
+
+def _refuse(key: str, reason: str | None) -> str:
     if reason:
         raise InvalidLocation(f"the key {key!r} {reason}: use names separated by single slashes, such as 'a/b.txt'")
     return key
@@ -56,6 +85,10 @@ def check_key(key: str) -> str:
 
 def fault(key: str) -> str | None:
     """Why not every store can hold that key, as the rest of a sentence that begins with it; None for a good one."""
+    return _fault_of_path(key) or _fault_of_text(key)
+
+
+def _fault_of_path(key: str) -> str | None:
     names = key.split("/")
     if not key:
         return "is empty"
@@ -63,10 +96,14 @@ def fault(key: str) -> str | None:
         return "starts or ends with a slash or has two in a row"
     if "." in names or ".." in names:
         return "has '.' or '..' as a name"
+    return "has a NUL byte" if "\0" in key else None
+
+
+def _fault_of_text(key: str) -> str | None:
     if _CONTROL.search(key):
         return "has a control character"
-    if any(name.startswith(OWN_PREFIX) for name in names):
-        return f"has a name that starts with {OWN_PREFIX!r}, which the store keeps for itself"
+    if any(map(is_own, key.split("/"))):
+        return "has a name that the store keeps for files of its own"
     try:
         length = len(key.encode())
     except UnicodeEncodeError:

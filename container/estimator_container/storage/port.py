@@ -59,7 +59,9 @@ class Store(ABC):
         """The objects whose key starts with `prefix`, letter by letter as in S3 (`a` finds `a`, `a/b` and `ab`).
 
         In the order of their keys' UTF-8 bytes, fetched page by page as the iterator is consumed. A root that is not
-        there has no objects; a bucket that is not there is an error. Folder markers (`a/`) are not objects.
+        there has no objects; a bucket that is not there is an error. Folder markers (`a/`) are not objects, and nor is
+        what is neither a file nor a folder; a link that leads to nothing is an error, and so is a key that no file can
+        have as its path: without them the listing would not be whole.
         """
 
     @abstractmethod

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from .bulk import AT_ONCE, Bulk
 from .conditions import Conditions
 from .engine import Engine, engine
-from .errors import Conflict, NotFound
-from .location import OWN_PREFIX, Location, check_key
+from .errors import Conflict, NotFound, listed_but_missing
+from .location import Location, check_key, is_own
 from .port import Condition, Digest, Object, PathOrFile, Progress, Store, check_conditions
 from .retry import Patience, TransientFault
 from .s3_client import S3Client
@@ -43,6 +43,7 @@ class S3Store(Store):
             check_key(folder)
         pages = self._client.pages(self._root + folder, self._before(prefix) if not prefix.endswith("/") else "")
         empty: set[str] = set()
+        last = ""
         while True:
             page = self._engine.run(_next(pages))
             if page is None:
@@ -59,7 +60,10 @@ class S3Store(Store):
                     if key in empty:
                         continue
                     empty.add(key)
-                if OWN_PREFIX not in key or not any(name.startswith(OWN_PREFIX) for name in key.split("/")):
+                if key <= last:
+                    self._check_key_of(found)
+                last = key
+                if not any(map(is_own, key.split("/"))):
                     yield Object(key, found.size, found.etag)
 
     def _before(self, prefix: str) -> str:
@@ -68,6 +72,12 @@ class S3Store(Store):
             return ""
         return f"{self._root}{prefix[:-1]}{chr(ord(prefix[-1]) - 1)}\U0010ffff"
 
+    def _check_key_of(self, found: Object) -> None:
+        """Raises NotFound for an object whose key has a slash that the client has taken away: it is out of order."""
+        there = self._engine.run(self._client.head(found.key))
+        if there is None or there.etag != found.etag:
+            raise listed_but_missing(self._client.name(found.key))
+
     async def _without_markers(self, page: Sequence[Object]) -> Sequence[Object]:
         """Without the empty objects that consoles make to show a folder: their keys end with a slash, which the
         client takes away, so that only asking for the key itself tells them from empty files."""
@@ -75,7 +85,10 @@ class S3Store(Store):
 
         async def checked(found: Object) -> Object | None:
             async with limit:
-                return found if found.size > 0 or await self._client.head(found.key) else None
+                if found.size > 0:
+                    return found
+                there = await self._client.head(found.key)
+                return found if there is not None and there.etag == found.etag else None
 
         return [found for found in await asyncio.gather(*map(checked, page)) if found]
 
@@ -127,7 +140,7 @@ class S3Store(Store):
         return self._engine.run(self._conditions.holds(condition))
 
     def download(self, key: str | Object, path: str, *, durable: bool = False) -> Digest:
-        return self._engine.run(self._transfer.download(self._target(key), path, durable, _nobody))
+        return self._engine.run(self._download(key, path, durable, _nobody))
 
     def upload(self, source: PathOrFile, key: str) -> Digest:
         return self._engine.run(self._transfer.upload(source, self._key(key), _nobody))
@@ -136,7 +149,7 @@ class S3Store(Store):
         self, items: Iterable[tuple[str | Object, str]], *, progress: Progress | None = None
     ) -> Sequence[Digest]:
         async def one(item: tuple[str | Object, str], passed: Passed) -> Digest:
-            return await self._transfer.download(self._target(item[0]), item[1], False, passed)
+            return await self._download(item[0], item[1], False, passed)
 
         return Bulk(self._engine, one, progress).run(items)
 
@@ -150,6 +163,15 @@ class S3Store(Store):
         full = [self._key(key) for key in keys]
         for start in range(0, len(full), _DELETES):
             self._engine.run(self._client.delete(full[start : start + _DELETES]))
+
+    async def _download(self, key: str | Object, path: str, durable: bool, passed: Passed) -> Digest:
+        target = self._target(key)
+        try:
+            return await self._transfer.download(target, path, durable, passed)
+        except NotFound:
+            if isinstance(target, Object) and target.etag:
+                raise listed_but_missing(self._client.name(target.key)) from None
+            raise
 
     def _key(self, key: str) -> str:
         return check_key(self._root + check_key(key))

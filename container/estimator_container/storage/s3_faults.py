@@ -8,7 +8,16 @@ from __future__ import annotations
 
 import re
 
-from .errors import AccessDenied, BadCredentials, Conflict, NoCredentials, NoSuchBucket, NotFound, StorageError
+from .errors import (
+    AccessDenied,
+    BadCredentials,
+    Conflict,
+    InvalidLocation,
+    NoCredentials,
+    NoSuchBucket,
+    NotFound,
+    StorageError,
+)
 from .retry import TransientFault, UploadGone
 
 HOW_TO_SIGN_IN = (
@@ -23,6 +32,7 @@ _STATUS = re.compile(r"status code: (\d{3})")
 _ADDRESS = re.compile(r"\w+://\S+")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
+_INVALID_PATH = re.compile(r'^\s*path: (".*"),$', re.MULTILINE)  # in the client's account of where an error is from
 _REGION = re.compile(r"<Region>([\w-]+)</Region>")
 
 _BAD_CREDENTIALS = {
@@ -58,6 +68,13 @@ def translate(error: BaseException, where: str, bucket: str) -> StorageError:
     said = ": ".join(part for part in (code, message) if part)
     if status is None and "credential" in _ADDRESS.sub("", text).lower():
         return NoCredentials(f"{where} needs credentials, and none could be got{_because(text)}: {HOW_TO_SIGN_IN}")
+    if type(error).__name__ == "InvalidPathError":
+        key = _first(_INVALID_PATH, text) or "one of them"
+        what = f"{where} has an object whose key no file can have as its path: {key}"
+        return InvalidLocation(
+            f"{what}; give it a key of names separated by single slashes, without '.', '..' and control characters, or "
+            "name a prefix that leaves it out"
+        )
     if status is None and _is_of_the_client(error):
         return StorageError(f"{where} cannot be used: {text.splitlines()[0].rstrip('.')}")
     if status is None or status in _TRANSIENT_STATUSES or code in _TRANSIENT_CODES:
@@ -94,7 +111,6 @@ def _first(pattern: re.Pattern[str], text: str) -> str:
 def _is_of_the_client(error: BaseException) -> bool:
     """Whether the client itself refused, before or after the network: that does not pass."""
     return isinstance(error, (ValueError, TypeError)) or type(error).__name__ in (
-        "InvalidPathError",
         "NotSupportedError",
         "UnknownConfigurationKeyError",
     )

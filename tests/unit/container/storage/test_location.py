@@ -1,6 +1,6 @@
 import pytest
 from estimator_container.storage import InvalidLocation, open_store
-from estimator_container.storage.location import Location, check_key, parse
+from estimator_container.storage.location import Location, check_key, parse, probe_name, unfinished_name
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,9 @@ def test_a_uri_names_a_root(uri, location):
         ("file://./folder", "names no absolute folder: write 'file:///folder'"),
         ("s3://bucket/a/../b", "has '.' or '..' as a name"),
         ("s3://bucket/a//b", "has two in a row"),
+        ("s3://bucket/a//", "ends with a slash"),
+        ("s3://bucket//a", "starts or ends with a slash"),
+        ("file:///a\0b", "NUL byte"),
     ],
 )
 def test_a_uri_that_names_no_store_is_refused_with_what_to_write(uri, hint):
@@ -37,8 +40,8 @@ def test_a_uri_that_names_no_store_is_refused_with_what_to_write(uri, hint):
 
 
 def test_a_key_may_have_any_letter_but_control_characters():
-    for key in ("a", "a b/ü+%20", "...", "..a", "a" * 1024):
+    for key in ("a", "a b/ü+%20", "...", "..a", "a" * 1024, ".estimator-notes", "a/.estimator-1.part"):
         assert check_key(key) == key
-    for key in ("a\tb", "a\x7f", "a" * 1025, "\udc80", "a/.estimator-1"):
+    for key in ("a\tb", "a\x7f", "a" * 1025, "\udc80", f"a/{unfinished_name()}", probe_name()):
         with pytest.raises(InvalidLocation):
             check_key(key)

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x8, 0x40, 0x80, 0x100, 0x200
 _MODIFY, _OVERFLOW, _IGNORED = 0x2, 0x4000, 0x8000
 _ONLYDIR, _DONT_FOLLOW = 0x01000000, 0x02000000
+PERMISSIONS = stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO
+FOLDER_PERMISSIONS = PERMISSIONS | stat.S_ISVTX
 TICK_NS = 10_000_000  # a file written again within the kernel's clock tick could have the same time as before
 _EVENT = struct.Struct("iIII")
 _CHANGES = _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
@@ -33,12 +35,13 @@ class Stamp:
     size: int
     mtime_ns: int
     mode: int
+    """Permission bits; those that lend a program its owner's rights are not kept, and so are no news."""
     ctime_ns: int
     """When anything of it was changed. No program can set it, as `cp -p` and `tar` set the other time."""
 
     @classmethod
     def of(cls, status: os.stat_result) -> Stamp:
-        mode = stat.S_IMODE(status.st_mode)
+        mode = status.st_mode & PERMISSIONS
         return cls(status.st_ino, status.st_size, status.st_mtime_ns, mode, status.st_ctime_ns)
 
 
@@ -52,7 +55,8 @@ class State:
     """Files that somebody had open for writing."""
     reopened: set[str] = field(default_factory=set)
     """Those of them that had been whole before: a state without them was never there."""
-    folders: list[str] = field(default_factory=list)
+    folders: dict[str, int] = field(default_factory=dict)
+    """Path -> permission bits."""
     links: dict[str, str] = field(default_factory=dict)
     news: int = field(default=0, compare=False)
     """How often the folder had changed by then; see `Folder.is_still`."""
@@ -266,7 +270,7 @@ class Folder:
         if entry.is_symlink():
             found.links[path] = self._relative(path, os.readlink(entry.path))
         elif entry.is_dir(follow_symlinks=False):
-            found.folders.append(path)
+            found.folders[path] = entry.stat(follow_symlinks=False).st_mode & FOLDER_PERMISSIONS
             waiting.append(path)
         elif entry.is_file(follow_symlinks=False):
             stamp = Stamp.of(entry.stat(follow_symlinks=False))

@@ -13,8 +13,8 @@ import hashlib
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..storage import StorageError
@@ -105,6 +105,8 @@ class Manifest:
     """All folders, so that empty ones are there too."""
     links: tuple[tuple[str, str], ...] = ()
     """Symbolic links: path and target."""
+    folder_modes: Mapping[str, int] = field(default_factory=dict)
+    """Folder -> permission bits; a toolkit that did not keep them has left none."""
 
     @property
     def size(self) -> int:
@@ -120,6 +122,7 @@ class Manifest:
             "created": self.created,
             "files": [asdict(file) for file in self.files],
             "folders": list(self.folders),
+            "folder_modes": dict(self.folder_modes),
             "links": [list(link) for link in self.links],
         }
         return _canonical({**document, "sha256": _checksum(document)})
@@ -143,7 +146,9 @@ class Manifest:
                 tuple(File(**file) for file in document["files"]),
                 tuple(document["folders"]),
                 tuple((path, target) for path, target in document["links"]),
+                document.get("folder_modes", {}),
             )
+            _check_numbers(manifest)
             _check_paths(manifest)
         except Damaged:
             raise
@@ -219,22 +224,42 @@ def newest_first(claims: Sequence[Claim], names: Iterable[Name]) -> list[Name]:
 
 
 def check_path(path: str) -> None:
-    """Raises Damaged for a path that would lead out of the folder."""
+    """Raises Damaged for a path that no folder holds, or that would lead out of it."""
     parts = path.split("/")
-    if posixpath.normpath(path) != path or parts[0] in ("", ".", "..") or "\0" in path:
+    if posixpath.normpath(path) != path or parts[0] in ("", ".", "..") or not _is_name(path):
         raise Damaged(f"it holds the path {path!r}, which would lead out of the folder")
 
 
+def _is_name(text: str) -> bool:
+    """Whether the system can be told it. Raises UnicodeEncodeError for half a character that stands for no byte."""
+    return bool(text) and "\0" not in text and bool(text.encode("utf-8", "surrogateescape"))
+
+
 def _check_paths(manifest: Manifest) -> None:
-    links = {path for path, _ in manifest.links}
+    links, files = {path for path, _ in manifest.links}, {file.path for file in manifest.files}
     paths = [*(file.path for file in manifest.files), *manifest.folders, *(path for path, _ in manifest.links)]
     for path in paths:
         check_path(path)
         parts = path.split("/")
-        if any("/".join(parts[:count]) in links for count in range(1, len(parts))):
-            raise Damaged(f"it holds the path {path!r}, which would lead through a link")
+        for above in ("/".join(parts[:count]) for count in range(1, len(parts))):
+            if above in links or above in files:
+                raise Damaged(f"it holds the path {path!r}, which would lead through a link or a file")
     if len(set(paths)) < len(paths):
         raise Damaged("it holds a path twice")
+    if not all(_is_name(target) for _, target in manifest.links):
+        raise Damaged("it holds a link to nothing")
+    if not manifest.folder_modes.keys() <= set(manifest.folders):
+        raise Damaged("it holds the mode of a folder that is not in it")
+
+
+def _check_numbers(manifest: Manifest) -> None:
+    whole = [number for file in manifest.files for number in (file.size, file.mode, file.offset, file.shared)]
+    times = [file.mtime_ns for file in manifest.files]
+    for number in (*whole, *times, *manifest.folder_modes.values()):
+        if type(number) is not int or not -(1 << 63) <= number < 1 << 63:
+            raise Damaged(f"it holds {number!r} in the place of a whole number")
+    if any(number < 0 for number in (*whole, *manifest.folder_modes.values())):
+        raise Damaged("it holds a size or a mode below 0")
 
 
 def _canonical(document: dict[str, Any]) -> bytes:

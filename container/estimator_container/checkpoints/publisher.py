@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..storage import NotFound, SourceChanged, StorageError, Store
 from . import grown, packs
-from .folder import Folder, Stamp, State
+from .folder import PERMISSIONS, Folder, Stamp, State
 from .format import CLAIMS, DATA, SNAPSHOTS, Claim, Damaged, File, Manifest, Name
 from .restore import is_overtaken, read_manifest, snapshots
 
@@ -75,7 +75,7 @@ class Publisher:
             stamp = Stamp.of(os.lstat(place))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        if (stamp.size, stamp.mtime_ns, stamp.mode) != (file.size, file.mtime_ns, file.mode):
+        if (stamp.size, stamp.mtime_ns, stamp.mode) != (file.size, file.mtime_ns, file.mode & PERMISSIONS):
             return None
         return stamp if not in_use or self._has_bytes_of(file, stamp) else None
 
@@ -143,6 +143,7 @@ class Publisher:
             tuple(sorted(files, key=lambda file: file.path)),
             tuple(sorted(state.folders)),
             tuple(sorted(state.links.items())),
+            state.folders,
         )
         self._sequence += 1
         self._store.write(name.key, manifest.to_bytes(), if_absent=True)

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..storage import Conflict, Digest, NotFound, Object, Progress, SourceChanged, StorageError, Store
+from ..storage import Conflict, Digest, NotFound, Progress, SourceChanged, StorageError, Store
+from ..storage.tree import Tree
 from . import packs
 from .beside import Beside
+from .folder import FOLDER_PERMISSIONS, PERMISSIONS
 from .format import (
     CLAIMS,
     NOTHING,
@@ -25,7 +27,6 @@ from .format import (
     Manifest,
     Name,
     attempt_of,
-    check_path,
     claim_key,
     newest_first,
 )
@@ -175,41 +176,48 @@ def fetch(store: Store, manifest: Manifest, folder: str, progress: Progress | No
             if digests[file.path] != Digest(file.size, file.sha256):
                 raise Damaged(f"{file.path} has other bytes than were written")
             place = os.path.join(staging, file.path)
-            os.chmod(place, stat.S_IMODE(file.mode))
+            # Whoever wrote the snapshot lends no program the rights of who restores it.
+            os.chmod(place, file.mode & PERMISSIONS)
             os.utime(place, ns=(file.mtime_ns, file.mtime_ns))
         for path, target in manifest.links:
             os.symlink(target, os.path.join(staging, path))
+        # Closed to others before they can be seen, and to their owner when nothing has to be moved any more.
+        _set_modes(staging, manifest, at_least=stat.S_IRWXU)
         _move_into(staging, folder)
+        _set_modes(folder, manifest)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def _set_modes(root: str, manifest: Manifest, at_least: int = 0) -> None:
+    """Give each folder its mode, and what is in one before itself."""
+    for path in sorted(manifest.folder_modes, reverse=True):
+        os.chmod(os.path.join(root, path), manifest.folder_modes[path] & FOLDER_PERMISSIONS | at_least)
 
 
 def _restore_plain(store: Store, folder: str, progress: Progress | None) -> Restored:
     found = [each for each in store.list() if not each.key.startswith(ROOT)]
     if not found:
         return Restored(NOTHING, None, 0, 0)
+    tree = Tree(store.uri)
+    paths = [tree.add(each.key) for each in found]
     staging = _staging(folder)
     try:
-        store.download_many([(each, os.path.join(staging, _checked(each, store))) for each in found], progress=progress)
+        store.download_many(
+            [(each, os.path.join(staging, path)) for each, path in zip(found, paths)], progress=progress
+        )
         _move_into(staging, folder)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return Restored(PLAIN, None, len(found), sum(each.size for each in found))
 
 
-def _checked(each: Object, store: Store) -> str:
-    try:
-        check_path(each.key)
-    except Damaged as error:
-        raise StorageError(f"{store.uri} cannot be restored: {error}; remove or rename it") from None
-    return each.key
-
-
 def _staging(folder: str) -> str:
-    """A folder beside the real one, on the same file system."""
+    """A folder beside the real one, on the same file system, that nobody else may look into."""
     path = f"{os.path.abspath(folder)}.restoring"
-    shutil.rmtree(path, ignore_errors=True)
-    os.makedirs(path)
+    if os.path.lexists(path):
+        _remove(path)
+    os.makedirs(path, mode=0o700)
     return path
 
 
@@ -225,9 +233,26 @@ def _empty(folder: str) -> None:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
+                _remove(entry.path)
             else:
                 os.unlink(entry.path)
+
+
+def _remove(path: str) -> None:
+    """A folder with all that is in it, also where its owner has locked it."""
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        _unlock(path)
+        shutil.rmtree(path)
+
+
+def _unlock(path: str) -> None:
+    os.chmod(path, stat.S_IRWXU)
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                _unlock(entry.path)
 
 
 def copy(source: str, folders: Sequence[str]) -> None:

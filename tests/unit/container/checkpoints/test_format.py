@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 names = st.builds(Name, st.integers(0, 10**7), st.integers(0, 10**9))
+targets = st.text(min_size=1, max_size=8).filter(lambda target: "\0" not in target)
 parts = st.text(min_size=1, max_size=8).filter(lambda part: part not in (".", "..") and not set("/\0") & set(part))
 odd_parts = st.one_of(parts, st.just("\udcff"), st.just(" \n"), st.just("..."))
 files = st.builds(
@@ -38,14 +39,16 @@ files = st.builds(
 
 @st.composite
 def manifests(draw):
-    """Files, folders and links of distinct names, with no path below a link."""
+    """Files, folders and links of distinct names, with no path below a link or a file."""
     found = draw(st.lists(files, max_size=4, unique_by=lambda file: file.path))
+    found = [file for file in found if not any(each.path.startswith(f"{file.path}/") for each in found)]
     taken = {file.path for file in found}
     folders = [each for each in draw(st.lists(parts, max_size=3, unique=True)) if each not in taken]
     above = {path.split("/")[0] for path in (*taken, *folders)}
-    links = [(each, draw(st.text(max_size=8))) for each in draw(st.lists(parts, max_size=2, unique=True))]
+    links = [(each, draw(targets)) for each in draw(st.lists(parts, max_size=2, unique=True))]
     links = [link for link in links if link[0] not in above]
-    return Manifest(draw(names), draw(st.text(max_size=8)), 1.5, tuple(found), tuple(folders), tuple(links))
+    modes = {folder: draw(st.integers(0, 0o7777)) for folder in folders}
+    return Manifest(draw(names), draw(st.text(max_size=8)), 1.5, tuple(found), tuple(folders), tuple(links), modes)
 
 
 @given(manifests())
@@ -143,6 +146,39 @@ def test_a_path_through_a_link_is_refused():
         Manifest.from_bytes(replace(WHOLE, links=(("a", "/etc"), ("a/b", "c"))).to_bytes())
     with pytest.raises(Damaged, match="twice"):
         Manifest.from_bytes(replace(WHOLE, links=(("é", "/etc"),), files=()).to_bytes())
+
+
+def test_a_path_through_a_file_is_refused():
+    with pytest.raises(Damaged, match=r"through a link or a file"):
+        Manifest.from_bytes(replace(WHOLE, folders=("é/\udcff/below",)).to_bytes())
+
+
+@pytest.mark.parametrize("target", ["", "a\0b", "\ud800"])
+def test_a_link_that_no_system_could_make_is_refused(target):
+    with pytest.raises(Damaged):
+        Manifest.from_bytes(replace(WHOLE, links=(("latest", target),)).to_bytes())
+
+
+@pytest.mark.parametrize(
+    "changes", [{"mode": "0644"}, {"mode": -1}, {"size": 1.5}, {"mtime_ns": 1 << 70}, {"offset": None}, {"shared": True}]
+)
+def test_what_is_no_number_is_refused_before_anything_is_made_of_it(changes):
+    with pytest.raises(Damaged):
+        Manifest.from_bytes(replace(WHOLE, files=(replace(WHOLE.files[0], **changes),)).to_bytes())
+
+
+@pytest.mark.parametrize("modes", [{"é": "0700"}, {"é": -1}, {"other": 0o700}, {"../é": 0o700}, ["é"]])
+def test_the_modes_are_those_of_its_folders(modes):
+    document = {**json.loads(WHOLE.to_bytes()), "folder_modes": modes}
+    del document["sha256"]
+    with pytest.raises(Damaged):
+        Manifest.from_bytes(_canonical({**document, "sha256": _checksum(document)}))
+
+
+def test_a_manifest_without_modes_of_folders_is_that_of_an_older_toolkit():
+    document = json.loads(WHOLE.to_bytes())
+    del document["sha256"], document["folder_modes"]
+    assert Manifest.from_bytes(_canonical({**document, "sha256": _checksum(document)})) == WHOLE
 
 
 def test_a_manifest_of_the_first_format_has_an_object_for_each_file():

@@ -1,8 +1,13 @@
 import contextlib
 import itertools
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from estimator_container.checkpoints.format import CLAIMS, DATA, SNAPSHOTS, Claim, Damaged, UnknownFormat
+from estimator_container.checkpoints import restore as restore_module
+from estimator_container.checkpoints.format import CLAIMS, DATA, SNAPSHOTS, Claim, Damaged, Name, UnknownFormat
 from estimator_container.checkpoints.restore import (
     NothingWhole,
     claim,
@@ -13,7 +18,7 @@ from estimator_container.checkpoints.restore import (
     restore,
     snapshots,
 )
-from estimator_container.storage import NotFound, StorageError, StoreUnavailable
+from estimator_container.storage import NotFound, Object, StorageError, StoreUnavailable
 
 
 def begin(attempt, store):
@@ -48,6 +53,75 @@ def test_the_newest_snapshot_comes_back_as_it_was(store, published, target):
         status = (target / file.path).stat()
         assert (status.st_mtime_ns, status.st_mode & 0o7777) == (file.mtime_ns, file.mode)
     assert not target.with_name("target.restoring").exists()
+
+
+def test_what_was_closed_to_others_is_closed_again_and_lends_nobody_any_rights(store, new_attempt, target):
+    attempt = begin(new_attempt(), store)
+    modes = {"private": 0o700, "private/deep": 0o750, "locked": 0o500, "shared": 0o1777}
+    for name, mode in modes.items():
+        attempt.watched.write(f"{name}/model").chmod(0o4755)
+        (attempt.watched.path / name).chmod(mode)
+    manifest = attempt.publish().manifest
+    for _ in range(2):  # the second finds a locked folder in its place
+        restore(store, str(target))
+        assert {name: (target / name).stat().st_mode & 0o7777 for name in modes} == modes
+        assert {(target / name / "model").stat().st_mode & 0o7777 for name in modes} == {0o755}
+    lent = replace(manifest, name=Name(1, 9), files=tuple(replace(file, mode=0o6755) for file in manifest.files))
+    store.write(lent.name.key, lent.to_bytes())
+    assert restore(store, str(target)).manifest == lent
+    assert {(target / name / "model").stat().st_mode & 0o7777 for name in modes} == {0o755}
+
+
+def test_a_file_that_lends_rights_is_no_news_after_a_restore(store, new_attempt):
+    first = begin(new_attempt(), store)
+    first.watched.write("model").chmod(0o4755)
+    first.publish()
+    second = begin(new_attempt(), store)
+    assert not second.publisher.is_news(second.watched.state(second.publisher.stamps))
+
+
+LOCKED = """
+import os, sys, tempfile
+sys.path.insert(0, sys.argv[1])
+from estimator_container.checkpoints.restore import restore
+from estimator_container.storage import open_store
+with tempfile.TemporaryDirectory() as folder:
+    os.makedirs(f"{folder}/target/locked/deep")
+    open(f"{folder}/target/locked/deep/file", "w").close()
+    os.chmod(f"{folder}/target/locked/deep", 0o500)
+    os.chmod(f"{folder}/target/locked", 0o500)
+    os.makedirs(f"{folder}/store")
+    open(f"{folder}/store/model", "w").close()
+    restore(open_store(f"file://{folder}/store"), f"{folder}/target")
+    print(os.listdir(f"{folder}/target"))
+"""
+
+
+def test_a_folder_that_its_owner_has_locked_is_replaced():
+    package = str(Path(restore_module.__file__).parents[2])
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    command = ["/usr/bin/python3", "-I", "-S", "-c", LOCKED, package]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", **nobody)
+    assert (done.stdout, done.stderr) == ("['model']\n", "")
+
+
+@pytest.mark.parametrize(
+    ("other", "words"), [("steps/3", r"an object 'steps' and others below 'steps/'"), ("n" * 256, "a name of 256 bytes")]
+)
+def test_a_plain_tree_that_no_folder_can_hold_is_refused_and_nothing_changes(store, target, other, words):
+    class Odd:
+        """As S3 may have it."""
+
+        uri = "s3://bucket/tree"
+
+        def list(self, prefix=""):
+            keys = [] if prefix else ["steps", other]
+            return iter([Object(key, 1, "e") for key in sorted(keys)])
+
+    (target / "before").write_text("x")
+    with pytest.raises(StorageError, match=words):
+        restore(Odd(), str(target))
+    assert [path.name for path in target.iterdir()] == ["before"]
 
 
 def damage_manifest(store, manifest):

@@ -54,7 +54,8 @@ class Estimator:
     """Shell lines, run in `source_dir` in the place of an entry point: `["make", {"name": "fit", "run": "./fit"}]`.
     Every rank runs each of them, once all ranks have ended the one before; the first that fails ends the job."""
     image_uri: str | None = None
-    """The container image; None runs the script in this Python environment where the backend can."""
+    """The container image; None runs the script in this Python environment, or with `backend="docker"` in an image of
+    ours: the plain one with Open MPI and mpi4py, or the one whose framework the distribution is of."""
     role: str | None = None
     """The IAM role of the job; a job on this machine needs none."""
     instance_type: str = "local"

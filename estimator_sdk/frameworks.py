@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class _FrameworkEstimator(Estimator):
     framework_version: str | None = None
     """The framework's version, such as `2.21`: chooses the image, which is built when it is first used. None: the
-    script runs with the framework that this Python environment has, or `image_uri` has."""
+    script runs with the framework that this Python environment has, or `image_uri` has; with `backend="docker"` it
+    is the newest there is an image of."""
     py_version: str | None = None
     """The image's Python, as SageMaker writes it: `py311`, which is also the default."""
 
@@ -36,7 +37,8 @@ class _FrameworkEstimator(Estimator):
             if self.py_version is not None:
                 what = "py_version means nothing without framework_version; give both, or neither"
                 raise InvalidArgument("py_version", what)
-            return None
+            # Containers have nothing of this environment, so there has to be a version.
+            return catalogue.newest(self._framework).name if self.backend == "docker" else None
         return catalogue.find(self._framework, self.framework_version, self.py_version).name
 
     def plan(self, inputs: Inputs | None = None, job_name: str | None = None) -> Plan:

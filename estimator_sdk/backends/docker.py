@@ -40,15 +40,7 @@ class DockerBackend:
         from .. import distributions, inheritance, kernel_limits, local_plan
         from ..images import catalogue
 
-        algorithm = spec.algorithm_specification
-        image = algorithm.training_image if algorithm else None
-        if image is None:
-            ours = ", ".join(repr(each.name) for each in catalogue.everything())
-            raise InvalidArgument(
-                "image_uri",
-                f"image_uri is needed by backend 'docker'; pass one of {ours}, which are built when they are first "
-                "used, or an image of your own",
-            )
+        spec, image = _with_image(spec)
         client = engine.connect()
         is_ours = catalogue.by_name(image) is not None  # it may not be built yet
         if not is_ours:
@@ -86,6 +78,18 @@ class DockerBackend:
     ) -> Hosts:
         """The containers of one attempt, for its supervisor."""
         return DockerHosts(plan, folder, attempt, loop, on_ended)
+
+
+def _with_image(spec: JobSpec) -> tuple[JobSpec, str]:
+    """The job with an image, and that image; where none is named, the one of ours that has what the job needs."""
+    from ..images import catalogue
+    from ..spec import AlgorithmSpecification
+
+    algorithm = spec.algorithm_specification or AlgorithmSpecification(training_input_mode="File")
+    if algorithm.training_image is not None:
+        return spec, algorithm.training_image
+    image = catalogue.default(container_hp.decode(dict(spec.hyperparameters or {}))).name
+    return replace(spec, algorithm_specification=replace(algorithm, training_image=image)), image
 
 
 def _host(name: str, index: int, hosts: int) -> HostPlan:

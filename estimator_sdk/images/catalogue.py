@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from estimator_container.contract import ENABLED, MULTI_WORKER_MIRRORED, TORCH_DISTRIBUTED
+
 from ..errors import InvalidArgument
 from ..naming import suggestion
 
@@ -87,6 +89,15 @@ def find(framework: Framework, framework_version: str, py_version: str | None = 
 def newest(framework: Framework) -> Image:
     """The image of a framework's newest version."""
     return MPI if framework == "mpi" else Image(framework, next(iter(VERSIONS[framework])))
+
+
+def default(hyperparameters: Mapping[str, object]) -> Image:
+    """The image of a job that names none: the plain one, or that of the framework that its distribution is of."""
+    of_frameworks: Mapping[str, Framework] = {TORCH_DISTRIBUTED: "pytorch", MULTI_WORKER_MIRRORED: "tensorflow"}
+    for distribution, framework in of_frameworks.items():
+        if hyperparameters.get(ENABLED[distribution]):
+            return newest(framework)
+    return MPI
 
 
 def everything() -> Iterator[Image]:

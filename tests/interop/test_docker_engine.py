@@ -147,11 +147,13 @@ def test_a_missing_engine_is_one_sentence(tmp_path, monkeypatch):
         estimator(tmp_path, "", "any").fit()
 
 
-def test_without_an_image_the_docker_backend_says_how_to_get_one(tmp_path):
+def test_without_an_image_a_job_runs_in_the_plain_one(tmp_path):
     script = tmp_path / "train.py"
-    script.write_text("")
-    with pytest.raises(InvalidArgument, match=r"image_uri is needed.*'estimator/mpi:py311'"):
-        Estimator(entry_point=script, backend="docker").plan()
+    script.write_text("from mpi4py import MPI; print(MPI.COMM_WORLD.Get_size())")
+    world = {"mpi": {"enabled": True, "processes_per_host": 2}}
+    job = Estimator(entry_point=script, backend="docker", distribution=world).fit(logs="none")
+    assert [line.data for line in job.logs(stream="stdout")] == [b"2\n", b"2\n"]
+    assert job.request()["AlgorithmSpecification"]["TrainingImage"] == "estimator/mpi:py311"
 
 
 def test_a_container_shows_the_merged_view_to_whoever_runs_it_alone(tmp_path, image):

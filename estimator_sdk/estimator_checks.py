@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from estimator_container.hyperparameters import can_be_passed
 
-from . import instances, job_name, uris
+from . import channel_names, instances, job_name, uris
 from .conform import conform, field_hints
 from .errors import InvalidArgument
 from .naming import suggestion
@@ -67,6 +67,7 @@ def check(estimator: Estimator) -> None:
     _check_instances(estimator)
     if estimator.base_job_name is not None:
         job_name.checked(estimator.base_job_name, "base_job_name")
+    channel_names.checked(estimator.model_channel_name, "model_channel_name")
     _check_environment(estimator)
     _check_together(estimator)
 
@@ -77,11 +78,18 @@ def metric_definitions(given: Sequence[Mapping[str, str]] | None) -> tuple[Metri
         return None
     typed = tuple(_typed(MetricDefinition, item, f"metric_definitions[{index}]") for index, item in enumerate(given))
     for index, definition in enumerate(typed):
+        where = f"metric_definitions[{index}]"
         try:
-            re.compile(definition.regex)
+            pattern = re.compile(definition.regex)
         except re.error as error:
-            where = f"metric_definitions[{index}].Regex"
-            raise InvalidArgument(where, f"{where} {definition.regex!r} is no pattern: {error}; mend it") from None
+            what = f"{where}.Regex {definition.regex!r} is not a valid pattern: {error}"
+            raise InvalidArgument(f"{where}.Regex", f"{what}; fix it") from None
+        if pattern.groups == 0:
+            what = f"{where}.Regex {definition.regex!r} has no group, which is what the metric's value is read from"
+            raise InvalidArgument(f"{where}.Regex", f"{what}; put the value in parentheses, as in 'loss: ([0-9.]+)'")
+        if not definition.name.strip() or not definition.name.isprintable():
+            what = f"{where}.Name {definition.name!r} cannot be shown"
+            raise InvalidArgument(f"{where}.Name", f"{what}; use a name of printable characters, such as 'loss'")
     return typed
 
 

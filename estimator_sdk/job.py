@@ -289,5 +289,5 @@ def values_in(line: Line, definitions: Sequence[tuple[str, re.Pattern[str]]]) ->
         for match in pattern.finditer(text):
             try:
                 yield name, float(match.group(1))
-            except (ValueError, IndexError):
+            except (ValueError, IndexError, TypeError):  # TypeError: the group took no part in the match
                 continue

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from . import backends, code_channel, code_store, masking
+from . import backends, channel_names, code_channel, code_store, masking
 from . import job_name as job_names
 from .display import notebook
 from .errors import BackendError, InvalidArgument
@@ -38,7 +38,7 @@ def plan(
     when the plan is run. Raises InvalidArgument.
     """
     spec = make_spec(None)
-    chosen = backends.load(backend or backends.choose(*_type_and_image(spec)))
+    chosen = _backend_for(spec, backend)
     if source is not None:
         place = bundle(source)
         spec = make_spec(code_store.uri_of(place, code_location) if code_location else str(place))
@@ -64,9 +64,16 @@ def plan_of(spec: JobSpec, backend: str | None, job_name: str | None) -> Plan:
     spec = code_channel.without(spec)
     if job_name is not None:
         spec = _renamed(spec, job_names.checked(job_name))
-    planned = backends.load(backend or backends.choose(*_type_and_image(spec))).plan(spec)
+    planned = _backend_for(spec, backend).plan(spec)
     masking.warn_of_secrets(planned)
     return planned
+
+
+def _backend_for(spec: JobSpec, named: str | None) -> backends.Backend:
+    """What is to plan the job. Raises InvalidArgument for names in it that no backend could use."""
+    job_names.checked(spec.training_job_name)
+    channel_names.check(spec.input_data_config or ())
+    return backends.load(named or backends.choose(*_type_and_image(spec)))
 
 
 def _renamed(spec: JobSpec, name: str) -> JobSpec:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import stat
 from pathlib import Path
 
+from . import uris
 from .errors import InvalidArgument
 from .plan import ChannelPlan
 from .spec import Channel, JobSpec, S3DataSource
@@ -66,11 +68,22 @@ def _check(argument: str, channel: Channel, s3: S3DataSource, mode: str) -> None
     for what, holds in refused.items():
         if holds:
             raise InvalidArgument(argument, f"{argument} asks for {what}")
+    uris.check_store(argument, s3.s3_uri)
     if s3.s3_uri.startswith("file://"):
-        path = Path(s3.s3_uri.removeprefix("file://"))
-        if not path.exists():
-            raise InvalidArgument(
-                argument, f"{argument} is {s3.s3_uri}, but there is nothing at {path}; check the path"
-            )
-    elif not s3.s3_uri.startswith("s3://"):
-        raise InvalidArgument(argument, f"{argument} is {s3.s3_uri!r}; use an s3:// or file:// URI")
+        _check_place(argument, s3.s3_uri, Path(s3.s3_uri.removeprefix("file://")))
+
+
+def _check_place(argument: str, uri: str, path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise InvalidArgument(
+            argument, f"{argument} is {uri}, but there is nothing at {path}; check the path"
+        ) from None
+    except OSError as error:
+        what = f"{path} cannot be looked at: {(error.strerror or str(error)).lower()}"
+        raise InvalidArgument(argument, f"{argument} is {uri}, but {what}; check the path") from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InvalidArgument(
+            argument, f"{argument} is {uri}, which is neither a file nor a folder; name one, or a folder of files"
+        )

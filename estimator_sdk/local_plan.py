@@ -14,7 +14,7 @@ from estimator_container import contract, entry_point, requirements, steps
 from estimator_container import hyperparameters as container_hp
 from estimator_container.configuration import ConfigurationError
 
-from . import code_store, environment_argument, hyperparameters, instances, local_channels
+from . import code_store, environment_argument, hyperparameters, instances, local_channels, uris
 from .errors import InvalidArgument
 from .home import jobs_folder
 from .plan import DEFAULT_CHECKPOINT_KEEP, DEFAULT_CHECKPOINTS, HostPlan, Plan, StepPlan
@@ -29,6 +29,8 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
     Raises InvalidArgument for what no backend of this machine can do.
     """
     checkpoints = spec.checkpoint_config
+    if checkpoints is not None:
+        uris.check_store("checkpoint_s3_uri", checkpoints.s3_uri)
     encoded = dict(spec.hyperparameters or {})
     decoded = container_hp.decode(encoded)
     resources = spec.resource_config or ResourceConfig()
@@ -37,6 +39,8 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
     count = resources.instance_count or 1
     environment = dict(spec.environment or {})
     code, code_uri = code_store.resolve(decoded.get("sagemaker_submit_directory"))
+    if code_uri is not None:
+        uris.check_store("code_location", code_uri)
     if code is not None:
         encoded["sagemaker_submit_directory"] = json.dumps(code)  # hosts of this machine take it from here
     return Plan(
@@ -158,4 +162,5 @@ def _output_path(spec: JobSpec) -> str:
     path = output.s3_output_path if output else None
     if not path:
         return f"file://{jobs_folder()}"
+    uris.check_store("output_path", path)
     return path.rstrip("/")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from . import uris
+from . import channel_names, uris
 from .arguments import named_arguments
 from .conform import conform, field_hints
 from .errors import InvalidArgument
 from .spec import Channel, DataSource, InputMode, S3DataSource, ShuffleConfig
 
 DEFAULT_CHANNEL = "training"
-
-_CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 
 
 @named_arguments
@@ -97,9 +94,7 @@ def channels(inputs: Inputs | None) -> tuple[Channel, ...] | None:
 
 
 def _channel(where: str, name: object, given: object) -> Channel:
-    if not isinstance(name, str) or _CHANNEL_NAME.fullmatch(name) is None:
-        what = "is no channel name; use up to 64 letters, digits, '.', '-' and '_', such as 'train'"
-        raise InvalidArgument(where, f"{where}: {name!r} {what}")
+    name = channel_names.checked(name, where)
     if isinstance(given, str):
         given = TrainingInput(uris.checked(where, given))
     if not isinstance(given, TrainingInput):

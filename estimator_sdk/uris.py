@@ -31,6 +31,20 @@ def checked(argument: str, uri: str) -> str:
     raise InvalidArgument(argument, f"{argument} is the path {uri!r}; write it as a URI: {as_uri!r}")
 
 
+def check_store(argument: str, uri: str) -> None:
+    """Raises InvalidArgument for a URI that no store of this machine's jobs can be opened at.
+
+    SageMaker reads keys of S3 that no path can be, such as those with two slashes in a row.
+    """
+    from estimator_container.storage import InvalidLocation
+    from estimator_container.storage.location import parse
+
+    try:
+        parse(uri)
+    except InvalidLocation as error:
+        raise InvalidArgument(argument, f"{argument} is {uri!r}: {error}") from None
+
+
 def _absolute(argument: str, path: str) -> str:
     if not path:
         raise InvalidArgument(argument, f"{argument} names no folder; write 'file:///folder' or 'file://./folder'")

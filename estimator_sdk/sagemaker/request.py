@@ -116,10 +116,6 @@ def _check(spec: JobSpec, region: str) -> None:
                 f"{argument} is {uri!r}, which the instances of SageMaker cannot reach; copy it to S3, for example "
                 "with `aws s3 cp --recursive`, and give its s3:// URI",
             )
-    for channel in spec.input_data_config or ():
-        if channel.channel_name in contract.OUR_CHANNELS:
-            argument = f"inputs[{channel.channel_name!r}]"
-            raise InvalidArgument(argument, f"{argument} has the name of a channel of the toolkit's own; rename it")
 
 
 def _check_instances(spec: JobSpec) -> None:

@@ -78,9 +78,7 @@ def test_what_is_neither_a_file_nor_a_folder_is_no_object_and_is_not_waited_for(
 @pytest.mark.parametrize("name", [b"new\nline", b"\xff\xfe", b"\x1b[31m", b".estimator-notes", "é".encode() * 127])
 def test_whatever_a_file_is_called_that_somebody_else_made_it_is_read(store, tmp_path, folder, name):
     (tmp_path / "store").mkdir()
-    path = os.path.join(os.fsencode(tmp_path / "store"), name)
-    with open(path, "wb") as file:
-        file.write(b"1")
+    (tmp_path / "store" / os.fsdecode(name)).write_bytes(b"1")
     (found,) = store.list()
     assert os.fsencode(found.key) == name
     assert store.read(found.key) == b"1" and store.head(found.key) == found

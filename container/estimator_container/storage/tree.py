@@ -56,6 +56,6 @@ class Tree:
 
     def _both(self, path: str) -> InvalidLocation:
         return InvalidLocation(
-            f"{self._where} has an object {path!r} and others below {path + '/'!r}, and a folder cannot hold a file and "
-            "a folder of one name: give it another key, or name a prefix that leaves it out"
+            f"{self._where} has an object {path!r} and others below {path + '/'!r}, and a folder cannot hold a file "
+            "and a folder of one name: give it another key, or name a prefix that leaves it out"
         )

@@ -271,9 +271,18 @@ def test_an_image_s_own_program_gets_no_hyperparameters_that_it_may_not_know():
             "is 'regex' meant",
         ),
         (
+            {"metric_definitions": [{"Name": "a", "Regex": "loss"}]},
+            "metric_definitions[0].Regex",
+            "has no group",
+        ),
+        ({"metric_definitions": [{"Name": " ", "Regex": "(.)"}]}, "metric_definitions[0].Name", "cannot be shown"),
+        ({"metric_definitions": [{"Name": "a\nb", "Regex": "(.)"}]}, "metric_definitions[0].Name", "cannot be shown"),
+        ({"model_channel_name": ".."}, "model_channel_name", "no folder can have it"),
+        ({"model_channel_name": "estimator-world"}, "model_channel_name", "toolkit's own"),
+        (
             {"metric_definitions": [{"Name": "a", "Regex": "("}]},
             "metric_definitions[0].Regex",
-            "is no pattern",
+            "is not a valid pattern",
         ),
         (
             {"metric_definitions": [{"Name": "a", "Regex": "b", "Unit": "s"}]},

@@ -4,7 +4,7 @@ import pytest
 
 from estimator_sdk.errors import InvalidArgument
 from estimator_sdk.local_channels import plans
-from estimator_sdk.spec import AlgorithmSpecification, JobSpec, ShuffleConfig
+from estimator_sdk.spec import AlgorithmSpecification, Channel, DataSource, JobSpec, S3DataSource, ShuffleConfig
 from estimator_sdk.training_input import TrainingInput, channels
 
 
@@ -66,3 +66,24 @@ def test_a_channel_cannot_have_the_name_of_another_ones_fifo():
     with pytest.raises(InvalidArgument, match=r"inputs\['train_1'\] has the name of a FIFO of the channel 'train'"):
         planned({"train": TrainingInput("s3://b/a", input_mode="Pipe"), "train_1": "s3://b/b"})
     assert len(planned({"train": "s3://b/a", "train_1": "s3://b/b"})) == 2
+
+
+@pytest.mark.parametrize(
+    ("uri", "words"),
+    [
+        ("s3://bucket/a//b", "has two in a row"),
+        ("s3://bucket//a", "starts or ends with a slash"),
+        ("s3://bucket/a/../b", "'.' or '..'"),
+        ("s3://bucket/a\nb", "control character"),
+        ("file:///a\0b", "NUL byte"),
+        ("file:///" + "a" * 300, "file name too long"),
+        ("file:///dev/null", "neither a file nor a folder"),
+        ("gs://bucket", "'s3://bucket/prefix' or 'file:///folder'"),
+    ],
+)
+def test_a_place_that_no_channel_can_be_read_from_is_refused(uri, words):
+    source = DataSource(s3_data_source=S3DataSource(s3_data_type="S3Prefix", s3_uri=uri))
+    spec = JobSpec(training_job_name="a", input_data_config=(Channel(channel_name="train", data_source=source),))
+    with pytest.raises(InvalidArgument, match=r"inputs\['train'\]") as raised:
+        plans(spec)
+    assert words in str(raised.value)

@@ -15,3 +15,17 @@ def test_a_document_with_a_wrong_number_of_snapshots_is_refused(value):
     document = {"TrainingJobName": "job", "HyperParameters": {CHECKPOINT_KEEP_HYPERPARAMETER: value}}
     with pytest.raises(InvalidArgument, match=f"{CHECKPOINT_KEEP_HYPERPARAMETER} must be a whole number from 1"):
         local_plan.base(JobSpec.from_request(document), "process", host)
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/a//b", "s3://bucket/../b", "file:///a\0b", "gs://bucket"])
+@pytest.mark.parametrize(
+    ("member", "argument"),
+    [
+        (lambda uri: {"CheckpointConfig": {"S3Uri": uri}}, "checkpoint_s3_uri"),
+        (lambda uri: {"OutputDataConfig": {"S3OutputPath": uri}}, "output_path"),
+    ],
+)
+def test_a_place_that_no_store_can_be_at_is_refused(uri, member, argument):
+    with pytest.raises(InvalidArgument) as raised:
+        local_plan.base(JobSpec.from_request({"TrainingJobName": "job", **member(uri)}), "process", host)
+    assert raised.value.argument == argument

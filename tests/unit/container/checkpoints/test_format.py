@@ -160,7 +160,8 @@ def test_a_link_that_no_system_could_make_is_refused(target):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"mode": "0644"}, {"mode": -1}, {"size": 1.5}, {"mtime_ns": 1 << 70}, {"offset": None}, {"shared": True}]
+    "changes",
+    [{"mode": "0644"}, {"mode": -1}, {"size": 1.5}, {"mtime_ns": 1 << 70}, {"offset": None}, {"shared": True}],
 )
 def test_what_is_no_number_is_refused_before_anything_is_made_of_it(changes):
     with pytest.raises(Damaged):

@@ -106,7 +106,8 @@ def test_a_folder_that_its_owner_has_locked_is_replaced():
 
 
 @pytest.mark.parametrize(
-    ("other", "words"), [("steps/3", r"an object 'steps' and others below 'steps/'"), ("n" * 256, "a name of 256 bytes")]
+    ("other", "words"),
+    [("steps/3", r"an object 'steps' and others below 'steps/'"), ("n" * 256, "a name of 256 bytes")],
 )
 def test_a_plain_tree_that_no_folder_can_hold_is_refused_and_nothing_changes(store, target, other, words):
     class Odd:

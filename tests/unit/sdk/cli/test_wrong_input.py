@@ -47,7 +47,7 @@ def job(home) -> None:
         (["run", "--env", "A=1", "--env", "A=2", *RUN], "'A' is given twice"),
         (["run", "--input", "train=./nowhere", *RUN], "there is no such file or folder"),
         (["run", "--input", "train=ftp://host/x", *RUN], "ftp://host/x"),
-        (["run", "--metric", "loss=(", *RUN], "is no pattern"),
+        (["run", "--metric", "loss=(", *RUN], "is not a valid pattern"),
         (["run", "--max-run", "0", *RUN], "'0' is not a whole number from 1"),
         (["run", "--memory", "much", *RUN], "invalid float value: 'much'"),
         (["run", "--cpus", "2", *RUN], "or use backend='docker'"),

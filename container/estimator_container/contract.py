@@ -12,6 +12,9 @@ from typing import NamedTuple
 BASE_DIR_VARIABLE = "SAGEMAKER_BASE_DIR"
 DEFAULT_BASE_DIR = "/opt/ml"
 
+# An image's own variable: a function, as `module:function`, that runs where the job names no program.
+TRAINING_MODULE = "SAGEMAKER_TRAINING_MODULE"
+
 EXIT_OK = 0
 EXIT_USER_FAILURE = 1
 EXIT_FRAMEWORK_ERROR = 2

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from .configuration import ConfigurationError
+from .contract import TRAINING_MODULE
 
 _NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._+-]*(/[A-Za-z0-9._+-]+)*")
 PACKAGE_FILES = ("setup.py", "pyproject.toml")
@@ -85,7 +86,42 @@ class CommandLine(NamedTuple):
         return [python, "-u", *(["-m", SCRIPT_RUNNER] if in_world and runs_script else []), *rest]
 
 
+class FrameworkFunction(NamedTuple):
+    """A function of the image's framework in the place of an entry point, as `SAGEMAKER_TRAINING_MODULE` names it."""
+
+    module: str
+    function: str
+
+    @property
+    def name(self) -> None:
+        """It is no file of the code's."""
+
+    @property
+    def is_package(self) -> bool:
+        return False
+
+    def command(self, python: str, in_world: bool, arguments: Sequence[str] = ()) -> list[str]:
+        """The command line; the function is called without arguments, and finds everything in its environment.
+
+        >>> FrameworkFunction("my.framework", "train").command("python", False)
+        ['python', '-u', '-m', 'estimator_container.framework_function', 'my.framework:train']
+        """
+        runner = ["-m", SCRIPT_RUNNER] if in_world else []
+        return [python, "-u", *runner, "-m", FUNCTION_CALLER, f"{self.module}:{self.function}"]
+
+    @classmethod
+    def parse(cls, text: str) -> FrameworkFunction:
+        """Raises ConfigurationError for what names no function."""
+        module, _, function = text.partition(":")
+        if not all(part.isidentifier() for part in (*module.split("."), function)):
+            raise ConfigurationError(
+                f"{TRAINING_MODULE} must name a function as 'module:function', and is {text!r}; fix it in the image"
+            )
+        return cls(module, function)
+
+
 PYTHONS = ("python", "python3")
+FUNCTION_CALLER = "estimator_container.framework_function"
 SCRIPT_RUNNER = "estimator_container.rank_script"
 HEAD_BYTES = 4  # enough to recognise a program that needs no interpreter named
 

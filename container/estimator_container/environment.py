@@ -15,7 +15,7 @@ from typing import Any
 from . import hyperparameters as hp
 from . import machine
 from .configuration import Cluster, Configuration, ConfigurationError
-from .contract import PLATFORM_VARIABLES, Layout
+from .contract import PLATFORM_VARIABLES, TRAINING_MODULE, Layout
 from .entry_point import module_name
 
 MASTER_PORT = 7777  # what SageMaker's newer scripts expect in SM_MASTER_PORT
@@ -64,7 +64,7 @@ def _job(decoded: dict[str, Any], program: str | None, layout: Layout, platform:
         "SM_SOURCE_DIR": layout.code,
         "SM_USER_ARGS": hp.script_arguments(decoded),
         "SM_HPS": script,
-        "SM_FRAMEWORK_MODULE": None,
+        "SM_FRAMEWORK_MODULE": platform.get(TRAINING_MODULE),
         "SM_FRAMEWORK_PARAMS": hp.for_the_framework(decoded),
         "SM_LOG_LEVEL": decoded.get("sagemaker_container_log_level", _LOG_LEVEL_INFO),
         "SAGEMAKER_JOB_NAME": decoded.get("sagemaker_job_name"),

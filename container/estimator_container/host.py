@@ -40,12 +40,13 @@ from .contract import (
     SCRATCH_DIR,
     SHARED_MEMORY_DIR,
     STOP_TIMEOUT,
+    TRAINING_MODULE,
     WORLD_CHANNEL,
     WORLD_TIMEOUT,
     Layout,
 )
 from .endpoint import Endpoint, address_of, interface_of
-from .entry_point import CommandLine, Program
+from .entry_point import CommandLine, FrameworkFunction, Program
 from .events import EventLog, ProgramOutput
 from .follower import Follower
 from .frames import NO_RANK, FrameWriter
@@ -171,10 +172,10 @@ class Host:
             with self.events.phase("requirements"):
                 self._install(is_package)
         with self.events.phase("channels"):
-            self._check_channels()
+            self._look_for_channels()
         return self._commands(program)
 
-    def _fetch_program(self) -> Program | CommandLine | None:
+    def _fetch_program(self) -> Program | CommandLine | FrameworkFunction | None:
         """Bring the code here, and say what of it is run; None for steps. Raises ConfigurationError."""
         if self.steps:
             code.fetch(self._code_source(), self.layout.code)
@@ -184,6 +185,11 @@ class Host:
             code.fetch(self._code_source(), self.layout.code)
             return CommandLine(tuple(command))
         name = os.environ.get("SAGEMAKER_PROGRAM") or self._hyperparameters.get("sagemaker_program")
+        function = os.environ.get(TRAINING_MODULE)
+        if not name and function:
+            found = FrameworkFunction.parse(function)
+            code.fetch(self._code_source(), self.layout.code)
+            return found
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"sagemaker_program must name the file to run, and is {name!r}")
         code.fetch(self._code_source(), self.layout.code)
@@ -223,14 +229,15 @@ class Host:
         self._until(lambda: bool(ended))
         return ended[0], output.finish()
 
-    def _check_channels(self) -> None:
+    def _look_for_channels(self) -> None:
+        """Say what is not there; only the script knows whether it needs it, and a host may have no share of the data."""
         for channel, config in self._configuration.channels.items():
             first = f"{channel}_0" if config.get("TrainingInputMode") == "Pipe" else channel
             path = os.path.join(self.layout.data, first)
             if not os.path.exists(path):
-                raise ConfigurationError(f"the channel {channel!r} should be at {path}, but there is nothing")
+                self.events.say(f"the channel {channel!r} should be at {path}, but there is nothing; the script runs")
 
-    def _commands(self, program: Program | CommandLine | None) -> list[RankCommand]:
+    def _commands(self, program: Program | CommandLine | FrameworkFunction | None) -> list[RankCommand]:
         python = environment.interpreter(os.environ.get(OVERLAY_DIR))
         in_world = self._world is not None
         if program is None:

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x8, 0x40, 0x80, 0x100, 0x200
 _MODIFY, _OVERFLOW, _IGNORED = 0x2, 0x4000, 0x8000
 _ONLYDIR, _DONT_FOLLOW = 0x01000000, 0x02000000
-PERMISSIONS = stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO
-FOLDER_PERMISSIONS = PERMISSIONS | stat.S_ISVTX
+PERMISSIONS = 0o777
+FOLDER_PERMISSIONS = 0o1777  # and that only its owner may remove a file
 TICK_NS = 10_000_000  # a file written again within the kernel's clock tick could have the same time as before
 _EVENT = struct.Struct("iIII")
 _CHANGES = _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE

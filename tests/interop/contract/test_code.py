@@ -42,6 +42,14 @@ installed = [each.name for each in importlib.metadata.distributions() if each.na
 open("/opt/ml/model/how", "w").write(json.dumps([installed, __name__, __spec__ is not None, sys.argv[1:]]))
 """
 NEEDS = "import contract_requirement; open('/opt/ml/model/ran', 'w').write(contract_requirement.WORD)"
+FRAMEWORK = """
+import json, os
+def train():
+    found = [os.environ["SAGEMAKER_TRAINING_MODULE"], os.getcwd()]
+    open("/opt/ml/model/called", "w").write(json.dumps(found))
+def fails():
+    raise ValueError("no such digit")
+"""
 COMMAND_NEEDS = f'#!/bin/sh\npython -c "{NEEDS}" || echo without > /opt/ml/model/ran\n'
 
 
@@ -155,3 +163,33 @@ def test_a_name_that_is_no_plain_path(toolkit, tmp_path):
 
     with ThreadPoolExecutor(2) as pool:
         assert not any(pool.map(run, NAMES))
+
+
+def of_framework(function: str, program: str) -> Job:
+    environment = {"SAGEMAKER_TRAINING_MODULE": f"framework:{function}", "PYTHONPATH": "/opt/ml/input/framework"}
+    return Job(
+        {"train.py": RUNS},
+        {"input/framework/framework.py": FRAMEWORK},
+        {"sagemaker_program": json.dumps(program)},
+        environment=environment,
+    )
+
+
+@pytest.mark.contract("C14")
+def test_the_function_of_a_framework(run):
+    ended = run(of_framework("train", ""))
+    assert ended.code == 0, ended.log
+    assert json.loads(ended.read("model/called"))[0] == "framework:train"
+    assert not ended.has("model/ran")
+
+
+@pytest.mark.contract("C14")
+def test_the_function_of_a_framework_that_fails(run):
+    ended = run(of_framework("fails", ""))
+    assert ended.code == 1 and "ValueError: no such digit" in ended.failure
+
+
+@pytest.mark.contract("C15")
+def test_an_entry_point_beside_the_function_of_a_framework(toolkit, run):
+    ended = run(of_framework("train", "train.py"))
+    assert (ended.has("model/ran"), ended.has("model/called")) == (toolkit.is_ours, not toolkit.is_ours)

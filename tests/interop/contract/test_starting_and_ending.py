@@ -107,6 +107,16 @@ def test_where_the_script_is_and_what_its_channels_hold(seen):
     assert (seen.report["data"], seen.report["stream"]) == ("1,2\n", "3,4\n")
 
 
+@pytest.mark.contract("F9")
+@pytest.mark.parametrize("mode", ["File", "Pipe"])
+def test_a_channel_without_a_folder(toolkit, run, mode):
+    ended = run(Job({"train.py": SCRIPT}, channels={"absent": {"TrainingInputMode": mode}}))
+    assert ended.report["environment"]["SM_CHANNEL_ABSENT"] == "/opt/ml/input/data/absent"
+    assert not ended.has("input/data/absent")
+    if toolkit.is_ours:
+        assert "the channel 'absent' should be at /opt/ml/input/data/absent" in ended.log
+
+
 @pytest.mark.contract("F6", "F7")
 def test_what_the_script_writes_stays(seen):
     for place in ("output/data", "output/intermediate", "checkpoints"):

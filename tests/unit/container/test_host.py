@@ -1,0 +1,73 @@
+"""A host alone, as a platform that knows nothing of us would start it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import estimator_container
+import pytest
+
+TOOLKIT = str(Path(estimator_container.__file__).parent)
+FRAMEWORK = """
+import os, sys
+def train():
+    print("called with", os.environ["SM_FRAMEWORK_MODULE"], sys.argv[1:])
+def fails():
+    raise ValueError("no such digit")
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    def started(hyperparameters, channels=(), **environment):
+        config = tmp_path / "input" / "config"
+        config.mkdir(parents=True)
+        documents = {
+            "hyperparameters": hyperparameters,
+            "resourceconfig": {"current_host": "algo-1", "hosts": ["algo-1"]},
+            "inputdataconfig": dict(channels),
+        }
+        for name, document in documents.items():
+            (config / f"{name}.json").write_text(json.dumps(document))
+        (tmp_path / "code").mkdir()
+        (tmp_path / "code" / "train.py").write_text("print('the script runs')")
+        (tmp_path / "code" / "framework.py").write_text(FRAMEWORK)
+        argv = [sys.executable, "-I", "-S", TOOLKIT, "train"]
+        given = {**os.environ, "SAGEMAKER_BASE_DIR": str(tmp_path), **environment}
+        return subprocess.run(argv, env=given, capture_output=True, text=True, check=False)
+
+    return started
+
+
+@pytest.mark.parametrize(("mode", "place"), [("File", "absent"), ("Pipe", "absent_0")])
+def test_a_channel_that_is_not_there_is_said_and_ends_nothing(run, tmp_path, mode, place):
+    done = run({"sagemaker_program": "train.py"}, {"absent": {"TrainingInputMode": mode}})
+    assert done.returncode == 0 and "the script runs\n" in done.stdout
+    said = f"the channel 'absent' should be at {tmp_path}/input/data/{place}, but there is nothing; the script runs"
+    assert said in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("world", [{}, {"sagemaker_mpi_enabled": "true"}])
+def test_where_no_program_is_named_the_function_of_the_framework_is_called(run, world):
+    done = run(world, SAGEMAKER_TRAINING_MODULE="framework:train")
+    assert done.returncode == 0 and "called with framework:train []\n" in done.stdout
+
+
+def test_the_failure_of_a_framework_s_function_is_the_job_s(run, tmp_path):
+    done = run({}, SAGEMAKER_TRAINING_MODULE="framework:fails")
+    assert done.returncode == 1
+    assert "ValueError: no such digit" in (tmp_path / "output" / "failure").read_text()
+
+
+@pytest.mark.parametrize("name", ["framework", ":train", "framework:", "a b:c", "framework:train:more", "-c:x"])
+def test_what_names_no_function_is_refused(run, tmp_path, name):
+    done = run({}, SAGEMAKER_TRAINING_MODULE=name)
+    assert done.returncode == 2
+    assert f"'module:function', and is {name!r}" in (tmp_path / "output" / "failure").read_text()
+
+
+def test_a_program_that_is_named_runs_also_in_the_image_of_a_framework(run):
+    done = run({"sagemaker_program": "train.py"}, SAGEMAKER_TRAINING_MODULE="framework:fails")
+    assert done.returncode == 0 and "the script runs\n" in done.stdout

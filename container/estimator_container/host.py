@@ -230,7 +230,7 @@ class Host:
         return ended[0], output.finish()
 
     def _look_for_channels(self) -> None:
-        """Say what is not there; only the script knows whether it needs it, and a host may have no share of the data."""
+        """Say what is not there; only the script knows whether it needs it, and a host may have no share of it."""
         for channel, config in self._configuration.channels.items():
             first = f"{channel}_0" if config.get("TrainingInputMode") == "Pipe" else channel
             path = os.path.join(self.layout.data, first)

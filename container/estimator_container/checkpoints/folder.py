@@ -8,7 +8,6 @@ import errno
 import fcntl
 import os
 import select
-import stat
 import struct
 import threading
 import time

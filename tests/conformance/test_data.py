@@ -363,7 +363,7 @@ def test_a_supervisor_that_is_killed_while_fetching_leaves_nothing(script, s3_ob
     job = script.estimator("print('ran')").fit(inputs, wait=False, logs="none")
     channels = job.folder / "channels"
     assert s3_objects.proxy.stalled.wait(60)
-    wait_for(lambda: (channels / "whole").exists() and (channels / "train.part").exists())
+    wait_for(lambda: (channels / "whole").exists() and (channels / "train~part").exists())
     os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(10)

@@ -81,7 +81,7 @@ def metric_definitions(given: Sequence[Mapping[str, str]] | None) -> tuple[Metri
         where = f"metric_definitions[{index}]"
         try:
             pattern = re.compile(definition.regex)
-        except re.error as error:
+        except (re.error, RecursionError, OverflowError) as error:
             what = f"{where}.Regex {definition.regex!r} is not a valid pattern: {error}"
             raise InvalidArgument(f"{where}.Regex", f"{what}; fix it") from None
         if pattern.groups == 0:

@@ -98,5 +98,5 @@ def _ranks(text: str) -> frozenset[int]:
 def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
-    except re.error as error:
-        raise ArgumentTypeError(f"{text!r} is no pattern: {error}") from None
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ArgumentTypeError(f"{text!r} is not a pattern: {error}") from None

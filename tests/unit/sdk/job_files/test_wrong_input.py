@@ -102,16 +102,16 @@ OUR_FORM = {
     "an unknown backend": ("entry_point: train.py\nbackend: dokcer", 2, "did you mean 'docker'"),
     "nothing": ("", 1, "the file is empty"),
     "a list": ("\n- a", 2, "a job file is a mapping"),
-    "no YAML": ("a: 1\nb: [1", 2, "this is no YAML"),
-    "a tab": ("a:\n\tb: 1", 2, "this is no YAML"),
-    "a control character": ("a: \x01", 1, "this is no YAML"),
-    "two documents": ("a: 1\n---\nb: 2", 2, "this is no YAML"),
+    "no YAML": ("a: 1\nb: [1", 2, "this is not valid YAML"),
+    "a tab": ("a:\n\tb: 1", 2, "this is not valid YAML"),
+    "a control character": ("a: \x01", 1, "this is not valid YAML"),
+    "two documents": ("a: 1\n---\nb: 2", 2, "this is not valid YAML"),
     "an unknown alias": ("a: 1\nb: *c", 2, "undefined alias"),
     "an alias in itself": ("entry_point: a\ndependencies: &a [*a]", 2, "an alias stands within its own anchor"),
     "a tag": ("entry_point: !file a", 1, "the tag '!file' means nothing"),
-    "a number by tag alone": ("entry_point: a\nmax_run: !!int many", 2, "'many' is no number"),
-    "a key that is no string": ("entry_point: a\n1: b", 2, "the key '1' is no string"),
-    "a key that is a list": ("? [a]\n: b", 1, "this key is no string"),
+    "a number by tag alone": ("entry_point: a\nmax_run: !!int many", 2, "'many' is not a number"),
+    "a key that is no string": ("entry_point: a\n1: b", 2, "the key '1' is not a string"),
+    "a key that is a list": ("? [a]\n: b", 1, "this key is not a string"),
 }
 
 

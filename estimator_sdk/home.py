@@ -117,7 +117,10 @@ class JobFolder:
 
     @classmethod
     def of(cls, job_name: str) -> JobFolder:
-        return cls(jobs_folder() / job_name)
+        """Raises InvalidArgument for what is not a name: it may be a path."""
+        from .job_name import checked
+
+        return cls(jobs_folder() / checked(job_name))
 
     @property
     def name(self) -> str:

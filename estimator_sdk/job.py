@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import EstimatorError, InvalidArgument, JobFailed, JobNotFound
 from .home import JobFolder, jobs_folder, state_file
+from .job_name import checked
 
 if TYPE_CHECKING:
     from estimator_container.lines import Block, Line
@@ -42,11 +43,11 @@ class Job:
         """The job of that name, started by whatever process: one of this machine, else one of SageMaker.
 
         The region of a job that was submitted from here is known; any other is looked for in the configured region, if
-        there are credentials. Raises JobNotFound.
+        there are credentials. Raises InvalidArgument for what is not a name, and JobNotFound.
         """
         from .local.client import LocalJob
 
-        local = LocalJob(JobFolder.of(name))
+        local = LocalJob(JobFolder.of(checked(name, "name")))
         try:
             local.record()
         except JobNotFound as missing:

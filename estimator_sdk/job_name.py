@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import datetime, timezone
 
 from .errors import InvalidArgument
 
@@ -19,10 +18,15 @@ def checked(name: str, argument: str = "job_name") -> str:
     """`name` itself. Raises InvalidArgument, which shows one that would do, for what the service refuses."""
     if not isinstance(name, str):
         raise InvalidArgument(argument, f"{argument} must be a str, not {name!r} ({type(name).__name__})")
-    if len(name) > MAX_LENGTH or _PATTERN.fullmatch(name) is None:
+    if not is_name(name):
         rule = f"a name is up to {MAX_LENGTH} letters, digits and hyphens, and starts and ends with no hyphen"
         raise InvalidArgument(argument, f"{argument} {name!r} is not allowed: {rule}; write {base_of(name)!r}")
     return name
+
+
+def is_name(text: str) -> bool:
+    """Whether a job may have that name: no path, no option, and one word to a shell."""
+    return len(text) <= MAX_LENGTH and _PATTERN.fullmatch(text) is not None
 
 
 def base_of(text: str) -> str:
@@ -39,6 +43,8 @@ def unique(base: str) -> str:
 
     The time keeps names in order; the digits keep jobs apart that start in the same millisecond.
     """
+    from datetime import datetime, timezone  # not for who only asks whether something is a name
+
     now = datetime.now(timezone.utc)
     stamp = f"{now:%Y-%m-%d-%H-%M-%S}-{now.microsecond // 1000:03d}"
     return f"{base[: MAX_LENGTH - _SUFFIX_LENGTH].rstrip('-')}-{stamp}-{os.urandom(3).hex()}"

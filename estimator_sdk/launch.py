@@ -62,6 +62,7 @@ def plan_of(spec: JobSpec, backend: str | None, job_name: str | None) -> Plan:
     """The plan of a job that is given as a whole, under another name if one is given. Raises InvalidArgument."""
     masking.refuse_hidden(spec)
     spec = code_channel.without(spec)
+    job_names.checked(spec.training_job_name, "TrainingJobName")
     if job_name is not None:
         spec = _renamed(spec, job_names.checked(job_name))
     planned = _backend_for(spec, backend).plan(spec)

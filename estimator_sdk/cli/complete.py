@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..errors import InvalidArgument
 from ..home import jobs_folder
+from ..job_name import is_name
 from . import commands
 from .parser import Parser
 
@@ -77,7 +78,7 @@ def _jobs() -> list[str]:
     """The newest first."""
     try:
         with os.scandir(jobs_folder()) as entries:
-            found = [(entry.stat().st_mtime, entry.name) for entry in entries]
+            found = [(entry.stat().st_mtime, entry.name) for entry in entries if is_name(entry.name)]
     except (OSError, InvalidArgument):
         return []
     return [name for _, name in sorted(found, reverse=True)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -17,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_container.lines import Block
 
-from ..errors import BackendError, InvalidArgument, JobNotFound
+from ..errors import BackendError, EstimatorError, InvalidArgument, JobNotFound
 from ..home import JobFolder, private_file, secured, write_private
 from ..plan import Plan
 from . import detached, logs
 from .record import Process, Record
 from .stopping import STOPPED_BY
+from .supervision import signal_supervisor
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -141,8 +141,13 @@ class LocalJob:
         return self.folder.path
 
     def request(self) -> dict[str, Any]:
-        """The job as a CreateTrainingJob document; secrets are hidden."""
-        document: dict[str, Any] = json.loads(self.folder.request.read_text(encoding="utf-8"))
+        """The job as a CreateTrainingJob document; secrets are hidden. Raises EstimatorError where it is damaged."""
+        path = self.folder.request
+        try:
+            document: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            what = f"the request of the job {self.name} cannot be read: {path}: {error!r}"
+            raise EstimatorError(f"{what}; its logs and outputs are in {self.path}") from None
         return document
 
     def log_files(self) -> list[Path]:
@@ -191,10 +196,13 @@ class LocalJob:
         )
 
     def stop(self) -> None:
-        """Ask the supervisor to stop the job, and return; nothing happens if the job has ended."""
+        """Ask the supervisor to stop the job, and return; nothing happens if the job has ended.
+
+        Raises BackendError where the job is another user's.
+        """
         record = self.record()
-        if not record.is_final and record.supervisor is not None and record.supervisor.is_alive():
-            os.kill(record.supervisor.pid, signal.SIGTERM)
+        if not record.is_final and record.supervisor is not None:
+            signal_supervisor(record.supervisor, self.folder, signal.SIGTERM)
 
     def _watch(self) -> Watch:
         supervisor = self.record().supervisor

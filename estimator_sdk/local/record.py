@@ -8,11 +8,12 @@ import os
 import select
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+from pathlib import Path, PurePath
+from typing import Any, Literal, TypeVar
 
 from estimator_container.verdict import Verdict
 
+from ..conform import conform, field_hints
 from ..errors import EstimatorError
 from ..home import JobFolder, write_private
 
@@ -20,8 +21,12 @@ FORMAT = 2
 """Of the copy. In format 1, when it was a job's only state, there was no more of the attempts than their number."""
 Status = Literal["InProgress", "Completed", "Failed", "Stopping", "Stopped"]
 """The values of TrainingJobStatus in SageMaker's DescribeTrainingJob."""
+_MOST_OF_FORMAT_1 = 31
+"""Attempts: the first, and those of max_retry_attempts."""
 FINAL: frozenset[Status] = frozenset({"Completed", "Failed", "Stopped"})
 """Those that do not change any more."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -117,18 +122,14 @@ class Record:
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Record:
         """The opposite of `fields`. Raises ValueError, TypeError or KeyError for what that did not make."""
-        supervisor = fields["supervisor"]
-        return cls(
-            **{
-                **fields,
-                "hosts": tuple(fields["hosts"]),
-                "attempts": tuple(
-                    AttemptRecord(**{**each, "verdict": _verdict(each["verdict"])}) for each in fields["attempts"]
-                ),
-                "verdict": _verdict(fields["verdict"]),
-                "supervisor": Process(**supervisor) if supervisor else None,
-            }
-        )
+        attempts = [_made(AttemptRecord, {**each, "verdict": _verdict(each["verdict"])}) for each in fields["attempts"]]
+        supervisor = _made(Process, fields["supervisor"]) if fields["supervisor"] else None
+        verdict = _verdict(fields["verdict"])
+        record = _made(cls, {**fields, "attempts": attempts, "verdict": verdict, "supervisor": supervisor})
+        for host in record.hosts:
+            if PurePath(host).name != host:  # it becomes the name of a folder
+                raise ValueError(f"{host!r} is not the name of a host")
+        return record
 
 
 def write_copy(record: Record, folder: JobFolder) -> None:
@@ -160,7 +161,7 @@ def read_copy(folder: JobFolder) -> Copy | None:
         return Copy(record, is_followed=written == 1 and not record.is_final)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         words = f"the record of the job {folder.name} cannot be read: {folder.record}: {error!r}"
         raise EstimatorError(f"{words}; its logs and outputs are in {folder.path}") from None
 
@@ -184,11 +185,20 @@ def copies_in(folders: Iterable[JobFolder]) -> tuple[list[Copy], list[str]]:
 
 
 def _attempts_of_format_1(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    attempts = [asdict(AttemptRecord(number)) for number in range(1, fields.pop("attempt") + 1)]
+    count = fields.pop("attempt")
+    if count > _MOST_OF_FORMAT_1:
+        raise ValueError(f"{count} attempts are more than there can be")
+    attempts = [asdict(AttemptRecord(number)) for number in range(1, count + 1)]
     if attempts:
         attempts[-1] |= {"ended": fields["ended"], "verdict": fields["verdict"]}
     return attempts
 
 
 def _verdict(fields: Mapping[str, Any] | None) -> Verdict | None:
-    return Verdict.from_json(json.dumps(fields)) if fields else None
+    return _made(Verdict, {"victims": (), **fields}) if fields else None
+
+
+def _made(cls: type[T], fields: Mapping[str, Any]) -> T:
+    """One of a dataclass, each of whose fields is of the type that it says. Raises ValueError or TypeError."""
+    hints = field_hints(cls)
+    return cls(**{name: conform(hints.get(name, object), value, name) for name, value in fields.items()})

@@ -8,6 +8,7 @@ its end, for its supervisor writes nowhere else.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,11 @@ from estimator_container.verdict import Verdict, last_words
 
 from ..errors import EstimatorError, JobNotFound
 from ..home import JobFolder, jobs_of
+from ..job_name import is_name
 from ..naming import suggestion
 from .record import Copy, Record, copies_in, read_copy, write_copy
 from .state import State
+from .supervision import is_supervisor
 
 
 def claim(record: Record, folder: JobFolder) -> None:
@@ -52,7 +55,7 @@ def read(folder: JobFolder) -> Record:
     """
     record = _last(folder)
     supervisor = record.supervisor
-    if record.is_final or supervisor is None or supervisor.is_alive():
+    if record.is_final or supervisor is None or is_supervisor(supervisor, folder):
         return record
     record = _last(folder)  # it may have written the end just before it left
     if record.is_final:
@@ -75,9 +78,10 @@ def read(folder: JobFolder) -> Record:
 def read_all(state: Path) -> list[Record]:
     """All jobs of a database and their folders, the newest first; their supervisors may be gone.
 
-    A job whose folder was removed is none any more. Warns of one that cannot be understood. Raises EstimatorError.
+    A job whose folder was removed is none any more, and a folder whose name no job may have never was one. Warns of
+    one that cannot be understood. Raises EstimatorError.
     """
-    folders = {path.name: JobFolder(path) for path in jobs_of(state).glob("*")}
+    folders = {path.name: JobFolder(path) for path in _folders(jobs_of(state))}
     if not folders:
         return []
     known: dict[str, Record] = {}
@@ -110,6 +114,10 @@ def _last(folder: JobFolder) -> Record:
     return copy.record
 
 
+def _folders(jobs: Path) -> Iterator[Path]:
+    return (path for path in jobs.glob("*") if is_name(path.name))
+
+
 def _adopt(state: Path, copies: list[Copy]) -> None:
     """Let the database know these jobs from now on, if it can take them."""
     records = [copy.record for copy in copies if not copy.is_followed]
@@ -126,6 +134,6 @@ def _failed(record: Record, verdict: Verdict) -> Record:
 
 def _not_found(folder: JobFolder) -> JobNotFound:
     jobs = folder.path.parent
-    known = [path.name for path in jobs.glob("*")]
+    known = [path.name for path in _folders(jobs)]
     hint = f"; {suggestion(folder.name, known)}" if known else ""
     return JobNotFound(f"there is no job {folder.name!r} in {jobs}{hint}")

@@ -72,5 +72,5 @@ def _open_pidfd(pid: int | None) -> int:
         return -1
     try:
         return os.pidfd_open(pid)
-    except OSError:
+    except (AttributeError, OSError):  # a Python or a kernel without it
         return -1

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from ..home import home, secured, write_private
+from ..job_name import checked
 
 
 def note(job_name: str, region: str) -> None:
@@ -16,13 +17,13 @@ def note(job_name: str, region: str) -> None:
 
 
 def region_of(job_name: str) -> str | None:
-    """The region of a job that was submitted from here; None for any other."""
+    """The region of a job that was submitted from here; None for any other, and where the note is damaged."""
     try:
-        region: str = json.loads(_place(job_name).read_text(encoding="utf-8"))["region"]
-    except FileNotFoundError:
+        region = json.loads(_place(job_name).read_text(encoding="utf-8"))["region"]
+    except (OSError, ValueError, KeyError, TypeError):  # a note that cannot be read says no more than none
         return None
-    return region
+    return region if isinstance(region, str) else None
 
 
 def _place(job_name: str) -> Path:
-    return home() / "sagemaker" / f"{job_name}.json"
+    return home() / "sagemaker" / f"{checked(job_name)}.json"

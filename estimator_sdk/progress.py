@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal
+
+from .standard_streams import Stream, Tolerant
 
 from .naming import some
 
@@ -26,12 +28,15 @@ _PHASES = {
 
 
 class Progress:
-    """Writes to one text stream, which a notebook or a terminal shows."""
+    """Writes to one text stream, which a notebook or a terminal shows.
 
-    def __init__(self, plan: Plan, logs: Logs, out: TextIO | None = None) -> None:
+    A stream that does not take it is no reason to leave the job alone: what is not taken is dropped.
+    """
+
+    def __init__(self, plan: Plan, logs: Logs, out: Stream | None = None) -> None:
         self._plan = plan
         self._logs = logs
-        self._out = out or sys.stdout
+        self._out = Tolerant(sys.stdout if out is None else out)
         self._started = time.monotonic()
         self._reached: dict[str, set[str]] = {}
         self._open_line = False

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO, cast
 
 from estimator_container import contract, machine
 from estimator_container import hyperparameters as container_hp
@@ -23,6 +23,7 @@ from ..errors import InvalidArgument
 from ..home import JobFolder
 from ..local.hosts import Hosts, OnHostEnded
 from ..plan import HostPlan, Plan
+from ..standard_streams import Tolerant
 
 if TYPE_CHECKING:
     from ..local.client import LocalJob
@@ -70,7 +71,7 @@ class DockerBackend:
         from ..local.client import start
 
         code_store.upload_code_of(plan)
-        build.ensure(engine.connect(), plan.image or "", sys.stderr)
+        build.ensure(engine.connect(), plan.image or "", cast("TextIO", Tolerant(sys.stderr)))
         return start(plan)
 
     def hosts(

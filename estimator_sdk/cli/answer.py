@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ..errors import EstimatorError
+from ..standard_streams import put
+
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from ..job import Job
 
 
 def show(arguments: Namespace, document: object, lines: Iterable[str]) -> None:
-    """Write `document` with `--json`, else `lines`."""
+    """Write `document` with `--json`, else `lines`. Raises as `write`."""
     if arguments.json:
+        import json
+
         lines = [json.dumps(document, indent=1, default=str)]
-    encoding = sys.stdout.encoding or "utf-8"
-    for line in lines:  # a word of a command need not be text
-        sys.stdout.write(f"{line.encode(encoding, 'backslashreplace').decode(encoding)}\n")
-    sys.stdout.flush()
+    write("".join(f"{line}\n" for line in lines))
+
+
+def show_if_possible(arguments: Namespace, document: object, lines: Iterable[str]) -> None:
+    """As `show`, for a command whose exit code is that of a job, whether anybody hears of it or not."""
+    try:
+        show(arguments, document, lines)
+    except BrokenPipeError:
+        pass
+    except EstimatorError as error:
+        print(f"estimator: {error}", file=sys.stderr)
+
+
+def write(what: str | bytes) -> None:
+    """Write to standard output. Raises EstimatorError where it takes nothing, and BrokenPipeError for `main`."""
+    try:
+        put(sys.stdout, what)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        what = f"the answer cannot be written to standard output: {error.strerror}"
+        raise EstimatorError(f"{what}; make room, or send it elsewhere") from None
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

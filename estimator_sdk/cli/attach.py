@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from typing import TextIO
 
+from ..standard_streams import put
 from . import answer, execution, exit_code, job_argument, log_choice
 from .main import EXIT_INTERRUPTED
 from .parser import Parser
@@ -16,18 +18,29 @@ def add(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Shows all lines from the first; returns the job's exit code. Ctrl-C leaves the job alone."""
+    """Shows all lines from the first; returns the job's exit code. Ctrl-C leaves the job alone.
+
+    A reader that has enough ends it, as it ends `logs`; an output that takes nothing does not.
+    """
     job = job_argument.find(arguments)
-    out = sys.stderr.buffer if arguments.json else sys.stdout.buffer
+    out = sys.stderr if arguments.json else sys.stdout
     try:
         for line in log_choice.lines(job, arguments, follow=True):
-            out.write(log_choice.shown(line, arguments))
-            out.flush()
+            _show(out, log_choice.shown(line, arguments))
     except KeyboardInterrupt:
         print(f"estimator attach: {job.name} goes on; `estimator stop {job.name}` ends it", file=sys.stderr)
         return EXIT_INTERRUPTED
     code = exit_code.of(job)
     if code != 0:
         print(f"estimator attach: {job.why().rstrip()}", file=sys.stderr)
-    answer.show(arguments, execution.result(job, code), [f"{job.name} is {job.status}"])
+    answer.show_if_possible(arguments, execution.result(job, code), [f"{job.name} is {job.status}"])
     return code
+
+
+def _show(out: TextIO, line: bytes) -> None:
+    try:
+        put(out, line)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        pass

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ..errors import InvalidArgument
 from ..home import jobs_folder
 from ..job_name import is_name
-from . import commands
+from . import answer, commands
 from .parser import Parser
 
 
@@ -23,8 +23,8 @@ def add(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     index, *words = arguments.command or ("0",)
-    for word in candidates(int(index) if index.isdigit() else 0, words):
-        print(word)
+    found = candidates(int(index) if index.isdigit() else 0, words)
+    answer.write("".join(f"{word}\n" for word in found))
     return 0
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import BackendError, InvalidArgument, JobFailed, JobNotFound
+from ..errors import BackendError, EstimatorError, InvalidArgument, JobFailed, JobNotFound
 from . import answer, exit_code
 from .main import EXIT_INTERRUPTED
 from .parser import Parser
@@ -53,9 +53,16 @@ def execute(plan: Plan, arguments: Namespace) -> int:
     except KeyboardInterrupt:
         return _interrupted(plan, arguments)
     if arguments.detach:
-        answer.show(arguments, {"name": job.name, "status": job.status, "backend": plan.backend}, [job.name])
-        return 0
+        return _detached(job, arguments)
     return _ended(plan, arguments)
+
+
+def _detached(job: Job, arguments: Namespace) -> int:
+    try:
+        answer.show(arguments, {"name": job.name, "status": job.status, "backend": job.backend}, [job.name])
+    except EstimatorError as error:
+        raise EstimatorError(f"the job {job.name} is started, and {error}") from None
+    return 0
 
 
 def _interrupted(plan: Plan, arguments: Namespace) -> int:
@@ -72,14 +79,21 @@ def _interrupted(plan: Plan, arguments: Namespace) -> int:
 
 
 def _ended(plan: Plan, arguments: Namespace, code: int | None = None) -> int:
-    """Write what was asked for of a job's end; returns `code`, or the job's own exit code."""
+    """Write what was asked for of a job's end; returns `code`, or the job's own exit code.
+
+    1 in the place of 0 where the files of results could not be written.
+    """
     from ..job import Job
 
     job = Job.attach(plan.job_name)
     chosen = exit_code.of(job) if code is None else code
-    _write_results(job, plan, chosen, arguments)
+    try:
+        _write_results(job, plan, chosen, arguments)
+    except BackendError as error:
+        print(f"estimator: {error}", file=sys.stderr)
+        chosen = chosen or 1
     if arguments.json:
-        answer.show(arguments, result(job, chosen), [])
+        answer.show_if_possible(arguments, result(job, chosen), [])
     return chosen
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
-from . import job_argument, log_choice
+from . import answer, job_argument, log_choice
 from .parser import Parser
+
+_AT_ONCE = 1 << 16  # bytes that are written together, where nobody waits for a line
 
 
 def add(parser: Parser) -> None:
@@ -19,12 +21,14 @@ def run(arguments: Namespace) -> int:
     """The bytes are written as they are, so that what a rank wrote can be had whole."""
     job = job_argument.find(arguments)
     is_any = False
+    pending = bytearray()
     for line in log_choice.lines(job, arguments, arguments.follow):
         is_any = True
-        sys.stdout.buffer.write(log_choice.shown(line, arguments))
-        if arguments.follow:
-            sys.stdout.buffer.flush()
-    sys.stdout.buffer.flush()
+        pending += log_choice.shown(line, arguments)
+        if arguments.follow or len(pending) >= _AT_ONCE:
+            answer.write(bytes(pending))
+            pending.clear()
+    answer.write(bytes(pending))
     if not is_any:
         print(f"estimator logs: nothing in the log of {job.name} is so", file=sys.stderr)
     return 0

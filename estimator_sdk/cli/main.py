@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -9,7 +10,8 @@ from collections.abc import Sequence
 
 from ..errors import EstimatorError, InvalidArgument, JobNotFound
 from ..naming import suggestion
-from . import commands
+from ..standard_streams import Tolerant
+from . import answer, commands
 
 EXIT_WRONG_INPUT = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
@@ -19,30 +21,60 @@ _HIDDEN = ("complete",)  # what the completion of a shell asks
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. `words` are those after the program's name."""
     words = sys.argv[1:] if words is None else list(words)
+    _replace_closed_streams()
+    with contextlib.redirect_stderr(Tolerant(sys.stderr)):
+        return _main(words)
+
+
+def _main(words: list[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
-            return _run(words)
+            code = _run(words)
+            answer.write("")  # what was printed goes with it
+            return code
     except EstimatorError as error:
-        name = f"estimator {words[0]}" if words and words[0] in commands.COMMANDS else "estimator"
-        print(f"{name}: {error}", file=sys.stderr)
+        _drop_pending()
+        _tell(words, str(error))
         return EXIT_WRONG_INPUT if isinstance(error, (InvalidArgument, JobNotFound)) else 1
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read has enough, as `head` does; nothing may be flushed into the pipe at exit.
+    except BrokenPipeError:  # whoever read has enough, as `head` does
+        _drop_pending()
+        return 128 + 13  # SIGPIPE
+    except OSError as error:  # of a folder that an option names, or of this machine
+        _tell(words, f"{error}; check the path, your rights on it, and the room there")
+        return 1
+
+
+def _tell(words: list[str], sentence: str) -> None:
+    name = f"estimator {words[0]}" if words and words[0] in commands.COMMANDS else "estimator"
+    print(f"{name}: {sentence}", file=sys.stderr)
+
+
+def _replace_closed_streams() -> None:
+    """What was closed before we were started leads nowhere from now on, and no file of ours gets its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
+def _drop_pending() -> None:
+    """Let nothing be flushed at exit into a standard output that takes nothing."""
+    try:
+        sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + 13
 
 
 def _run(words: Sequence[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
-        print(_help())
+        answer.write(f"{_help()}\n")
         return 0 if words else EXIT_WRONG_INPUT
     if words[0] == "--version":
         from .. import __version__
 
-        print(f"estimator-sdk {__version__}")
+        answer.write(f"estimator-sdk {__version__}\n")
         return 0
     name, *rest = words
     if name not in (*commands.COMMANDS, *_HIDDEN):

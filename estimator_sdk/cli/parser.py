@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from ..errors import InvalidArgument
 from ..naming import suggestion
+from . import answer
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,6 +46,10 @@ class Parser(argparse.ArgumentParser):
         """The long names of the options that are for people."""
         shown = (each for each in self._actions if each.help != argparse.SUPPRESS)
         return [name for each in shown for name in each.option_strings if name.startswith("--")]
+
+    def print_help(self, file: object = None) -> None:
+        """An answer like any other. `file` is argparse's."""
+        answer.write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         raise self._refused(message, f"see {self.prog} --help")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import BackendError, InvalidArgument
-from .home import bundles_folder, secured
+from .home import bundles_folder, secured, writing
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -55,6 +55,7 @@ def _upload(bundle: str, uri: str) -> None:
         raise BackendError(f"the code could not be uploaded to {uri}, so nothing was started: {error}") from None
 
 
+@writing("the code bundle")
 def _fetch(uri: str) -> Path:
     from estimator_container.storage import StorageError, open_store
 

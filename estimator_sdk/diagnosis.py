@@ -116,12 +116,12 @@ def _state() -> str:
 def _home() -> Path:
     try:
         return home()
-    except InvalidArgument as error:
-        raise _Missing(str(error), "export ESTIMATOR_HOME=$HOME/estimator") from None
+    except EstimatorError as error:
+        raise _Missing(str(error), "export ESTIMATOR_HOME=/a/folder/of/yours") from None
 
 
 def _disk() -> str:
-    folder = next(each for each in (_home(), *_home().parents) if each.exists())
+    folder = next(each for each in (_home(), *_home().parents) if os.access(each, os.F_OK))
     free = shutil.disk_usage(folder).free
     if free < _LEAST_DISK:
         detail = f"{size(free)} free in {folder}, and {size(_LEAST_DISK)} are needed"

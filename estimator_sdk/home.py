@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import InvalidArgument
+from .errors import EstimatorError, InvalidArgument
 
 HOME_VARIABLE = "ESTIMATOR_HOME"
 CACHE_VARIABLE = "XDG_CACHE_HOME"
@@ -19,11 +21,14 @@ _STATE = "state.db"
 def home() -> Path:
     """`$ESTIMATOR_HOME`, else a folder in the user's data directory (XDG Base Directory Specification).
 
-    Raises InvalidArgument for a path that is too long.
+    Raises InvalidArgument for a path that is too long, EstimatorError for a user without any, as a container may run
+    one.
     """
-    given = os.environ.get(HOME_VARIABLE)
-    data = os.environ.get("XDG_DATA_HOME")
-    folder = Path(given).expanduser().absolute() if given else _data(data) / "estimator-sdk"
+    given, data = os.environ.get(HOME_VARIABLE), os.environ.get("XDG_DATA_HOME")
+    try:
+        folder = Path(given).expanduser().absolute() if given else _data(data) / "estimator-sdk"
+    except RuntimeError as error:
+        raise _nowhere(error, HOME_VARIABLE) from None
     length = len(os.fsencode(folder))
     if length > LONGEST_HOME:
         raise InvalidArgument(
@@ -41,7 +46,42 @@ def _data(given: str | None) -> Path:
 def cache_folder() -> Path:
     """What can be made again, in the user's cache; `build_horovod.py`, which stands alone, has its `wheels` there."""
     given = os.environ.get(CACHE_VARIABLE)
-    return (Path(given) if given else Path.home() / ".cache") / "estimator-sdk"
+    try:
+        return (Path(given) if given else Path.home() / ".cache") / "estimator-sdk"
+    except RuntimeError as error:
+        raise _nowhere(error, CACHE_VARIABLE) from None
+
+
+@contextmanager
+def writing(what: str, variable: str = HOME_VARIABLE) -> Iterator[None]:
+    """Around what writes below the folder that a variable sets. Raises EstimatorError for OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise EstimatorError(
+            f"{what} cannot be written: {error}; set {variable} to a folder that you may write, with room"
+        ) from None
+
+
+def writing_cache(what: str) -> AbstractContextManager[None]:
+    """The same for the cache."""
+    return writing(what, CACHE_VARIABLE)
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Around what looks for jobs. Raises EstimatorError for a home that may not be looked into."""
+    try:
+        yield
+    except PermissionError as error:
+        raise EstimatorError(
+            f"the jobs cannot be read: {error}; set {HOME_VARIABLE} to a folder that you may read, or ask its owner"
+        ) from None
+
+
+def _nowhere(error: RuntimeError, variable: str) -> EstimatorError:
+    words = str(error).rstrip(".")
+    return EstimatorError(f"there is no folder to keep jobs in: {words}; set {variable} to one that you may write")
 
 
 def jobs_folder() -> Path:

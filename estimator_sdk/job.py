@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import EstimatorError, InvalidArgument, JobFailed, JobNotFound
-from .home import JobFolder, jobs_folder, state_file
-from .job_name import checked
+from .home import JobFolder, jobs_folder, reading, state_file
 
 if TYPE_CHECKING:
     from estimator_container.lines import Block, Line
@@ -45,11 +44,13 @@ class Job:
         The region of a job that was submitted from here is known; any other is looked for in the configured region, if
         there are credentials. Raises InvalidArgument for what is not a name, and JobNotFound.
         """
+        from .job_name import checked
         from .local.client import LocalJob
 
         local = LocalJob(JobFolder.of(checked(name, "name")))
         try:
-            local.record()
+            with reading():
+                local.record()
         except JobNotFound as missing:
             from .sagemaker.job import attach
 
@@ -261,8 +262,9 @@ def list_jobs(backend: str | None = None, limit: int | None = None) -> list[Job]
 
 def _local_jobs() -> list[Job]:
     """Warns of a job whose state cannot be understood, and leaves it out. Raises EstimatorError."""
-    if not jobs_folder().exists():
-        return []
+    with reading():
+        if not jobs_folder().exists():
+            return []
     from .local import registry
     from .local.client import LocalJob
 

@@ -13,7 +13,7 @@ from . import backends, channel_names, code_channel, code_store, masking
 from . import job_name as job_names
 from .display import notebook
 from .errors import BackendError, InvalidArgument
-from .home import bundles_folder, secured
+from .home import bundles_folder, secured, writing
 from .naming import suggestion
 from .plan import Plan
 from .progress import LOGS, Logs, Progress
@@ -92,8 +92,9 @@ def _type_and_image(spec: JobSpec) -> tuple[str, str | None]:
     return instance_type or "local", algorithm.training_image if algorithm else None
 
 
+@writing("the code bundle")
 def bundle(source: Source) -> Path:
-    """The code as an archive under the hash of its bytes, so that equal code is kept once."""
+    """The code as an archive under the hash of its bytes, so that equal code is kept once. Raises EstimatorError."""
     folder = secured(bundles_folder())
     draft = folder / f".{os.getpid()}-{os.urandom(4).hex()}.new"
     try:

@@ -64,7 +64,10 @@ class Source:
         try:
             return bundle.write(tree.members, Path(path), tree.targets)
         except OSError as error:
-            raise EstimatorError(f"the code cannot be bundled into {path}: {error}; fix that, and try again") from error
+            raise EstimatorError(
+                f"the code cannot be bundled into {path}: {error}; make its files readable, or set ESTIMATOR_HOME to a "
+                "folder that you may write, with room"
+            ) from error
 
     def _read(self) -> Tree:
         for argument, value in (("entry_point", self.entry_point), ("source_dir", self.source_dir)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..docker import engine
 from ..errors import BackendError
-from ..home import CACHE_VARIABLE, cache_folder, private_file, secured
+from ..home import CACHE_VARIABLE, cache_folder, private_file, secured, writing_cache
 from . import base as bases
 from . import catalogue, context
 from .catalogue import Image
@@ -77,8 +77,11 @@ def _remove(client: DockerClient, image_id: str | None) -> None:
 
 @contextlib.contextmanager
 def _lock(name: str, out: TextIO) -> Iterator[None]:
-    cache = secured(secured(cache_folder(), CACHE_VARIABLE) / "images", CACHE_VARIABLE)
-    with open(cache / f"{name.replace('/', '-').replace(':', '-')}.lock", "w", opener=private_file) as lock:
+    with writing_cache("the lock of an image"):
+        cache = secured(secured(cache_folder(), CACHE_VARIABLE) / "images", CACHE_VARIABLE)
+        file_name = f"{name.replace('/', '-').replace(':', '-')}.lock"
+        opened = open(cache / file_name, "w", opener=private_file)
+    with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

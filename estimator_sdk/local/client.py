@@ -69,7 +69,8 @@ def start(plan: Plan) -> LocalJob:
         supervisor = _start(plan, folder, record)
     except OSError as error:
         raise BackendError(
-            f"the job {plan.job_name} could not be started: {error}; set ESTIMATOR_HOME to a folder with room"
+            f"the job {plan.job_name} could not be started: {error}; set ESTIMATOR_HOME to a folder that you may "
+            "write, with room"
         ) from None
     assert supervisor.stdin is not None
     # One that was killed takes no plan: the state of the job says so, to everybody.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ..home import home, secured, write_private
+from ..home import home, secured, write_private, writing
 from ..job_name import checked
 
 
+@writing("the note of where the job runs")
 def note(job_name: str, region: str) -> None:
-    """Keep where a job is."""
+    """Keep where a job is. Raises EstimatorError."""
     place = _place(job_name)
     secured(place.parent)
     write_private(place, json.dumps({"region": region}))

@@ -5,20 +5,16 @@ The elements are those that Jenkins' and GitLab's readers know (`junit-10.xsd` o
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
 from ..job import Job
-from . import last_words
+from . import last_words, printable
 
 if TYPE_CHECKING:
     from estimator_container.verdict import Verdict
 
     from ..plan import Plan, RankPlan
-
-# What XML 1.0 has no way to say ("Characters", section 2.2 of its specification).
-_NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 
 Outcome = Literal["passed", "failure", "error", "skipped"]
 
@@ -74,14 +70,10 @@ def _case(job: Job, rank: RankPlan, words: list[str], seconds: str) -> ElementTr
     kind, message = outcome(job, rank)
     if kind == "passed":
         return case
-    found = ElementTree.SubElement(case, kind, message=_text(message))
+    found = ElementTree.SubElement(case, kind, message=printable.lines(message))
     if kind == "failure" and job.verdict is not None:
         found.set("type", job.verdict.kind)
-        found.text = _text(job.verdict.text())
+        found.text = printable.lines(job.verdict.text())
     if words:
-        ElementTree.SubElement(case, "system-out").text = _text("\n".join(words))
+        ElementTree.SubElement(case, "system-out").text = printable.lines("\n".join(words))
     return case
-
-
-def _text(words: str) -> str:
-    return _NOT_XML.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), words)

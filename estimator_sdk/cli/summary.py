@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING
 
 from ..job import Job
-from . import junit, last_words
+from . import junit, last_words, printable
 
 if TYPE_CHECKING:
     from ..plan import Plan
 
 _SIGNS = {"passed": "passed", "failure": "**failed**", "error": "**stopped**", "skipped": "ended with the others"}
+_MARKDOWN = re.compile(r"[`|\\]|^\s|\s$|^$")
+"""What a code span in a table cannot hold as it is."""
+_NOT_PLAIN = re.compile(r"[^a-zA-Z0-9 ]")
 
 
 def markdown(job: Job, plan: Plan, code: int) -> str:
@@ -33,7 +37,7 @@ def markdown(job: Job, plan: Plan, code: int) -> str:
     if job.verdict is not None:
         lines += ["", *_block(job.verdict.text().rstrip())]
     elif job.reason:
-        lines += ["", job.reason]
+        lines += ["", *_block(job.reason)]
     failed = [rank for rank, outcome in outcomes.items() if outcome in ("failure", "error")]
     words = last_words.of(job) if failed else {}
     for rank in failed:
@@ -46,20 +50,25 @@ def markdown(job: Job, plan: Plan, code: int) -> str:
 
 def _what_runs(plan: Plan) -> dict[str, str]:
     if plan.steps:
-        return {f"step {step.name}": _code(shlex.join(step.command)) for step in plan.steps}
+        return {f"step {_code(step.name)}": _code(shlex.join(step.command)) for step in plan.steps}
     return {"command": _code(shlex.join(plan.command)) if plan.command else "the image's own"}
 
 
 def _code(text: str) -> str:
-    """Text in a cell of a table, as it is."""
-    one_line = text.replace("\n", " ").replace("|", "\\|")
-    ticks = "`" * (_longest_run(text) + 1)
-    return f"{ticks} {one_line} {ticks}" if "`" in text else f"`{one_line}`"
+    """Text in a cell of a table, as it is: in HTML where Markdown would read something of its own in it.
+
+    In a table a backslash before a pipe has more than one meaning, even between backticks ("Tables", GFM).
+    """
+    shown = printable.one_line(text)
+    if not _MARKDOWN.search(shown):
+        return f"`{shown}`"
+    return f"<code>{_NOT_PLAIN.sub(lambda match: f'&#{ord(match[0])};', shown)}</code>"
 
 
 def _block(text: str) -> list[str]:
-    fence = "`" * max(3, _longest_run(text) + 1)
-    return [fence, text, fence]
+    shown = printable.lines(text)
+    fence = "`" * max(3, _longest_run(shown) + 1)
+    return [fence, shown, fence]
 
 
 def _longest_run(text: str) -> int:

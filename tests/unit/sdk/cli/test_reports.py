@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 from estimator_container.lines import Line
 from estimator_container.verdict import Verdict
+from hypothesis import given
+from hypothesis import strategies as st
 
 from estimator_sdk.cli import exit_code, junit, summary
-from estimator_sdk.plan import HostPlan, Plan, RankPlan
+from estimator_sdk.plan import HostPlan, Plan, RankPlan, StepPlan
 
 RANKS = tuple(RankPlan(rank, rank % 2, f"algo-{rank // 2 + 1}") for rank in range(4))
 HOSTS = tuple(HostPlan(f"algo-{number}", "", "", (), {}) for number in (1, 2))
@@ -71,10 +75,56 @@ def test_a_failure_has_the_verdict_and_the_last_words_without_what_xml_cannot_sa
 
 def test_the_summary_shows_a_command_whatever_is_in_it():
     shown = summary.markdown(job("Failed", EXIT), PLAN, 7)
-    assert "| command | `` python 'a\\|b`c' `` |" in shown
+    assert "| command | <code>python &#39;a&#124;b&#96;c&#39;</code> |" in shown
     assert "| exit code | 7 |" in shown
     assert "The last lines of rank 3 on algo-2:" in shown
     assert "rank 0 on algo-1:" not in shown
+
+
+ODD = st.text(st.sampled_from("a |`\\\r\n\t\0\x1b\x85\u2028\u202e<&*_~\ud800\N{SNOWMAN}"), max_size=12) | st.text(
+    max_size=12
+)
+CELL = r"(?:\\[!-/:-@\[-`{-~]|[^|\r\n])*"  # of GitHub's reader of tables
+
+
+def outside_fences(shown: str) -> list[str]:
+    """The lines of a text in Markdown that are not in a block of code; one that stays open is none."""
+    found, fence = [], ""
+    for line in shown.split("\n"):
+        if fence:
+            fence = "" if re.fullmatch(f"{fence}`*", line) else fence
+        elif re.fullmatch("`{3,}", line):
+            fence = line
+        else:
+            found.append(line)
+    assert not fence, shown
+    return found
+
+
+@given(word=ODD, step=ODD, said=ODD, reason=ODD, uri=ODD)
+def test_no_text_of_a_script_or_a_user_changes_the_layout_of_a_report(word, step, said, reason, uri):
+    plan = replace(PLAN, steps=(StepPlan(step, ("python", word)), StepPlan("b", (word,))))
+    ended = job("Failed", replace(EXIT, message=f"it said {said}", detail=reason))
+    ended.logs = lambda: iter([Line(1, "algo-2", 3, "stdout", said.encode("utf-8", "surrogatepass"))])
+    ended.model_data = uri
+    for each in (ended, job("Stopped", reason=reason)):
+        shown = summary.markdown(each, plan, 7)
+        assert re.fullmatch(r"[\n\t\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ufffd\U00010000-\U0010ffff]*", shown), shown
+        rows = [line for line in outside_fences(shown) if line.startswith("|")]
+        assert [row.count("|") for row in rows] == [3] * 9 + [4] * 6, shown
+        assert all(re.fullmatch(rf"\|({CELL}\|)+", row) for row in rows), shown
+        rest = [line for line in outside_fences(shown) if line and not line.startswith("|")]
+        assert all(line.startswith(("### job: ", "The last lines of rank ")) for line in rest), shown
+        document = junit.document(each, plan)
+        ElementTree.fromstring(document)
+        assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", document)
+
+
+def test_a_progress_bar_s_line_is_cut_to_its_end():
+    ended = job("Failed", EXIT)
+    ended.logs = lambda: iter([Line(1, "algo-2", 3, "stdout", b"\r10 %" * 100_000 + b"\r100 %\r\n")])
+    for shown in (summary.markdown(ended, PLAN, 7), junit.document(ended, PLAN).decode()):
+        assert len(shown) < 5000 and "\\r10 %\\r100 %\n" in shown.replace("<", "\n")
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from .standard_streams import Stream, Tolerant
-
 from .naming import some
+from .standard_streams import Stream, Tolerant
 
 if TYPE_CHECKING:
     from estimator_container.lines import Block, Line

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..job import STREAMS, Job
 from ..live_line import CLEAR, LiveLine
+from ..standard_streams import put
 from .parser import Parser
 
 if TYPE_CHECKING:
@@ -54,17 +55,13 @@ class _Live:
         chosen = (self._arguments.host in (None, line.host)) and (self._arguments.stream in (None, line.stream))
         text = self._line.text_of(line) if chosen and _is_chosen(line, self._arguments) else None
         if text is not None:
-            self._write(text)
+            put(sys.stdout, text)
             self._is_open = True
 
     def clear(self) -> None:
         if self._is_open:
-            self._write(CLEAR)
+            put(sys.stdout, CLEAR)
             self._is_open = False
-
-    def _write(self, text: str) -> None:
-        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
-        sys.stdout.buffer.flush()
 
 
 def _is_chosen(line: Line, arguments: Namespace) -> bool:

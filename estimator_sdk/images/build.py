@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..docker import engine
 from ..errors import BackendError
-from ..home import CACHE_VARIABLE, cache_folder, private_file, secured, writing_cache
+from ..home import CACHE_VARIABLE, cache_folder, secured, writing_cache
 from . import base as bases
 from . import catalogue, context
 from .catalogue import Image
@@ -79,15 +80,17 @@ def _remove(client: DockerClient, image_id: str | None) -> None:
 def _lock(name: str, out: TextIO) -> Iterator[None]:
     with writing_cache("the lock of an image"):
         cache = secured(secured(cache_folder(), CACHE_VARIABLE) / "images", CACHE_VARIABLE)
-        file_name = f"{name.replace('/', '-').replace(':', '-')}.lock"
-        opened = open(cache / file_name, "w", opener=private_file)
-    with opened as lock:
+        path = cache / f"{name.replace('/', '-').replace(':', '-')}.lock"
+        lock = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             print(f"waiting for another process that builds {name}", file=out, flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)
 
 
 def _build(client: DockerClient, image: Image, name: str, base: str, digest: str, folder: str, out: TextIO) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from .contract import HOST_ADDRESSES, OUR_CHANNELS, WORLD_PORT, Layout
@@ -27,7 +29,7 @@ class Cluster(NamedTuple):
 
     current_host: str
     hosts: tuple[str, ...]
-    """Sorted by plain string order; the first is the one that leads."""
+    """In the order of `in_order`; the first is the one that leads."""
     current_instance_type: str
     current_group_name: str
     groups: tuple[InstanceGroup, ...]
@@ -171,7 +173,22 @@ def _hosts(names: object) -> tuple[str, ...]:
         raise ValueError(f"hosts must be a list of names, not {names!r}")
     if len(set(names)) < len(names):
         raise ValueError(f"hosts names one of them twice: {names!r}")
-    return tuple(sorted(names))
+    return in_order(names)
+
+
+def in_order(hosts: Iterable[str]) -> tuple[str, ...]:
+    """Hosts as a plan numbers them, whatever order their platform lists them in: SageMaker lists them as strings.
+
+    >>> in_order(["algo-1", "algo-10", "algo-2"])
+    ('algo-1', 'algo-2', 'algo-10')
+    """
+    return tuple(sorted(hosts, key=_natural))
+
+
+def _natural(name: str) -> tuple[list[str | int], str]:
+    """Runs of digits count as numbers; names that differ in nothing else keep one order on all hosts."""
+    parts = re.split("([0-9]+)", name)
+    return [int(part) if at % 2 else part for at, part in enumerate(parts)], name
 
 
 def number(variable: str, default: float) -> float:

@@ -49,7 +49,7 @@ class LateWatch:
             step=step,
             seconds=waited,
             ranks=[rank for _, rank in late],
-            hosts=sorted({host for host, _ in late}),
+            hosts=list(dict.fromkeys(host for host, _ in late)),
         )
         self._events.say(text)
         self._after(waited, step, of, 2 * waited)

@@ -6,12 +6,14 @@ import json
 import os
 import time
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 from estimator_container.contract import PLATFORM_VARIABLES, WORLD_TIMEOUT
 from estimator_container.rank import SOCKET_VARIABLE
 
 from estimator_sdk import InvalidArgument, JobFailed, launch
+from estimator_sdk.cli import junit
 
 REPORT = """
 import json, os
@@ -248,3 +250,45 @@ def test_a_broken_option_fails_with_the_words_of_mpirun(script):
     failed = script.fail("print('hi')", processes=2, mpi_options="--no-such-option")
     assert failed.verdict.kind == "mpi"
     assert 'unknown option "--no-such-option"' in str(failed)
+
+
+ELEVEN = tuple(f"algo-{number}" for number in range(1, 12))
+"""So many that their names have one order as strings, and another as numbers."""
+
+
+@pytest.mark.law("W8", "P2")
+@pytest.mark.parametrize("processes", [None, 1])
+def test_hosts_and_ranks_have_the_order_of_the_plan(script, out, processes):
+    source = """
+import json, os
+names = ("SM_CURRENT_HOST", "SM_CURRENT_HOST_RANK", "RANK", "SM_HOSTS")
+print(json.dumps([os.environ.get(name) for name in names]))
+"""
+    estimator = script.estimator(source, hosts=len(ELEVEN), processes=processes)
+    name = f"law-order-{estimator.backend}-{processes}"
+    plan = estimator.plan(job_name=name)
+    assert tuple(host.name for host in plan.hosts) == tuple(each.host for each in plan.ranks) == ELEVEN
+    job = estimator.fit(job_name=name, logs="none")
+    hosts = json.dumps(ELEVEN, separators=(",", ":"))
+    for at, (rank, host) in enumerate((each.rank, each.host) for each in plan.ranks):
+        assert json.loads(out(job, host=host)) == [host, str(at), None if rank is None else str(rank), hosts]
+
+
+@pytest.mark.law("W8")
+def test_the_report_of_a_job_has_every_rank_where_the_plan_has_it(script):
+    source = """
+import sys
+from mpi4py import MPI
+MPI.COMM_WORLD.barrier()
+print("last words", flush=True)
+MPI.COMM_WORLD.barrier()
+sys.exit(3 if MPI.COMM_WORLD.rank == 10 else 0)
+"""
+    estimator = script.estimator(source, hosts=len(ELEVEN), processes=1)
+    job = estimator.fit(wait=False, logs="none")
+    with pytest.raises(JobFailed, match="rank 10 on algo-11"):
+        job.wait()
+    cases = list(ElementTree.fromstring(junit.document(job, estimator.plan())).iter("testcase"))
+    assert [case.get("name") for case in cases] == [f"rank {rank} on {host}" for rank, host in enumerate(ELEVEN)]
+    assert [case.get("name") for case in cases if case.find("failure") is not None] == ["rank 10 on algo-11"]
+    assert all(case.findtext("system-out") == "last words" for case in cases)

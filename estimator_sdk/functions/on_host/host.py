@@ -92,7 +92,7 @@ def _is_first() -> bool:
     if rank is not None:
         return rank == 0
     hosts = json.loads(os.environ.get("SM_HOSTS", "[]"))
-    return not hosts or os.environ.get("SM_CURRENT_HOST") == min(hosts, key=lambda name: (len(name), name))
+    return not hosts or os.environ.get("SM_CURRENT_HOST") == hosts[0]
 
 
 def _show(kind: type[BaseException], error: BaseException, where: types.TracebackType | None) -> None:

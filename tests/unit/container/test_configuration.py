@@ -2,8 +2,15 @@ import json
 from pathlib import Path
 
 import pytest
-from estimator_container.configuration import ConfigurationError, read_configuration, read_environment, read_secret
+from estimator_container.configuration import (
+    ConfigurationError,
+    in_order,
+    read_configuration,
+    read_environment,
+    read_secret,
+)
 from estimator_container.contract import HOST_ADDRESSES, WORLD_PORT, Layout
+from hypothesis import given, strategies
 
 RESOURCES = {"current_host": "algo-2", "hosts": ["algo-2", "algo-10", "algo-1"]}
 FILES = {"hyperparameters.json": {}, "resourceconfig.json": RESOURCES, "inputdataconfig.json": {}}
@@ -36,11 +43,26 @@ def resources(**changes):
     return {**RESOURCES, **changes}
 
 
-def test_the_hosts_are_sorted_by_plain_string_order_and_the_first_one_leads(write):
+def test_the_hosts_have_the_order_of_a_plan_and_the_first_one_leads(write):
     cluster = read_configuration(write()).cluster
-    assert cluster.hosts == ("algo-1", "algo-10", "algo-2")
+    assert cluster.hosts == ("algo-1", "algo-2", "algo-10")
     assert cluster.leader == "algo-1"
     assert cluster.current_host == "algo-2"
+
+
+@given(names=strategies.permutations([f"algo-{number}" for number in range(1, 121)]))
+def test_whatever_order_a_platform_lists_hosts_in_they_are_in_that_of_their_numbers(names):
+    assert in_order(names) == tuple(f"algo-{number}" for number in range(1, 121))
+
+
+@given(
+    names=strategies.lists(strategies.text("ab0129-²", min_size=1), unique=True).flatmap(
+        lambda names: strategies.tuples(strategies.just(names), strategies.permutations(names))
+    )
+)
+def test_hosts_of_any_names_have_one_order_on_all_of_them(names):
+    one, other = names
+    assert in_order(one) == in_order(other)
 
 
 def test_what_the_platform_leaves_out_has_the_values_of_the_contract(write):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from . import mesh, mpi
+from . import mpi
 from .configuration import ConfigurationError
 from .contract import WORLD_PORT
 from .events import ProgramOutput
@@ -16,6 +16,7 @@ from .ranks import Ended
 from .verdict import Verdict, last_words, of_cut_off_host, of_lost_host, of_silent_host
 
 if TYPE_CHECKING:
+    from . import mesh
     from .host import Host
 
 ANSWER_SECONDS = 5.0  # how long the first host may take to answer the report of a failure
@@ -38,6 +39,8 @@ class Follower:
 
     def open(self) -> None:
         """Begin to look for the first host. Raises ConfigurationError when it could not be trusted."""
+        from . import mesh  # a single host has none
+
         host = self._host
         self._mesh = mesh.Worker(
             host.loop,

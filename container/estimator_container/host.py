@@ -392,7 +392,6 @@ class Host:
             self._told_to_stop()
         lifeline = os.environ.get(LIFELINE_FD)
         if lifeline:
-            os.set_inheritable(int(lifeline), False)
             self.loop.on_readable(int(lifeline), self._platform_gone)
 
     def _show_on_console(self) -> None:

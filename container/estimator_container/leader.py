@@ -7,7 +7,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
-from . import common_secret, machine, mesh, mpi, verdict
+from . import common_secret, machine, mpi, verdict
 from .configuration import ConfigurationError
 from .contract import LISTEN_FD, WORLD_PORT
 from .endpoint import interface_of
@@ -23,6 +23,7 @@ from .verdict import Verdict
 from .world import World
 
 if TYPE_CHECKING:
+    from . import mesh
     from .host import Host
 
 # After mpirun's own end the reports of the last ranks are still on their way from other hosts.
@@ -56,13 +57,14 @@ class Leader:
             self._mesh = self._open_mesh()
 
     def _open_mesh(self) -> mesh.Leader:
-        cluster = self._host.cluster
+        from . import mesh  # a single host has none
+
         secret = self._host.required_secret()
         return mesh.Leader(
             self._host.loop,
             _listening_socket(),
             secret,
-            frozenset(cluster.hosts) - {self._host.name},
+            self._host.cluster.hosts[1:],
             self._on_message,
             lambda host: self._host.events.emit("host_joined", host=host),
             self._on_lost,
@@ -398,5 +400,4 @@ def _listening_socket() -> socket.socket:
     inherited = os.environ.get(LISTEN_FD)
     if inherited is None:
         return listen_tcp(WORLD_PORT)
-    os.set_inheritable(int(inherited), False)
     return socket.socket(fileno=int(inherited))

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from .loop import Loop
 from .wire import MAX_MESSAGE, BadMessage, Unpacker, pack
 
+ACCEPT_AGAIN_SECONDS = 0.1  # after which a listener tries again that could not accept
+
 OnMessage = Callable[["Link", "list[str]"], None]
 OnClose = Callable[["Link"], None]
 
@@ -102,19 +104,28 @@ class Link:
 
 
 class Listener:
-    """Accepts connections and makes a link of each."""
+    """Accepts connections and hands them out."""
 
     def __init__(self, loop: Loop, sock: socket.socket, on_link: Callable[[socket.socket], None]) -> None:
         self._loop = loop
         self._sock = sock
         self._on_link = on_link
         sock.setblocking(False)
-        loop.on_readable(sock.fileno(), self._accept)
+        self._listen()
+
+    def _listen(self) -> None:
+        if self._sock.fileno() >= 0:
+            self._loop.on_readable(self._sock.fileno(), self._accept)
 
     def _accept(self) -> None:
         try:
             sock, _ = self._sock.accept()
+        except (BlockingIOError, ConnectionError):
+            return  # whoever it was has gone
         except OSError:
+            # No descriptor is free, or no memory. Who connects still waits, so the loop would come here at once again.
+            self._loop.forget(self._sock.fileno())
+            self._loop.after(ACCEPT_AGAIN_SECONDS, self._listen)
             return
         self._on_link(sock)
 

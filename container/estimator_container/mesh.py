@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .handshake import Seal, code, new_nonce, same, session_key
 from .links import Link, Listener
 from .loop import Loop
 from .pulse import Pulse
+from .strangers import LIMIT, SECONDS, Strangers
 from .wire import MAX_MESSAGE
 
 STRANGER_LIMIT = 4096  # bytes that a connection may send in one message before it has proved itself
-STRANGER_SECONDS = 10.0
 CONNECT_RETRY_SECONDS = 0.02  # a host that is not up yet refuses; nothing else would tell
 
+WELCOME = "welcome"
+"""The leader's first sealed message. Until it is there a worker cannot tell whether its proof has arrived."""
 BEAT = "beat"
 
 OnMessage = Callable[[str, "list[str]"], None]
@@ -69,14 +71,14 @@ class SealedLink:
 
 
 class Leader:
-    """The first host's side: takes each worker once, and only with the right secret."""
+    """The first host's side: takes each worker once, and only with the right secret; listens until all are there."""
 
     def __init__(
         self,
         loop: Loop,
         sock: socket.socket,
         secret: bytes,
-        workers: frozenset[str],
+        workers: Sequence[str],
         on_message: OnMessage,
         on_joined: OnJoined,
         on_lost: OnLost,
@@ -88,14 +90,14 @@ class Leader:
         self._on_message = on_message
         self._on_joined = on_joined
         self._on_lost = on_lost
-        self._strangers: set[Link] = set()
+        self._strangers = Strangers(loop, LIMIT + len(workers))
         self._beats = False
         self._listener = Listener(loop, sock, self._meet)
 
     @property
     def missing(self) -> list[str]:
-        """The workers that have not joined yet, sorted."""
-        return sorted(self._workers - set(self.links))
+        """The workers that have not joined yet, in their order."""
+        return [worker for worker in self._workers if worker not in self.links]
 
     def send(self, host: str, *fields: str) -> None:
         if host in self.links:
@@ -112,26 +114,24 @@ class Leader:
             link.begin_to_beat()
 
     def close(self) -> None:
-        self._listener.close()
-        for stranger in self._strangers:
-            stranger.close()
+        self._close_door()
         for link in self.links.values():
             link.close()
 
+    def _close_door(self) -> None:
+        self._listener.close()
+        self._strangers.close()
+
     def _meet(self, sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        link = Link(self._loop, sock, self._hello, self._strangers.discard, STRANGER_LIMIT)
-        self._strangers.add(link)
-        self._loop.after(STRANGER_SECONDS, lambda: self._dismiss(link))
+        self._strangers.meet(Link(self._loop, sock, self._hello, self._strangers.know, STRANGER_LIMIT))
 
-    def _dismiss(self, link: Link) -> None:
-        if link in self._strangers:
-            self._strangers.discard(link)
-            link.close()
+    def _is_awaited(self, host: str) -> bool:
+        return host in self._workers and host not in self.links
 
     def _hello(self, link: Link, message: list[str]) -> None:
-        if len(message) != 3 or message[0] != "hello" or message[1] not in self.missing:
-            self._dismiss(link)
+        if len(message) != 3 or message[0] != "hello" or not self._is_awaited(message[1]):
+            self._strangers.dismiss(link)
             return
         _, host, worker_nonce = message
         nonce = new_nonce()
@@ -141,20 +141,23 @@ class Leader:
         def proof(link: Link, message: list[str]) -> None:
             proved = len(message) == 2 and message[0] == "proof" and same(message[1], expected)
             # Another connection may have joined as this host meanwhile.
-            if proved and host in self.missing:
+            if proved and self._is_awaited(host):
                 self._admit(link, host, Seal(key, "leader", "worker"))
             else:
-                self._dismiss(link)
+                self._strangers.dismiss(link)
 
         link.on_message = proof
         link.send("challenge", nonce, code(self._secret, "leader", host, worker_nonce, nonce))
 
     def _admit(self, link: Link, host: str, seal: Seal) -> None:
-        self._strangers.discard(link)
+        self._strangers.know(link)
         link.peer = host
         self.links[host] = SealedLink(self._loop, link, seal, self._on_message, self._on_lost)
+        self.links[host].send(WELCOME)
         if self._beats:
             self.links[host].begin_to_beat()
+        if not self.missing:
+            self._close_door()
         self._on_joined(host)
 
 
@@ -182,12 +185,14 @@ class Worker:
         self._on_message = on_message
         self._on_joined = on_joined
         self._on_lost = on_lost
-        self._nonce = new_nonce()
+        self._nonce = ""
         self._stranger: Link | None = None
+        self._proved: SealedLink | None = None
+        """The link to a leader that is the right one, and may not have seen yet that this is the right worker."""
         self._link: SealedLink | None = None
         self._beats = False
         self._late = loop.after(deadline - time.monotonic(), self._give_up)
-        self._retry = loop.after(0.0, self._connect)
+        self._patience = self._retry = loop.after(0.0, self._connect)
 
     def send(self, *fields: str) -> None:
         if self._link is not None:
@@ -200,12 +205,11 @@ class Worker:
             self._link.begin_to_beat()
 
     def close(self) -> None:
-        self._late.cancel()
-        self._retry.cancel()
-        if self._stranger is not None:
-            self._stranger.close()
-        if self._link is not None:
-            self._link.close()
+        for timer in (self._late, self._patience, self._retry):
+            timer.cancel()
+        for link in (self._stranger, self._proved):
+            if link is not None:
+                link.close()
 
     def _give_up(self) -> None:
         self.close()
@@ -216,18 +220,25 @@ class Worker:
         try:
             sock = socket.create_connection(self._find_leader(), timeout=min(remaining, 1.0))
         except OSError:
-            self._retry = self._loop.after(CONNECT_RETRY_SECONDS, self._connect)
+            self._connect_again()
             return
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         link = Link(self._loop, sock, self._challenged, self._refused, STRANGER_LIMIT)
         link.peer = self._leader
         self._stranger = link
+        # Whoever listens there may not be the leader, or not be able to answer.
+        self._patience = self._loop.after(SECONDS, lambda: self._refused(link))
+        self._nonce = new_nonce()  # or what a leader has said once could be played again
         link.send("hello", self._host, self._nonce)
+
+    def _connect_again(self) -> None:
+        self._retry = self._loop.after(CONNECT_RETRY_SECONDS, self._connect)
 
     def _refused(self, link: Link) -> None:
         link.close()
+        self._patience.cancel()
         self._stranger = None
-        self._retry = self._loop.after(CONNECT_RETRY_SECONDS, self._connect)
+        self._connect_again()
 
     def _challenged(self, link: Link, message: list[str]) -> None:
         if len(message) != 3 or message[0] != "challenge":
@@ -240,10 +251,24 @@ class Worker:
         link.send("proof", code(self._secret, "worker", self._host, nonce, self._nonce))
         if link.closed:
             return
-        self._late.cancel()
+        self._patience.cancel()
         self._stranger = None
         seal = Seal(session_key(self._secret, self._nonce, nonce), "worker", "leader")
-        self._link = SealedLink(self._loop, link, seal, self._on_message, self._on_lost)
-        if self._beats:
-            self._link.begin_to_beat()
-        self._on_joined(self._leader)
+        self._proved = SealedLink(self._loop, link, seal, self._hear, self._lose)
+
+    def _hear(self, leader: str, message: list[str]) -> None:
+        if self._link is not None:
+            self._on_message(leader, message)
+        elif message == [WELCOME]:
+            self._late.cancel()
+            self._link = self._proved
+            if self._beats:
+                self.begin_to_beat()
+            self._on_joined(leader)
+
+    def _lose(self, leader: str, silent: bool) -> None:
+        """Without a welcome it was turned away, in a crowd or because its proof came too late."""
+        if self._link is not None:
+            self._on_lost(leader, silent)
+        else:
+            self._connect_again()

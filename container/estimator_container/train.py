@@ -7,7 +7,7 @@ import sys
 
 from . import common_secret
 from .configuration import ConfigurationError, read_configuration, read_environment, read_secret
-from .contract import EXIT_FRAMEWORK_ERROR, Layout
+from .contract import EXIT_FRAMEWORK_ERROR, LIFELINE_FD, LISTEN_FD, Layout
 from .host import Host
 from .outcome import Outcome
 from .verdict import Verdict
@@ -16,6 +16,7 @@ from .verdict import Verdict
 def main() -> int:
     """Run this host's part of the job; returns 0, 1 (the user's failure), 2 (another) or 143 (stopped)."""
     layout = Layout.from_environment()
+    _keep_descriptors()
     try:
         for folder in layout.written_by_the_job():
             os.makedirs(folder, exist_ok=True)
@@ -28,3 +29,10 @@ def main() -> int:
         sys.stderr.write(f"train: {error}\n")
         return EXIT_FRAMEWORK_ERROR
     return host.run()
+
+
+def _keep_descriptors() -> None:
+    """What the platform hands to this process is for none of the programs that it starts."""
+    for variable in (LISTEN_FD, LIFELINE_FD):
+        if descriptor := os.environ.get(variable):
+            os.set_inheritable(int(descriptor), False)

@@ -6,6 +6,7 @@ their environment where their base directory is and at which address of the loop
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -141,13 +142,17 @@ class ProcessHosts:
             base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
         # Every host inherits the reading end; when this process is gone, all of them see it.
         self._lifeline = os.pipe()
-        sockets = {host.name: _listen(host.address) for host in self._plan.hosts}
-        ports = {name: sock.getsockname()[1] for name, sock in sockets.items()}
-        addresses = {host.name: f"{host.address}:{ports[host.name]}" for host in self._plan.hosts}
-        for host in self._plan.hosts:
-            self._start_host(host, addresses, sockets[host.name])
-        for sock in sockets.values():
-            sock.close()
+        first, *others = self._plan.hosts
+        addresses = {host.name: host.address for host in self._plan.hosts}
+        with contextlib.ExitStack() as until_started:
+            inherited = {contract.LIFELINE_FD: self._lifeline[0]}
+            if others:  # which the first one listens for
+                sock = until_started.enter_context(_listening(first.address))
+                addresses[first.name] = f"{first.address}:{sock.getsockname()[1]}"
+                inherited[contract.LISTEN_FD] = sock.fileno()
+            self._start_host(first, addresses, inherited)
+        for host in others:
+            self._start_host(host, addresses, {contract.LIFELINE_FD: self._lifeline[0]})
 
     def signal(self, signum: int) -> None:
         for pid in self._pids.values():
@@ -166,9 +171,8 @@ class ProcessHosts:
     def wait_until_gone(self) -> None:
         """`close` leaves nothing to wait for."""
 
-    def _start_host(self, host: HostPlan, addresses: dict[str, str], sock: socket.socket) -> None:
-        assert self._lifeline is not None
-        inherited = (sock.fileno(), self._lifeline[0])
+    def _start_host(self, host: HostPlan, addresses: dict[str, str], inherited: dict[str, int]) -> None:
+        """`inherited` are descriptors that the host gets, under the variables that name them."""
         self._private_folders.append(scratch := private_folder.make(private_folder.base()))
         self._private_folders.append(shared_memory := private_folder.make_for_memory(scratch))
         env = {
@@ -180,18 +184,17 @@ class ProcessHosts:
             contract.SHARED_MEMORY_DIR: shared_memory,
             contract.OVERLAY_DIR: str(self._folder.overlay(self._attempt)),
             contract.HOST_ADDRESSES: json.dumps(addresses),
-            contract.LISTEN_FD: str(sock.fileno()),
-            contract.LIFELINE_FD: str(self._lifeline[0]),
+            **{variable: str(fd) for variable, fd in inherited.items()},
             contract.STOP_TIMEOUT: str(self._plan.stop_timeout),
             "TRAINING_JOB_NAME": self._plan.job_name,
         }
         log = os.open(self._folder.attempt(self._attempt) / f"{host.name}.log", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
-            for fd in inherited:
+            for fd in inherited.values():
                 os.set_inheritable(fd, True)
             pid = self._children.start(host.argv, env, lambda code: self._ended(host.name, code), log, log)
         finally:
-            for fd in inherited:
+            for fd in inherited.values():
                 os.set_inheritable(fd, False)
             os.close(log)
         self._pids[host.name] = pid
@@ -204,7 +207,7 @@ class ProcessHosts:
         return Layout(str(self._folder.attempt(self._attempt) / host.base_dir))
 
 
-def _listen(address: str) -> socket.socket:
+def _listening(address: str) -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.bind((address, 0))
     sock.listen(128)

@@ -1,8 +1,10 @@
+import errno
 import os
 import socket
 import struct
 
 import pytest
+from estimator_container import links
 from estimator_container.links import Link, Listener, listen_tcp, listen_unix
 from estimator_container.wire import pack
 
@@ -101,6 +103,67 @@ def test_a_listener_accepts_any_number_until_it_is_closed(loop, run_until, tmp_p
         late.connect(path)
     for sock in (*clients, *accepted):
         sock.close()
+
+
+@pytest.fixture
+def exhausted(tmp_path):
+    """A listening socket at which somebody waits, whose first two tries to accept find no free descriptor."""
+    tried = []
+
+    class Exhausted(socket.socket):
+        def accept(self):
+            tried.append(True)
+            if len(tried) < 3:
+                raise OSError(errno.EMFILE, "Too many open files")
+            return super().accept()
+
+    path = str(tmp_path / "socket")
+    with Exhausted(fileno=listen_unix(path).detach()) as sock, socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+        yield sock, tried
+
+
+@pytest.fixture
+def run_rounds(loop, run_until):
+    """Runs the loop a few times, whatever happens in it."""
+
+    def run():
+        for _ in range(5):
+            over = []
+            loop.after(0.0, lambda over=over: over.append(True))
+            run_until(lambda over=over: over)
+
+    return run
+
+
+def test_a_listener_without_a_free_descriptor_rests(loop, run_until, run_rounds, monkeypatch, exhausted):
+    sock, tried = exhausted
+    monkeypatch.setattr(links, "ACCEPT_AGAIN_SECONDS", 3600.0)
+    listener = Listener(loop, sock, print)
+    run_until(lambda: tried)
+    run_rounds()
+    listener.close()
+    assert len(tried) == 1
+
+
+def test_a_listener_that_was_closed_while_it_rested_stays_so(loop, run_until, run_rounds, monkeypatch, exhausted):
+    sock, tried = exhausted
+    monkeypatch.setattr(links, "ACCEPT_AGAIN_SECONDS", 0.0)
+    listener = Listener(loop, sock, print)
+    run_until(lambda: tried)
+    listener.close()
+    run_rounds()
+    assert len(tried) == 1
+
+
+def test_a_listener_without_a_free_descriptor_goes_on_when_there_is_one(loop, run_until, monkeypatch, exhausted):
+    sock, tried = exhausted
+    accepted = []
+    monkeypatch.setattr(links, "ACCEPT_AGAIN_SECONDS", 0.0)
+    Listener(loop, sock, accepted.append)
+    run_until(lambda: accepted)
+    assert len(tried) == 3
+    accepted[0].close()
 
 
 def test_sockets_do_not_leak_into_programs_that_are_started(tmp_path):

@@ -4,9 +4,11 @@ import sys
 import time
 
 import pytest
+from estimator_container import mesh
 from estimator_container.handshake import Seal, code, session_key
 from estimator_container.links import Link, Listener, listen_tcp
 from estimator_container.mesh import STRANGER_LIMIT, Leader, Worker
+from estimator_container.strangers import Strangers
 from estimator_container.wire import pack
 
 SECRET = b"the secret of this job"
@@ -16,7 +18,7 @@ NONCE = "00" * 32
 class LeaderSide:
     """A leader of three workers and all that it says of them."""
 
-    def __init__(self, loop, secret=SECRET):
+    def __init__(self, loop, secret=SECRET, workers=("algo-2", "algo-3", "algo-4")):
         self.messages, self.joined, self.lost = [], [], []
         sock = listen_tcp(0)
         self.address = ("127.0.0.1", sock.getsockname()[1])
@@ -24,7 +26,7 @@ class LeaderSide:
             loop,
             sock,
             secret,
-            frozenset({"algo-2", "algo-3", "algo-4"}),
+            workers,
             lambda host, message: self.messages.append((host, message)),
             self.joined.append,
             lambda host, silent: self.lost.append(host),
@@ -104,7 +106,7 @@ def other(loop, leader):
 def test_workers_with_the_secret_join_and_messages_go_both_ways_in_order(loop, run_until, leader):
     workers = {host: WorkerSide(loop, leader.address, host) for host in ("algo-2", "algo-3", "algo-4")}
     assert leader.mesh.missing == ["algo-2", "algo-3", "algo-4"]
-    run_until(lambda: len(leader.joined) == 3)
+    run_until(lambda: all(worker.joined for worker in workers.values()))
     assert leader.mesh.missing == []
     for number in range(5):
         leader.mesh.broadcast("to all", str(number))
@@ -138,10 +140,10 @@ def test_a_worker_waits_for_a_leader_that_is_not_up_yet(loop, run_until):
     assert worker.joined == []
     received = []
     sock = listen_tcp(address[1])
-    mesh = Leader(loop, sock, SECRET, frozenset({"algo-2"}), print, received.append, print)
+    late = Leader(loop, sock, SECRET, ("algo-2",), print, received.append, print)
     run_until(lambda: received)
     worker.mesh.close()
-    mesh.close()
+    late.close()
 
 
 WORKER_PROCESS = """
@@ -368,6 +370,60 @@ def test_strangers_do_not_keep_the_job_from_starting(loop, run_until, leader):
     run_until(lambda: all(stranger.turned_away for stranger in strangers))
 
 
+def test_the_missing_have_the_order_of_the_job(loop):
+    hosts = [f"algo-{number}" for number in range(2, 12)]
+    side = LeaderSide(loop, workers=hosts)
+    assert side.mesh.missing == hosts
+    side.mesh.close()
+
+
+def test_when_all_are_there_nobody_listens_any_more_and_strangers_are_sent_away(loop, run_until):
+    side = LeaderSide(loop, workers=["algo-2"])
+    stranger = Stranger(loop, side.address)
+    worker = WorkerSide(loop, side.address)
+    run_until(lambda: worker.joined and stranger.turned_away)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(side.address)
+    for each in (worker, side):
+        each.mesh.close()
+
+
+def test_a_worker_whose_proof_came_too_late_comes_again_and_is_not_lost(loop, run_until, monkeypatch, leader):
+    """It cannot tell that it was turned away, for what it sends is taken all the same."""
+    dismissed = []
+
+    def meet(strangers, link, meet=Strangers.meet):
+        meet(strangers, link)
+        if not dismissed:
+            dismissed.append(link)
+            send, link.send = link.send, lambda *fields: (send(*fields), strangers.dismiss(link))
+
+    monkeypatch.setattr(Strangers, "meet", meet)
+    worker = WorkerSide(loop, leader.address, first_words=("ready",))
+    run_until(lambda: leader.messages or worker.lost)
+    assert (leader.messages, leader.lost, worker.lost) == ([("algo-2", ["ready"])], [], [])
+    worker.mesh.close()
+
+
+def test_a_worker_comes_again_where_nobody_answers(loop, run_until, monkeypatch):
+    monkeypatch.setattr(mesh, "SECONDS", 0.01)
+    fake = FakeLeader(loop, lambda hello: [])
+    worker = WorkerSide(loop, fake.address)
+    run_until(lambda: len(fake.heard) == 2)
+    assert worker.lost == []
+    worker.mesh.close()
+    fake.close()
+
+
+def test_a_worker_never_says_the_same_number_twice(loop, run_until):
+    fake = FakeLeader(loop, lambda hello: [("no", "challenge")])
+    worker = WorkerSide(loop, fake.address)
+    run_until(lambda: len(fake.heard) == 3)
+    assert len({nonce for _, _, nonce in fake.heard}) == 3
+    worker.mesh.close()
+    fake.close()
+
+
 # Leaders that are none.
 
 
@@ -436,8 +492,9 @@ def test_a_recorded_message_of_the_leader_does_not_reach_a_worker_in_another_ses
 
     fake = FakeLeader(loop, answer)
     worker = WorkerSide(loop, fake.address)
-    run_until(lambda: worker.lost)
-    assert worker.messages == []
+    run_until(lambda: [message[0] for message in fake.heard].count("hello") == 2)
+    assert (worker.joined, worker.messages, worker.lost) == ([], [], [])
+    worker.mesh.close()
     fake.close()
 
 

@@ -1,0 +1,257 @@
+"""Whoever can reach a port of a host: floods, strangers that are slow or lie, and what of ours listens where."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from estimator_container import handshake
+from estimator_container.contract import HOST_ADDRESSES
+from estimator_container.links import listen_tcp
+from estimator_container.loop import Loop
+from estimator_container.mesh import Leader, Worker
+from estimator_container.strangers import LIMIT
+from estimator_container.wire import pack
+from hypothesis import given, strategies
+
+from estimator_sdk import Job, launch
+from tests.conformance.jobs import toolkit_of, wait_for
+
+DESCRIPTORS = 256
+"""That the first host of an attacked job may have open."""
+CROWD = 400
+"""Connections that an attacker holds open."""
+LISTENS = "0A"  # of /proc/net/tcp
+
+
+@dataclass
+class Waiting:
+    """A job of two hosts, the first of which waits for the other one."""
+
+    job: Job
+    door: Path
+    """The second host comes when this file is there."""
+
+    @property
+    def leader(self) -> int:
+        return toolkit_of(self.job, "algo-1")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where the first host listens."""
+        environ = Path(f"/proc/{self.leader}/environ").read_bytes().split(b"\0")
+        (given,) = (each for each in environ if each.startswith(HOST_ADDRESSES.encode()))
+        address, _, port = json.loads(given.partition(b"=")[2])["algo-1"].partition(":")
+        return address, int(port)
+
+    def descriptors(self) -> int:
+        """How many the first host has open."""
+        return len(list(Path(f"/proc/{self.leader}/fd").iterdir()))
+
+
+@pytest.fixture
+def waiting(script, tmp_path) -> Iterator[Callable[..., Waiting]]:
+    started: list[Job] = []
+
+    def start(**arguments) -> Waiting:
+        door = tmp_path / "door"
+        plan = script.estimator("print('done')", hosts=2, **arguments).plan()
+        limited = ("sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh")
+        late = ("sh", "-c", f'until [ -e {door} ]; do sleep 0.02; done; exec "$@"', "sh")
+        first, second = (
+            replace(host, argv=(*before, *host.argv)) for host, before in zip(plan.hosts, (limited, late), strict=True)
+        )
+        started.append(launch.run(replace(plan, hosts=(first, second)), wait=False, logs="none"))
+        made = Waiting(started[-1], door)
+        wait_for(lambda: is_listening(made))
+        return made
+
+    yield start
+    for job in started:
+        job.stop()
+
+
+def is_listening(made: Waiting) -> bool:
+    try:
+        return _listens(*made.address)
+    except (AssertionError, ValueError):
+        return False  # it is being started
+
+
+def _listens(address: str, port: int) -> bool:
+    there = struct.pack("=I", struct.unpack("!I", socket.inet_aton(address))[0]).hex().upper()
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return any(line.split()[1:4:2] == [f"{there}:{port:04X}", LISTENS] for line in lines)
+
+
+FLOOD = """
+import itertools, resource, socket, sys
+address, words, held = (sys.argv[1], int(sys.argv[2])), bytes.fromhex(sys.argv[3]), int(sys.argv[4])
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+ring = []
+for number in itertools.count():
+    one = socket.socket()
+    one.settimeout(2)
+    try:
+        one.connect(address)
+        one.send(words)
+    except OSError:
+        pass
+    ring.append(one)
+    if number == held + 100:
+        print("crowd", flush=True)
+    if len(ring) > held:
+        ring.pop(0).close()
+"""
+"""Connects as often as it can, says the same each time, and holds so many connections open."""
+
+
+@contextmanager
+def flood(address: tuple[str, int], words: bytes, held: int) -> Iterator[None]:
+    """From when so many have been connected until the end of the block."""
+    argv = [sys.executable, "-I", "-S", "-c", FLOOD, address[0], str(address[1]), words.hex(), str(held)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as attacker:
+        assert attacker.stdout is not None
+        try:
+            attacker.stdout.readline()
+            yield
+        finally:
+            attacker.kill()
+
+
+HELLO = pack(["hello", "algo-2", "00" * 32])
+WORDS = {
+    "says nothing": b"",
+    "says half a message": HELLO[:7],
+    "introduces itself": HELLO,
+    "lies": HELLO + pack(["proof", handshake.code(b"a guess", "worker", "algo-2", "", "00" * 32)]),
+    "says what is no message": b"GET / HTTP/1.1\r\nHost: algo-1\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
+def test_a_flood_of_strangers_keeps_no_host_out(waiting, out, words):
+    made = waiting()
+    with flood(made.address, words, CROWD):
+        assert made.descriptors() < LIMIT + 40
+        made.door.touch()
+        assert made.job.wait(20) == "Completed"
+    assert out(made.job) == b"done\ndone\n"
+
+
+def test_a_flood_of_short_connections_keeps_no_world_from_starting(waiting, out):
+    made = waiting(processes=1)
+    with flood(made.address, b"", held=1):
+        made.door.touch()
+        assert made.job.wait(20) == "Completed"
+    assert out(made.job) == b"done\ndone\n"
+
+
+def test_strangers_that_hold_on_are_turned_away_in_time(waiting, out):
+    made = waiting()
+    with ExitStack() as held:
+        for _ in range(10):
+            held.enter_context(socket.create_connection(made.address))
+        slow = held.enter_context(socket.create_connection(made.address))
+        slow.settimeout(20)
+        for byte in HELLO[:3]:  # and no more
+            slow.send(bytes([byte]))
+        assert slow.recv(1) == b""
+    made.door.touch()
+    assert made.job.wait(20) == "Completed"
+
+
+def test_when_all_hosts_are_there_nobody_listens_for_more(script, tmp_path):
+    stop = tmp_path / "stop"
+    source = f"import os, time\nprint('up', flush=True)\nwhile not os.path.exists({str(stop)!r}): time.sleep(0.02)"
+    job = script.estimator(source, hosts=2).fit(wait=False, logs="none")
+    for number, _ in enumerate(job.logs(stream="stdout", follow=True), 1):
+        if number == 2:
+            break
+    made = Waiting(job, stop)
+    assert not _listens(*made.address)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(made.address)
+    stop.touch()
+    assert job.wait(20) == "Completed"
+
+
+@pytest.mark.parametrize(("hosts", "processes"), [(1, None), (2, None), (1, 2), (2, 1)])
+def test_no_descriptor_of_ours_reaches_a_rank(script, out, hosts, processes):
+    """`ls` itself has one more: the folder that it lists."""
+    found = script.run(
+        {"train.sh": "echo $(ls /proc/self/fd)"}, entry_point="train.sh", hosts=hosts, processes=processes
+    )
+    assert out(found) == b"0 1 2 3\n" * hosts * (processes or 1)
+
+
+# What a stranger may say, in any form.
+
+BYTES = strategies.binary(max_size=64)
+FIELDS = strategies.lists(strategies.text(strategies.characters(exclude_characters="\0", codec="utf-8"), max_size=8))
+MESSAGES = strategies.one_of(
+    BYTES,
+    FIELDS.filter(bool).map(pack),
+    strategies.tuples(strategies.sampled_from(["hello", "proof", "challenge"]), FIELDS).map(
+        lambda message: pack([message[0], "algo-2", *message[1]])
+    ),
+    BYTES.map(lambda data: struct.pack("<I", len(data)) + data),
+)
+
+
+def test_whatever_a_stranger_says_it_does_not_join_and_the_host_does(loop):
+    @given(said=strategies.lists(MESSAGES, max_size=4))
+    def check(said):
+        joined, lost = [], []
+        sock = listen_tcp(0)
+        address = ("127.0.0.1", sock.getsockname()[1])
+        leader = Leader(loop, sock, b"secret", ("algo-2",), ignore, joined.append, ignore)
+        with socket.create_connection(address) as stranger:
+            stranger.send(b"".join(said))
+            for _ in range(3):  # to be accepted, to be read, to be answered
+                run_round(loop)
+            assert joined == []
+            late = time.monotonic() + 20
+            worker = Worker(
+                loop,
+                "algo-2",
+                "algo-1",
+                lambda: address,
+                b"secret",
+                late,
+                ignore,
+                joined.append,
+                lambda *_: lost.append(1),
+            )
+            loop.run_until(lambda: len(joined) == 2 or bool(lost))
+        assert sorted(joined) == ["algo-1", "algo-2"]
+        worker.close()
+        leader.close()
+
+    check()
+
+
+def run_round(loop: Loop) -> None:
+    over: list[bool] = []
+    loop.after(0.0, lambda: over.append(True))
+    loop.run_until(lambda: bool(over))
+
+
+def ignore(*facts: object) -> None:
+    """What is told besides."""
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    yield Loop()
+    signal.set_wakeup_fd(-1)

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 
+from estimator_container.contract import LAUNCH_VARIABLES_HYPERPARAMETER
 from estimator_container.hyperparameters import RESERVED_NAMES, RESERVED_PREFIX, can_be_passed, is_reserved
 
 from .errors import InvalidArgument
@@ -43,6 +44,18 @@ def can_be_name(text: str) -> bool:
     (True, False)
     """
     return bool(text) and can_be_passed(text) and _NOT_IN_A_NAME.search(text) is None
+
+
+def launch_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """What tells hosts that the user has set variables for MPI and launchers, which they take for inherited otherwise.
+
+    >>> launch_variables({"OMPI_MCA_btl": "self,tcp", "COLOUR": "red"})
+    {'sagemaker_estimator_launch_variables': '["OMPI_MCA_btl"]'}
+    """
+    from estimator_container import inherited
+
+    found = inherited.of_launchers(environment)
+    return {LAUNCH_VARIABLES_HYPERPARAMETER: json.dumps(found)} if found else {}
 
 
 def check_count(encoded: Mapping[str, str]) -> None:

@@ -31,7 +31,7 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
     checkpoints = spec.checkpoint_config
     if checkpoints is not None:
         uris.check_store("checkpoint_s3_uri", checkpoints.s3_uri)
-    encoded = dict(spec.hyperparameters or {})
+    encoded = {**(spec.hyperparameters or {}), **hyperparameters.launch_variables(spec.environment or {})}
     decoded = container_hp.decode(encoded)
     resources = spec.resource_config or ResourceConfig()
     if resources.instance_groups:

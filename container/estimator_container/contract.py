@@ -40,6 +40,7 @@ ARGUMENTS_HYPERPARAMETER = "sagemaker_estimator_arguments"  # a JSON list: the s
 COMMAND_HYPERPARAMETER = "sagemaker_estimator_command"  # the same of a whole command, in the place of an entry point
 INHERIT_HYPERPARAMETER = "sagemaker_estimator_inherit_environment"  # true, false, or a JSON list of names and patterns
 STEPS_HYPERPARAMETER = "sagemaker_estimator_steps"  # a JSON list: lines that ranks run in the place of an entry point
+LAUNCH_VARIABLES_HYPERPARAMETER = "sagemaker_estimator_launch_variables"  # a JSON list: see `inherited`, set on purpose
 # The distributions, as users name them, and the reserved hyperparameters that enable them.
 MPI = "mpi"
 TORCH_DISTRIBUTED = "torch_distributed"

@@ -34,6 +34,7 @@ from .contract import (
     DEFAULT_WORLD_TIMEOUT,
     HANG_TIMEOUT_HYPERPARAMETER,
     HOSTS_PER_MACHINE,
+    LAUNCH_VARIABLES_HYPERPARAMETER,
     LIFELINE_FD,
     OVERLAY_DIR,
     PLATFORM_VARIABLES,
@@ -261,7 +262,7 @@ class Host:
             "OMPI_MCA_btl_vader_backing_directory": self.shared_memory,
             **({} if isinstance(self._world, mpi.World) else mpi.for_scripts(sys.executable)),
             **(self._world.defaults(interface_of(self.cluster)) if isinstance(self._world, DirectWorld) else {}),
-            **environment.of_the_script(self._configuration, self.layout, os.environ, program, python),
+            **environment.of_the_script(self._configuration, self.layout, self._seen_by_ranks(), program, python),
         }
         if self._world is not None:
             settings[STACKS_VARIABLE] = self._stacks
@@ -277,6 +278,13 @@ class Host:
             settings=settings,
             alive=self._make_alive(),
         )
+
+    def _seen_by_ranks(self) -> Mapping[str, str]:
+        if not isinstance(self._world, mpi.World):
+            return os.environ
+        from . import inherited
+
+        return inherited.for_ranks(os.environ, self.given_variables)
 
     def _cpus_of_ranks(self, world: mpi.World) -> list[int]:
         """One for each rank of this host, if its machine has just as many as ranks; else none are set apart."""
@@ -341,13 +349,18 @@ class Host:
 
     def program_environment(self) -> dict[str, str]:
         """The environment of MPI's programs and of the wrappers on this host."""
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("OMPI_COMM_WORLD_", "PMIX_", "PMI_", "ORTE_"))
-        }
-        defaults = self._world.defaults if isinstance(self._world, mpi.World) else {}
-        return {**defaults, **inherited, SOCKET_VARIABLE: self._ranks.path}
+        if not isinstance(self._world, mpi.World):
+            return {**os.environ, SOCKET_VARIABLE: self._ranks.path}
+        from . import inherited
+
+        seen = inherited.for_programs(os.environ, self.given_variables)
+        return {**self._world.defaults, **seen, SOCKET_VARIABLE: self._ranks.path}
+
+    @property
+    def given_variables(self) -> list[str]:
+        """The variables for launchers that the user has set for this job; others of that kind are inherited."""
+        given = self._hyperparameters.get(LAUNCH_VARIABLES_HYPERPARAMETER)
+        return [str(name) for name in given] if isinstance(given, list) else []
 
     @property
     def renamed(self) -> bool:

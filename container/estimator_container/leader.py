@@ -215,7 +215,9 @@ class Leader:
             path = mpi.find("mpirun")
             folder = os.path.join(self._host.scratch, "agents")
             self._run.agents = LaunchAgents(self._host.loop, folder, list(self._nodes)[1:], self._daemon_request)
-            self._run.command = mpi.mpirun(world, self._fit(world), path, self._run.agents.path)
+            given = self._host.given_variables
+            self._run.command = mpi.mpirun(world, self._fit(world), path, self._run.agents.path, given)
+            self._tell_what_is_left_out()
         except ConfigurationError as error:
             self.report(Verdict("mpi", f"{self._host.name}: {error}", host=self._host.name))
             return
@@ -225,6 +227,13 @@ class Leader:
         argv = ["mpirun", *self._run.command[1:], sys.executable, "-I", "-S", WRAPPER]
         self._run.mpirun = self._host.start_program(["/usr/bin/env", *argv], env, self._mpirun_ended)
         self._run.mpirun_runs = True
+
+    def _tell_what_is_left_out(self) -> None:
+        from . import inherited
+
+        sentence = inherited.sentence(os.environ, self._host.given_variables)
+        if sentence is not None and self._step == 0:
+            self._host.events.say(sentence)
 
     def _fit(self, world: mpi.World) -> mpi.Fit:
         host, cpus = self._host, machine.cpus()

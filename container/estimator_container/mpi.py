@@ -10,7 +10,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -133,8 +133,12 @@ class Fit(NamedTuple):
     """Whether the ranks of one host may read each other's memory."""
 
 
-def mpirun(world: World, fit: Fit, path: str, agent: str) -> list[str]:
-    """The command that starts all ranks, without the program; `agent` is what mpirun calls instead of ssh."""
+def mpirun(world: World, fit: Fit, path: str, agent: str, given: Collection[str] = ()) -> list[str]:
+    """The command that starts all ranks, without the program; `agent` is what mpirun calls instead of ssh.
+
+    `given` are the variables for Open MPI that the user has set: like custom options, they count more than what is
+    chosen here.
+    """
     parameters = {
         "plm": "rsh",
         "plm_rsh_agent": agent,
@@ -153,8 +157,9 @@ def mpirun(world: World, fit: Fit, path: str, agent: str) -> list[str]:
         **({"coll_tuned_use_dynamic_rules": "1"} if fit.outnumbered and not _chooses_algorithms(world) else {}),
         **({} if fit.single_copy else {"btl_vader_single_copy_mechanism": "none"}),
     }
-    # What the user gives in custom options counts; mpirun refuses to be told twice.
-    parameters = {name: value for name, value in parameters.items() if name not in _parameters(world.options)}
+    # What the user gives counts; mpirun refuses to be told twice.
+    said = _parameters(world.options) | {name.partition("OMPI_MCA_")[2] for name in given}
+    parameters = {name: value for name, value in parameters.items() if name not in said}
     slots = ",".join(f"{name}:{world.processes_per_host}" for name in fit.node_names)
     command = [path, "--host", slots]
     command += ["-np", str(world.size), "-bind-to", "none", "-map-by", "slot"]

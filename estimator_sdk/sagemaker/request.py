@@ -50,7 +50,7 @@ def complete(spec: JobSpec, bundle_name: str | None, code_uri: str | None, servi
         code_uri = f"{places.default}/estimator-sdk/code/{bundle_name}"
     world_uri = _world_uri(spec, code_uri, places)
     isolated = bool(spec.enable_network_isolation)
-    encoded = dict(spec.hyperparameters or {})
+    encoded = {**(spec.hyperparameters or {}), **hyperparameters.launch_variables(spec.environment or {})}
     if code_uri is not None:
         # Where nothing can be fetched the code must be looked for in the channel, also by toolkits that are not ours.
         name = PurePosixPath(code_uri).name

@@ -292,3 +292,63 @@ sys.exit(3 if MPI.COMM_WORLD.rank == 10 else 0)
     assert [case.get("name") for case in cases] == [f"rank {rank} on {host}" for rank, host in enumerate(ELEVEN)]
     assert [case.get("name") for case in cases if case.find("failure") is not None] == ["rank 10 on algo-11"]
     assert all(case.findtext("system-out") == "last words" for case in cases)
+
+
+INHERITED = {
+    "OMPI_MCA_plm": "isolated",
+    "OMPI_MCA_ess": "singleton",
+    "OMPI_MCA_oob_tcp_if_exclude": "lo",
+    "OMPI_MCA_btl": "openib",
+    "OMPI_COMM_WORLD_RANK": "7",
+    "PMIX_NAMESPACE": "other",
+    "PMIX_RANK": "3",
+    "PRTE_MCA_plm": "ssh",
+    "SLURM_JOBID": "1",
+    "SLURM_NODEID": "0",
+    "PBS_JOBID": "5",
+}
+"""As a notebook in an allocation has them, or the shell of a conda environment, or an MPI job that starts another."""
+STARTS = """
+import json, os
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+print(json.dumps([world.rank, world.size, world.allreduce(1), os.environ["RANK"], os.environ.get("OMPI_MCA_btl"),
+                  os.environ.get("SLURM_JOBID")]))
+"""
+
+
+@pytest.mark.law("W9")
+@pytest.mark.parametrize(("hosts", "processes"), [(2, 1), (1, 2)])
+def test_inherited_launcher_variables_change_nothing_about_the_start(script, out, inherit, hosts, processes):
+    inherit(INHERITED)
+    job = script.run(STARTS, hosts=hosts, processes=processes)
+    transports = "self,vader,tcp"
+    seen = INHERITED["SLURM_JOBID"] if job.backend == "process" else None
+    assert [json.loads(out(job, rank=rank)) for rank in range(2)] == [
+        [rank, 2, 2, str(rank), transports, seen] for rank in range(2)
+    ]
+    said = [line.data.decode() for line in job.logs(stream="toolkit") if b"inherited" in line.data]
+    if job.backend == "process":
+        assert len(said) == 1 and "OMPI_MCA_plm" in said[0] and "SLURM_JOBID" in said[0], said
+
+
+@pytest.mark.law("W9")
+def test_launcher_variables_that_the_user_sets_count(script, out):
+    source = "import os; print(os.environ['OMPI_MCA_btl'], os.environ['SLURM_JOB_NAME'])\n" + REPORT
+    chosen = {"OMPI_MCA_btl": "self,tcp", "SLURM_JOB_NAME": "mine"}
+    job = script.run(source, hosts=2, processes=1, environment=chosen)
+    for rank in range(2):
+        assert out(job, rank=rank).splitlines()[0] == b"self,tcp mine"
+    failed = script.fail("print('hi')", processes=1, environment={"OMPI_MCA_ess": "singleton"})
+    assert failed.verdict.kind == "mpi"
+
+
+@pytest.fixture
+def inherit(monkeypatch):
+    """Sets variables as if whoever calls had them."""
+
+    def inherit(variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+
+    return inherit

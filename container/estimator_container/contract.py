@@ -59,6 +59,7 @@ CODE_CHANNEL = "estimator-code"  # the code bundle
 WORLD_CHANNEL = "estimator-world"  # the secret that the hosts of one job share
 OUR_CHANNELS = (CODE_CHANNEL, WORLD_CHANNEL)
 WORLD_SECRET_FILE = "worldsecret"
+TRUST_NETWORK = "ESTIMATOR_TRUST_NETWORK"  # "1": the user says that nobody else reaches the hosts' network
 SECRET_BYTES = 32
 PLATFORM_VARIABLES = frozenset(
     {

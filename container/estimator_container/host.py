@@ -40,10 +40,13 @@ from .contract import (
     OVERLAY_DIR,
     PLATFORM_VARIABLES,
     SCRATCH_DIR,
+    SECRET_BYTES,
     SHARED_MEMORY_DIR,
     STOP_TIMEOUT,
     TRAINING_MODULE,
+    TRUST_NETWORK,
     WORLD_CHANNEL,
+    WORLD_SECRET_FILE,
     WORLD_TIMEOUT,
     Layout,
 )
@@ -105,7 +108,11 @@ class Host:
         self._started: set[int] = set()
         self._frozen: dict[int, Timer] = {}
         self._earlier_kills = machine.out_of_memory_kills()
-        leads = self.name == self.cluster.leader
+        # Hosts that share no secret and need no world run as those of any other toolkit: each one for itself.
+        together = secret is not None or self._world is not None or bool(self.steps)
+        self.hosts = self.cluster.hosts if together else (self.name,)
+        """Those that this one runs the job with, in their order; the first one leads."""
+        leads = self.name == self.hosts[0]
         self._coordinator: Leader | Follower = Leader(self, self._world) if leads else Follower(self)
         self._ranks = RankServer(
             self.loop,
@@ -384,7 +391,9 @@ class Host:
         if self.secret is None:
             raise ConfigurationError(
                 "the hosts of this job share no secret, so they cannot trust each other: the platform must write "
-                f"the same {self.layout.world_secret} on every host, or bring it by the channel {WORLD_CHANNEL!r}"
+                f"the same {self.layout.world_secret} on every host, or bring it by the channel {WORLD_CHANNEL!r}, "
+                f"as {WORLD_SECRET_FILE} with {SECRET_BYTES} random bytes; where nobody else reaches their network, "
+                f'environment={{"{TRUST_NETWORK}": "1"}} does without'
             )
         return self.secret
 

@@ -47,13 +47,13 @@ class Leader:
 
     def _places(self) -> tuple[tuple[str, int], ...]:
         if self._world is None:
-            return tuple((host, NO_RANK) for host in self._host.cluster.hosts)
+            return tuple((host, NO_RANK) for host in self._host.hosts)
         return tuple((self._world.host_of(rank), rank) for rank in range(self._world.size))
 
     def open(self) -> None:
         """Let the other hosts join. Raises ConfigurationError or OSError when they could not."""
         self._late = self._host.loop.after(self._host.world_timeout, self._too_late)
-        if len(self._host.cluster.hosts) > 1:
+        if len(self._host.hosts) > 1:
             self._mesh = self._open_mesh()
 
     def _open_mesh(self) -> mesh.Leader:
@@ -64,7 +64,7 @@ class Leader:
             self._host.loop,
             _listening_socket(),
             secret,
-            self._host.cluster.hosts[1:],
+            self._host.hosts[1:],
             self._on_message,
             lambda host: self._host.events.emit("host_joined", host=host),
             self._on_lost,
@@ -149,7 +149,7 @@ class Leader:
     def _blame_for_silence(self, cut_off: bool) -> None:
         """One host of several is to blame for its silence, and the first one for that of all."""
         own = self._host.name
-        everybody = len(self._silent) == len(self._host.cluster.hosts) - 1 > 1
+        everybody = len(self._silent) == len(self._host.hosts) - 1 > 1
         if cut_off or everybody:
             self.report(verdict.of_cut_off_host(own, self._silent, SILENT_SECONDS))
         else:
@@ -167,7 +167,7 @@ class Leader:
             self._start()
 
     def _too_late(self) -> None:
-        missing = [host for host in self._host.cluster.hosts if host not in self._run.ready]
+        missing = [host for host in self._host.hosts if host not in self._run.ready]
         absent = self._mesh.missing if self._mesh else []
         message = f"after {self._host.world_timeout:g} s these hosts were not ready: {', '.join(missing)}"
         if absent:
@@ -177,12 +177,12 @@ class Leader:
     def _ranks_started(self, host: str, step: int) -> None:
         if step == self._step:  # and no news of a step that was over at once
             self._run.with_ranks.add(host)
-        if len(self._run.with_ranks) == len(self._host.cluster.hosts):
+        if len(self._run.with_ranks) == len(self._host.hosts):
             self._late.cancel()
 
     def _ranks_too_late(self) -> None:
         """mpirun starts ranks when it has its daemons, so a host without one is to blame for all."""
-        hosts = self._host.cluster.hosts
+        hosts = self._host.hosts
         without = [host for host in hosts[1:] if self._mpi and host not in self._run.with_daemon]
         late = without or [host for host in hosts if host not in self._run.with_ranks]
         what = "mpirun has not come to the MPI daemon of" if without else "not every rank runs on"
@@ -199,7 +199,7 @@ class Leader:
             # mpirun runs, and waited for the last of its daemons only.
             self._tell_world(self._mpi, command=self._mpi.shown(self._run.command))
             return
-        endpoints = [self._endpoints[host] for host in self._host.cluster.hosts]
+        endpoints = [self._endpoints[host] for host in self._host.hosts]
         if self._world is not None:
             self._tell_world(self._world, endpoints=endpoints)
         self._broadcast("go", *endpoints)
@@ -243,7 +243,7 @@ class Leader:
             interface=interface_of(host.cluster),
             scratch=host.scratch,
             crowded=ranks >= cpus,
-            outnumbered=ranks > cpus and host.hosts_per_machine == len(host.cluster.hosts),
+            outnumbered=ranks > cpus and host.hosts_per_machine == len(host.hosts),
             single_copy=machine.ranks_may_read_each_other(),
             ipv6_port=host.ipv6_port,
         )
@@ -343,7 +343,7 @@ class Leader:
 
     def _nothing_runs(self) -> bool:
         """Before the first step, or between two."""
-        return len(self._run.ready) < len(self._host.cluster.hosts) or self._run.all_ended_well
+        return len(self._run.ready) < len(self._host.hosts) or self._run.all_ended_well
 
     def _mpirun_ended(self, code: int) -> None:
         self._run.mpirun_runs = False

@@ -6,7 +6,7 @@ import os
 import sys
 
 from . import common_secret
-from .configuration import ConfigurationError, read_configuration, read_environment, read_secret
+from .configuration import Cluster, ConfigurationError, read_configuration, read_environment, read_secret
 from .contract import EXIT_FRAMEWORK_ERROR, LIFELINE_FD, LISTEN_FD, Layout
 from .host import Host
 from .outcome import Outcome
@@ -22,13 +22,18 @@ def main() -> int:
             os.makedirs(folder, exist_ok=True)
         os.environ.update(read_environment(layout))
         configuration = read_configuration(layout)
-        secret = read_secret(layout) or common_secret.agree(layout, configuration.cluster)
+        secret = _secret(layout, configuration.cluster)
         host = Host(layout, configuration, secret)
     except (ConfigurationError, OSError) as error:
         Outcome("failed", Verdict("configuration", str(error))).write(layout)
         sys.stderr.write(f"train: {error}\n")
         return EXIT_FRAMEWORK_ERROR
     return host.run()
+
+
+def _secret(layout: Layout, cluster: Cluster) -> bytes | None:
+    """The best that there is; a job of one host asks nobody for one."""
+    return read_secret(layout) or common_secret.agree(layout, cluster) or common_secret.of_trusted_network(cluster)
 
 
 def _keep_descriptors() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 from estimator_container import handshake
 from estimator_container.children import descendants
-from estimator_container.contract import HOST_ADDRESSES
+from estimator_container.contract import HOST_ADDRESSES, HOSTS_PER_MACHINE, LISTEN_FD, WORLD_TIMEOUT
 from estimator_container.links import listen_tcp
 from estimator_container.loop import Loop
 from estimator_container.mesh import Leader, Worker
@@ -233,6 +234,90 @@ def listening(pid: int) -> set[str]:
     """The addresses at which a process listens, as `ss` shows them."""
     shown = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout.splitlines()
     return {line.split()[3].rpartition(":")[0] for line in shown if f"pid={pid}," in line}
+
+
+# Hosts without a secret, as another SDK submits them to the service.
+
+
+@dataclass
+class Bare:
+    """Hosts that have nothing but the service's own files."""
+
+    folder: Path
+    hyperparameters: Mapping[str, object]
+    environment: Mapping[str, str]
+
+    def run(self, source: str) -> dict[str, tuple[int, str, str]]:
+        """Each host's exit code, what it showed, and its failure file."""
+        (self.folder / "train.py").write_text(source)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        addresses = {"algo-1": f"127.0.0.1:{port}", "algo-2": f"127.0.0.2:{port}"}
+        hosts = {name: self._start(name, addresses) for name in addresses}
+        return {name: self._result(name, host) for name, host in hosts.items()}
+
+    def _start(self, name: str, addresses: dict[str, str]) -> subprocess.Popen[str]:
+        config = self.folder / name / "input" / "config"
+        config.mkdir(parents=True)
+        written = {"sagemaker_program": "train.py", "sagemaker_submit_directory": str(self.folder / "train.py")}
+        cluster = {"current_host": name, "hosts": ["algo-1", "algo-2"], "current_instance_type": "ml.m5.xlarge"}
+        for file, content in (
+            ("hyperparameters", {**written, **{key: json.dumps(value) for key, value in self.hyperparameters.items()}}),
+            ("resourceconfig", {**cluster, "network_interface_name": "lo"}),
+            ("inputdataconfig", {}),
+        ):
+            (config / f"{file}.json").write_text(json.dumps(content))
+        listener = listen_at(addresses["algo-1"]) if name == "algo-1" else None
+        environment = {
+            **os.environ,
+            **self.environment,
+            "SAGEMAKER_BASE_DIR": str(self.folder / name),
+            "TRAINING_JOB_NAME": "bare",
+            HOST_ADDRESSES: json.dumps(addresses),
+            HOSTS_PER_MACHINE: "2",
+            WORLD_TIMEOUT: "10",
+            **({LISTEN_FD: str(listener.fileno())} if listener else {}),
+        }
+        argv = [sys.executable, "-m", "estimator_container", "train"]
+        passed = (listener.fileno(),) if listener else ()
+        started = subprocess.Popen(argv, env=environment, pass_fds=passed, stdout=subprocess.PIPE, text=True)
+        if listener:
+            listener.close()
+        return started
+
+    def _result(self, name: str, host: subprocess.Popen[str]) -> tuple[int, str, str]:
+        shown, _ = host.communicate(timeout=30)
+        failure = self.folder / name / "output" / "failure"
+        return host.returncode, shown, failure.read_text() if failure.exists() else ""
+
+
+def listen_at(where: str) -> socket.socket:
+    address, _, port = where.partition(":")
+    return socket.create_server((address, int(port)))
+
+
+MPI = {"sagemaker_mpi_enabled": True}
+HELLO_FROM = "import os; print(os.environ['SM_CURRENT_HOST'], os.environ.get('WORLD_SIZE'))"
+
+
+def test_hosts_that_need_no_world_need_no_secret(tmp_path):
+    found = Bare(tmp_path, {}, {}).run(HELLO_FROM)
+    for name, (code, shown, failure) in found.items():
+        assert (code, failure) == (0, ""), found
+        assert f"{name} None" in shown
+
+
+def test_hosts_of_a_world_without_a_secret_are_told_how_to_get_one(tmp_path):
+    found = Bare(tmp_path, MPI, {}).run(HELLO_FROM)
+    assert all(code for code, _, _ in found.values())
+    assert all("channel 'estimator-world'" in failure for _, _, failure in found.values()), found
+    assert all('environment={"ESTIMATOR_TRUST_NETWORK": "1"}' in failure for _, _, failure in found.values())
+
+
+def test_a_world_in_a_network_that_the_user_trusts_needs_no_secret(tmp_path):
+    found = Bare(tmp_path, MPI, {"ESTIMATOR_TRUST_NETWORK": "1"}).run(HELLO_FROM)
+    assert [(code, failure) for code, _, failure in found.values()] == [(0, ""), (0, "")], found
+    assert all(f"{name} 2" in shown for name, (_, shown, _) in found.items())
 
 
 # What a stranger may say, in any form.

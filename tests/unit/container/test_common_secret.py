@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from estimator_container import common_secret
-from estimator_container.configuration import Cluster
+from estimator_container.configuration import Cluster, ConfigurationError
 from estimator_container.contract import Layout
 
 HOSTS = tuple(f"algo-{number}-x7" for number in range(1, 9))
@@ -54,3 +54,29 @@ def test_only_its_owner_reads_it_and_it_is_gone_when_it_has_served(layout):
 def test_a_single_host_and_the_services_own_instances_agree_on_nothing(layout, other):
     assert common_secret.agree(layout, cluster(HOSTS[0], **other)) is None
     assert list(Path(layout.model).iterdir()) == []
+
+
+# Where the user trusts the network.
+
+
+@pytest.mark.parametrize("choice", [None, "", "0"])
+def test_without_the_users_word_there_is_nothing_in_place_of_a_secret(monkeypatch, choice):
+    if choice is not None:
+        monkeypatch.setenv("ESTIMATOR_TRUST_NETWORK", choice)
+    assert common_secret.of_trusted_network(cluster(HOSTS[0])) is None
+
+
+def test_all_hosts_of_a_job_work_out_the_same_and_those_of_another_job_something_else(monkeypatch):
+    monkeypatch.setenv("ESTIMATOR_TRUST_NETWORK", "1")
+    monkeypatch.setenv("TRAINING_JOB_NAME", "one")
+    first, second = (common_secret.of_trusted_network(cluster(host)) for host in HOSTS[:2])
+    fewer = common_secret.of_trusted_network(cluster(HOSTS[0], HOSTS[:2]))
+    monkeypatch.setenv("TRAINING_JOB_NAME", "other")
+    assert first == second and len(first) == 32
+    assert len({first, fewer, common_secret.of_trusted_network(cluster(HOSTS[0]))}) == 3
+
+
+def test_another_word_is_refused(monkeypatch):
+    monkeypatch.setenv("ESTIMATOR_TRUST_NETWORK", "yes")
+    with pytest.raises(ConfigurationError, match='ESTIMATOR_TRUST_NETWORK must be "1" or "0", not \'yes\''):
+        common_secret.of_trusted_network(cluster(HOSTS[0]))

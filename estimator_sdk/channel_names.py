@@ -17,11 +17,12 @@ _PATTERN = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 def checked(name: object, argument: str) -> str:
     """`name` itself. Raises InvalidArgument for one that no channel of a user's can have."""
     if not isinstance(name, str) or _PATTERN.fullmatch(name) is None:
-        what = "is no channel name; use up to 64 letters, digits, '.', '-' and '_', such as 'train'"
+        what = "is not a valid channel name; use up to 64 letters, digits, '.', '-' and '_', such as 'train'"
         raise InvalidArgument(argument, f"{argument}: {name!r} {what}")
     if name in (".", ".."):
         raise InvalidArgument(
-            argument, f"{argument}: {name!r} is no channel name, because no folder can have it; use one such as 'train'"
+            argument,
+            f"{argument}: {name!r} is not a valid channel name, because no folder can have it; use one such as 'train'",
         )
     if name in OUR_CHANNELS:
         raise InvalidArgument(argument, f"{argument} has the name of a channel of the toolkit's own; rename it")

@@ -62,7 +62,6 @@ def plan_of(spec: JobSpec, backend: str | None, job_name: str | None) -> Plan:
     """The plan of a job that is given as a whole, under another name if one is given. Raises InvalidArgument."""
     masking.refuse_hidden(spec)
     spec = code_channel.without(spec)
-    job_names.checked(spec.training_job_name, "TrainingJobName")
     if job_name is not None:
         spec = _renamed(spec, job_names.checked(job_name))
     planned = _backend_for(spec, backend).plan(spec)
@@ -72,7 +71,7 @@ def plan_of(spec: JobSpec, backend: str | None, job_name: str | None) -> Plan:
 
 def _backend_for(spec: JobSpec, named: str | None) -> backends.Backend:
     """What is to plan the job. Raises InvalidArgument for names in it that no backend could use."""
-    job_names.checked(spec.training_job_name)
+    job_names.checked(spec.training_job_name, "TrainingJobName")
     channel_names.check(spec.input_data_config or ())
     return backends.load(named or backends.choose(*_type_and_image(spec)))
 

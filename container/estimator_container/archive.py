@@ -140,7 +140,7 @@ def _reason_to_leave_out(name: str, member: tarfile.TarInfo, files: set[str]) ->
     if member.issym() and not _stays_inside(posixpath.join(posixpath.dirname(name), member.linkname)):
         return _leads_out(member.name, member.linkname)
     if member.islnk() and posixpath.normpath(member.linkname) not in files:
-        return f"the link {member.name!r} to {member.linkname!r}, which is no file of the archive"
+        return f"the link {member.name!r} to {member.linkname!r}, which is not a file of the archive"
     return ""
 
 

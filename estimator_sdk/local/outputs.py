@@ -72,7 +72,7 @@ class Archived:
     clashes: Mapping[str, list[str]] = field(default_factory=dict)
     """Host -> the names of its files that are not in the archive, because an earlier host's others are."""
     left_out: list[str] = field(default_factory=list)
-    """What is no file, folder or link, and links that lead out: each in words."""
+    """What is not a file, folder or link, and links that lead out: each in words."""
 
 
 def archive(trees: Iterable[Tree], target: Path) -> Archived:

@@ -123,7 +123,7 @@ REFUSED = {
     "a pattern in endless brackets": (
         JOB + "metric_definitions: [{Name: a, Regex: '" + "(" * 20_000 + "'}]",
         2,
-        "is not a pattern",
+        "is not a valid pattern",
     ),
 }
 

@@ -90,8 +90,8 @@ def test_hosts_without_a_world_lose_no_file_to_each_other(script, tmp_path, caps
 ODD = """
 import os
 folder = os.environ["SM_OUTPUT_INTERMEDIATE_DIR"]
-odd = (b"a\\nb", b"\\xff", b"\\x1b[2J", b".estimator-x", b"deep/.estimator-y/z")
-for name in (*odd, b"good", b"e" * 255, b"\\xc3\\xa9 +%"):
+odd = (b"a\\nb", b"\\xff", b"\\x1b[2J", b".estimator-0123456789abcdef.part", b".estimator-probe-0123456789abcdef")
+for name in (*odd, b"good", b"e" * 255, b"\\xc3\\xa9 +%", b"deep/.estimator-y/z"):
     path = os.path.join(os.fsencode(folder), name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     open(path, "w").write("x")
@@ -110,11 +110,17 @@ def test_names_that_no_store_can_hold_are_named_and_the_rest_goes_up(script, tmp
         "intermediate/good",
         f"intermediate/{'e' * 255}",
         "intermediate/é +%",
+        "intermediate/deep/.estimator-y/z",
         "model.tar.gz",
         "output.tar.gz",
     }
     assert job.status == "Completed" and job.model_data is not None
-    for name in (r"'intermediate/a\nb'", r"'intermediate/\udcff'", "'intermediate/.estimator-x'", "and 1 more"):
+    for name in (
+        r"'intermediate/a\nb'",
+        r"'intermediate/\udcff'",
+        "'intermediate/.estimator-0123456789abcdef.part'",
+        "and 1 more",
+    ):
         assert name in job.reason
     assert "not uploaded, and still in the job's folder" in job.reason
 

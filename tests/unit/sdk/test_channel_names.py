@@ -22,8 +22,8 @@ def home(tmp_path, monkeypatch):
     [
         (["."], "no folder can have it"),
         ([".."], "no folder can have it"),
-        (["a/b"], "is no channel name"),
-        (["x" * 65], "is no channel name"),
+        (["a/b"], "is not a valid channel name"),
+        (["x" * 65], "is not a valid channel name"),
         (["train", "Train"], "would both be SM_CHANNEL_TRAIN"),
         (["train", "test", "train"], "names two channels"),
     ],
@@ -36,7 +36,7 @@ def test_names_that_no_job_can_have_are_refused_for_every_backend(backend, names
 
 @pytest.mark.parametrize("backend", BUILT_IN)
 def test_the_name_of_a_job_is_checked_for_every_backend(backend):
-    with pytest.raises(InvalidArgument, match=r"job_name '\.\./x' is not allowed"):
+    with pytest.raises(InvalidArgument, match=r"TrainingJobName '\.\./x' is not allowed"):
         planned("train", backend=backend, job="../x")
 
 

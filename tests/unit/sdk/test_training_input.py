@@ -90,7 +90,7 @@ def test_another_uri_is_refused(uri, words):
 
 @pytest.mark.parametrize("name", ["a b", "", "a/b", "x" * 65, 3, None, "é", ".", "..", "train\n"])
 def test_a_name_that_no_channel_can_have_is_refused(name):
-    with pytest.raises(InvalidArgument, match="is no channel name"):
+    with pytest.raises(InvalidArgument, match="is not a valid channel name"):
         channels({name: "s3://bucket/a"})
 
 

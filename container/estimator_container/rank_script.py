@@ -52,6 +52,16 @@ def _say_that_it_has_ended(path: str, pid: int) -> None:
             os.rename(path, path + END_OF_SCRIPT)
 
 
+class _AtHorovod:
+    """Has Horovod's names adapted to Keras 3 once a script imports Horovod; before that nothing of it is loaded."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """As a finder of modules that finds none."""
+        if name == "horovod":
+            sys.meta_path.remove(self)
+            import estimator_container.horovod_keras3  # noqa: F401
+
+
 def _path_of(fd: int) -> str:
     try:
         return os.readlink(f"/proc/self/fd/{fd}")
@@ -63,6 +73,7 @@ def run(argv: list[str]) -> None:
     """Run the program that `argv` names in this interpreter."""
     _stop_vouching_in_children()
     _leave_stacks_when_asked()
+    sys.meta_path.insert(0, _AtHorovod())
     # A module of its own that stays: those that `runpy` makes for its public functions are gone when they
     # return, under the feet of threads and exit handlers.
     main = types.ModuleType("__main__")

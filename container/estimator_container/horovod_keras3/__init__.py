@@ -1,0 +1,119 @@
+"""Horovod's own names, right on Keras 3: `horovod.tensorflow`, `horovod.tensorflow.keras` and `horovod.keras`.
+
+Horovod 0.28.1, the last release, was written for Keras 2. On Keras 3 its `DistributedOptimizer` averages nothing, and its
+tape, callbacks and `load_model` fail or do half of their work. Importing this package adapts those names when a script
+imports Horovod, or at once where it has:
+
+    import estimator_container.horovod_keras3
+    import horovod.tensorflow.keras as hvd
+
+In a rank of an MPI world the toolkit imports it when a script imports Horovod (`rank_script`). It does nothing
+with Keras 2, `TF_USE_LEGACY_KERAS=1` or Keras on another backend than TensorFlow, nor where ESTIMATOR_HOROVOD_KERAS3 is
+`off`. `docs/horovod.md` says what is adapted, and how.
+
+    stock_tensorflow.py, stock_keras.py   what takes the place of what, module by module of Horovod's
+    keras_itself.py                       what Keras gets back that Horovod and its scripts stand on
+    optimizer.py, reduction.py, passes.py an optimizer that averages; the averaging; several backward passes a step
+    callbacks.py, batch_normalization.py  what is written anew
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from ..contract import HOROVOD_KERAS3
+
+# What is adapted when it has been imported, and the module of this package that does it. Each imports those above it.
+_HOMES = {
+    "horovod.tensorflow": "stock_tensorflow",
+    "horovod._keras": "stock_keras",
+    "horovod.keras": "stock_keras",
+    "horovod.tensorflow.keras": "stock_keras",
+}
+_adapted: set[str] = set()
+
+
+class _Finder:
+    """Stands before the finders of modules, and has those of Horovod's adapted that are in `_HOMES`."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in _HOMES:
+            return None
+        for finder in sys.meta_path:
+            spec = finder.find_spec(name, path, target) if finder is not self else None
+            if spec is not None and spec.loader is not None:
+                spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
+                return spec
+        return None
+
+
+class _Loader:
+    """A module's own loader, which adapts the module once it has run."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        module: ModuleType | None = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        _adapt(module)
+
+
+def _adapt(module: ModuleType) -> None:
+    if module.__name__ in _adapted or not _is_keras_3():
+        return
+    from importlib import import_module
+
+    if not _adapted:
+        _say_so()
+    _adapted.add(module.__name__)
+    import_module(f"{__name__}.{_HOMES[module.__name__]}").adapt(module)
+
+
+def _is_keras_3() -> bool:
+    """Whether TensorFlow's Keras is Keras 3, and runs on TensorFlow. Horovod has imported both by now."""
+    import tensorflow as tf
+
+    if int(tf.keras.__version__.partition(".")[0]) < 3:
+        return False
+    backend: str = tf.keras.config.backend()
+    return backend == "tensorflow"
+
+
+def _say_so() -> None:
+    import keras
+    from horovod import __version__
+
+    if os.environ.get("RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")) == "0":
+        print(
+            f"Horovod {__version__}, which was written for Keras 2, is adapted to Keras {keras.__version__} here "
+            f"({HOROVOD_KERAS3}=off leaves it as it is)",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _install() -> None:
+    if os.environ.get(HOROVOD_KERAS3, "").lower() == "off":
+        return
+    sys.meta_path.insert(0, _Finder())
+    for name in _HOMES:
+        module = sys.modules.get(name)
+        if module is not None:
+            _adapt(module)
+
+
+_install()

@@ -1,8 +1,8 @@
 """Horovod's own names, right on Keras 3: `horovod.tensorflow`, `horovod.tensorflow.keras` and `horovod.keras`.
 
-Horovod 0.28.1, the last release, was written for Keras 2. On Keras 3 its `DistributedOptimizer` averages nothing, and its
-tape, callbacks and `load_model` fail or do half of their work. Importing this package adapts those names when a script
-imports Horovod, or at once where it has:
+Horovod 0.28.1, the last release, was written for Keras 2. On Keras 3 its `DistributedOptimizer` averages nothing, and
+its tape, callbacks and `load_model` fail. Importing this package adapts those names when a script imports Horovod, or
+at once where it has:
 
     import estimator_container.horovod_keras3
     import horovod.tensorflow.keras as hvd
@@ -14,7 +14,7 @@ with Keras 2, `TF_USE_LEGACY_KERAS=1` or Keras on another backend than TensorFlo
     stock_tensorflow.py, stock_keras.py   what takes the place of what, module by module of Horovod's
     keras_itself.py                       what Keras gets back that Horovod and its scripts stand on
     optimizer.py, reduction.py, passes.py an optimizer that averages; the averaging; several backward passes a step
-    callbacks.py, batch_normalization.py  what is written anew
+    callbacks.py, loading.py, batch_normalization.py  what is written anew
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _is_keras_3() -> bool:
 
 def _say_so() -> None:
     import keras
-    from horovod import __version__
+    from horovod import __version__  # type: ignore[attr-defined]
 
     if os.environ.get("RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")) == "0":
         print(

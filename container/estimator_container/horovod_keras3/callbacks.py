@@ -124,10 +124,10 @@ class LearningRateSchedule:
         if not self.staircase and not self.steps_per_epoch:
             self.steps_per_epoch = self._autodetect_steps_per_epoch()
         optimizer = _inner(self.model)
-        if self.momentum_correction and isinstance(getattr(optimizer, "momentum", None), float):
-            if not isinstance(optimizer.momentum, _LiveNumber) and optimizer.momentum:
-                optimizer.momentum = _LiveNumber(optimizer.momentum)
-                self.model.make_train_function(force=True)  # one that was traced has the number in it for good
+        momentum = getattr(optimizer, "momentum", None)
+        if self.momentum_correction and momentum and type(momentum) is float:
+            optimizer.momentum = _LiveNumber(momentum)
+            self.model.make_train_function(force=True)  # one that was traced has the number in it for good
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         if logs is not None:

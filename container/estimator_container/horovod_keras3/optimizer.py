@@ -63,7 +63,8 @@ class Distributed:
             self._build_first(variables)
             if not self._are_of_compute_gradients(gradients) and not takes_as_they_are:
                 gradients = passes.add(gradients, variables)
-            passes.apply(lambda: apply(gradients), getattr(self, "inner_optimizer", self)._iterations)
+            counts: Any = getattr(self, "inner_optimizer", self)
+            passes.apply(lambda: apply(gradients), counts._iterations)
 
     @contextlib.contextmanager
     def taking_gradients_as_they_are(self) -> Iterator[None]:

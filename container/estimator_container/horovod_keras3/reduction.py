@@ -56,9 +56,7 @@ class Reduction:
     def reduced(self, gradients: Sequence[Gradient | None], variables: Sequence[Any]) -> Gradients:
         """The gradients, reduced; a variable without one keeps its None, and what is reduced already is left so."""
         result: Gradients = list(gradients)
-        todo = [
-            index for index, gradient in enumerate(gradients) if gradient is not None and not is_reduced(gradient)
-        ]
+        todo = [index for index, gradient in enumerate(gradients) if gradient is not None and not is_reduced(gradient)]
         of_ranks = [index for index in todo if reference(variables[index]) not in self.local]
         if of_ranks and not self._is_alone():
             _refuse_xla()
@@ -116,7 +114,7 @@ class Reduction:
         if not isinstance(groups, list):
             size, more = divmod(len(dense), groups)
             ends = [number * size + min(number, more) for number in range(groups + 1)]
-            return [dense[start:end] for start, end in zip(ends, ends[1:]) if start < end]
+            return [dense[start:end] for start, end in zip(ends, ends[1:]) if start < end]  # noqa: RUF007 - Python 3.9
         group_of = {reference(variable): number for number, group in enumerate(groups) for variable in group}
         found: dict[Any, list[int]] = {}
         for index in dense:

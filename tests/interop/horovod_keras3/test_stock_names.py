@@ -1,0 +1,49 @@
+"""Horovod's own names on Keras 3: 4 ranks come to what one process comes to on their joint batches, bit for bit alike.
+
+TensorFlow takes seconds to import, so one job of 4 ranks runs all cases.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from estimator_sdk import Estimator
+
+JOB = Path(__file__).parent / "job"
+CASES = [name for path in sorted(JOB.glob("*.py")) for name in re.findall(r"^def case_(\w+)", path.read_text(), re.M)]
+
+
+@pytest.fixture(scope="module")
+def job_lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[str, str]]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ESTIMATOR_HOME", str(tmp_path_factory.mktemp("home")))
+        world = {"mpi": {"enabled": True, "processes_per_host": 4}}
+        job = Estimator(entry_point="run_cases.py", source_dir=JOB, distribution=world, backend="process").fit(
+            logs="none"
+        )
+        lines = [(line.stream, line.data.decode()) for rank in range(4) for line in job.logs(rank=rank)]
+        yield lines
+
+
+@pytest.fixture(scope="module")
+def results(job_lines: list[tuple[str, str]]) -> dict[str, dict[str, object]]:
+    found = (json.loads(text.removeprefix("CASE ")) for _, text in job_lines if text.startswith("CASE "))
+    return {result["case"]: result for result in found}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ranks_come_to_what_one_process_comes_to(results: dict[str, dict[str, object]], case: str) -> None:
+    result = results[case]
+    assert not result["error"], result["error"]
+    assert result["agree"], "the ranks drifted apart"
+    assert result["difference"] <= result["tolerance"], result
+
+
+def test_one_rank_says_once_that_names_are_adapted(job_lines: list[tuple[str, str]]) -> None:
+    said = [text for _, text in job_lines if "is adapted to Keras" in text]
+    assert len(said) == 1 and "ESTIMATOR_HOROVOD_KERAS3=off" in said[0]

@@ -125,7 +125,7 @@ class Distributed:
     @property
     def lr(self) -> Any:
         """The learning rate, by the name that it had in Keras 2."""
-        return self.learning_rate  # type: ignore[attr-defined]
+        return self.learning_rate
 
     @lr.setter
     def lr(self, value: Any) -> None:

@@ -1,0 +1,103 @@
+"""When Horovod's names are adapted to Keras 3, and when they are left alone; what they do then is tests/interop's."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import estimator_container
+import pytest
+
+TOOLKIT = str(Path(estimator_container.__file__).parents[1])
+RANK = ["-m", "estimator_container.rank_script", "train.py"]
+# What has been adapted says so here: the real thing needs TensorFlow, which takes seconds to import.
+SPY = """
+import estimator_container, sys, types
+def spy(name):
+    module = types.ModuleType(f"estimator_container.horovod_keras3.{name}")
+    module.adapt = lambda stock: print("adapted", stock.__name__, stock.complete)
+    sys.modules[module.__name__] = module
+spy("stock_tensorflow")
+spy("stock_keras")
+"""
+KERAS = "__version__ = '{version}'\nclass config:\n    backend = lambda: '{backend}'\n"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a script beside packages of the names of Horovod, TensorFlow and Keras; gives what it wrote."""
+
+    def run(script, *start, version="3.15.1", backend="tensorflow", **env):
+        files = {
+            "horovod/__init__.py": "__version__ = '0.28.1'",
+            "horovod/tensorflow/__init__.py": "import tensorflow, tensorflow.keras\ncomplete = True",
+            "horovod/_keras/__init__.py": "import horovod.tensorflow\ncomplete = True",
+            "horovod/keras/__init__.py": "import horovod._keras\ncomplete = True",
+            "horovod/torch/__init__.py": "",
+            "tensorflow/__init__.py": "",
+            "tensorflow/keras.py": KERAS.format(version=version, backend=backend),
+            "keras.py": KERAS.format(version=version, backend=backend),
+            "train.py": SPY + script,
+        }
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        environment = {**os.environ, "PYTHONPATH": f"{TOOLKIT}:{tmp_path}", **env}
+        words = [sys.executable, *(start or RANK)]
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines(), done.stderr.splitlines()
+
+    return run
+
+
+ALL = ["adapted horovod.tensorflow True", "adapted horovod._keras True", "adapted horovod.keras True"]
+
+
+def test_in_a_rank_they_are_adapted_as_a_script_imports_them_and_one_rank_says_so(run):
+    adapted, said = run("import horovod.keras", RANK="0")
+    assert adapted == ALL
+    assert said == [
+        "Horovod 0.28.1, which was written for Keras 2, is adapted to Keras 3.15.1 here "
+        "(ESTIMATOR_HOROVOD_KERAS3=off leaves it as it is)"
+    ]
+    assert run("import horovod.keras", RANK="1") == (ALL, [])
+
+
+def test_a_module_that_runs_as_a_rank_is_no_different(run):
+    assert run("import horovod.keras", "-m", "estimator_container.rank_script", "-m", "train")[0] == ALL
+
+
+@pytest.mark.parametrize("script", ["{ours}; import horovod.keras", "import horovod.keras; {ours}; {ours}"])
+def test_elsewhere_they_are_adapted_by_one_import_before_or_after(run, script):
+    ours = "import estimator_container.horovod_keras3"
+    assert run(script.format(ours=ours), "train.py")[0] == ALL
+
+
+def test_elsewhere_without_that_import_they_stay_as_they_are(run):
+    assert run("import horovod.keras", "train.py") == ([], [])
+
+
+@pytest.mark.parametrize(
+    "given", [{"ESTIMATOR_HOROVOD_KERAS3": "off"}, {"version": "2.15.0"}, {"version": "3.15.1", "backend": "torch"}]
+)
+def test_they_stay_as_they_are_where_that_is_asked_for_or_nothing_is_wrong(run, given):
+    assert run("import horovod.keras", **given) == ([], [])
+
+
+@pytest.mark.parametrize("script", ["", "import keras", "import horovod.torch"])
+def test_a_script_without_horovod_on_tensorflow_adapts_nothing(run, script):
+    assert run(script) == ([], [])
+
+
+def test_a_script_that_imports_no_horovod_loads_nothing_of_it(run):
+    script = "import json; print(sorted(name for name in sys.modules if 'horovod' in name and 'stock' not in name))"
+    assert run(script)[0] == ["[]"]
+
+
+def test_horovod_is_shown_as_its_own_loaders_loaded_it(run):
+    script = (
+        "import horovod.tensorflow as h, inspect; print(type(h.__loader__).__name__, len(inspect.getsource(h)) > 9)"
+    )
+    assert run(script)[0] == [ALL[0], "SourceFileLoader True"]

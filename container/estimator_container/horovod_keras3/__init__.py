@@ -15,6 +15,7 @@ with Keras 2, `TF_USE_LEGACY_KERAS=1` or Keras on another backend than TensorFlo
     keras_itself.py                       what Keras gets back that Horovod and its scripts stand on
     optimizer.py, reduction.py, passes.py an optimizer that averages; the averaging; several backward passes a step
     callbacks.py, loading.py, batch_normalization.py  what is written anew
+    dropped.py                            what older scripts say that Keras 3 does not know
 """
 
 from __future__ import annotations
@@ -78,7 +79,10 @@ def _adapt(module: ModuleType) -> None:
     from importlib import import_module
 
     if not _adapted:
+        from .dropped import advise_at_exceptions
+
         _say_so()
+        advise_at_exceptions()
     _adapted.add(module.__name__)
     import_module(f"{__name__}.{_HOMES[module.__name__]}").adapt(module)
 

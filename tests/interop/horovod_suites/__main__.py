@@ -21,6 +21,7 @@ from collections import Counter
 from pathlib import Path
 
 from estimator_sdk import Estimator, Job, JobFailed
+from tests.interop.horovod_suites.example_on_rank import WEIGHTS
 from tests.interop.horovod_suites.on_rank import MARK
 
 SUITES = (
@@ -37,6 +38,7 @@ PACKAGES = ("parameterized", "mock")
 REWORDED = (
     ("(lr=", "(learning_rate="),
     (", input_length=10", ""),
+    ("keras.losses.mean_squared_error", "keras.losses.MeanSquaredError()"),
     ("def __init__(self, name, **kwargs):", "def __init__(self, name, learning_rate=0.1, **kwargs):"),
     ("super().__init__(name=name, **kwargs)", "super().__init__(name=name, learning_rate=learning_rate, **kwargs)"),
     ("def update_step(self, gradient, variable):", "def update_step(self, gradient, variable, learning_rate=None):"),
@@ -103,6 +105,18 @@ def report_of_suite(job: Job, ranks: int) -> str:
     return "\n    ".join([*lines, *(f"{each['test']}: {each['outcome']}: {each['why'][:200]}" for each in bad)])
 
 
+def report_of_example(settings: argparse.Namespace, example: str, words: list[str]) -> str:
+    """How an example ended, and whether its ranks came to the same weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        code = Path(shutil.copytree((settings.checkout / "examples" / example).parent, Path(folder) / "code"))
+        shutil.copy(Path(__file__).parent / "example_on_rank.py", code)
+        job = run(code, ["example_on_rank.py", Path(example).name, *words], settings)
+    told = [line.data for rank in range(settings.ranks) for line in job.logs(rank=rank, stream="stdout")]
+    digests = [line for line in told if line.startswith(WEIGHTS.encode())]
+    agree = len(digests) == settings.ranks and len(set(digests)) == 1
+    return f"{job.status}, and the weights {'agree' if agree else 'do not agree'} on {settings.ranks} ranks"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("checkout", type=Path)
@@ -116,9 +130,7 @@ def main() -> None:
     if settings.examples:
         for example, words in EXAMPLES.items():
             if not settings.only or Path(example).stem in settings.only:
-                path = settings.checkout / "examples" / example
-                job = run(path.parent, [path.name, *words.split()], settings)
-                print(f"{example}: {job.status}", flush=True)
+                print(f"{example}: {report_of_example(settings, example, words.split())}", flush=True)
         return
     with tempfile.TemporaryDirectory() as folder:
         code = code_of_tests(settings.checkout, Path(folder) / "code", settings.reworded)

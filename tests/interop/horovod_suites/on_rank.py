@@ -17,7 +17,7 @@ class Results:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or report.outcome != "passed":
-            name = report.nodeid.rpartition("::")[2]
+            name = report.nodeid.partition("::")[2]
             why = str(report.longrepr).strip().splitlines()[-1:] if report.failed else []
             error = [line[1:].strip() for line in str(report.longrepr).splitlines() if line.startswith("E ")]
             result = {"test": name, "outcome": report.outcome, "why": (error or why or [""])[0]}

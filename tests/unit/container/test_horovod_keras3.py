@@ -101,3 +101,27 @@ def test_horovod_is_shown_as_its_own_loaders_loaded_it(run):
         "import horovod.tensorflow as h, inspect; print(type(h.__loader__).__name__, len(inspect.getsource(h)) > 9)"
     )
     assert run(script)[0] == [ALL[0], "SourceFileLoader True"]
+
+
+DROPPED = {
+    "ValueError(\"Argument(s) not recognized: {'lr': 0.1}\")": "write learning_rate= where the script has lr=",
+    "AttributeError(\"'SGD' object has no attribute 'lr'\")": "write .learning_rate where the script has .lr",
+    "ImportError('`keras.optimizers.legacy` is not supported in Keras 3. When')": "write keras.optimizers where",
+    "AttributeError(\"module 'tensorflow' has no attribute 'ConfigProto'\")": "tf.config.set_visible_devices(",
+    "AttributeError(\"module 'tensorflow' has no attribute 'placeholder'\")": "write tf.compat.v1.placeholder",
+    "AttributeError(\"'Sequential' object has no attribute 'fit_generator'\")": "write model.fit, which takes",
+    "TypeError(\"M.compile() got an unexpected keyword argument 'weights'\")": "leave weights= out",
+}
+
+
+@pytest.mark.parametrize("error", DROPPED)
+def test_after_an_error_of_a_word_of_keras_2_a_line_says_what_to_write_today(run, error):
+
+    script = f"import horovod.tensorflow\nsys.excepthook({error.partition('(')[0]}, {error}, None)"
+    *_, named, today = run(script, RANK="0")[1]
+    assert named.startswith(error.partition("(")[0]) and DROPPED[error] in today
+
+
+def test_after_another_error_there_is_none(run):
+    script = "import horovod.tensorflow\nsys.excepthook(ValueError, ValueError('lr is not set'), None)"
+    assert run(script, RANK="0")[1][-1] == "ValueError: lr is not set"

@@ -10,6 +10,7 @@ from typing import Any
 
 import horovod.tensorflow as hvd
 import keras
+import numpy as np
 import tensorflow as tf
 
 from .optimizer import Distributed
@@ -101,10 +102,12 @@ class MetricAverage:
         if not logs:
             return
         names = sorted(logs)
-        values = tf.constant([float(logs[name]) for name in names], dtype=tf.float64)
-        means = hvd.allreduce(values, op=hvd.Average, name="metrics_of_epoch").numpy()
-        for name, mean in zip(names, means):
-            logs[name] = float(mean)
+        values = [np.asarray(logs[name], "float64") for name in names]
+        together = tf.constant(np.concatenate([value.ravel() for value in values]))
+        means = hvd.allreduce(together, op=hvd.Average, name="metrics_of_epoch").numpy()
+        ends = np.cumsum([value.size for value in values])
+        for name, value, mean in zip(names, values, np.split(means, ends[:-1])):
+            logs[name] = mean.reshape(value.shape) if value.shape else float(mean[0])
 
 
 class LearningRateSchedule:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import tensorflow as tf
 from keras.src.optimizers.base_optimizer import BaseOptimizer
 from keras.src.trainers.trainer import Trainer
 
@@ -27,6 +28,14 @@ def adapt() -> None:
     keras.optimizers.LossScaleOptimizer.apply = _scaled_apply(keras.optimizers.LossScaleOptimizer.apply)
     Trainer.compile = _compile(Trainer.compile)
     Trainer._resolve_auto_jit_compile = _automatic_jit(Trainer._resolve_auto_jit_compile)
+
+
+def build_first(optimizer: Any, variables: list[Any]) -> None:
+    """Build an optimizer before its first step, for no variables can be made where a step may or may not be."""
+    if not optimizer.built:
+        with tf.init_scope(), keras.name_scope(optimizer.name, caller=optimizer):
+            optimizer.build(variables)
+        optimizer.built = True
 
 
 def _ref(variable: Any) -> Any:
@@ -54,13 +63,11 @@ def _scaled_apply(apply: Callable[..., None]) -> Callable[..., None]:
             with inner.taking_gradients_as_they_are():
                 apply(self, gradients, trainable_variables)
 
-        variables = list(trainable_variables or self._trainable_variables)
         if isinstance(self, Distributed):  # it has reduced them
             unscale_and_apply(grads)
             return
-        if not self.built:
-            self.build(variables)
-            self.built = True
+        variables = list(trainable_variables or self._trainable_variables)
+        build_first(self, variables)
         inner.apply_after_reducing(list(grads), variables, unscale_and_apply)
 
     return apply_scaled

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from .keras_itself import CallableList
+from .keras_itself import CallableList, build_first
 from .passes import Passes
 from .reduction import Gradient, Gradients, Reduction, Settings, reference
 
@@ -60,7 +60,7 @@ class Distributed:
         elif passes is None:
             apply(gradients if takes_as_they_are else self._horovod.reduced(gradients, variables))
         else:
-            self._build_first(variables)
+            build_first(self, variables)
             if not self._are_of_compute_gradients(gradients) and not takes_as_they_are:
                 gradients = passes.add(gradients, variables)
             counts: Any = getattr(self, "inner_optimizer", self)
@@ -158,13 +158,6 @@ class Distributed:
         if len(variables) != len(gradients):
             raise ValueError(f"There are {len(gradients)} gradients for {len(variables)} variables: pass one for each.")
         return list(variables)
-
-    def _build_first(self, variables: list[Any]) -> None:
-        """No variables can be made where a step may or may not be."""
-        if not self.built:
-            with tf.init_scope(), keras.name_scope(self.name, caller=self):  # type: ignore[attr-defined]
-                self.build(variables)  # type: ignore[attr-defined]
-            self.built = True
 
 
 def distributed_class(optimizer: keras.optimizers.Optimizer, settings: Settings) -> type[Any]:

@@ -86,7 +86,7 @@ class Reduction:
         if self._number is None:
             self._number = next(_numbers[ranks])
         graph = tf.compat.v1.get_default_graph()
-        while isinstance(getattr(graph, "outer_graph", None), type(graph)):
+        while hasattr(getattr(graph, "outer_graph", None), "outer_graph"):  # the outermost function
             graph = graph.outer_graph
         call = 0 if tf.executing_eagerly() else next(self._calls.setdefault(graph, itertools.count()))
         return f"{self.settings.name}_{ranks}.{self._number}.{call}"
@@ -195,7 +195,7 @@ def _is_elastic() -> bool:
 
 def _refuse_xla() -> None:
     graph = tf.compat.v1.get_default_graph()
-    if control_flow_util.GraphOrParentsInXlaContext(graph) and os.environ.get("HOROVOD_ENABLE_XLA_OPS") != "1":
+    if control_flow_util.GraphOrParentsInXlaContext(graph):
         raise ValueError(
             "This step is compiled with jit_compile on, and XLA cannot compile Horovod's operations: "
             "pass jit_compile=False to model.compile() or tf.function()."

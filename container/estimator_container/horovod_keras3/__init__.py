@@ -14,7 +14,8 @@ with Keras 2, `TF_USE_LEGACY_KERAS=1` or Keras on another backend than TensorFlo
     stock_tensorflow.py, stock_keras.py   what takes the place of what, module by module of Horovod's
     keras_itself.py                       what Keras gets back that Horovod and its scripts stand on
     optimizer.py, reduction.py, passes.py an optimizer that averages; the averaging; several backward passes a step
-    callbacks.py, loading.py, batch_normalization.py  what is written anew
+    callbacks.py, loading.py, broadcasting.py, batch_normalization.py  what is written anew
+    operations.py                         names that are the same on every rank
     dropped.py                            what older scripts say that Keras 3 does not know
 """
 

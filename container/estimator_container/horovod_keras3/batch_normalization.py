@@ -8,6 +8,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from .operations import Names
+
+_names = Names("sync_batch_normalization")
+
 
 def sync_batch_normalization(hvd: ModuleType) -> type[Any]:
     """`hvd.SyncBatchNormalization` for Keras 3, which computes moments by another method than Keras 2."""
@@ -27,7 +31,7 @@ def sync_batch_normalization(hvd: ModuleType) -> type[Any]:
                 return mean, variance
             weight = _number_of_samples(inputs, mask, self._reduction_axes, mean.dtype)
             here = tf.stack([mean * weight, (variance + tf.square(mean)) * weight, tf.ones_like(mean) * weight])
-            sums = hvd.allreduce(here, op=hvd.Sum)
+            sums = _sum(hvd, here)
             mean = sums[0] / sums[2]
             return mean, sums[1] / sums[2] - tf.square(mean)
 
@@ -35,6 +39,19 @@ def sync_batch_normalization(hvd: ModuleType) -> type[Any]:
     SyncBatchNormalization.__module__ = "horovod.tensorflow.sync_batch_norm"
     SyncBatchNormalization.__qualname__ = "SyncBatchNormalization"
     return SyncBatchNormalization
+
+
+def _sum(hvd: ModuleType, here: Any) -> Any:
+    name = _names.next()
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def summed(values: Any) -> tuple[Any, Any]:
+        def gradient(upstream: Any) -> Any:
+            return hvd.allreduce(upstream, op=hvd.Sum, name=f"{name}.gradient", ignore_name_scope=True)
+
+        return hvd.allreduce(values, op=hvd.Sum, name=name, ignore_name_scope=True), gradient
+
+    return summed(here)
 
 
 def _number_of_samples(inputs: Any, mask: Any, axes: list[int], dtype: Any) -> Any:

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from .broadcasting import broadcast
 from .optimizer import Distributed
 from .reduction import plain, reference
 
@@ -58,16 +59,8 @@ class Broadcast:
         variables = [*self.model.weights, *self.model.optimizer.variables]
         wanted = [plain(variable) for variable in variables if reference(variable) not in self._local_vars]
         with tf.device(self.device):
-            _broadcast(wanted, self.root_rank)
+            broadcast(wanted, self.root_rank)
         self.broadcast_done = True
-
-
-@tf.function  # type: ignore[untyped-decorator]
-def _broadcast(variables: list[tf.Variable], root_rank: int) -> None:
-    """As a graph: Horovod then gets all variables at once, not one after the other."""
-    for index, variable in enumerate(variables):
-        value = hvd.broadcast(variable, root_rank, name=f"variable_{index}", ignore_name_scope=True)
-        variable.assign(value)
 
 
 def _check(model: keras.Model) -> None:

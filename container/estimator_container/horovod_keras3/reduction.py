@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import weakref
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -15,14 +12,12 @@ import keras
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util
 
+from .operations import Names, numbered
+
 Gradient = Union[tf.Tensor, tf.IndexedSlices]
 Gradients = list[Union[tf.Tensor, tf.IndexedSlices, None]]
 
 _MARK = "_is_reduced_over_ranks"
-# Horovod brings together what has the same name on every rank. Names made of those of variables differ where one rank
-# has loaded its model and another has built it, and then all would wait for ever. So an optimizer has a number: how
-# many others of its process set were used before it, which is the same on all ranks, as collective operations are.
-_numbers: defaultdict[int, Iterator[int]] = defaultdict(itertools.count)
 
 
 @dataclass(frozen=True)
@@ -44,14 +39,13 @@ class Settings:
 
 
 class Reduction:
-    """What one optimizer does to its gradients before it applies them."""
+    """What one optimizer does to its gradients before it applies them, or a tape before it gives them."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, names: Names | None = None) -> None:
         self.settings = settings
         self.local: set[Any] = set()
         """References to the variables whose gradients stay this rank's own."""
-        self._number: int | None = None
-        self._calls: weakref.WeakKeyDictionary[Any, Iterator[int]] = weakref.WeakKeyDictionary()
+        self._names = names
 
     def reduced(self, gradients: Sequence[Gradient | None], variables: Sequence[Any]) -> Gradients:
         """The gradients, reduced; a variable without one keeps its None, and what is reduced already is left so."""
@@ -81,15 +75,9 @@ class Reduction:
         return hvd.size_op(process_set_id=ranks.process_set_id) if _is_elastic() else ranks.size()
 
     def _operation(self) -> str:
-        """A name that all ranks give to this call, and nobody to another one that may run at the same time."""
         ranks = self.settings.process_set.process_set_id
-        if self._number is None:
-            self._number = next(_numbers[ranks])
-        graph = tf.compat.v1.get_default_graph()
-        while hasattr(getattr(graph, "outer_graph", None), "outer_graph"):  # the outermost function
-            graph = graph.outer_graph
-        call = 0 if tf.executing_eagerly() else next(self._calls.setdefault(graph, itertools.count()))
-        return f"{self.settings.name}_{ranks}.{self._number}.{call}"
+        self._names = self._names or numbered(self.settings.name, ranks)
+        return self._names.next(ranks)
 
     def _groups(self, indexes: list[int], gradients: Gradients, variables: Sequence[Any]) -> Iterable[list[int]]:
         """The indexes of what travels together: of one type, and of one group of `groups`; sparse ones alone."""

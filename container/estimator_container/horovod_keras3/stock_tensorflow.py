@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import tensorflow as tf
 
 from . import keras_itself
 from .batch_normalization import sync_batch_normalization
-from .reduction import mark, plain
+from .broadcasting import broadcast
+from .operations import Names
+from .reduction import Reduction, Settings, mark, plain
+
+_TAPE = "DistributedGradientTape"  # the name that Horovod gives to the reduction of its tapes
+_names_of_tapes = Names(_TAPE)
 
 
 def adapt(hvd: ModuleType) -> None:
@@ -20,6 +25,7 @@ def adapt(hvd: ModuleType) -> None:
     keras_itself.adapt()
     _replace(hvd.functions, "broadcast_variables", _broadcast_variables(hvd.functions.broadcast_variables))
     _replace(hvd.sync_batch_norm, "SyncBatchNormalization", sync_batch_normalization(hvd))
+    hvd._make_allreduce_grads_fn = _make_allreduce_grads_fn(hvd._make_allreduce_grads_fn)  # type: ignore[attr-defined]
     tape = hvd._DistributedGradientTape
     tape.gradient = _gradient(tape.gradient)
     if not hasattr(hvd, "BroadcastGlobalVariablesHook"):
@@ -34,14 +40,55 @@ def _replace(home: ModuleType, name: str, new: object) -> None:
             setattr(module, name, new)
 
 
-def _broadcast_variables(broadcast: Callable[..., Any]) -> Callable[..., Any]:
-    """Horovod assigns to variables of TensorFlow, and gives them their names."""
+def _broadcast_variables(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """Horovod assigns to variables of TensorFlow, and gives the operations their names."""
 
-    @functools.wraps(broadcast)
-    def broadcast_variables(variables: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-        return broadcast([plain(variable) for variable in variables], *args, **kwargs)
+    @functools.wraps(stock)
+    def broadcast_variables(
+        variables: Iterable[Any], root_rank: int, process_set: Any = None, inplace: bool = False
+    ) -> Any:
+        own = [plain(variable) for variable in variables]
+        given = {} if process_set is None else {"process_set": process_set}
+        if not (tf.executing_eagerly() or tf.inside_function()):
+            return stock(own, root_rank, inplace=inplace, **given)
+        broadcast(own, root_rank, **given)  # Horovod's way in place knows its operation by the names of variables
+        return None
 
     return broadcast_variables
+
+
+def _make_allreduce_grads_fn(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """Tapes reduce as optimizers do; what is left to Horovod is its optimizers of TensorFlow 1."""
+
+    @functools.wraps(stock)
+    def make_allreduce_grads_fn(
+        name: str,
+        device_dense: str,
+        device_sparse: str,
+        compression: Any,
+        sparse_as_dense: bool,
+        op: Any,
+        gradient_predivide_factor: float,
+        groups: Any,
+        process_set: Any,
+    ) -> Callable[..., Any]:
+        given = (device_dense, device_sparse, compression, sparse_as_dense, op, gradient_predivide_factor, groups)
+        if name != _TAPE or not (tf.executing_eagerly() or tf.inside_function()):
+            return cast(Callable[..., Any], stock(name, *given, process_set))
+        settings = Settings(
+            device_dense=device_dense,
+            device_sparse=device_sparse,
+            compression=compression,
+            sparse_as_dense=sparse_as_dense,
+            op=op,
+            gradient_predivide_factor=gradient_predivide_factor,
+            groups=groups,
+            process_set=process_set,
+        )
+        reduction = Reduction(settings, _names_of_tapes)
+        return lambda grads, vars, use_generic_names=False: reduction.reduced(grads, vars)
+
+    return make_allreduce_grads_fn
 
 
 def _gradient(gradient: Callable[..., list[Any]]) -> Callable[..., list[Any]]:

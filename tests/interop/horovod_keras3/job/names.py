@@ -202,3 +202,12 @@ def case_all_callbacks_are_there() -> Outcome:
         assert module.elastic.CommitStateCallback and module.elastic.UpdateBatchStateCallback
         assert module.elastic.UpdateEpochStateCallback and module.callbacks.BestModelCheckpoint
     return Outcome([], [])
+
+
+def case_tape_and_broadcast_where_models_have_other_names() -> Outcome:
+    """Keras counts the models of a process, and one rank may have made more of them."""
+    for _ in range(hvd.rank()):
+        network()
+    model = network(seed=hvd.rank())
+    hvd.broadcast_variables(model.variables, root_rank=0)
+    return Outcome(loop(SGD(0.1), model, hvd.DistributedGradientTape, tf.function), alone(SGD(0.1)))

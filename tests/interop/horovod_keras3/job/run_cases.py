@@ -31,6 +31,8 @@ def cases() -> Iterator[tuple[str, Callable[[], Outcome]]]:
 
 
 def difference(outcome: Outcome) -> float:
+    if hvd.rank() > 0 and not outcome.expected:
+        return 0.0
     pairs = zip(outcome.weights, outcome.expected, strict=True)
     differences = (np.abs(np.asarray(one, "float64") - np.asarray(other, "float64")) for one, other in pairs)
     return max((float(each.max()) for each in differences), default=0.0)
@@ -38,7 +40,7 @@ def difference(outcome: Outcome) -> float:
 
 def result(name: str, case: Callable[[], Outcome]) -> dict[str, object]:
     """How a case ended on all ranks, as rank 0 tells it."""
-    begun = time.monotonic()
+    begun = time.process_time()
     try:
         outcome = case()
         here = (hvd.rank() in outcome.agree, digest(outcome.weights), difference(outcome), outcome.tolerance, "")
@@ -52,7 +54,7 @@ def result(name: str, case: Callable[[], Outcome]) -> dict[str, object]:
         "agree": len({weights for agrees, weights, *_ in ranks if agrees}) == 1,
         "difference": max(difference for _, _, difference, _, _ in ranks),
         "tolerance": max(tolerance for *_, tolerance, _ in ranks),
-        "seconds": round(time.monotonic() - begun, 2),
+        "seconds": round(time.process_time() - begun, 2),
     }
 
 

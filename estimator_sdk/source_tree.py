@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import posixpath
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .errors import InvalidArgument
+from .errors import EstimatorError, InvalidArgument
 from .ignore_rules import FILE, GIT_FILE, IgnoreRules, Reason
 
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFBLK: "a device", stat.S_IFCHR: "a device"}
@@ -40,9 +41,9 @@ class Tree:
 def read(root: Path, argument: str, prefix: str = "", with_git: bool = False) -> Tree:
     """All that is under the folder `root`, empty folders and links too, without what is left out by rule.
 
-    So are links that lead out of the folder, and what is not a file, a folder or a link. `prefix` is put before each
-    name; `with_git` has `.gitignore` files heard too. Raises InvalidArgument, which names `argument`, for what cannot
-    be read.
+    So are the folders that hold the jobs, links that lead out of the folder, and what is not a file, a folder or a
+    link. `prefix` is put before each name; `with_git` has `.gitignore` files heard too. Raises InvalidArgument, which
+    names `argument`, for what cannot be read.
     """
     walk = _Walk(argument, Path(os.path.realpath(root)), prefix)
     walk.into(root, "", IgnoreRules.around(root, with_git))
@@ -59,6 +60,15 @@ def check_file(path: Path, argument: str) -> None:
         raise InvalidArgument(argument, f"{argument}: {what}; change its permissions, or leave it out")
 
 
+def _kept_folders() -> frozenset[str]:
+    """Where the SDK keeps jobs and bundles, if there is such a place."""
+    from .home import bundles_folder, home, jobs_folder  # not loaded by `import estimator_sdk`
+
+    with contextlib.suppress(EstimatorError):
+        return frozenset(map(os.path.realpath, (home(), jobs_folder(), bundles_folder())))
+    return frozenset()
+
+
 @dataclass
 class _Walk:
     """One way through a source folder."""
@@ -67,6 +77,7 @@ class _Walk:
     real_root: Path
     prefix: str
     tree: Tree = field(default_factory=Tree)
+    kept: frozenset[str] = field(default_factory=_kept_folders)
 
     def into(self, folder: Path, prefix: str, rules: IgnoreRules) -> None:
         """Take what is in a folder under `rules`; `prefix` is its name in the tree, with a slash."""
@@ -76,7 +87,7 @@ class _Walk:
         for entry in entries:
             name, path = prefix + entry.name, Path(entry.path)
             is_folder = entry.is_dir(follow_symlinks=False)
-            reason = rules.leaves_out(name, path, is_folder) or self._unusable(name, entry)
+            reason = self._of_jobs(name) or rules.leaves_out(name, path, is_folder) or self._unusable(name, entry)
             if reason is not None:
                 self.tree.left_out[self.prefix + name] = reason
                 continue
@@ -93,6 +104,10 @@ class _Walk:
             what = f"the folder {folder} cannot be read: {error.strerror}"
             hint = "change its permissions, or leave it out"
             raise InvalidArgument(self.argument, f"{self.argument}: {what}; {hint}") from None
+
+    def _of_jobs(self, name: str) -> Reason | None:
+        """Why a folder that holds jobs stays out: each job would carry all those before it."""
+        return Reason.ALWAYS if str(self.real_root / name) in self.kept else None
 
     def _unusable(self, name: str, entry: os.DirEntry[str]) -> str | None:
         """What an entry is, where the hosts cannot have it; None where they can."""

@@ -109,6 +109,21 @@ def test_what_is_ignored_stays_out(src, tmp_path):
     assert "data" in kept and not {"data/big.csv", ".git", "pkg/__pycache__", ".estimatorignore"} & kept
 
 
+@pytest.mark.parametrize("place", ["kept", "pkg/kept", "."])
+def test_the_jobs_stay_out_where_their_folder_is_in_the_source(src, tmp_path, monkeypatch, place):
+    """Else each job would carry all those before it."""
+    before = names_of(src, tmp_path / "before.tar.gz")
+    monkeypatch.setenv("ESTIMATOR_HOME", str(src / place))
+    for name in ("jobs/earlier/output/model.tar.gz", "code/earlier.tar.gz"):
+        write(src / place / name)
+    assert names_of(src, tmp_path / "after.tar.gz") == before
+
+
+def names_of(src: Path, bundle: Path) -> list[str]:
+    Source("train.py", str(src)).bundle(bundle)
+    return names(bundle)
+
+
 def test_an_ignored_entry_point_is_refused(src):
     write(src / ".estimatorignore", b"train.py\n")
     error = refusal(Source("train.py", str(src)))

@@ -19,8 +19,9 @@ _STATE = "state.db"
 
 
 def home() -> Path:
-    """`$ESTIMATOR_HOME`, else a folder in the user's data directory (XDG Base Directory Specification).
+    """`$ESTIMATOR_HOME`, else a folder in the user's data directory.
 
+    By the XDG Base Directory Specification a relative path in one of its variables is as good as none.
     Raises InvalidArgument for a path that is too long, EstimatorError for a user without any, as a container may run
     one.
     """
@@ -40,14 +41,14 @@ def home() -> Path:
 
 
 def _data(given: str | None) -> Path:
-    return Path(given) if given else Path.home() / ".local" / "share"
+    return Path(given) if given and Path(given).is_absolute() else Path.home() / ".local" / "share"
 
 
 def cache_folder() -> Path:
     """What can be made again, in the user's cache; `build_horovod.py`, which stands alone, has its `wheels` there."""
     given = os.environ.get(CACHE_VARIABLE)
     try:
-        return (Path(given) if given else Path.home() / ".cache") / "estimator-sdk"
+        return (Path(given) if given and Path(given).is_absolute() else Path.home() / ".cache") / "estimator-sdk"
     except RuntimeError as error:
         raise _nowhere(error, CACHE_VARIABLE) from None
 

@@ -264,7 +264,8 @@ def install(wheel: Path, target: Target, folder: Path) -> None:
 
 def arguments(argv: list[str]) -> argparse.Namespace:
     mpi = "pip" if folder_of_mpi("pip") else "system"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "estimator-sdk", "wheels")
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    cache = Path(given if given.is_absolute() else Path.home() / ".cache", "estimator-sdk", "wheels")
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--mpi", choices=["pip", "system"], default=mpi, help="default here: %(default)s")
     parser.add_argument("--cache", type=Path, default=cache, help="folder of wheels, default %(default)s")

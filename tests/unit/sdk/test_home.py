@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Estimator, InvalidArgument
-from estimator_sdk.home import HOME_VARIABLE, LONGEST_HOME, home, jobs_folder, make_folder, secured, write_private
+from estimator_sdk.home import (
+    HOME_VARIABLE,
+    LONGEST_HOME,
+    cache_folder,
+    home,
+    jobs_folder,
+    make_folder,
+    secured,
+    write_private,
+)
 from estimator_sdk.local.state import State
 from estimator_sdk.source import Source
 
@@ -83,3 +92,14 @@ def test_a_home_with_a_colon_is_refused_before_the_start(tmp_path, monkeypatch):
     with pytest.raises(InvalidArgument, match="PYTHONPATH, which has no way .* ':'; set ESTIMATOR_HOME to a folder"):
         Estimator(entry_point=str(tmp_path / "train.py"), backend="process").plan()
     assert not jobs_folder().exists()
+
+
+@pytest.mark.parametrize("relative", ["share", "./share", "~/share"])
+def test_a_relative_path_in_a_variable_of_xdg_is_as_good_as_none(monkeypatch, relative):
+    """It would mean another folder for each folder that a process is in, a script's for one."""
+    monkeypatch.delenv("ESTIMATOR_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("XDG_DATA_HOME", relative)
+    monkeypatch.setenv("XDG_CACHE_HOME", relative)
+    assert home() == Path("/home/me/.local/share/estimator-sdk")
+    assert cache_folder() == Path("/home/me/.cache/estimator-sdk")

@@ -15,8 +15,14 @@ class Held:
         self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def is_there(self) -> bool:
-        """Whether it is still the one at the path."""
+        """Whether it is still the one at the path; also where that cannot be told, as while a file system is away."""
         try:
-            return os.path.samestat(os.stat(self._path), os.fstat(self._fd))
-        except OSError:
+            held = os.fstat(self._fd)
+        except OSError:  # of a network file system, where it was removed on another machine
             return False
+        try:
+            return os.path.samestat(os.stat(self._path), held)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True

@@ -14,6 +14,14 @@ from collections.abc import Sequence
 from typing import Callable
 
 _CHUNK = 1 << 20  # bytes
+_HEADER = 1 << 20  # bytes of names and attributes, which tarfile reads into memory whole
+_HEADERS = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
 _PATH_MAX = 4096  # bytes, linux/limits.h
 _DEPTH = 256  # names in a name; to remove a much deeper tree is more than Python can do
 
@@ -23,11 +31,17 @@ class Unsafe(ValueError):
 
 
 class _Member(tarfile.TarInfo):
-    """A member whose size is not negative: Pythons before 3.13.6 read such an archive for ever (CVE-2025-8194)."""
+    """A member that takes bounded time and memory to read.
+
+    Of negative size Pythons before 3.13.6 read it for ever (CVE-2025-8194); and a few kilobytes are enough to make
+    a header of gigabytes.
+    """
 
     def _block(self, count: int) -> int:
         if count < 0:
             raise tarfile.ReadError(f"it holds a member of {count} bytes")
+        if count > _HEADER and self.type in _HEADERS:
+            raise tarfile.ReadError(f"it holds a header of {count} bytes")
         return super()._block(count)  # type: ignore[misc, no-any-return]
 
 
@@ -47,7 +61,7 @@ def unpack(
     Raises Unsafe, with nothing written, where a name reaches out of the folder; and OSError, or whatever a
     decompressor says, for an archive that is damaged, with part of it written.
     """
-    with tarfile.open(archive, tarinfo=_Member, encoding="utf-8", errors="surrogateescape") as tar:
+    with _opened(archive) as tar:
         members = tar.getmembers()
         # A compressed stream has its checksum behind the last byte, which an archive's own end does not reach.
         while tar.fileobj and tar.fileobj.read(_CHUNK):
@@ -68,6 +82,11 @@ def unpack(
     for name, target in links:
         os.symlink(_as_bytes(target), tree.place(name))
     _remove_escaping(dict(links), tree, leave_out)
+
+
+def is_too_long(name: str) -> bool:
+    """Whether `unpack` refuses an archive for this name: it is too long, or too deep, for a file."""
+    return len(name) > _PATH_MAX or name.count("/") > _DEPTH
 
 
 class _Tree:
@@ -91,6 +110,13 @@ class _Tree:
         """The path of something in a folder that is there."""
         self.make_folder(posixpath.dirname(name))
         return self.path(name)
+
+
+def _opened(archive: str) -> tarfile.TarFile:
+    try:
+        return tarfile.open(archive, tarinfo=_Member, encoding="utf-8", errors="surrogateescape")
+    except tarfile.ReadError:  # which has a line for each compression that it does not have
+        raise tarfile.ReadError("it is not a tar archive, or its beginning is damaged") from None
 
 
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: bytes, mode: int) -> None:
@@ -126,7 +152,7 @@ def _name(member: tarfile.TarInfo) -> str:
     name = posixpath.normpath(member.name)
     if posixpath.isabs(member.name) or ".." in member.name.split("/"):
         raise Unsafe(f"{member.name!r}, which would be written outside the folder")
-    if len(name) > _PATH_MAX or name.count("/") > _DEPTH:
+    if is_too_long(name):
         raise Unsafe(f"{member.name[:60]!r}…, which is too long or too deep for a file")
     if "\0" in member.name + member.linkname or (name == "." and not member.isdir()):
         raise Unsafe(f"{member.name!r}, which is not the name of a file")

@@ -13,6 +13,7 @@ import stat
 import subprocess
 import tarfile
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import estimator_container
@@ -75,6 +76,14 @@ def of_negative_size(path: Path) -> Path:
     header[148:156] = b"%06o\0 " % sum(header)
     before = file("before", b"")[0].tobuf(tarfile.GNU_FORMAT)
     path.write_bytes(gzip.compress(before + bytes(header) + bytes(1024)))
+    return path
+
+
+def of_a_huge_header(path: Path, kind: bytes) -> Path:
+    """What a few kilobytes grow to, and tarfile reads whole: names and attributes of 16 MB."""
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, 16 << 20
+    path.write_bytes(gzip.compress(header.tobuf(tarfile.GNU_FORMAT) + b"a" * (16 << 20) + bytes(1024), 1))
     return path
 
 
@@ -206,6 +215,26 @@ def test_a_damaged_archive_is_refused_whole_and_what_was_there_stays(tmp_path, p
         with pytest.raises(EstimatorError, match="cannot be unpacked: .*nothing of it was kept"):
             model_files.fetch(f"file://{path}", place)
         assert tree(place) == {"model.bin": b"old"}
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_a_header_takes_no_more_memory_than_names_do(tmp_path, place, kind):
+    made = of_a_huge_header(tmp_path / "model.tar.gz", kind)
+    tracemalloc.start()
+    try:
+        with pytest.raises(EstimatorError, match="cannot be unpacked: .*nothing of it was kept"):
+            model_files.fetch(f"file://{made}", place)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_no_archive_is_one_sentence(tmp_path, place):
+    path = tmp_path / "model.tar.gz"
+    for content in (b"", b"<html>AccessDenied</html>", gzip.compress(b""), os.urandom(1000)):
+        path.write_bytes(content)
+        with pytest.raises(EstimatorError, match="it is not a tar archive, or its beginning is damaged; nothing of it"):
+            model_files.fetch(f"file://{path}", place)
 
 
 def test_nothing_is_written_through_a_link_that_is_there_already(tmp_path, place):

@@ -23,6 +23,7 @@ _HEADERS = (
     tarfile.GNUTYPE_LONGLINK,
 )
 _PATH_MAX = 4096  # bytes, linux/limits.h
+_WIDTH = 60  # characters of such a name in a sentence
 _DEPTH = 256  # names in a name; to remove a much deeper tree is more than Python can do
 
 
@@ -84,11 +85,6 @@ def unpack(
     _remove_escaping(dict(links), tree, leave_out)
 
 
-def is_too_long(name: str) -> bool:
-    """Whether `unpack` refuses an archive for this name: it is too long, or too deep, for a file."""
-    return len(name) > _PATH_MAX or name.count("/") > _DEPTH
-
-
 class _Tree:
     """The folder, by the names of what is put there: bytes, whatever encoding this machine has."""
 
@@ -129,7 +125,10 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: bytes, mode: int
 
 def _checked(members: Sequence[tarfile.TarInfo], leave_out: Callable[[str], object]) -> dict[str, tarfile.TarInfo]:
     """What is to be written, by its name. Raises Unsafe."""
-    found = {_name(member): member for member in members}
+    named = [(_name(member), member) for member in members]
+    found = {name: member for name, member in named if not _is_too_long(name)}
+    for beginning in sorted({name[:_WIDTH] for name, _ in named if name not in found}):
+        leave_out(f"{beginning!r}…, which is too long or too deep for a file")
     files = {name for name, member in found.items() if member.isfile()}
     others = {name for name, member in found.items() if not member.isdir()}
     for name, member in found.items():
@@ -152,11 +151,13 @@ def _name(member: tarfile.TarInfo) -> str:
     name = posixpath.normpath(member.name)
     if posixpath.isabs(member.name) or ".." in member.name.split("/"):
         raise Unsafe(f"{member.name!r}, which would be written outside the folder")
-    if is_too_long(name):
-        raise Unsafe(f"{member.name[:60]!r}…, which is too long or too deep for a file")
     if "\0" in member.name + member.linkname or (name == "." and not member.isdir()):
         raise Unsafe(f"{member.name!r}, which is not the name of a file")
     return name
+
+
+def _is_too_long(name: str) -> bool:
+    return len(name) > _PATH_MAX or name.count("/") > _DEPTH
 
 
 def _reason_to_leave_out(name: str, member: tarfile.TarInfo, files: set[str]) -> str:

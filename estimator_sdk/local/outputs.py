@@ -22,6 +22,8 @@ from ..plan import HostPlan, Plan
 COMPRESSION_LEVEL = 1
 MODEL = "model.tar.gz"
 DATA = "output.tar.gz"
+_PATH_MAX = 4096  # bytes with the NUL at the end, linux/limits.h
+_WIDTH = 60  # characters of a long name
 _FOLDERS = {MODEL: "model", DATA: "output_data"}
 
 
@@ -122,10 +124,15 @@ def _merged(trees: Iterable[Tree]) -> tuple[dict[str, _Entry], Archived]:
 
 def _entries(tree: Tree, left_out: list[str]) -> Iterator[tuple[str, _Entry]]:
     waiting = [""] if tree.path.is_dir() else []
+    if tree.path.exists() and not waiting:
+        left_out.append(f"{tree.path.name!r} of {tree.host}, which the script has made a file where its folder was")
     while waiting:
         above = waiting.pop()
         for path in (tree.path / above).iterdir():
             name = posixpath.join(above, path.name)
+            if len(os.fsencode(path)) >= _PATH_MAX:
+                left_out.append(f"{name[:_WIDTH]!r}… of {tree.host}, which is too long for a path")
+                continue
             kind = stat.S_IFMT(path.lstat().st_mode)
             target = _target(tree, name, path) if kind == stat.S_IFLNK else ""
             if target is None:

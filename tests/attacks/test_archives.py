@@ -123,8 +123,6 @@ REACH_OUT = {
     "into a file": [file("f"), file("f/evil")],
     "in the place of everything": [link(".", "..")],
     "a name with a NUL": [named_in_pax("a\0b")],
-    "a very long name": [file("a/" * 3000 + "a")],
-    "a very deep name": [file("a/" * 300 + "a")],
 }
 LEFT_OUT = {
     "an absolute link": [link("etc", "/etc")],
@@ -172,6 +170,17 @@ def test_what_a_model_can_do_without_is_left_out_with_a_word_and_refused_as_code
     assert {name: found.get(name) for name in ARRIVED} == ARRIVED
     assert members[-1][0].name not in found
     assert escaping(place) == []
+
+
+@pytest.mark.parametrize("name", ["a/" * 3000 + "a", "a/" * 300 + "a"], ids=["long", "deep"])
+def test_a_name_that_no_file_can_have_costs_the_rest_nothing(tmp_path, place, name):
+    made = archive_of(tmp_path / "model.tar.gz", *HONEST, file(name), hard("h", name))
+    with pytest.warns(UserWarning, match="too long or too deep for a file"):
+        model_files.fetch(f"file://{made}", place)
+    assert tree(place) == ARRIVED
+    with pytest.raises(ConfigurationError, match="refused, nothing was run"):
+        (tmp_path / "code").mkdir()
+        fetch_code(str(made), str(tmp_path / "code"))
 
 
 def test_bits_owners_and_times_of_an_archive_give_nobody_anything(tmp_path, place):

@@ -49,6 +49,43 @@ def test_what_a_script_leaves_comes_back_and_what_an_archive_cannot_hold_is_said
     assert (folder / "whole").resolve() == folder.resolve() and (folder / "again").samefile(folder / "weights")
 
 
+TOO_DEEP = """
+import os
+os.chdir(os.environ["SM_MODEL_DIR"])
+open("weights", "w").close()
+for name, count in (("d", 300), ("e" * 200, 30)):
+    here = os.open(".", os.O_RDONLY)
+    for _ in range(count):
+        os.mkdir(name)
+        os.chdir(name)
+    open("leaf", "w").close()
+    os.fchdir(here)
+"""
+
+
+def test_a_name_that_is_too_long_or_too_deep_costs_nothing_else(script, tmp_path):
+    job = script.run(TOO_DEEP)
+    assert (job.status, job.reason.count("… of algo-1, which is too long for a path")) == ("Completed", 1)
+    assert "/".join("d" * 300) + "/leaf" in contents(job.folder / "output" / "model.tar.gz")
+    assert len(job.reason) < 500
+    with pytest.warns(UserWarning, match="d/d/'…, which is too long or too deep for a file$"):
+        folder = job.download(tmp_path / "here")
+    assert (folder / "weights").exists() and (folder / "d" / "d").is_dir()
+
+
+def test_a_model_that_is_a_file_where_its_folder_was_is_told(script):
+    job = script.run(
+        "import os\nmodel = os.environ['SM_MODEL_DIR']\nos.rmdir(model)\nopen(model, 'w').write('weights')"
+    )
+    assert job.status == "Completed" and "'model' of algo-1, which the script has made a file" in job.reason
+
+
+def test_a_script_that_removes_its_output_folder_completes(script, tmp_path):
+    text = "import os, shutil\nshutil.rmtree(os.environ['SM_OUTPUT_DIR'])"
+    job = script.run(text, output_path=f"file://{tmp_path}")
+    assert job.status == "Completed"
+
+
 HOSTS = """
 import os
 host = os.environ["SM_CURRENT_HOST"]

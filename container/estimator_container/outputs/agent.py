@@ -93,7 +93,9 @@ class Agent:
             self._look_soon(0)
 
     def _begin(self) -> None:
-        self._events = EventLog(FrameWriter(self._settings.frames)) if self._settings.frames else None
+        self._events = None
+        with contextlib.suppress(OSError):  # where the script has removed the log, nobody is to be told
+            self._events = EventLog(FrameWriter(self._settings.frames)) if self._settings.frames else None
         self._held = Held(self._settings.held) if self._settings.held else None
         self._left = dict(self._settings.files)
         place = parse(self._settings.uri)

@@ -22,22 +22,27 @@ def fetch(uri: str, target: Path, progress: Progress | None = None) -> None:
 
     Warns of what an archive holds that a model can do without: devices, and links that lead out. Raises EstimatorError
     where the store does not hand the model over, and for an archive that is damaged or reaches out of `target`;
-    nothing of that is left.
+    nothing of that is left. No link in `target` is followed.
     """
-    if uri.endswith(".tar.gz"):
-        with tempfile.TemporaryDirectory(prefix=".estimator-", dir=target) as folder:
+    with tempfile.TemporaryDirectory(prefix=".estimator-", dir=target) as folder:
+        model = Path(folder) / "model"
+        model.mkdir()
+        if uri.endswith(".tar.gz"):
             with local_copy(uri, Path(folder), progress) as archive:
-                unpacked = _unpack(uri, archive, Path(folder) / "model")
-            _move(uri, unpacked, target)
-    else:
-        _copy_tree(uri, target, progress)
+                _unpack(uri, archive, model)
+        else:
+            _copy_tree(uri, model, progress)
+        _move(uri, model, target)
 
 
 @contextmanager
 def local_copy(uri: str, folder: Path, progress: Progress | None = None) -> Iterator[Path]:
     """The file at a URI; where it is in a store, a copy that is there as long as the block runs."""
     if uri.startswith("file://"):
-        yield Path(uri.removeprefix("file://"))
+        path = Path(uri.removeprefix("file://"))
+        if path.exists() and not path.is_file():  # a FIFO would be waited for
+            raise EstimatorError(f"{uri} cannot be read: it is not a file")
+        yield path
         return
     from estimator_container.storage import StorageError, open_store
 
@@ -62,11 +67,10 @@ def _copy_tree(uri: str, target: Path, progress: Progress | None) -> None:
         raise EstimatorError(f"{uri} cannot be downloaded: {error}") from None
 
 
-def _unpack(uri: str, path: Path, folder: Path) -> Path:
-    """Fill the folder, which is made, and return it. Raises EstimatorError."""
+def _unpack(uri: str, path: Path, folder: Path) -> None:
+    """Fill the empty folder. Raises EstimatorError."""
     from estimator_container import archive
 
-    folder.mkdir()
     left_out: list[str] = []
     try:
         archive.unpack(str(path), str(folder), _file_mode, 0o777, left_out.append)
@@ -77,7 +81,6 @@ def _unpack(uri: str, path: Path, folder: Path) -> Path:
     if left_out:
         what = naming.some(left_out)
         warnings.warn(f"{uri} was unpacked without what does not belong into a model: {what}", stacklevel=4)
-    return folder
 
 
 def _file_mode(bits: int) -> int:

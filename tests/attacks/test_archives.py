@@ -259,6 +259,28 @@ def test_nothing_is_written_through_a_link_that_is_there_already(tmp_path, place
     assert (place / "file").read_bytes() == b"new" and (tmp_path / "mine").read_bytes() == b"mine"
 
 
+def test_nothing_of_a_model_without_an_archive_is_written_through_a_link(tmp_path, place):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "model" / "data").mkdir(parents=True)
+    (tmp_path / "model" / "data" / "weights").write_bytes(b"new")
+    (place / "data").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(EstimatorError, match="data is a link, and in the model it is a folder; choose an empty folder"):
+        model_files.fetch(f"file://{tmp_path}/model", place)
+    assert tree(tmp_path / "elsewhere") == {} and tree(place) == {"data": str(tmp_path / "elsewhere")}
+    (place / "data").unlink()
+    model_files.fetch(f"file://{tmp_path}/model", place)
+    assert tree(place) == {"data": None, "data/weights": b"new"}
+
+
+def test_of_a_model_without_an_archive_that_cannot_be_had_whole_nothing_is_left(tmp_path, place):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "a").write_bytes(b"1")
+    (tmp_path / "model" / "b").symlink_to("nothing")
+    with pytest.raises(EstimatorError, match="cannot be downloaded"):
+        model_files.fetch(f"file://{tmp_path}/model", place)
+    assert tree(place) == {}
+
+
 UNPACKS = """
 import json, sys, warnings
 sys.path[:0] = json.loads(sys.argv[1])

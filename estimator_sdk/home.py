@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -142,6 +143,15 @@ def _not_ours(folder: Path, why: str, variable: str) -> InvalidArgument:
 def private_file(path: str, flags: int) -> int:
     """An `opener` for `open`, whose new files only this user may read."""
     return os.open(path, flags, 0o600)
+
+
+def regular_file(path: str, flags: int) -> int:
+    """An `opener` for `open` that takes a file alone: a FIFO would be waited for, and a device may have no end."""
+    fd = os.open(path, flags | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, "it is not a file", path)
 
 
 def write_private(path: Path | str, text: str, errors: str = "strict") -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from estimator_container.lines import Block
 
 from ..errors import BackendError, EstimatorError, InvalidArgument, JobNotFound
-from ..home import JobFolder, private_file, secured, write_private
+from ..home import JobFolder, private_file, regular_file, secured, write_private
 from ..plan import Plan
 from . import detached, logs
 from .record import Process, Record
@@ -145,7 +145,8 @@ class LocalJob:
         """The job as a CreateTrainingJob document; secrets are hidden. Raises EstimatorError where it is damaged."""
         path = self.folder.request
         try:
-            document: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8")))
+            with open(path, encoding="utf-8", opener=regular_file) as file:
+                document: dict[str, Any] = dict(json.load(file))
         except (OSError, ValueError, TypeError, RecursionError) as error:
             what = f"the request of the job {self.name} cannot be read: {path}: {error!r}"
             raise EstimatorError(f"{what}; its logs and outputs are in {self.path}") from None

@@ -108,7 +108,7 @@ def read(folder: JobFolder, record: Record, on_event: OnEvent | None = None) -> 
 
 def _merged(folder: JobFolder, record: Record, attempt: int, on_event: OnEvent | None = None) -> Iterator[Block]:
     paths = [(host, host_log_path(folder, attempt, host)) for host in record.hosts]
-    logs = [HostLog(host, path, on_event).last_blocks() for host, path in paths if path.exists()]
+    logs = [HostLog(host, path, on_event).last_blocks() for host, path in paths if path.is_file()]
     yield from heapq.merge(*logs, key=lambda block: block.time_ns)
 
 
@@ -135,7 +135,7 @@ def follow(
                     yield from _merged(folder, record, missed, on_event)
                 attempt = record.attempt
                 paths = [(host, host_log_path(folder, attempt, host)) for host in record.hosts]
-                logs = [HostLog(host, path, on_event) for host, path in paths if path.exists()]
+                logs = [HostLog(host, path, on_event) for host, path in paths if path.is_file()]
                 for log in logs:
                     watch.add(log.path)
             for log in logs:

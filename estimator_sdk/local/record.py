@@ -15,7 +15,7 @@ from estimator_container.verdict import Verdict
 
 from ..conform import conform, field_hints
 from ..errors import EstimatorError
-from ..home import JobFolder, write_private
+from ..home import JobFolder, regular_file, write_private
 
 FORMAT = 2
 """Of the copy. In format 1, when it was a job's only state, there was no more of the attempts than their number."""
@@ -23,6 +23,8 @@ Status = Literal["InProgress", "Completed", "Failed", "Stopping", "Stopped"]
 """The values of TrainingJobStatus in SageMaker's DescribeTrainingJob."""
 _MOST_OF_FORMAT_1 = 31
 """Attempts: the first, and those of max_retry_attempts."""
+_MOST_PROCESSES = 1 << 22
+"""Of Linux: PID_MAX_LIMIT (linux/threads.h)."""
 FINAL: frozenset[Status] = frozenset({"Completed", "Failed", "Stopped"})
 """Those that do not change any more."""
 
@@ -124,6 +126,8 @@ class Record:
         """The opposite of `fields`. Raises ValueError, TypeError or KeyError for what that did not make."""
         attempts = [_made(AttemptRecord, {**each, "verdict": _verdict(each["verdict"])}) for each in fields["attempts"]]
         supervisor = _made(Process, fields["supervisor"]) if fields["supervisor"] else None
+        if supervisor is not None and not 0 < supervisor.pid <= _MOST_PROCESSES:
+            raise ValueError(f"{supervisor.pid} is not the number of a process")
         verdict = _verdict(fields["verdict"])
         record = _made(cls, {**fields, "attempts": attempts, "verdict": verdict, "supervisor": supervisor})
         for host in record.hosts:
@@ -151,7 +155,8 @@ class Copy:
 def read_copy(folder: JobFolder) -> Copy | None:
     """The copy in a folder; None if there is none. Raises EstimatorError for one that cannot be understood."""
     try:
-        fields = json.loads(folder.record.read_text(encoding="utf-8"))
+        with open(folder.record, encoding="utf-8", opener=regular_file) as file:
+            fields = json.load(file)
         written = fields.pop("format")
         if written == 1:
             fields["attempts"] = _attempts_of_format_1(fields)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator_sdk import Estimator, EstimatorError, InvalidArgument, Job, JobSpec, list_jobs
+from estimator_sdk import Estimator, EstimatorError, InvalidArgument, Job, JobSpec, list_jobs, model_files
 from estimator_sdk.cli import complete
 from estimator_sdk.cli.main import main
 from estimator_sdk.home import JobFolder
@@ -44,6 +44,7 @@ NOT_NAMES = [
     "\ud800",
 ]
 VERBS = ["logs", "attach", "stop", "why", "describe", "download", "checkpoints ls"]
+ONE_ATTEMPT = [{"number": 1, "began": 1.0, "ended": 2.0, "verdict": None}]
 
 
 @pytest.fixture(autouse=True)
@@ -248,6 +249,36 @@ def test_a_record_that_is_none_is_a_sentence(home, text):
     planted(home / "jobs" / "damaged", None).joinpath("record.json").write_text(text)
     with pytest.raises(EstimatorError, match="the record of the job damaged cannot be read"):
         Job.attach("damaged")
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a FIFO", "a file without an end"]
+)
+def test_what_is_not_a_file_is_not_waited_for(home, tmp_path, make):
+    folder = planted(home / "jobs" / "planted", None, status="Completed", attempts=ONE_ATTEMPT)
+    job = Job.attach("planted")
+    log, model = job.log_files[0], tmp_path / "model.tar.gz"
+    log.parent.mkdir(parents=True)
+    for path in (log, model):
+        make(path)
+    assert list(job.logs()) == []
+    with pytest.raises(EstimatorError, match="it is not a file"):
+        model_files.fetch(f"file://{model}", tmp_path)
+    for name in ("request.json", "record.json"):
+        (folder / name).unlink()
+        make(folder / name)
+    with pytest.raises(EstimatorError, match="the request of the job planted cannot be read.*it is not a file"):
+        _ = job.request
+    (home / "state.db").unlink(missing_ok=True)
+    with pytest.warns(UserWarning, match="the record of the job planted cannot be read.*it is not a file"):
+        assert list_jobs() == []
+
+
+@pytest.mark.parametrize("pid", [0, -1, 1 << 70])
+def test_a_number_that_no_process_has_is_a_damaged_record(home, pid):
+    planted(home / "jobs" / "planted", None, supervisor={"pid": pid, "start": "1"})
+    with pytest.raises(EstimatorError, match=f"cannot be read: .*{pid} is not the number of a process"):
+        Job.attach("planted")
 
 
 @pytest.mark.parametrize("text", ["", "[" * 100_000, "5", None])

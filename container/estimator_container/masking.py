@@ -90,7 +90,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     (
         "://",
         rf"(?<=://)(?P<before>[^/@:?#\[\]{_END_OF_URL}]*:)"
-        rf"(?:[^/?#{_END_OF_URL}]+|(?!\d{{1,5}}(?:[,/?#{_END_OF_URL}]|$))[^{_END_OF_URL}]+)(?P<after>@)",
+        rf"(?:[^/?#{_END_OF_URL}]+|(?!\d{{1,5}}(?:[,/?#{_END_OF_URL}]|$))(?:(?!://)[^{_END_OF_URL}])+)(?P<after>@)",
     ),
     (
         "PRIVATE KEY",
@@ -102,7 +102,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("Bearer", r"(?P<before>\bBearer )[\w.~+/-]{16,}=*"),
     ("Basic", r"(?P<before>\bBasic )[A-Za-z0-9+/]{16,}=*"),
     ("hooks.slack.com", r"(?P<before>hooks\.slack\.com/services/)[\w/]+"),
-    ("eyJ", r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"),
+    ("eyJ", r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"),
     ("gh", r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
     ("github_pat_", r"\bgithub_pat_\w{22,}"),
     ("gl", r"\bgl(?:pat|ptt|dt|rt|cbt|oas)-[\w-]{20,}"),
@@ -165,14 +165,16 @@ def _is_random(text: str) -> bool:
 
 # Values that a name tells.
 
+# A text may be 128 KiB long, so none of it is read once for each of many matches: a name begins where no other can go
+# on, and a value is looked at only behind a name that tells.
 _NAME = r"[A-Za-z_][\w.-]*"
 _NAMED = (
-    rf"(?:(?<![\w-])--?(?P<option>{_NAME})[ \t]+"
-    rf"|(?<![\w-])-{{0,2}}(?P<variable>{_NAME})="
+    rf"(?:(?<![\w.-])[.-]*(?:(?<=-)(?P<option>{_NAME})[ \t]+|(?P<variable>{_NAME})=)"
     rf"|(?P<mark>[\"'])(?P<member>{_NAME})(?P=mark)\s*:\s*(?=[\"']))"
-    r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"'|&;<>]+)"
+    r"(?=[^\s|&;<>])"
 )
-"""An option, a variable or a member of a document, and its value."""
+"""An option, a variable or a member of a document, up to its value."""
+_VALUE = r"\"[^\"]*\"|'[^']*'|[^\s\"'|&;<>]+"
 
 
 def in_line(text: str) -> str:
@@ -185,18 +187,21 @@ def in_line(text: str) -> str:
     if not any(mark in text for mark in "-=:"):
         return text
     shown, at = [], 0
-    while (found := _compiled(_NAMED).search(text, at)) is not None:
-        hides = _is_told(found)
-        # What is no secret may be the name of one, as in `-x TOKEN=abc`.
-        shown += [text[at : found.start("value")], *([HIDDEN] if hides else [])]
-        at = found.end("value") if hides else found.start("value")
+    for found in _compiled(_NAMED).finditer(text):
+        value = _told_value(found) if found.end() >= at else None
+        if value is not None:
+            shown += [text[at : value.start()], HIDDEN]
+            at = value.end()
     return "".join((*shown, text[at:]))
 
 
-def _is_told(found: re.Match[str]) -> bool:
-    """Whether the name of a value tells that it is a secret; after an option, another option is no value."""
-    name, value = found["option"] or found["variable"] or found["member"], found["value"].strip("\"'")
-    return is_secret(name, value) and not (found["option"] and value.startswith("--"))
+def _told_value(found: re.Match[str]) -> re.Match[str] | None:
+    """The value that a name tells to be a secret; after an option, another option is no value."""
+    name = found["option"] or found["variable"] or found["member"]
+    value = _compiled(_VALUE).match(found.string, found.end()) if is_secret(name) else None
+    if value is None or not is_secret(name, value[0].strip("\"'")):
+        return None
+    return None if found["option"] and value[0].strip("\"'").startswith("--") else value
 
 
 def in_words(words: Iterable[str]) -> tuple[str, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+from estimator_container.masking import in_line
 
 from estimator_sdk import InvalidArgument, Job, JobSpec, Plan, inheritance
 from estimator_sdk.cli.main import main
@@ -246,3 +248,31 @@ def test_a_document_that_was_kept_without_its_secrets_is_not_run(script: Script,
     with pytest.raises(InvalidArgument, match="kept without its secrets"):
         JobSpec.from_request({**plan.request, member: kept[member]}).plan("process")
     assert JobSpec.from_request(plan.request).plan("process").environment == {"GH_PAT": "x"}
+
+
+LARGEST = 128 << 10  # bytes of one argument
+LONG = {
+    "a dict": ",".join(f"key{number}={number}" for number in range(10_000)),
+    "addresses": "://a:" * (LARGEST // 5),
+    "equals signs": "a=" * (LARGEST // 2),
+    "half a token": "eyJ-" * (LARGEST // 4),
+}
+
+
+@pytest.fixture
+def few_seconds():
+    """Of CPU, however busy the machine is."""
+
+    def give_up(signum, frame):
+        raise AssertionError("this takes too long")
+
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 4)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_secrets_are_looked_for_in_the_longest_argument_at_once(few_seconds, text):
+    assert in_line(f"{text} --token {PASSWORD}").endswith("--token <hidden>")

@@ -23,17 +23,19 @@ _ALWAYS_ENDS = (
     *("password", "passwd", "passphrase", "secret", "sshpass"),  # as in PGPASSWORD
     *("apikey", "accesskey", "secretkey", "privatekey", "authtoken", "accesstoken"),
 )
-_OFTEN = _set("auth authorization cookie private")
+_OFTEN = _set("auth authorization cookie jwt private")
 _ABOUT = _set(
     "arn column count dim dir enabled endpoint expiry field file folder format helper id ids len length manager mode "
     "name names path policy prefix required size sock timeout ttl type uri url version"
 )
 """A last word that makes it the name of something that is known about a secret."""
+_OF_A_KIND = _set("dev live prod production staging test v value")
+"""A last word that tells which of several it is."""
 _COUNTS = _set("max min n num total")
 """A first word that makes it the name of a number."""
 _KEYS = _set(
-    "access account api app auth deploy encryption gpg hmac host license master private pgp rsa secret service session "
-    "shared signing ssh storage subscription webhook"
+    "access account api app auth azure deploy encryption gpg hmac host kaggle license master openai private pgp rsa "
+    "secret service session shared signing ssh storage subscription webhook"
 )
 """Whose keys are secrets; those of a table or a dict are not."""
 _NO_TOKENS = _set(
@@ -61,6 +63,8 @@ def is_secret(name: str, value: object = "something") -> bool:
     is_number = _NUMBER.fullmatch(text) is not None
     if not words or not text or text.lower() in _TELLS_NOTHING or (is_number and words[0] in _COUNTS):
         return False
+    if len(words) > 1 and words[-1] in _OF_A_KIND:
+        del words[-1]
     if words[-3:] == ["access", "key", "id"]:
         return True
     if words[-1] in _ABOUT:
@@ -79,6 +83,8 @@ def _is_often_secret(words: Sequence[str]) -> bool:
         return before not in _NO_TOKENS
     if last in ("pass", "pat", "pwd"):
         return bool(before) and before not in _NO_PASSES
+    if last == "keys":
+        return before == "api"
     return last in _OFTEN or (before == "auth" and last in ("config", "header"))
 
 
@@ -92,6 +98,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
         rf"(?<=://)(?P<before>[^/@:?#\[\]{_END_OF_URL}]*:)"
         rf"(?:[^/?#{_END_OF_URL}]+|(?!\d{{1,5}}(?:[,/?#{_END_OF_URL}]|$))(?:(?!://)[^{_END_OF_URL}])+)(?P<after>@)",
     ),
+    ("://", r"(?<=://)(?=\w*\d)\w{20,}(?P<after>@)"),  # a token in the place of a user
     (
         "PRIVATE KEY",
         r"-----BEGIN (?P<kind>[A-Z0-9 ]*)PRIVATE KEY(?: BLOCK)?-----"

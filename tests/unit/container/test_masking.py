@@ -62,6 +62,7 @@ def test_a_secret_is_known_by_its_form_wherever_it_stands(secret):
         ("postgres://u:pw@host/db", "postgres://u:<hidden>@host/db"),
         ("postgres://u:p@s:s@host:5432/db?x=1", "postgres://u:<hidden>@host:5432/db?x=1"),
         ("postgres://u:p/w@host/db", "postgres://u:<hidden>@host/db"),
+        ("https://0123456789abcdef0123456789abcdef@host/1", "https://<hidden>@host/1"),
         ("redis://:pw@host:6379/0", "redis://:<hidden>@host:6379/0"),
         ("mongodb+srv://u:pw@h1:27017,h2:27017/db", "mongodb+srv://u:<hidden>@h1:27017,h2:27017/db"),
         ("see http://u:pw@proxy:3128, or not", "see http://u:<hidden>@proxy:3128, or not"),
@@ -134,14 +135,16 @@ SECRET_NAMES = """PASSWORD password db-password DB_PASSWD PGPASSWORD MYSQL_PWD M
     AWS_SECRET_ACCESS_KEY AWS_ACCESS_KEY_ID API_KEY api-key OPENAI_API_KEY WANDB_API_KEY APIKEY apikey client_secret
     CLIENTSECRET SECRET secret_key DJANGO_SECRET_KEY private_key SSH_PRIVATE_KEY PASSPHRASE GPG_PASSPHRASE CREDENTIALS
     BASIC_AUTH REDIS_AUTH NPM_CONFIG__AUTH DOCKER_AUTH_CONFIG AZURE_STORAGE_KEY ENCRYPTION_KEY SESSION_COOKIE API_KEY_2
-    MY_TOKEN_SECRET PASSWORD1"""
+    MY_TOKEN_SECRET PASSWORD1 KAGGLE_KEY AZURE_OPENAI_KEY API_KEYS SERVICE_JWT GITHUB_TOKEN_PROD GH_TOKEN_V2
+    DB_PASSWORD_VALUE"""
 OTHER_NAMES = """lr batch_size PWD OLDPWD PATH HOME AUTHOR author authors authority tokenizer TOKENIZERS_PARALLELISM
     tokenizer_path max_tokens num_tokens tokens_per_batch pad_token eos_token mask_token eos_token_id bos_token
     special_token key keys sort_key label_key image_key primary_key num_keys key_dim public_key output_kms_key
     KMS_KEY_ID SSH_AUTH_SOCK password_length PASSWORD_FILE SECRET_NAME SECRET_ARN AWS_SHARED_CREDENTIALS_FILE TOKEN_URL
     auth_type forward_pass one_pass by_pass pass num_passes path pattern n_pat compat monkey keyboard secretary_id
     bypass
-    attention_heads author_embedding passage_length compass SM_HPS"""
+    attention_heads author_embedding passage_length compass SM_HPS session_keys
+    pad_token_value dataset_v2 prod"""
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES.split())

@@ -111,6 +111,12 @@ def _refused(
         return InvalidArgument(argument, f"{argument} is {excess.size:,} bytes as an argument, {takes}; {_FILE}")
     if excess.kind == "variable":
         argument = _source_of_variable(excess.name, plan, decoded)
+        if argument == "distribution":
+            what = f"custom_mpi_options makes the variable {excess.name} {excess.size:,} bytes long"
+            return InvalidArgument(argument, f"{what}, {takes} for one; set variables with environment=")
+        if argument == "instance_count":
+            what = f"instance_count is {len(plan.hosts):,}, and the names of so many hosts make the variable"
+            return InvalidArgument(argument, f"{what} {excess.name} {excess.size:,} bytes long, {takes} for one")
         together = _in_all(argument, excess.name, container_hp.for_the_script(decoded))
         what = f"{argument} makes the variable {_short(excess.name)} {excess.size:,} bytes long{together}"
         return InvalidArgument(argument, f"{what}, {takes} for one; {_FILE}")
@@ -145,7 +151,14 @@ def _source_of_variable(variable: str, plan: Plan, decoded: Mapping[str, Any]) -
             return _member("hyperparameters", name)
     if variable == "SM_USER_ARGS" and ARGUMENTS_HYPERPARAMETER in decoded:
         return "arguments"
-    return "hyperparameters" if variable in ("SM_HPS", "SM_TRAINING_ENV", "SM_USER_ARGS") else "environment"
+    if not variable.startswith("SM_"):
+        return "environment"
+    sizes = {
+        "hyperparameters": len(container_environment.to_text(container_hp.for_the_script(decoded))),
+        "distribution": len(str(decoded.get("sagemaker_mpi_custom_mpi_options") or "")),
+        "instance_count": len(container_environment.to_text([host.name for host in plan.hosts])),
+    }
+    return max(sizes, key=sizes.__getitem__)
 
 
 def _in_all(argument: str, variable: str, hyperparameters: Mapping[str, Any]) -> str:

@@ -79,6 +79,18 @@ def test_what_is_too_long_for_one_argument_or_variable_is_refused_by_name_and_si
 
 
 @pytest.mark.parametrize(
+    ("arguments", "argument", "words"),
+    [
+        ({"hosts": 20_000}, "instance_count", "instance_count is 20,000"),
+        ({"processes": 1, "mpi_options": "-x A=" + "x" * ONE}, "distribution", "custom_mpi_options makes"),
+    ],
+)
+def test_what_makes_a_variable_of_the_contract_too_long_is_named(script, arguments, argument, words):
+    error = refusal(script, **arguments)
+    assert error.argument == argument and words in str(error)
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         {"environment": {f"V{n}": "x" * 100_000 for n in range(60)}},

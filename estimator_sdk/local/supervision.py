@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from ..errors import BackendError
@@ -15,13 +16,15 @@ from .record import Process
 
 _SCRIPT = b"/estimator_sdk/local"
 """What `client.MAIN` ends with, in whatever environment the supervisor was started."""
+_BECOMING_SECONDS = 5.0  # that a process may take to become the program that it is to run, on a machine under load
+_LOOK_SECONDS = 0.001
 
 
 def is_supervisor(process: Process, folder: JobFolder) -> bool:
     """Whether the process runs, under our user or the folder's owner, and was started as the folder's supervisor."""
     try:
         about = Path(f"/proc/{process.pid}")
-        command = (about / "cmdline").read_bytes().split(b"\0")
+        command = _command_of(process)
         users = {int(line.split()[1]) for line in (about / "status").read_bytes().splitlines() if line[:4] == b"Uid:"}
         return (
             users <= {os.geteuid(), folder.path.stat().st_uid}
@@ -56,6 +59,20 @@ def signal_supervisor(process: Process, folder: JobFolder, signum: signal.Signal
     finally:
         if fd >= 0:
             os.close(fd)
+
+
+def _command_of(process: Process) -> list[bytes]:
+    """Its words; those of a process that has just been started, as soon as the kernel knows them. Raises OSError.
+
+    A process has none for a moment while it becomes another program, when whoever started it has been told already
+    that it is one; nor when it is about to be gone.
+    """
+    deadline = time.monotonic() + _BECOMING_SECONDS
+    while True:
+        words = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        if words or not process.is_alive() or time.monotonic() > deadline:
+            return words.split(b"\0")
+        process.wait(_LOOK_SECONDS)
 
 
 def _supervises(command: list[bytes], folder: Path) -> bool:

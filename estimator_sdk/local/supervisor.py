@@ -76,7 +76,7 @@ class Supervisor:
         except NotOurs:
             raise
         except Exception as error:  # whatever it is, the job must not be left without an end
-            traceback.print_exc()
+            _log_error()
             verdict = Verdict("platform", f"the hosts could not be run: {error}")
             self._attempt_ended(verdict)
             return verdict
@@ -142,7 +142,7 @@ class Supervisor:
         try:
             made, failed, said = self._keep_outputs(status)
         except Exception as error:  # whatever it is, as above
-            traceback.print_exc()
+            _log_error()
             kept = self._folder.attempt(self._attempt.number)
             failed = f"the job's outputs could not be written: {error}; what the script left is still in {kept}"
             made, said = {}, []
@@ -183,6 +183,12 @@ class Supervisor:
         kept = f"the archives are in {local}, the folders of the hosts in {self._folder.attempt(self._attempt.number)}"
         what = f"the outputs of {self._plan.job_name} are not all in {uri}: {'; '.join(filter(None, reasons))}"
         return made, f"{what}; nothing is lost: {kept}", said
+
+
+def _log_error() -> None:
+    """Into the supervisor's log; a full disk does not take it, which must not keep the end of a job from being told."""
+    with contextlib.suppress(OSError):
+        traceback.print_exc()
 
 
 def _with_detail(verdict: Verdict, failed: str) -> Verdict:

@@ -376,7 +376,7 @@ def test_a_disk_too_small_for_a_channel_fails_before_any_host_starts(script, hom
     uri = s3_objects.put({f"train/{number}": os.urandom(1_000_000) for number in range(6)})
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=700", "tmpfs", str(disk)], check=True)
     try:
         monkeypatch.setenv("ESTIMATOR_HOME", str(disk))
         said = refused(script, f"{uri}/train", home)

@@ -153,7 +153,7 @@ def test_without_an_image_a_job_runs_in_the_plain_one(tmp_path):
     world = {"mpi": {"enabled": True, "processes_per_host": 2}}
     job = Estimator(entry_point=script, backend="docker", distribution=world).fit(logs="none")
     assert [line.data for line in job.logs(stream="stdout")] == [b"2\n", b"2\n"]
-    assert job.request()["AlgorithmSpecification"]["TrainingImage"] == "estimator/mpi:py311"
+    assert job.request["AlgorithmSpecification"]["TrainingImage"] == "estimator/mpi:py311"
 
 
 def test_a_container_shows_the_merged_view_to_whoever_runs_it_alone(tmp_path, image):

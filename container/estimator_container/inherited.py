@@ -10,10 +10,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 # The frameworks of Open MPI's runtime, whose parameters say how daemons and ranks are started (orte/mca and
-# opal/mca/pmix in 4.1), its own parameters, and what excludes an interface, for it contradicts the one that is chosen.
+# opal/mca/pmix in 4.1), its own parameters, what excludes an interface, for it contradicts the one that is chosen, and
+# what asks for CUDA, as conda's package has its users do, and crashes the ranks of a build without it.
 _PARAMETERS = (
     "dfs|errmgr|ess|filem|grpcomm|hwloc|iof|mca|notifier|odls|oob|orte|plm|pmix|ras|regx|rmaps|rml|routed|rtc|schizo"
-    "|snapc|sstore|state|btl_tcp_if_exclude"
+    "|snapc|sstore|state|btl_tcp_if_exclude|opal_cuda_support"
 )
 _OF_MPI = re.compile(r"OMPI_|OPAL_|ORTE_|PMIX_|PMI_|PRTE_")
 _STARTS = re.compile(

@@ -299,6 +299,7 @@ INHERITED = {
     "OMPI_MCA_ess": "singleton",
     "OMPI_MCA_oob_tcp_if_exclude": "lo",
     "OMPI_MCA_btl": "openib",
+    "OMPI_MCA_opal_cuda_support": "true",
     "OMPI_COMM_WORLD_RANK": "7",
     "PMIX_NAMESPACE": "other",
     "PMIX_RANK": "3",

@@ -15,6 +15,8 @@ from itertools import count
 from typing import Any
 
 Callback = Callable[[], object]
+LONGEST_WAIT = 86400.0
+"""Seconds of one wait: epoll counts milliseconds in 32 bits, so it takes no 25 days, and a job may take 28."""
 
 
 class Timer:
@@ -79,7 +81,7 @@ class Loop:
     def _seconds_to_next_timer(self) -> float | None:
         while self._timers and self._timers[0][2].callback is None:
             heapq.heappop(self._timers)
-        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+        return min(max(0.0, self._timers[0][0] - time.monotonic()), LONGEST_WAIT) if self._timers else None
 
     def _run_due_timers(self) -> None:
         while self._timers and self._timers[0][0] <= time.monotonic():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 _IN_MODIFY, _IN_MOVED_FROM, _IN_MOVED_TO, _IN_CREATE, _IN_DELETE = 0x2, 0x40, 0x80, 0x100, 0x200  # linux/inotify.h
 _POLL_SECONDS = 0.05  # where the kernel gives no inotify instance
+_LONGEST_WAIT = 86400.0  # seconds; poll counts milliseconds in 32 bits
 
 
 class Watch:
@@ -44,10 +45,10 @@ class Watch:
         return int(self._inotify)
 
     def wait(self, seconds: float | None = None) -> None:
-        """Return after a change since the last call, after the process has ended, or after `seconds`."""
+        """Return after a change since the last call, after the process has ended, or after `seconds`, at most a day."""
         if self._inotify < 0:
             seconds = _POLL_SECONDS if seconds is None else min(seconds, _POLL_SECONDS)
-        ready = self._poll.poll(None if seconds is None else max(0, seconds) * 1000)
+        ready = self._poll.poll(None if seconds is None else min(max(0, seconds), _LONGEST_WAIT) * 1000)
         for fd, _ in ready:
             if fd == self._inotify:
                 self.clear()

@@ -104,6 +104,16 @@ def test_a_timer_may_cancel_another_that_is_due_at_the_same_time(loop, run_until
     assert called == ["first", "third"]
 
 
+@pytest.mark.parametrize("seconds", [28 * 86400.0, 1e300, float("inf")])
+def test_a_timer_may_be_further_away_than_the_kernel_waits_at_once(loop, pair, seconds):
+    received = []
+    loop.after(seconds, lambda: received.append("too early"))
+    loop.on_readable(pair[0].fileno(), lambda: received.append(pair[0].recv(10)))
+    pair[1].send(b"hello")
+    loop.run_until(lambda: received)
+    assert received == [b"hello"]
+
+
 def test_a_signal_runs_its_callback_in_the_loop_and_not_in_the_middle_of_other_code(loop, run_until):
     received = []
     loop.on_signal(signal.SIGUSR1, lambda: received.append("one"))

@@ -171,5 +171,5 @@ def _uri(channel: str, place: str) -> str:
         return place
     path = Path(place).absolute()
     if not path.exists():
-        raise InvalidArgument("input", f"--input {channel}={place!r}: there is no such file or folder; mend the path")
+        raise InvalidArgument("input", f"--input {channel}={place!r}: there is no such file or folder; fix the path")
     return f"file://{path}"

@@ -85,6 +85,8 @@ def _said(error: ValidationError) -> tuple[Place, str]:
     if kind in ("type", "anyOf", "enum"):
         return place, _of_kind(where, error.schema, value)
     if kind in ("minItems", "minLength"):
+        if place[-1] in ("project", "name"):
+            return place, f"{where} is empty; write a name, such as 'digits'"
         return place, f"{where} is empty, so there is nothing to run; write a command such as `python train.py`"
     how, way_out = _LIMITS[str(kind)]
     return place, f"{where} must be {how} {limit}, not {value}; {way_out} it"

@@ -23,6 +23,11 @@ MAX_NUMBER = 100
 MAX_MESSAGE = 2000
 """Characters of what is said of a file."""
 _TAG = "tag:yaml.org,2002:"
+_WORDS: dict[str, dict[str, bool | None]] = {
+    "null": dict.fromkeys(("", "~", "null")),
+    "bool": {"true": True, "false": False},
+}
+"""What a scalar of a kind can be written as, in small letters, and what it is."""
 # Every Unicode string may have them, and no argument, path or variable can.
 _NOT_IN_TEXT = re.compile("[\0\ud800-\udfff]")
 
@@ -155,10 +160,10 @@ class Document:
         self._check_text(node)
         self._texts[place] = text = node.value
         kind = str(node.tag).removeprefix(_TAG)
-        if kind == "null":
-            return None
-        if kind == "bool":
-            return text.lower() == "true"
+        if kind in _WORDS:
+            if text.lower() not in _WORDS[kind]:
+                raise self._refused(node, f"{text!r} is not what its tag says; leave the tag out")
+            return _WORDS[kind][text.lower()]
         if kind in ("int", "float"):
             return self._number(node, kind)
         # JSON has no dates: one is the text that it is written as. `=` and `<<` are values of their own to YAML 1.1.

@@ -52,5 +52,5 @@ def _uri(document: Document, value: str, place: tuple[str, ...]) -> str:
     if not path.exists():
         name = ".".join(place)
         what = f"{name} is {value!r}, and there is no such file or folder beside the job file"
-        raise document.refuse(place, name, f"{what}; mend the path, or give an s3:// URI")
+        raise document.refuse(place, name, f"{what}; fix the path, or give an s3:// URI")
     return f"file://{path}"  # nothing in it is quoted

@@ -62,7 +62,7 @@ def _workers(horovod: dict[str, Any] | None, gpus: int) -> dict[str, Any]:
     if horovod is None:
         return {"instance_count": 1}
     workers = horovod["workers"]
-    given = {"count": workers} if isinstance(workers, int) else workers
+    given = workers if isinstance(workers, dict) else {"count": workers}
     processes = given.get("processes", max(1, gpus))
     return {
         "instance_count": given["count"],

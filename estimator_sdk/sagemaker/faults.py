@@ -65,7 +65,7 @@ def translate(error: Exception, doing: str, region: str) -> BackendError | Inval
 def invalid_request(report: str) -> InvalidArgument:
     """The error for a request that the service's own model does not allow."""
     lines = "; ".join(line.strip() for line in report.splitlines() if line.strip())
-    return InvalidArgument("CreateTrainingJob", f"the job is not what CreateTrainingJob takes: {lines}; mend that")
+    return InvalidArgument("CreateTrainingJob", f"the job is not what CreateTrainingJob takes: {lines}; fix that")
 
 
 def no_region() -> InvalidArgument:

@@ -12,7 +12,7 @@ from estimator_container.configuration import ConfigurationError
 from estimator_container.contract import MPI, PROCESSES_PER_HOST, TORCH_DISTRIBUTED
 
 from .errors import InvalidArgument
-from .plan import Plan, RankPlan
+from .plan import MAX_RANKS, Plan, RankPlan
 
 Distribution = Callable[[Plan, Mapping[str, Any], int], Plan]
 """Takes a plan, the decoded hyperparameters, and the GPUs of one host."""
@@ -40,6 +40,11 @@ def world(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
     found = _checked(lambda: container_distributions.world(hyperparameters, names, gpus))
     name = container_distributions.name_of(hyperparameters)
     assert found is not None and name is not None
+    if found.size > MAX_RANKS:
+        each = f"{len(names)} hosts with {found.processes_per_host} processes each"
+        raise InvalidArgument(
+            "distribution", f"distribution: {each} are more than {MAX_RANKS:,} in all; lower one of the two"
+        )
     ranks = (RankPlan(rank, rank % found.processes_per_host, found.host_of(rank)) for rank in range(found.size))
     told = {PROCESSES_PER_HOST: json.dumps(found.processes_per_host)} if name in _SEVERAL_ON_A_HOST else {}
     return replace(

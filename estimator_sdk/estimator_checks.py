@@ -13,6 +13,7 @@ from . import channel_names, instances, job_name, uris
 from .conform import conform, field_hints
 from .errors import InvalidArgument
 from .naming import suggestion
+from .plan import MAX_HOSTS
 from .spec import MetricDefinition, Tag
 from .spec_document import Structure, member_name
 
@@ -21,20 +22,21 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Structure)
 
+_INTEGER = (1 << 31) - 1  # the largest of the API's type Integer
 # Lowest and highest values, both allowed; those of the CreateTrainingJob API reference where it has them.
 RANGES: dict[str, tuple[float, float | None]] = {
-    "instance_count": (1, None),
+    "instance_count": (1, MAX_HOSTS),
     "cpus": (0.01, None),
     "memory": (0.03125, None),  # 32 MiB: less does not hold the toolkit and a Python
-    "max_run": (1, None),
-    "max_wait": (1, None),
+    "max_run": (1, _INTEGER),
+    "max_wait": (1, _INTEGER),
     "max_retry_attempts": (1, 30),
     "keep_alive_period_in_seconds": (0, 21600),
-    "volume_size": (1, None),
-    "container_log_level": (0, None),
+    "volume_size": (1, _INTEGER),
+    "container_log_level": (0, _INTEGER),
     "stop_timeout": (0, 86400),
     "hang_timeout": (0, None),
-    "checkpoint_keep": (1, None),
+    "checkpoint_keep": (1, _INTEGER),
 }
 _URIS = ("output_path", "checkpoint_s3_uri", "code_location", "model_uri")
 _WHAT_RUNS = ("entry_point", "command", "steps")  # one of them; none where the image has a program of its own

@@ -102,6 +102,29 @@ def test_what_is_too_much_together_is_refused_with_the_sizes(script, arguments):
     assert f"the kernel takes {limit:,}" in str(refusal(script, **arguments))
 
 
+IN_A_WORLD = {"enabled": True, "processes_per_host": 10**9}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "argument", "words"),
+    [
+        ({"instance_count": 10**9}, "instance_count", "from 1 to 5000, not 1000000000"),
+        ({"max_run": 10**400}, "max_run", "from 1 to 2147483647"),
+        ({"distribution": {"mpi": IN_A_WORLD}}, "distribution", "1 hosts with 1000000000 processes each are more"),
+        ({"distribution": {"torch_distributed": IN_A_WORLD}, "instance_count": 9}, "distribution", "262,144 in all"),
+    ],
+)
+def test_more_than_any_machine_starts_is_refused_before_it_is_counted_out(script, arguments, argument, words):
+    error = refusal(script, **arguments)
+    assert error.argument == argument and words in str(error)
+
+
+def test_a_job_may_run_as_long_as_the_service_lets_it_and_longer(script: Script, out: Out):
+    """28 days are more milliseconds than one wait of the kernel can have."""
+    arguments = {"max_run": 28 * 86400, "hang_timeout": float("inf"), "distribution": {"mpi": {"enabled": True}}}
+    assert out(script.estimator({"train.py": "print('ran')"}, **arguments).fit(logs="none")) == b"ran\n"
+
+
 def test_variables_that_this_process_has_set_count(script, monkeypatch):
     monkeypatch.setenv("NOTEBOOK", "x" * ONE)
     error = refusal(script)

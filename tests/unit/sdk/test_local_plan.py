@@ -29,3 +29,9 @@ def test_a_place_that_no_store_can_be_at_is_refused(uri, member, argument):
     with pytest.raises(InvalidArgument) as raised:
         local_plan.base(JobSpec.from_request({"TrainingJobName": "job", **member(uri)}), "process", host)
     assert raised.value.argument == argument
+
+
+def test_a_document_with_more_hosts_than_a_variable_can_name_is_refused():
+    document = {"TrainingJobName": "job", "ResourceConfig": {"InstanceType": "local", "InstanceCount": 10**9}}
+    with pytest.raises(InvalidArgument, match="instance_count must be from 1 to 5000, not 1000000000"):
+        local_plan.base(JobSpec.from_request(document), "process", host)

@@ -205,7 +205,8 @@ def last_words(stderr_tail: str) -> str:
 def _exception_in(words: str) -> str:
     """The line that names the exception: the first below the last traceback that is not indented."""
     lines = words[words.rfind(_TRACEBACK) :].rstrip().splitlines()
-    for line in lines[1:]:
+    margin = re.match(r"(?: +\| )?", lines[1] if len(lines) > 1 else "")  # in an exception group each line has one
+    for line in (each.removeprefix(margin[0] if margin else "") for each in lines[1:]):
         if line and not line[0].isspace():
             return line.rstrip()
     return lines[-1].strip()

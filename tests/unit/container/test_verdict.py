@@ -187,6 +187,22 @@ def test_an_exception_is_named_in_the_sentence(script, exception):
     assert verdict.detail.startswith("Traceback (most recent call last):")
 
 
+def test_an_exception_group_is_named_and_not_the_frame_around_it():
+    """As Python 3.11 and later write it."""
+    group = """  + Exception Group Traceback (most recent call last):
+  |   File "train.py", line 3, in <module>
+  |     raise ExceptionGroup("two shards", [ValueError("bad"), KeyError(2)])
+  | ExceptionGroup: two shards (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | ValueError: bad
+    +---------------- 2 ----------------
+    | KeyError: 2
+    +------------------------------------
+"""
+    verdict = of_rank("algo-1", 0, 1, group)
+    assert verdict.message == "rank 0 on algo-1 exited with code 1: ExceptionGroup: two shards (2 sub-exceptions)"
+
+
 def test_a_traceback_that_the_script_survived_is_not_what_ended_it():
     script = "import sys, traceback\ntry: 1 / 0\nexcept ArithmeticError: traceback.print_exc()\nsys.exit(7)"
     verdict = of_rank("algo-1", 0, 7, stderr_of(script))

@@ -42,6 +42,7 @@ _STYLE = """
   padding: 6px; background: rgba(128,128,128,.12); font: 12px/1.4 ui-monospace, monospace; text-align: left}
 .estimator-job table {border-collapse: collapse; margin: 6px 0; font: inherit}
 .estimator-job td, .estimator-job th {padding: 0 12px 0 0; text-align: left}
+.estimator-job td.name {max-width: 24em; overflow-wrap: anywhere}
 .estimator-job td.curve {padding-right: 16px}
 .estimator-job svg.curve {display: block}
 .estimator-job svg.curve .mean {fill: none; stroke: #1f6feb; stroke-width: 1.5; stroke-linejoin: round}
@@ -125,7 +126,7 @@ def _metric(name: str, series: Series) -> str:
     low, high = series.extremes or (math.nan, math.nan)
     values = f"{series.count}" + (f" <small>from {len(series.newest)} ranks</small>" if len(series.newest) > 1 else "")
     return (
-        f'<tr><td>{escape(name)}</td><td class="curve">{curve.svg(name, series)}</td>'
+        f'<tr><td class="name">{escape(name)}</td><td class="curve">{curve.svg(name, series)}</td>'
         f'<td class="number">{_newest(series)}</td><td class="number">{low:g}</td>'
         f'<td class="number">{high:g}</td><td class="number">{values}</td></tr>'
     )

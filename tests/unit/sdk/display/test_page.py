@@ -62,6 +62,15 @@ class Read(HTMLParser):
         self.texts[self._open[-1]] = self.texts.get(self._open[-1], "") + data
 
 
+def test_a_long_name_of_a_metric_is_wrapped_so_that_its_values_stay_in_sight():
+    name = "a" * 500
+    view = View([(name, re.compile(r"loss: ([0-9.]+)"))])
+    view.on_line(line("loss: 1\n"))
+    shown = page_of(view)
+    assert f'<td class="name">{name}</td>' in shown
+    assert ".estimator-job td.name {max-width: 24em; overflow-wrap: anywhere}" in shown
+
+
 def test_whatever_a_job_says_is_text_and_makes_no_element():
     def told(evil):
         view = View([(evil, re.compile(r"loss: ([0-9.]+)"))])
@@ -185,7 +194,7 @@ def test_metrics_are_read_from_all_ranks_whoever_is_shown(logs, shown):
         view.on_line(line(f"loss: {rank}.5\n", rank=rank))
     assert [log.name for log in view.in_order()] == shown
     assert (view.metrics["loss"].count, view.metrics["loss"].last) == (2, 0.5)
-    row = page_of(view).partition("<td>loss</td>")[2].partition("</tr>")[0]
+    row = page_of(view).partition('<td class="name">loss</td>')[2].partition("</tr>")[0]
     assert re.sub("<svg.*</svg>|<[^>]*>", " ", row).split() == "0.5 – 1.5 0.5 1.5 2 from 2 ranks".split()
 
 

@@ -77,7 +77,11 @@ def _labels(client: DockerClient, image: str) -> dict[str, str] | None:
 
     try:
         return client.images.get(image).labels or {}
-    except docker.errors.ImageNotFound:
+    except (docker.errors.ImageNotFound, docker.errors.NullResource):
+        return None
+    except docker.errors.APIError as error:
+        if error.status_code != 400:  # what no image can be called
+            raise
         return None
 
 

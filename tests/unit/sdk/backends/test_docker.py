@@ -1,8 +1,12 @@
 """What a job on the Docker backend is planned to run in; no engine is asked."""
 
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import docker
 import pytest
 
-from estimator_sdk import Estimator, JobSpec, PyTorch, TensorFlow
+from estimator_sdk import Estimator, InvalidArgument, JobSpec, PyTorch, TensorFlow
 from estimator_sdk.docker import engine
 from estimator_sdk.images import catalogue
 
@@ -48,3 +52,19 @@ def test_a_framework_without_a_version_is_the_newest_that_there_is_an_image_of(s
     newest = catalogue.newest(kind._framework).name
     assert kind(entry_point=script, backend="docker").plan().image == newest
     assert kind(entry_point=script, backend="process").plan().image is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        docker.errors.NullResource("Resource ID was not provided"),
+        docker.errors.APIError("Bad Request", response=SimpleNamespace(status_code=400)),
+        docker.errors.ImageNotFound("No such image"),
+    ],
+    ids=["no name", "what no image can be called", "a name that is not there"],
+)
+def test_what_is_not_the_name_of_an_image_is_refused_in_a_sentence(error):
+    client = Mock()
+    client.images.get.side_effect = error
+    with pytest.raises(InvalidArgument, match="is not an image of the Docker engine"):
+        engine.require_image(client, "x y")

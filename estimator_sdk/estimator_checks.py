@@ -13,7 +13,6 @@ from . import channel_names, instances, job_name, uris
 from .conform import conform, field_hints
 from .errors import InvalidArgument
 from .naming import suggestion
-from .plan import MAX_HOSTS
 from .spec import MetricDefinition, Tag
 from .spec_document import Structure, member_name
 
@@ -25,7 +24,7 @@ S = TypeVar("S", bound=Structure)
 _INTEGER = (1 << 31) - 1  # the largest of the API's type Integer
 # Lowest and highest values, both allowed; those of the CreateTrainingJob API reference where it has them.
 RANGES: dict[str, tuple[float, float | None]] = {
-    "instance_count": (1, MAX_HOSTS),
+    "instance_count": (1, instances.MAX_HOSTS),
     "cpus": (0.01, None),
     "memory": (0.03125, None),  # 32 MiB: less does not hold the toolkit and a Python
     "max_run": (1, _INTEGER),

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from .errors import InvalidArgument
 from .naming import suggestion
 
+MAX_HOSTS = 5000
+"""As many as the contract's `SM_RESOURCE_CONFIG`, a variable that names them all, has room for."""
+
 
 @dataclass(frozen=True)
 class InstanceType:

@@ -17,7 +17,7 @@ from estimator_container.configuration import ConfigurationError
 from . import code_store, environment_argument, hyperparameters, instances, local_channels, uris
 from .errors import InvalidArgument
 from .home import jobs_folder
-from .plan import DEFAULT_CHECKPOINT_KEEP, DEFAULT_CHECKPOINTS, MAX_HOSTS, HostPlan, Plan, StepPlan
+from .plan import DEFAULT_CHECKPOINT_KEEP, DEFAULT_CHECKPOINTS, HostPlan, Plan, StepPlan
 from .spec import JobSpec, ResourceConfig
 
 DEFAULT_MAX_RUN = 86400.0  # seconds; the service's default for MaxRuntimeInSeconds is the same day
@@ -37,8 +37,8 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
     if resources.instance_groups:
         raise InvalidArgument("instance_groups", "instance_groups: a job on this machine has instances of one type")
     count = resources.instance_count or 1
-    if count > MAX_HOSTS:  # a job that was not made by an Estimator has not been checked
-        raise InvalidArgument("instance_count", f"instance_count must be from 1 to {MAX_HOSTS}, not {count}")
+    if count > instances.MAX_HOSTS:  # a job that was not made by an Estimator has not been checked
+        raise InvalidArgument("instance_count", f"instance_count must be from 1 to {instances.MAX_HOSTS}, not {count}")
     environment = dict(spec.environment or {})
     code, code_uri = code_store.resolve(decoded.get("sagemaker_submit_directory"))
     if code_uri is not None:

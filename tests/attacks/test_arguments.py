@@ -81,7 +81,7 @@ def test_what_is_too_long_for_one_argument_or_variable_is_refused_by_name_and_si
 @pytest.mark.parametrize(
     ("arguments", "argument", "words"),
     [
-        ({"hosts": 20_000}, "instance_count", "instance_count is 20,000"),
+        ({"hosts": 5_000}, "instance_count", "instance_count is 5,000"),
         ({"processes": 1, "mpi_options": "-x A=" + "x" * ONE}, "distribution", "custom_mpi_options makes"),
     ],
 )

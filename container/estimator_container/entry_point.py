@@ -65,7 +65,7 @@ class CommandLine(NamedTuple):
 
     @property
     def name(self) -> None:
-        """It is no file of the code's."""
+        """It is not a file of the code."""
 
     @property
     def is_package(self) -> bool:
@@ -94,7 +94,7 @@ class FrameworkFunction(NamedTuple):
 
     @property
     def name(self) -> None:
-        """It is no file of the code's."""
+        """It is not a file of the code."""
 
     @property
     def is_package(self) -> bool:

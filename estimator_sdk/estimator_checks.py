@@ -37,6 +37,8 @@ RANGES: dict[str, tuple[float, float | None]] = {
     "hang_timeout": (0, None),
     "checkpoint_keep": (1, _INTEGER),
 }
+_COUNTABLE = (_INTEGER, instances.MAX_HOSTS)
+"""Limits of what can be counted and not of what makes sense: they are no help to somebody who gave too little."""
 _URIS = ("output_path", "checkpoint_s3_uri", "code_location", "model_uri")
 _WHAT_RUNS = ("entry_point", "command", "steps")  # one of them; none where the image has a program of its own
 # An argument that means nothing without another one.
@@ -114,7 +116,8 @@ def _typed(cls: type[S], given: Mapping[str, str], where: str) -> S:
 def _check_range(name: str, value: float | None, low: float, high: float | None) -> None:
     if value is None or (low <= value and (high is None or value <= high)):
         return
-    limits = f"at least {low}" if high is None else f"from {low} to {high}"
+    names_the_least = high is None or (value < low and high in _COUNTABLE)
+    limits = f"at least {low}" if names_the_least else f"from {low} to {high}"
     raise InvalidArgument(name, f"{name} must be {limits}, not {value}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Literal, NamedTuple
 
@@ -35,14 +36,16 @@ class Outcome(NamedTuple):
         A failure file that the script itself wrote is kept.
         """
         os.makedirs(layout.output, exist_ok=True)
-        reserve.release(layout.reserve)
-        if self.kind == "completed":
-            _write(layout.success, "")
-        elif self.verdict is not None:
+        if self.verdict is not None:
             kept = self.verdict.masked()
-            _write(layout.verdict, kept.to_json())
+            reserve.become(layout.reserve, layout.verdict, kept.to_json().encode("utf-8", "replace"))
             if not os.path.exists(layout.failure):
-                _write(layout.failure, kept.failure_text())
+                with contextlib.suppress(OSError):  # the verdict, which says the same, is there
+                    _write(layout.failure, kept.failure_text())
+        else:
+            reserve.release(layout.reserve)
+            if self.kind == "completed":
+                _write(layout.success, "")
 
     def to_fields(self) -> tuple[str, str]:
         return self.kind, self.verdict.to_json() if self.verdict else ""

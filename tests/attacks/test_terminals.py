@@ -231,19 +231,17 @@ sys.exit(main(sys.argv[3:]))
 
 
 @pytest.mark.parametrize("existing", ["nothing", "home", "home/code", "home/jobs"])
-def test_a_home_that_may_be_read_only_is_a_sentence(as_stranger, tmp_path, existing):
+def test_a_home_that_may_be_read_only_is_a_sentence(as_stranger, open_path, existing):
     """The home of somebody else, in which some folders are."""
-    for folder in (*tmp_path.parents[:2], tmp_path):
-        folder.chmod(0o755)
-    home = tmp_path / "home"
+    home = open_path / "home"
     if existing != "nothing":
-        (tmp_path / existing).mkdir(parents=True)
+        (open_path / existing).mkdir(parents=True)
         if existing == "home/jobs":
             (home / "code").mkdir(mode=0o777)
             (home / "code").chmod(0o777)
-    (tmp_path / "train.py").write_text("")
+    (open_path / "train.py").write_text("")
     search = json.dumps([str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "container")])
-    run = as_stranger(AS_ANOTHER, search, str(home), "run", "--source-dir", str(tmp_path), "--", "python3", "train.py")
+    run = as_stranger(AS_ANOTHER, search, str(home), "run", "--source-dir", str(open_path), "--", "python3", "train.py")
     assert run.returncode in (1, 2) and run.stderr.count("\n") == 1, run.stderr
     why = "belongs to another user" if existing in ("home/code", "home/jobs") else "Permission denied"
     assert why in run.stderr and "set ESTIMATOR_HOME to a folder" in run.stderr
@@ -251,12 +249,10 @@ def test_a_home_that_may_be_read_only_is_a_sentence(as_stranger, tmp_path, exist
     assert (listed.returncode, listed.stderr) == (0, "")
 
 
-def test_a_home_that_may_not_be_looked_into_is_a_sentence(as_stranger, tmp_path):
-    for folder in tmp_path.parents[:2]:
-        folder.chmod(0o755)
-    tmp_path.chmod(0o700)
+def test_a_home_that_may_not_be_looked_into_is_a_sentence(as_stranger, open_path):
+    open_path.chmod(0o700)
     search = json.dumps([str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "container")])
     for words in (["ps"], ["why", "any"], ["logs"], ["stop", "any"]):
-        asked = as_stranger(AS_ANOTHER, search, str(tmp_path / "home"), *words)
+        asked = as_stranger(AS_ANOTHER, search, str(open_path / "home"), *words)
         assert (asked.returncode, asked.stderr.count("\n")) == (1, 1), asked.stderr
         assert "the jobs cannot be read: [Errno 13]" in asked.stderr and "set ESTIMATOR_HOME" in asked.stderr

@@ -32,8 +32,9 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         stated = [json.dumps(value) for name, value in report.user_properties if name == STATED]
-        with self._path.open("a") as file:
-            file.writelines(f"{line}\n" for line in stated)
+        if stated:  # most tests state nothing
+            with self._path.open("a") as file:
+                file.writelines(f"{line}\n" for line in stated)
 
 
 def write(path: Path) -> None:

@@ -41,12 +41,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(tables.Recorder(config.getoption("--results")))
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers, one of them runs all tests that share what takes long to set up."""
+    """With several workers, one of them runs all tests that share what takes long to set up; these come first."""
     for item in items:
         if "interop" in item.path.parts:
             whole = "contract" in item.path.parts  # its folder has one set-up; elsewhere each file has its own
             item.add_marker(pytest.mark.xdist_group(str(item.path.parent if whole else item.path)))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -21,6 +21,7 @@ import pytest
 from estimator_sdk import Estimator, EstimatorError, JobFailed
 from estimator_sdk.docker import engine
 from estimator_sdk.local.client import wait_until_gone
+from tests.chaos import leaks
 
 MPI = {"mpi": {"enabled": True}}
 
@@ -140,6 +141,10 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     monkeypatch.setenv("ESTIMATOR_HOME", str(disk / "home"))
     yield disk
     wait_until_gone()
+    deadline = time.monotonic() + 20
+    while held := leaks.processes_of(str(disk)):  # those that take a job's containers away outlive its supervisor
+        assert time.monotonic() < deadline, held
+        threading.Event().wait(0.1)
     subprocess.run(["umount", str(disk)], check=True)
 
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import uris
 from .errors import BackendError, InvalidArgument
 from .home import bundles_folder, secured, writing
 
@@ -33,7 +34,7 @@ def resolve(given: str | None) -> tuple[str | None, str | None]:
     if _ADDRESSED.fullmatch(name) and here.exists():
         return str(here), given
     if given.startswith("file://"):
-        return given.removeprefix("file://"), None
+        return uris.checked("sagemaker_submit_directory", given).removeprefix("file://"), None
     return str(_fetch(given)), None
 
 

@@ -8,18 +8,22 @@ from .errors import InvalidArgument
 
 _FILE = "file://"
 _S3 = "s3://"
+_THIS_MACHINE = "localhost"
+_RELATIVE = (".", "..")
+"""How a relative path begins."""
 
 
 def checked(argument: str, uri: str) -> str:
     """`uri` itself, or with its path made absolute where it is a `file://` URI of a relative path.
 
     What follows `file://` is a plain path of this machine, as in SageMaker's local mode (`file://./data`);
-    nothing in it is unquoted. Raises InvalidArgument, which names `argument`, for anything else.
+    nothing in it is unquoted. `file://localhost/data` is `file:///data` (RFC 8089, section 2). Raises InvalidArgument,
+    which names `argument`, for anything else, another host in that place included.
     """
     if not isinstance(uri, str):
         raise InvalidArgument(argument, f"{argument} must be a str such as 's3://bucket/prefix', not {uri!r}")
     if uri.startswith(_FILE):
-        return _FILE + _absolute(argument, uri.removeprefix(_FILE))
+        return _FILE + _absolute(argument, _path(argument, uri.removeprefix(_FILE)))
     if uri.startswith(_S3):
         if not uri.removeprefix(_S3).partition("/")[0]:
             raise InvalidArgument(argument, f"{argument} is {uri!r}, which names no bucket; write 's3://bucket/prefix'")
@@ -43,6 +47,20 @@ def check_store(argument: str, uri: str) -> None:
         parse(uri)
     except InvalidLocation as error:
         raise InvalidArgument(argument, f"{argument} is {uri!r}: {error}") from None
+
+
+def _path(argument: str, rest: str) -> str:
+    """The path in what follows `file://`: absolute, or relative with a dot at its beginning."""
+    host, slash, path = rest.partition("/")
+    if host in ("", *_RELATIVE):
+        return rest
+    if host.lower() == _THIS_MACHINE:
+        return slash + path
+    what = (
+        f"{argument} is {_FILE + rest!r}, in which {host!r} has the place of a host, and files of others cannot be read"
+    )
+    hint = f"write '{_FILE}/{rest}', or '{_FILE}./{rest}' for a path from the current folder"
+    raise InvalidArgument(argument, f"{what}; {hint}")
 
 
 def _absolute(argument: str, path: str) -> str:

@@ -396,7 +396,7 @@ def test_paths_may_be_path_objects():
 
 def test_a_relative_output_path_is_fixed_when_it_is_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    estimator = Estimator(entry_point="train.py", output_path="file://out")
+    estimator = Estimator(entry_point="train.py", output_path="file://./out")
     monkeypatch.chdir("/")
     assert estimator.spec().output_data_config.s3_output_path == f"file://{tmp_path}/out"
 

@@ -39,13 +39,18 @@ _KEYS = _set(
 )
 """Whose keys are secrets; those of a table or a dict are not."""
 _NO_TOKENS = _set(
-    "audio begin bos class cls end eos first image last mask new next pad per prompt sep special start stop sequence "
-    "text unk unknown vision word video"
+    "answer audio begin blank bos boundary class cls decoder delimiter empty encoder end eos first forced image "
+    "initializer instruction lang language last mask middle modifier new newline next null oov pad padding patch pause "
+    "per placeholder prefix prompt question rare sep separator sequence sos space special split start stop suffix text "
+    "think unk unknown video vision word"
 )
-"""Whose tokens are of a vocabulary."""
+"""Whose tokens are of a vocabulary, unless the value has the looks of a key."""
 _NO_PASSES = _set("backward band by first forward high last low n one per second single two")
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?", re.IGNORECASE)
 _TELLS_NOTHING = _set("true false yes no on off none null auto default")
+_LIKE_A_KEY = re.compile(r"(?=[^\d]*\d)[\w.~+/=-]{20,}")
+"""A value that is neither a short word nor a sentence."""
+_A_KEY = "a1" * 20
 _OF_A_VOCABULARY = re.compile(r"<.*>|\[.*\]|/(?:[\w.-]+/)*[\w.-]*")
 """A token such as `</s>` and `[PAD]`, or a path."""
 
@@ -71,16 +76,16 @@ def is_secret(name: str, value: object = "something") -> bool:
         return False
     if any(word in _ALWAYS or word.endswith(_ALWAYS_ENDS) for word in words):
         return True
-    return not is_number and not _OF_A_VOCABULARY.fullmatch(text) and _is_often_secret(words)
+    return not is_number and not _OF_A_VOCABULARY.fullmatch(text) and _is_often_secret(words, text)
 
 
-def _is_often_secret(words: Sequence[str]) -> bool:
+def _is_often_secret(words: Sequence[str], text: str) -> bool:
     """Whether a name is of a kind that has other meanings too."""
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     if last == "key":
         return before in _KEYS
     if last == "token":
-        return before not in _NO_TOKENS
+        return before not in _NO_TOKENS or _LIKE_A_KEY.fullmatch(text) is not None
     if last in ("pass", "pat", "pwd"):
         return bool(before) and before not in _NO_PASSES
     if last == "keys":
@@ -205,7 +210,7 @@ def in_line(text: str) -> str:
 def _told_value(found: re.Match[str]) -> re.Match[str] | None:
     """The value that a name tells to be a secret; after an option, another option is no value."""
     name = found["option"] or found["variable"] or found["member"]
-    value = _compiled(_VALUE).match(found.string, found.end()) if is_secret(name) else None
+    value = _compiled(_VALUE).match(found.string, found.end()) if is_secret(name, _A_KEY) else None
     if value is None or not is_secret(name, value[0].strip("\"'")):
         return None
     return None if found["option"] and value[0].strip("\"'").startswith("--") else value

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 LETTERS = string.ascii_letters + string.digits
+LIKE_A_KEY = "q7" * 12
 BLOCK = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc=\n-----END RSA PRIVATE KEY-----"
 GIT = "c3edd14f0b8a1d2e3f405162738495a6b7c8d9e0"
 
@@ -136,7 +137,7 @@ SECRET_NAMES = """PASSWORD password db-password DB_PASSWD PGPASSWORD MYSQL_PWD M
     CLIENTSECRET SECRET secret_key DJANGO_SECRET_KEY private_key SSH_PRIVATE_KEY PASSPHRASE GPG_PASSPHRASE CREDENTIALS
     BASIC_AUTH REDIS_AUTH NPM_CONFIG__AUTH DOCKER_AUTH_CONFIG AZURE_STORAGE_KEY ENCRYPTION_KEY SESSION_COOKIE API_KEY_2
     MY_TOKEN_SECRET PASSWORD1 KAGGLE_KEY AZURE_OPENAI_KEY API_KEYS SERVICE_JWT GITHUB_TOKEN_PROD GH_TOKEN_V2
-    DB_PASSWORD_VALUE"""
+    DB_PASSWORD_VALUE BOT_TOKEN user_token TRIGGER_TOKEN deploy_token task_token ASSISTANT_TOKEN max_token"""
 OTHER_NAMES = """lr batch_size PWD OLDPWD PATH HOME AUTHOR author authors authority tokenizer TOKENIZERS_PARALLELISM
     tokenizer_path max_tokens num_tokens tokens_per_batch pad_token eos_token mask_token eos_token_id bos_token
     special_token key keys sort_key label_key image_key primary_key num_keys key_dim public_key output_kms_key
@@ -144,7 +145,8 @@ OTHER_NAMES = """lr batch_size PWD OLDPWD PATH HOME AUTHOR author authors author
     auth_type forward_pass one_pass by_pass pass num_passes path pattern n_pat compat monkey keyboard secretary_id
     bypass
     attention_heads author_embedding passage_length compass SM_HPS session_keys
-    pad_token_value dataset_v2 prod"""
+    pad_token_value dataset_v2 prod token_count tokens_per_second decoder_token decoder_token_id encoder_token
+    decoder_start_token_id forced_bos_token oov_token sos_token placeholder_token initializer_token blank_token"""
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES.split())
@@ -178,12 +180,27 @@ def test_any_other_name_tells_nothing(name):
         ("sep_char_token", "[SEP]", False),
         ("HF_TOKEN", "x", True),
         ("GOOGLE_API_KEY", "/etc/key", False),
+        ("decoder_token", 50257, False),
+        ("decoder_token", "eos", False),
+        ("decoder_token", "a sentence of many words, as 1 prompt", False),
+        ("decoder_token", LIKE_A_KEY, True),
+        ("pad_token", LIKE_A_KEY, True),
+        ("decoder_token_id", LIKE_A_KEY, False),
+        ("max_token", 512, False),
         ("max_password", 5, False),
         ("max_password", "abc", True),
     ],
 )
 def test_a_value_may_tell_that_it_is_none(name, value, secret):
     assert is_secret(name, value) == secret
+
+
+def test_a_key_is_hidden_under_the_name_of_a_vocabulary_s_token_too():
+    for line in (f"./fit --decoder_token {LIKE_A_KEY}; x", f"PAD_TOKEN='{LIKE_A_KEY}' ./fit"):
+        assert in_line(line) == line.replace("'", "").replace(LIKE_A_KEY, HIDDEN)
+    assert in_words(["--decoder_token", LIKE_A_KEY, "--pad_token", "eos"]) == (
+        "--decoder_token", HIDDEN, "--pad_token", "eos"
+    )  # fmt: skip
 
 
 def test_the_value_of_one_name_may_be_another_name():

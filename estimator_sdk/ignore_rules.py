@@ -1,10 +1,12 @@
-"""What of a source folder stays out of its bundle: version control, environments, caches, what ignore files name."""
+"""What of a source folder stays out of its bundle: version control, environments, caches, credentials, what ignore
+files name.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -40,6 +42,7 @@ class Reason(Enum):
     """Why a path stays out."""
 
     ALWAYS = "what is always left out"
+    CREDENTIALS = "what keeps credentials from being sent"
     GIT = GIT_FILE
     OWN = FILE
 
@@ -70,6 +73,8 @@ class IgnoreRules:
 
     with_git: bool
     layers: tuple[_Layer, ...] = ()
+    credentials: frozenset[str] = frozenset()
+    """Names of what holds some."""
 
     @classmethod
     def around(cls, folder: Path, with_git: bool = False) -> IgnoreRules:
@@ -78,7 +83,9 @@ class IgnoreRules:
         Those above the source folder hold as far as its repository goes, unless they name the source folder itself.
         Raises InvalidArgument for an ignore file that cannot be read.
         """
-        return cls(with_git, _above(folder.resolve()) if with_git else ())
+        from . import credential_files  # not loaded by `import estimator_sdk`
+
+        return cls(with_git, _above(folder.resolve()) if with_git else (), credential_files.below(folder))
 
     def in_folder(self, prefix: str, folder: Path) -> IgnoreRules:
         """The rules in a folder whose names begin with `prefix`: these, and those of its own ignore files.
@@ -88,7 +95,7 @@ class IgnoreRules:
         files = {Reason.OWN: FILE, **({Reason.GIT: GIT_FILE} if self.with_git else {})}
         found = ((reason, _spec(folder / name)) for reason, name in files.items())
         added = tuple(_Layer(reason, len(prefix), "", spec) for reason, spec in found if spec is not None)
-        return IgnoreRules(self.with_git, self.layers + added)
+        return replace(self, layers=self.layers + added)
 
     def leaves_out(self, name: str, path: Path, is_folder: bool) -> Reason | None:
         """Why the path `name`, relative to the source folder, stays out; None where it does not."""
@@ -98,6 +105,8 @@ class IgnoreRules:
             return Reason.OWN if own else None
         if _is_always_out(path, is_folder):
             return Reason.ALWAYS
+        if name in self.credentials:
+            return Reason.CREDENTIALS
         return Reason.GIT if self._verdict(Reason.GIT, slashed) else None
 
     def _verdict(self, reason: Reason, name: str) -> bool | None:

@@ -21,6 +21,8 @@ from .source_tree import Tree
 
 _NAMED = 5
 """Paths that are named one by one."""
+_TOLD = {Reason.CREDENTIALS: "it holds credentials", Reason.GIT: f"{GIT_FILE} names it"}
+"""Rules of which nobody may have thought, and why they leave something out."""
 
 
 @dataclass(frozen=True)
@@ -135,14 +137,16 @@ def _check_is_in(argument: str, title: str, name: str, root: Path, tree: Tree) -
 
 
 def _about(tree: Tree) -> Iterator[str]:
-    """What of the left out should be told: that which the hosts cannot have, and what git alone leaves out."""
+    """What of the left out should be told: what the hosts cannot have, credentials, and what git alone leaves out."""
     unusable = [f"{name}, {reason}" for name, reason in tree.left_out.items() if isinstance(reason, str)]
     if unusable:
         yield f"left out of the code, because the hosts cannot have it: {_some(unusable, '; ')}"
-    ignored = [name for name, reason in tree.left_out.items() if reason is Reason.GIT]
-    if ignored:
-        hint = f"a line !NAME in {IGNORE_FILE} takes one back"
-        yield f"left out of the code, because {GIT_FILE} names it: {_some(ignored, ', ')}; {hint}"
+    for reason, why in _TOLD.items():
+        names = [name for name, each in tree.left_out.items() if each is reason]
+        if names:
+            hint = f"a line !NAME in {IGNORE_FILE} takes one back"
+            shown = ", ".join(names) if reason is Reason.CREDENTIALS else _some(names, ", ")
+            yield f"left out of the code, because {why}: {shown}; {hint}"
 
 
 def _some(names: list[str], between: str) -> str:

@@ -26,6 +26,7 @@ class Upload:
         uri: str,
         files: Mapping[str, str] | None = None,
         folders: Mapping[str, str] | None = None,
+        named: Mapping[str, str] | None = None,
         frames: str | None = None,
         held: str | None = None,
     ) -> None:
@@ -34,7 +35,7 @@ class Upload:
 
         from .helper import Helper
 
-        settings = agent.Settings(uri, dict(files or {}), dict(folders or {}), frames, held)
+        settings = agent.Settings(uri, dict(files or {}), dict(folders or {}), dict(named or {}), frames, held)
         self._loop = loop
         self._finished: str | None = None
         self.not_uploadable = ""
@@ -72,6 +73,11 @@ class Intermediate:
         self._folders = {
             prefix_of(plan, name) + INTERMEDIATE: layout.output_intermediate for name, layout in layouts.items()
         }
+        # In a container the script knows its folder by another path.
+        inside = {host.name: Layout(str(folder.attempt(attempt) / host.base_dir)) for host in plan.hosts}
+        self._named = {
+            prefix_of(plan, name) + INTERMEDIATE: layout.output_intermediate for name, layout in inside.items()
+        }
         self._held = str(folder.path)
         self._frames = layouts[plan.hosts[0].name].frames
         self._watch: Watch | None = None
@@ -105,7 +111,9 @@ class Intermediate:
 
     def _begin(self) -> None:
         self._forget()
-        self._upload = Upload(self._loop, self._children, self._uri, None, self._folders, self._frames, self._held)
+        self._upload = Upload(
+            self._loop, self._children, self._uri, None, self._folders, self._named, self._frames, self._held
+        )
 
     def _forget(self) -> None:
         if self._watch is not None:

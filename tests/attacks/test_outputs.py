@@ -162,6 +162,36 @@ def test_names_that_no_store_can_hold_are_named_and_the_rest_goes_up(script, tmp
     assert "not uploaded, and still in the job's folder" in job.reason
 
 
+NO_FILES = """
+import os
+folder = os.environ["SM_OUTPUT_INTERMEDIATE_DIR"]
+os.chdir(folder)
+open("epoch-3", "w").write("weights")
+os.symlink(os.path.join(folder, "epoch-3"), "latest")
+os.symlink("/etc/hostname", "outside")
+os.symlink(".", "whole")
+os.mkfifo("fifo")
+for _ in range(20):
+    os.mkdir("d" * 250)
+    os.chdir("d" * 250)
+"""
+
+
+def test_what_is_no_file_is_named_a_link_inside_is_a_copy_and_the_rest_goes_up(script, tmp_path):
+    job = script.run(NO_FILES, output_path=f"file://{tmp_path / 'out'}")
+    folder = tmp_path / "out" / job.name / "output" / "intermediate"
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"epoch-3": "weights", "latest": "weights"}
+    assert not (folder / "latest").is_symlink()
+    for words in (
+        "'intermediate/fifo' is a device, a FIFO or a socket",
+        "'intermediate/outside' is a link that leads out to '/etc/hostname'",
+        "'intermediate/whole' is a link to '.', which is not a file",
+        "ddd'… is too long for a path",
+    ):
+        assert words in job.reason
+    assert job.status == "Completed" and job.reason.count("not uploaded, and still in the job's folder") == 1
+
+
 WAITS = """
 import os, time
 print("up", flush=True)

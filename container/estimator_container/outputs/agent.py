@@ -13,7 +13,6 @@ import json
 import os
 import signal
 import socket
-import stat
 import sys
 import threading
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from estimator_container.frames import FrameWriter
 from estimator_container.held import Held
 from estimator_container.links import Link
 from estimator_container.loop import Loop, Timer
+from estimator_container.outputs import leavings
 from estimator_container.storage import NotFound, SourceChanged, Store, open_store
 from estimator_container.storage.location import fault, parse
 
@@ -49,6 +49,8 @@ class Settings:
     """Key -> path of what is there already."""
     folders: dict[str, str] = field(default_factory=dict)
     """Prefix -> path of what is watched; a file that settles there goes under the prefix, and stays when it goes."""
+    named: dict[str, str] = field(default_factory=dict)
+    """Prefix -> the path by which the script knows the folder, where that is another."""
     frames: str | None = None
     """The log that takes its events."""
     held: str | None = None
@@ -67,6 +69,7 @@ class Agent:
         self._settings = Settings("")
         self._folders: dict[str, Folder] = {}
         self._known: dict[str, dict[str, Stamp]] = {}
+        self._leavings: dict[str, leavings.Leavings] = {}
         self._left_out: dict[str, str] = {}
         self._failure = ""
         self._look_due: Timer | None = None
@@ -127,8 +130,8 @@ class Agent:
         faults = [self._leave_out(prefix, files) for prefix, files in found.items()]
         self._note_left_out({key: reason for each in faults for key, reason in each.items()})
         items = dict(self._left)
-        for prefix, path in self._settings.folders.items():
-            items.update({prefix + name: os.path.join(path, name) for name in found[prefix]})
+        for prefix, files in found.items():
+            items.update({prefix + name: self._path(prefix, name) for name in files})
         if items:
             self._call(items, found)
         elif self._finishing:
@@ -136,33 +139,45 @@ class Agent:
 
     def _new_files(self, prefix: str) -> dict[str, Stamp]:
         """The files that are new or changed, and that nobody is writing; when the job has ended, nobody can be."""
-        known = self._known[prefix]
+        known, root = self._known[prefix], self._settings.folders[prefix]
         if self._finishing:
-            files = files_below(self._settings.folders[prefix])
+            self._leavings[prefix] = left = leavings.read(root, self._settings.named.get(prefix, root))
+            files = left.files
         else:
-            folder = self._folders.get(prefix)
-            state = folder.state(known, HOLD_STILL_SECONDS) if folder is not None else State()
+            state = self._state(prefix)
             if state is None:
                 self._look_soon(SETTLE_SECONDS)
                 return {}
             files = state.files
         return {name: stamp for name, stamp in files.items() if known.get(name) != stamp}
 
+    def _state(self, prefix: str) -> State | None:
+        """What a folder holds while the script runs; None when it did not hold still."""
+        folder = self._folders.get(prefix)
+        try:
+            return folder.state(self._known[prefix], HOLD_STILL_SECONDS) if folder is not None else State()
+        except OSError:  # something in it cannot be watched or read: the end is soon enough, and says what
+            return State()
+
     def _leave_out(self, prefix: str, found: dict[str, Stamp]) -> dict[str, str]:
         """Take away the files that cannot go up, whatever the store says. Returns why, by their keys."""
-        faults = {}
+        left = self._leavings.get(prefix)
+        faults = dict(left.left_out) if left is not None else {}
         for name in list(found):
-            reason = self._fault(prefix + name, os.path.join(self._settings.folders[prefix], name))
+            reason = self._fault(prefix + name, self._path(prefix, name))
             if reason:
-                faults[prefix + name] = reason
+                faults[name] = reason
                 del found[name]
-        return faults
+        return {prefix + name: f"{_shown(prefix + name)} {reason}" for name, reason in faults.items()}
 
     def _fault(self, key: str, path: str) -> str:
         unreadable = os.path.exists(path) and not os.access(path, os.R_OK)
-        reason = fault(key) or fault(self._root + key) or ("cannot be read" if unreadable else "")
-        shown = repr(key) if len(key) <= _WIDTH else f"{key[:_WIDTH]!r}…"
-        return f"{shown} {reason}" if reason else ""
+        return fault(key) or fault(self._root + key) or ("cannot be read" if unreadable else "")
+
+    def _path(self, prefix: str, name: str) -> str:
+        left = self._leavings.get(prefix)
+        target = left.targets.get(name) if left is not None else None
+        return target or os.path.join(self._settings.folders[prefix], name)
 
     def _note_left_out(self, faults: dict[str, str]) -> None:
         """Say once of each file that it stays here; at the end those count that are still there."""
@@ -226,16 +241,8 @@ def _in_words(faults: dict[str, str]) -> str:
     return "; ".join([*named, f"and {more} more"] if more > 0 else named)
 
 
-def files_below(root: str) -> dict[str, Stamp]:
-    """The regular files in a tree, by their paths in it."""
-    found = {}
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = os.path.join(folder, name)
-            status = os.lstat(path)
-            if stat.S_ISREG(status.st_mode):
-                found[os.path.relpath(path, root)] = Stamp.of(status)
-    return found
+def _shown(key: str) -> str:
+    return repr(key) if len(key) <= _WIDTH else f"{key[:_WIDTH]!r}…"
 
 
 if __name__ == "__main__":

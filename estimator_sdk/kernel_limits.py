@@ -11,12 +11,12 @@ from typing import Any
 
 from estimator_container import distributions as container_distributions
 from estimator_container import environment as container_environment
-from estimator_container import exec_limits
+from estimator_container import exec_limits, mpi
 from estimator_container import hyperparameters as container_hp
 from estimator_container.configuration import Configuration, from_documents
 from estimator_container.contract import ARGUMENTS_HYPERPARAMETER, BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, Layout
 from estimator_container.exec_limits import Excess
-from estimator_container.world import DirectWorld
+from estimator_container.world import DirectWorld, World
 
 from .errors import InvalidArgument
 from .local import base_directory
@@ -58,12 +58,26 @@ def check_own() -> None:
 
 
 def _checked(plan: Plan, base: str, around: Mapping[str, str], python: str, stack: int) -> Plan:
-    variables = _variables(plan, base, around, python) if plan.command or plan.steps else {}
+    if not (plan.command or plan.steps):
+        return plan
+    variables = _variables(plan, base, around, python)
     for where, command in _commands(plan):
         excess = exec_limits.excess(command, variables, stack, _SPARE)
         if excess is not None:
             raise _refused(plan, where, command, variables, excess)
+    if len(plan.hosts) > 1 and isinstance(_world(plan), mpi.World):
+        _check_daemons({**around, **plan.environment, **plan.hosts[-1].environment}, stack)
     return plan
+
+
+def _check_daemons(variables: Mapping[str, str], stack: int) -> None:
+    """Raises InvalidArgument if mpirun could not start a daemon on another host."""
+    words = exec_limits.handed_to_daemons(variables)
+    excess = exec_limits.excess(words, variables, stack, _SPARE)
+    if excess is not None:
+        what = "Open MPI hands variables OMPI_MCA_* to its daemons on other hosts twice, as variables and as arguments"
+        sizes = f"together with all others they are {excess.size:,} bytes, and the kernel takes {excess.limit:,}"
+        raise InvalidArgument("environment", f"{what}; {sizes}; set fewer or shorter ones, or raise `ulimit -s`")
 
 
 def _commands(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -94,11 +108,15 @@ def _configuration(plan: Plan) -> Configuration:
 
 
 def _of_world(plan: Plan) -> dict[str, str]:
-    hosts = tuple(host.name for host in plan.hosts)
-    world = container_distributions.world(container_hp.decode(plan.hyperparameters), hosts, 0)
+    world = _world(plan)
     if not isinstance(world, DirectWorld):
         return dict(getattr(world, "variables", ()))
-    return {**world.defaults(_INTERFACE), **world.variables_of(world.size - 1, [_ENDPOINT] * len(hosts))}
+    return {**world.defaults(_INTERFACE), **world.variables_of(world.size - 1, [_ENDPOINT] * len(world.hosts))}
+
+
+def _world(plan: Plan) -> World | None:
+    hosts = tuple(host.name for host in plan.hosts)
+    return container_distributions.world(container_hp.decode(plan.hyperparameters), hosts, 0)
 
 
 def _refused(

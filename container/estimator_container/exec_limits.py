@@ -15,6 +15,7 @@ AT_LEAST, AT_MOST = 128 << 10, 6 << 20
 """Bytes of all together, whatever the limit of the stack is."""
 POINTER = 8  # bytes, which each argument and variable takes besides
 ADDED = 16 << 10  # bytes that are left for what MPI and its daemons tell a rank in variables; Open MPI 4.1 takes 4 KiB
+_PARAMETER = "OMPI_MCA_"  # begins the name of a variable that is a parameter of Open MPI
 
 
 class Excess(NamedTuple):
@@ -41,6 +42,15 @@ class Excess(NamedTuple):
 def limit_of_all(stack: int) -> int:
     """Bytes of all arguments and variables; `stack` is the soft limit of the stack in bytes, negative for none."""
     return AT_MOST if stack < 0 else max(AT_LEAST, min(AT_MOST, stack // 4))
+
+
+def handed_to_daemons(variables: Mapping[str, str]) -> list[str]:
+    """What mpirun makes of its variables to start a daemon on another host, which gets the variables themselves too.
+
+    (`setup_launch` in plm_rsh_module.c and `mca_base_cmd_line_wrap_args` of Open MPI 4.1.)
+    """
+    given = ((name[len(_PARAMETER) :], value) for name, value in variables.items() if name.startswith(_PARAMETER))
+    return [word for name, value in given for word in ("-mca", name, f'"{value}"')]
 
 
 def own_stack() -> int:

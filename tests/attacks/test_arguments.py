@@ -155,6 +155,28 @@ def test_the_most_that_is_planned_together_runs_in_a_world(script: Script, out: 
     assert min(sizes) > 0.97 * exec_limits.limit_of_all(exec_limits.own_stack()) - exec_limits.ADDED
 
 
+def of_open_mpi(size: int, hosts: int = 2) -> dict[str, Any]:
+    """Arguments with 15 parameters of that many bytes, and names that Open MPI does not know."""
+    world = {"mpi": {"enabled": True, "processes_per_host": 1}}
+    environment = {f"OMPI_MCA_coll_attack_{n}": "x" * size for n in range(15)}
+    return {"environment": environment, "instance_count": hosts, "distribution": world}
+
+
+def test_what_open_mpi_hands_on_twice_counts_twice_where_it_has_daemons(script: Script):
+    size = exec_limits.limit_of_all(exec_limits.own_stack()) * 9 // 10 // 15
+    script.estimator(SAY_HOW_MUCH, **of_open_mpi(size, hosts=1)).plan()
+    error = refusal(script, **of_open_mpi(size))
+    assert error.argument == "environment"
+    assert "OMPI_MCA_*" in str(error) and "twice" in str(error) and "ulimit -s" in str(error)
+
+
+def test_the_most_parameters_of_open_mpi_that_are_planned_reach_its_daemons(script: Script, out: Out):
+    limit = exec_limits.limit_of_all(exec_limits.own_stack())
+    job = most(script, limit // 15, of_open_mpi).fit(logs="none")
+    sizes = [int(line.split()[-1]) for line in out(job).splitlines()]
+    assert len(sizes) == 2 and min(sizes) > 0.45 * limit
+
+
 def test_a_job_that_nobody_planned_here_is_refused_by_its_host(script: Script, monkeypatch):
     monkeypatch.setattr("estimator_sdk.kernel_limits.check_processes", lambda plan, *_: plan)
     failed = script.fail(SAY_HOW_MUCH, hyperparameters={"text": "x" * (ONE - 20)})

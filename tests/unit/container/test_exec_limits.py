@@ -5,7 +5,7 @@ import sys
 import pytest
 from estimator_container import exec_limits
 from estimator_container.environment import check_size
-from estimator_container.exec_limits import AT_LEAST, AT_MOST, ONE, excess, limit_of_all, own_stack
+from estimator_container.exec_limits import AT_LEAST, AT_MOST, ONE, excess, handed_to_daemons, limit_of_all, own_stack
 
 SMALL = 1 << 20  # bytes of stack, which leaves 256 KiB to arguments and variables
 
@@ -37,6 +37,11 @@ def test_the_first_thing_that_is_too_large_is_told_with_its_size(argv, environme
     found = excess(argv, environment, SMALL, spare=100)
     assert (found and found.kind, found and found.name, found and found.size) == (kind, name, size)
     assert found is None or f"{size:,} bytes" in str(found)
+
+
+def test_parameters_of_open_mpi_become_arguments_of_its_daemons():
+    given = {"OMPI_MCA_btl": "self,tcp", "OMPI_COMM_WORLD_RANK": "1", "A": "b"}
+    assert handed_to_daemons(given) == ["-mca", "btl", '"self,tcp"']
 
 
 @pytest.mark.parametrize("text", ["\0", "\ud800"])

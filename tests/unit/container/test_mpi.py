@@ -1,7 +1,9 @@
 import itertools
 import os
+import shlex
 import subprocess
 import sys
+import time
 
 import pytest
 from estimator_container.configuration import ConfigurationError
@@ -19,8 +21,11 @@ from estimator_container.mpi import (
     mpirun,
     relocation,
     rules,
+    split_request,
     world,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 HOSTS = ("algo-1", "algo-2")
 FIT = Fit(("box", "algo-2"), "eth7", "/tmp/scratch", crowded=False, outnumbered=False, single_copy=True)
@@ -327,6 +332,25 @@ def test_what_stands_before_the_daemons_name_is_left_out_because_this_hosts_own_
 def test_no_word_of_a_request_is_ever_expanded():
     words = daemon("orted -mca a '$(ls) `id` ;'", "orted", "/s", renamed=False)
     assert "$(ls) `id` ;" in words
+
+
+@given(st.text(st.sampled_from("ab \t\n\r\x0b\u2003\"'\\\\#;$é")))
+def test_a_request_is_split_as_a_shell_does(request_):
+    def outcome(split):
+        try:
+            return split(request_)
+        except ValueError as error:
+            return str(error)
+
+    assert outcome(split_request) == outcome(shlex.split)
+
+
+def test_a_long_request_is_split_at_once():
+    """A host that is silent for 2 s is taken for frozen."""
+    request = " ".join(f'-mca coll_x_{number} "{"x" * 65_000}"' for number in range(64))
+    before = time.process_time()
+    assert len(split_request(request)) == 3 * 64
+    assert time.process_time() - before < 0.5  # shlex took 3.5 s
 
 
 # What listens.

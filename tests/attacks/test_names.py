@@ -93,6 +93,8 @@ def restored(uri: str, folder: Path) -> dict[str, bytes]:
 @example([".estimator-notes", "b"])
 @example(["n" * 256])
 @example(["A", "a"])
+@example([""])
+@example(["", "a"])
 def test_every_key_of_a_bucket_is_delivered_or_said(client, tmp_path_factory, way, found):
     uri, taken = put(client, found)
     folder = tmp_path_factory.mktemp("inside") / "folder"
@@ -132,6 +134,7 @@ def test_a_channel_that_no_folder_can_hold_ends_the_job_before_its_script(client
     failed = script.fail("print('ran')", inputs={"train": uri})
     assert failed.verdict.kind == "channels"
     assert f"the channel 'train' cannot be had from {uri}: " in str(failed)
+    assert str(failed).partition(" cannot be had from ")[2].count(uri) == 2  # it is said of the objects too
     assert not any(word in str(failed) for word in ("who may write", "invalid path", "Errno"))
     assert out(Job.attach(failed.job_name)) == b""
 

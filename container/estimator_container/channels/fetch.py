@@ -74,7 +74,7 @@ def _each_once(source: Source) -> Iterator[Item]:
 
     Raises InvalidLocation.
     """
-    tree, said = Tree(source.store.uri), set[str]()
+    tree, said = Tree(source.uri), set[str]()
     for item in source.items:
         if isinstance(item.target, str):
             if item.target in said:

@@ -6,7 +6,7 @@ import itertools
 import posixpath
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Union
 
 from ..storage import NotFound, Object, Store, open_store
@@ -41,6 +41,8 @@ class Source:
     store: Store
     items: Iterator[Item]
     """In the order of a listing, which is taken page by page; or in that of a manifest."""
+    uri: str
+    """What the paths of the items are below."""
 
     def objects(self) -> Iterator[Object]:
         """The same with their sizes and versions, which a manifest does not tell."""
@@ -63,7 +65,7 @@ def open_source(channel: Channel) -> Source:
     first = next(source.items, None)
     if first is None:
         raise ChannelError(f"no object's key starts with {channel.uri}: check the bucket and the prefix")
-    return Source(source.store, itertools.chain([first], source.items))
+    return replace(source, items=itertools.chain([first], source.items))
 
 
 def local_path(store: Store, key: str) -> str | None:
@@ -76,19 +78,19 @@ def _below(uri: str) -> Source:
     parent, name = _split(uri)
     store = open_store(parent, retry_seconds=RETRY_SECONDS)
     if not name:
-        return Source(store, (Item(each, each.key) for each in store.list()))
+        return Source(store, (Item(each, each.key) for each in store.list()), store.uri)
     folder = f"{name}/"
     inside = (Item(each, each.key[len(folder) :]) for each in store.list(folder))
     first = next(inside, None)
     if first is not None:
-        return Source(store, itertools.chain([first], inside))
+        return Source(store, itertools.chain([first], inside), f"{store.uri.rstrip('/')}/{name}")
     if uri.endswith("/"):
-        return Source(store, iter(()))
+        return Source(store, iter(()), store.uri)
     starting = (Item(each, each.key) for each in store.list(name))
     first = next(starting, None)
     if first is None or first.key == name:
-        return Source(store, iter([first] if first else ()))
-    return Source(store, itertools.chain([first], starting))
+        return Source(store, iter([first] if first else ()), store.uri)
+    return Source(store, itertools.chain([first], starting), store.uri)
 
 
 def _listed_in_manifest(uri: str) -> Source:
@@ -99,7 +101,8 @@ def _listed_in_manifest(uri: str) -> Source:
     parse(found.prefix)  # refuses slashes that the names below could not keep
     folder, _, start = found.prefix.rpartition("/")
     store = open_store(folder if folder != "file://" else "file:///", retry_seconds=RETRY_SECONDS)
-    return Source(store, iter([Item(check_key(start + name), check_key(name)) for name in found.names]))
+    items = [Item(check_key(start + name), check_key(name)) for name in found.names]
+    return Source(store, iter(items), found.prefix)
 
 
 def _split(uri: str) -> tuple[str, str]:

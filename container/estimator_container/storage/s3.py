@@ -54,6 +54,8 @@ class S3Store(Store):
                 if not key.startswith(prefix):
                     if key > prefix:
                         return
+                    if found.size > 0 and f"{key}/" == prefix:  # what makes no folder is data
+                        raise listed_but_missing(self._client.name(found.key))
                     continue
                 if found.size == 0:
                     # The client shows `a` and `a/` under one name.

@@ -59,7 +59,7 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
         channels=local_channels.plans(spec),
         code=code,
         code_uri=code_uri,
-        output_path=_output_path(spec),
+        output_path=_output_path(spec, count),
         checkpoint_uri=checkpoints.s3_uri if checkpoints else None,
         checkpoint_path=(checkpoints and checkpoints.local_path) or DEFAULT_CHECKPOINTS,
         checkpoint_keep=_checkpoint_keep(decoded),
@@ -153,7 +153,7 @@ def _checkpoint_keep(decoded: Mapping[str, object]) -> int:
     return kept
 
 
-def _output_path(spec: JobSpec) -> str:
+def _output_path(spec: JobSpec, hosts: int) -> str:
     output = spec.output_data_config
     if output and output.kms_key_id:
         what = "output_kms_key is for outputs that SageMaker writes, and those of a job on this machine are not"
@@ -165,4 +165,6 @@ def _output_path(spec: JobSpec) -> str:
     if not path:
         return f"file://{jobs_folder()}"
     uris.check_store("output_path", path)
+    host = f"hosts/algo-{hosts}/" if hosts > 1 else ""
+    uris.check_room("output_path", path, f"{spec.training_job_name}/output/{host}output.tar.gz")
     return path.rstrip("/")

@@ -8,6 +8,7 @@ from .errors import InvalidArgument
 
 _FILE = "file://"
 _S3 = "s3://"
+_MAX_PATH_BYTES = 4095  # PATH_MAX without the NUL at the end, linux/limits.h
 _THIS_MACHINE = "localhost"
 _RELATIVE = (".", "..")
 """How a relative path begins."""
@@ -47,6 +48,18 @@ def check_store(argument: str, uri: str) -> None:
         parse(uri)
     except InvalidLocation as error:
         raise InvalidArgument(argument, f"{argument} is {uri!r}: {error}") from None
+
+
+def check_room(argument: str, uri: str, below: str) -> None:
+    """Raises InvalidArgument where a store at the URI could not hold the key `below`, for it would be too long."""
+    from estimator_container.storage.location import MAX_KEY_BYTES, parse
+
+    place = parse(uri)
+    size = len(f"{place.root}/{below}".encode("utf-8", "surrogateescape"))
+    most = MAX_KEY_BYTES if place.scheme == "s3" else _MAX_PATH_BYTES
+    if size > most:
+        what = f"{argument} is so long that a job would leave names of {size:,} bytes there, and they can have {most:,}"
+        raise InvalidArgument(argument, f"{what}; give one that is {size - most:,} bytes shorter")
 
 
 def _path(argument: str, rest: str) -> str:

@@ -31,6 +31,24 @@ def test_a_place_that_no_store_can_be_at_is_refused(uri, member, argument):
     assert raised.value.argument == argument
 
 
+@pytest.mark.parametrize(("place", "most"), [("s3://bucket/", 1024), ("file:///", 4094)])
+@pytest.mark.parametrize(
+    ("hosts", "below"), [(1, "/job/output/output.tar.gz"), (11, "/job/output/hosts/algo-11/output.tar.gz")]
+)
+def test_a_place_without_room_for_the_names_of_outputs_is_refused_and_the_next_shorter_one_is_not(
+    place, most, hosts, below
+):
+    def planned(size):
+        path = place + "/".join(["d" * 200] * 30)[: size - 1].rstrip("/").ljust(size, "d")
+        resources = {"InstanceType": "local", "InstanceCount": hosts}
+        document = {"TrainingJobName": "job", "OutputDataConfig": {"S3OutputPath": path}, "ResourceConfig": resources}
+        return local_plan.base(JobSpec.from_request(document), "process", host).output_path == path
+
+    assert planned(most - len(below))
+    with pytest.raises(InvalidArgument, match="output_path is so long .* 1 bytes shorter"):
+        planned(most - len(below) + 1)
+
+
 def test_a_document_with_more_hosts_than_a_variable_can_name_is_refused():
     document = {"TrainingJobName": "job", "ResourceConfig": {"InstanceType": "local", "InstanceCount": 10**9}}
     with pytest.raises(InvalidArgument, match="instance_count must be from 1 to 5000, not 1000000000"):

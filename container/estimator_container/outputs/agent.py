@@ -78,12 +78,12 @@ class Agent:
         self._over = False
         self._error: Exception | None = None
         self._ended, self._end_of_upload = os.pipe2(os.O_CLOEXEC)
+        self._loop.on_readable(self._ended, self._uploaded)
 
     def run(self) -> None:
         """Serve until the owner has been answered, or is gone."""
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(signum, signal.SIG_IGN)  # the owner says when it is time
-        self._loop.on_readable(self._ended, self._uploaded)
         self._loop.run_until(lambda: self._over)
 
     def _told(self, link: Link, message: list[str]) -> None:

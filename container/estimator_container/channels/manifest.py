@@ -24,13 +24,16 @@ def parse(text: bytes, uri: str) -> Manifest:
     """The manifest at `uri`. Raises ChannelError, which says what is wrong with it."""
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ChannelError(f"the manifest {uri} is no JSON ({error}): {_FORM}") from None
     if not isinstance(found, list) or not found or not isinstance(found[0], dict):
         raise ChannelError(f"the manifest {uri} does not begin with a prefix: {_FORM}")
     prefix = found[0].get("prefix")
     if not isinstance(prefix, str) or not re.match("s3://[^/]+/|file:///", prefix):
         raise ChannelError(f"the manifest {uri} has the prefix {prefix!r}: {_FORM}")
+    if prefix.startswith("file:") and not uri.startswith("file:"):  # whoever writes a bucket reads no files here
+        what = f"the manifest {uri} is in a bucket and has the prefix {prefix!r}, which is of this machine"
+        raise ChannelError(f"{what}: {_FORM}, or copy the manifest to this machine")
     for number, name in enumerate(found[1:], 2):
         if not isinstance(name, str) or not name:
             raise ChannelError(f"entry {number} of the manifest {uri} is {name!r}, which is no key: {_FORM}")

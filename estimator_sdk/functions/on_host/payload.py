@@ -64,7 +64,7 @@ def _header(kind: str, line: bytes) -> dict[str, Any]:
             isinstance(header[name], str) for name in ("python", "cloudpickle", "sha256")
         ):
             raise TypeError
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise PayloadError(f"the {kind} has no header that can be read: it was damaged on its way") from None
     if given != (FORMAT, kind):
         what = f"{_a(kind)} in format {FORMAT} was expected, and this is {_a(given[1])} in format {given[0]}"

@@ -12,11 +12,18 @@ def test_a_manifest_is_a_prefix_and_names():
     assert parse(text, "s3://bucket/m") == Manifest("s3://bucket/a/", ("b", "c/d"))
 
 
+def test_a_manifest_of_this_machine_may_name_its_files():
+    text = b'[{"prefix": "file:///data/"}, "a"]'
+    assert parse(text, "file:///m") == Manifest("file:///data/", ("a",))
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         (b"a,b", "is no JSON"),
         (b"\xff", "is no JSON"),
+        (b"[" * 100_000, "is no JSON"),
+        (b'[{"prefix": "file:///etc/"}, "hostname"]', "has the prefix 'file:///etc/', which is of this machine"),
         (b"{}", "does not begin with a prefix"),
         (b"[]", "does not begin with a prefix"),
         (b'["a"]', "does not begin with a prefix"),

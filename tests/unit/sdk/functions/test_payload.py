@@ -54,6 +54,7 @@ def test_what_is_packed_comes_back_with_the_variables_around_it():
         (lambda data: damaged(data, python=None), "no header that can be read"),
         (lambda data: b"", "no header that can be read"),
         (lambda data: b"[1]\n", "no header that can be read"),
+        (lambda data: b"[" * 100_000 + b"\n", "no header that can be read"),
         (lambda data: cloudpickle.dumps(1), "no header that can be read"),
     ],
 )

@@ -95,7 +95,8 @@ class Checkpoints:
             size, reason = int(facts[0]), facts[1]
             if size or reason:
                 where = f"{self._settings.folder}, not in {self._settings.uri}"
-                self._unpublished = f"{size} bytes of checkpoints are in {where}: {reason}"
+                what = f"{size} bytes of checkpoints" if size else "checkpoints"
+                self._unpublished = f"{what} are in {where}: {reason}"
 
     def _agent_ended(self, code: int) -> None:
         self._loop.after(0.0, lambda: self._go_on_without(code))  # its last words may still be on their way

@@ -373,8 +373,10 @@ class Agent:
         self._look_soon(0)
 
     def _failed(self, error: object) -> None:
-        self._failure = str(error)
-        self._events.emit("checkpoint_failed", reason=str(error), bytes=self._at_risk)
+        reason = str(error)
+        if reason != self._failure:  # it goes on to be tried, and is said once
+            self._failure = reason
+            self._events.emit("checkpoint_failed", reason=reason, bytes=self._at_risk)
 
     def _note(self, published: Published) -> None:
         manifest = published.manifest

@@ -21,6 +21,8 @@ _ONLYDIR, _DONT_FOLLOW = 0x01000000, 0x02000000
 PERMISSIONS = 0o777
 FOLDER_PERMISSIONS = 0o1777  # and that only its owner may remove a file
 TICK_NS = 10_000_000  # a file written again within the kernel's clock tick could have the same time as before
+PATH_MAX = 4096  # bytes with the NUL at the end, linux/limits.h
+_WIDTH = 60  # characters of a longer one in a sentence
 _EVENT = struct.Struct("iIII")
 _CHANGES = _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _LISTEN_SECONDS = 1.0  # until every file that is being written has been heard of, where there are no leases
@@ -257,6 +259,8 @@ class Folder:
                 continue  # there is an event about that
             for entry in entries:
                 path = os.path.join(folder, entry.name)
+                if len(os.fsencode(entry.path)) >= PATH_MAX:
+                    raise OSError(f"{path[:_WIDTH]!r}… in {self.path} is too long for a path: rename or remove it")
                 try:
                     self._look_at(entry, path, known, found, waiting)
                 except FileNotFoundError:

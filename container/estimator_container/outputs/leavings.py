@@ -6,9 +6,8 @@ import os
 import stat
 from dataclasses import dataclass, field
 
-from estimator_container.checkpoints.folder import Stamp
+from estimator_container.checkpoints.folder import PATH_MAX, Stamp
 
-_PATH_MAX = 4096  # bytes with the NUL at the end, linux/limits.h
 _LINKS = 40  # that the kernel follows one after the other, path_resolution(7)
 
 
@@ -37,7 +36,7 @@ def read(root: str, named: str = "") -> Leavings:
             continue
         for entry in entries:
             name = os.path.join(folder, entry.name)
-            if entry.is_dir(follow_symlinks=False) and len(os.fsencode(entry.path)) < _PATH_MAX:
+            if entry.is_dir(follow_symlinks=False) and len(os.fsencode(entry.path)) < PATH_MAX:
                 waiting.append(name)
             else:
                 _take(found, name, entry, root, named)
@@ -45,7 +44,7 @@ def read(root: str, named: str = "") -> Leavings:
 
 
 def _take(found: Leavings, name: str, entry: os.DirEntry[str], root: str, named: str) -> None:
-    if len(os.fsencode(entry.path)) >= _PATH_MAX:
+    if len(os.fsencode(entry.path)) >= PATH_MAX:
         found.left_out[name] = "is too long for a path"
     elif entry.is_file(follow_symlinks=False):
         found.files[name] = Stamp.of(entry.stat(follow_symlinks=False))

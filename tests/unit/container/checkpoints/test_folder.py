@@ -351,6 +351,15 @@ def test_a_folder_that_cannot_be_watched_is_an_error_that_says_so(watched, monke
         watched.state()
 
 
+def test_a_path_that_no_program_can_open_is_an_error_that_names_its_beginning(watched, monkeypatch):
+    monkeypatch.chdir(watched.path)
+    for _ in range(20):
+        os.mkdir("d" * 250)  # noqa: PTH102 - below a path that is too long for one
+        os.chdir("d" * 250)
+    with pytest.raises(OSError, match=rf"^'d{{60}}'… in {watched.path} is too long for a path: rename or remove it$"):
+        watched.state()
+
+
 def test_leases_are_tried_where_the_folder_is(tmp_path, monkeypatch):
     assert folders._leases_work(str(tmp_path))
     monkeypatch.setattr(folders, "has_writer", lambda path: False)  # as a file system that grants each of them

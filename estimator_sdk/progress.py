@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from .naming import some
-from .standard_streams import Stream, Tolerant
+from .standard_streams import Stream, Tolerant, can_redraw
 
 if TYPE_CHECKING:
     from estimator_container.lines import Block, Line
@@ -72,7 +72,7 @@ class Progress:
 
     def on_open_line(self, line: Line) -> None:
         """Show, on a terminal, how a line goes on that has no end yet, until the next whole one takes its place."""
-        if not self._shows(line.rank) or not self._out.isatty():
+        if not self._shows(line.rank) or not can_redraw(self._out):
             return
         if self._live_line is None:
             from .live_line import LiveLine
@@ -111,7 +111,7 @@ class Progress:
         return self._logs == "all" or (self._logs == "rank0" and rank in (0, None))
 
     def _show_channel(self, event: dict[str, Any]) -> None:
-        if self._out.isatty():
+        if can_redraw(self._out):
             rate = size(event["bytes"] / max(event["seconds"], 0.01))
             shown = self._stamped(f"fetching {event['channel']}: {_amount(event)}, {rate}/s")
             self._out.write(f"\r{shown}\x1b[K")

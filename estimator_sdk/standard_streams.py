@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from typing import TextIO
 
 Stream = TextIO | io.TextIOBase
@@ -50,6 +51,17 @@ class Tolerant(io.TextIOBase):
             return self._stream is not None and self._stream.isatty()
         except ValueError:  # it is closed
             return False
+
+
+def can_redraw(stream: Stream) -> bool:
+    """Whether a line can be drawn anew on a stream: a terminal, but none that would show the control sequences.
+
+    Such a one has the type `dumb`, or none (terminfo(5), "Glitches and Braindamage").
+    """
+    try:
+        return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    except ValueError:  # it is closed
+        return False
 
 
 def _raw(stream: Stream) -> io.FileIO | None:

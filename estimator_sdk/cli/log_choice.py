@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..job import STREAMS, Job
 from ..live_line import CLEAR, LiveLine
-from ..standard_streams import put
+from ..standard_streams import can_redraw, put
 from .parser import Parser
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def lines(job: Job, arguments: Namespace, follow: bool) -> Iterator[Line]:
 
     A terminal shows meanwhile how a line goes on that has no end yet, as far as the options choose it.
     """
-    live = _Live(arguments) if follow and not arguments.json and sys.stdout.isatty() else None
+    live = _Live(arguments) if follow and not arguments.json and can_redraw(sys.stdout) else None
     shows = None if live is None else live.on_open_line
     try:
         for line in job._lines(None, arguments.host, arguments.stream, follow, shows):

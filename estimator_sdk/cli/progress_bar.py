@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 
 from ..progress import size
+from ..standard_streams import can_redraw
 
 _WIDTH = 24  # characters of the bar itself
 _SECONDS = 0.1  # between two drawings
@@ -22,7 +23,7 @@ class Bar:
         self._what = what
         self._total = total
         self._out = sys.stderr
-        self._is_watched = self._out.isatty()
+        self._is_watched = can_redraw(self._out)
         self._began = self._drawn = time.monotonic()
         self._done = 0
 

@@ -108,9 +108,9 @@ FOLLOW = "import sys; from estimator_sdk.cli.main import main; sys.exit(main(sys
 class OnTerminal:
     """A command of ours on a terminal of 80 columns."""
 
-    def __init__(self, *words: str) -> None:
+    def __init__(self, *words: str, kind: str = "xterm") -> None:
         self._fd, inner = pty.openpty()
-        environment = {**os.environ, "COLUMNS": "80"}
+        environment = {**os.environ, "COLUMNS": "80", "TERM": kind}
         self._command = subprocess.Popen(
             [sys.executable, "-c", FOLLOW, *words], stdin=inner, stdout=inner, stderr=inner, env=environment
         )
@@ -129,14 +129,20 @@ class OnTerminal:
 
     def end(self) -> int:
         self.until(r"Completed")
+        self.rest()
+        return self._command.wait(20)
+
+    def rest(self) -> str:
+        """What it has shown from the last `until` on, to its end."""
         while True:
             try:
-                if not os.read(self._fd, 1 << 16):
-                    break
+                data = os.read(self._fd, 1 << 16)
             except OSError:  # a terminal says so that nobody has its other end
-                break
-        os.close(self._fd)
-        return self._command.wait(20)
+                data = b""
+            if not data:
+                os.close(self._fd)
+                return self._text
+            self._text += data.decode()
 
 
 @pytest.fixture
@@ -167,6 +173,17 @@ def test_a_terminal_shows_the_newest_state_of_a_line_that_has_no_end_yet(growing
     job.wait()
     data = b"".join(line.data for line in job.logs(rank=0, stream="stderr"))
     assert data == b"".join(b"\r\x1b[31m%d0 %%\x1b[0m%s" % (each, b"#" * 300) for each in (1, 2, 3)) + b"done\n"
+
+
+@pytest.mark.parametrize("words", ["attach JOB", "logs -f JOB", "run -- python train.py"])
+def test_a_dumb_terminal_gets_no_control_sequences(growing, tmp_path, monkeypatch, words):
+    job, seen = growing
+    for percent in (1, 2, 3):
+        (seen / str(percent)).touch()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("import sys, time\nsys.stderr.write('\\r10 %'); time.sleep(0.5); print('done')")
+    shown = OnTerminal(*words.replace("JOB", job.name).split(), kind="dumb").rest()
+    assert "\x1b[K" not in shown and "done" in shown
 
 
 def test_what_is_no_terminal_gets_a_growing_line_whole(growing):

@@ -58,7 +58,8 @@ def test_of_several_ranks_the_lowest_that_goes_on_is_shown(monkeypatch):
     assert chosen.text_of(line(b"20 %", 3)) == f"{CLEAR}[1,3]<stderr>:20 %"
 
 
-def test_the_next_whole_line_takes_its_place():
+def test_the_next_whole_line_takes_its_place(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
     out = Terminal()
     progress = Progress(PLAN, "all", out)
     progress.on_open_line(line(b"10 %\r"))

@@ -22,13 +22,14 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("out", [io.StringIO(), Terminal()])
-def test_a_channel_is_shown_when_it_begins_and_when_it_is_there(out):
+@pytest.mark.parametrize(("out", "kind"), [(io.StringIO(), "xterm"), (Terminal(), "xterm"), (Terminal(), "dumb")])
+def test_a_channel_is_shown_when_it_begins_and_when_it_is_there(monkeypatch, out, kind):
+    monkeypatch.setenv("TERM", kind)
     progress = Progress(PLAN, "all", out)
     for event in EVENTS:
         progress.on_event("algo-1", event)
     shown = re.sub(r"estimator +[0-9.]+ s  ", "", out.getvalue())
-    live = "\rfetching train: 5.0 MB in 2 objects, 10.0 MB/s\x1b[K\r\x1b[K" if out.isatty() else ""
+    live = "\rfetching train: 5.0 MB in 2 objects, 10.0 MB/s\x1b[K\r\x1b[K" if out.isatty() and kind != "dumb" else ""
     assert shown == (
         f"fetching train from s3://b/a\n{live}fetched train: 1.2 GB in 1 object in 2.0 s\npiping test from s3://b/c\n"
     )

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from estimator_sdk.standard_streams import Tolerant, put
+from estimator_sdk.standard_streams import Tolerant, can_redraw, put
 
 TEXT = "a \N{CHECK MARK} \udcff\n"
 
@@ -68,7 +68,8 @@ def test_a_stream_that_is_closed_or_none_is_no_error_to_who_is_tolerant(tmp_path
         put(stream, "a")
     for each in (stream, None):
         assert Tolerant(each).write("a") == 1
-        assert not Tolerant(each).isatty()
+        assert not Tolerant(each).isatty() and not can_redraw(Tolerant(each))
+    assert not can_redraw(stream)
 
 
 def test_a_pipe_that_does_not_block_gets_all_of_it():

@@ -14,6 +14,11 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+
+
 def shown(monkeypatch, out: io.StringIO, total: int | None) -> str:
     monkeypatch.setattr(sys, "stderr", out)
     monkeypatch.setattr("estimator_sdk.cli.progress_bar._SECONDS", 0.0)
@@ -31,6 +36,12 @@ def test_a_person_sees_a_bar(monkeypatch):
     drawn = shown(monkeypatch, Terminal(), 10_000_000)
     assert f"\rfetching  [{'#' * 12}{'.' * 12}] 50 %  5.0 MB, R/s" in drawn
     assert f"\rfetching  [{'#' * 24}] 100 %  10.0 MB, R/s" in drawn
+
+
+def test_a_terminal_that_draws_no_line_anew_gets_those_of_a_log(monkeypatch):
+    for kind in ("dumb", None):
+        monkeypatch.setenv("TERM", kind) if kind else monkeypatch.delenv("TERM")
+        assert shown(monkeypatch, Terminal(), None) == "fetching …\nfetching: 10.0 MB in S s"
 
 
 def test_without_a_total_there_is_no_share(monkeypatch):

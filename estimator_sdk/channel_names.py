@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from estimator_container.contract import OUR_CHANNELS
 
 from .errors import InvalidArgument
+from .naming import shown
 from .spec import Channel
 
 # "ChannelName" in the API reference of CreateTrainingJob's Channel.
@@ -18,7 +19,7 @@ def checked(name: object, argument: str) -> str:
     """`name` itself. Raises InvalidArgument for one that no channel of a user's can have."""
     if not isinstance(name, str) or _PATTERN.fullmatch(name) is None:
         what = "is not a valid channel name; use up to 64 letters, digits, '.', '-' and '_', such as 'train'"
-        raise InvalidArgument(argument, f"{argument}: {name!r} {what}")
+        raise InvalidArgument(argument, f"{argument}: {shown(name)} {what}")
     if name in (".", ".."):
         raise InvalidArgument(
             argument,

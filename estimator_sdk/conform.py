@@ -10,7 +10,7 @@ from typing import Literal, NoReturn, Union, get_args, get_origin, get_type_hint
 
 from .errors import InvalidArgument
 from .frozen import FrozenMapping
-from .naming import nearest
+from .naming import nearest, shown
 
 _HINTS: dict[type, Mapping[str, object]] = {}
 _NAMES = {str: "a str", int: "an int", float: "a number", bool: "True or False"}
@@ -77,7 +77,7 @@ def _conform_mapping(hint: object, value: object, where: str) -> object:
         _refuse(Mapping, value, where)
     for key in value:
         if not isinstance(key, str):
-            got = f"{key!r} ({type(key).__name__})"
+            got = f"{shown(key)} ({type(key).__name__})"
             raise InvalidArgument(where, f"{where} has the key {got}; keys must be strings")
     return FrozenMapping({key: conform(hint, item, f"{where}[{key!r}]") for key, item in value.items()})
 
@@ -92,7 +92,19 @@ def _conform_class(hint: object, value: object, where: str) -> object:
     accepted = (int, float) if hint is float else hint
     if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
         _refuse(hint, value, where)
+    if hint is float:
+        _check_size(value, where)
     return value
+
+
+def _check_size(number: object, where: str) -> None:
+    """Raises InvalidArgument for an int that no float can hold."""
+    try:
+        float(number)  # type: ignore[arg-type]
+    except OverflowError:
+        raise InvalidArgument(
+            where, f"{where} is {shown(number)}, which is more than any number can be; lower it"
+        ) from None
 
 
 def _refuse(hint: object, value: object, where: str) -> NoReturn:
@@ -106,7 +118,7 @@ def _shown(value: object, where: str) -> str:
     """A value as an error quotes it; one that is of a secret's name is not shown."""
     from estimator_container.masking import HIDDEN, is_secret
 
-    return HIDDEN if is_secret(where.rpartition("[")[2].strip("']"), value) else repr(value)
+    return HIDDEN if is_secret(where.rpartition("[")[2].strip("']"), value) else shown(value)
 
 
 def _describe(hint: object) -> str:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from estimator_container.contract import ENABLED, MPI, MULTI_WORKER_MIRRORED, PROCESSES_PER_HOST, TORCH_DISTRIBUTED
 
 from .errors import InvalidArgument
-from .naming import suggestion
+from .naming import shown, suggestion
+from .plan import MAX_RANKS
 
 _EXAMPLE = '{"mpi": {"enabled": True, "processes_per_host": 2}}'
 # SageMaker knows these, and no backend here runs them.
@@ -71,12 +72,12 @@ def parse(distribution: Mapping[str, object] | None) -> Distribution | None:
     if distribution is None:
         return None
     if not isinstance(distribution, Mapping):
-        raise _refused("", f"must be a dict such as {_EXAMPLE}, not {distribution!r}")
+        raise _refused("", f"must be a dict such as {_EXAMPLE}, not {shown(distribution)}")
     for name in distribution:
         if name in _NOT_SUPPORTED:
             raise _refused(f"[{name!r}]", f"is not supported; use one of {', '.join(_PARSERS)}, such as {_EXAMPLE}")
         if name not in _PARSERS:
-            hint = suggestion(str(name), (*_PARSERS, *_NOT_SUPPORTED))
+            hint = suggestion(name, (*_PARSERS, *_NOT_SUPPORTED))
             raise _refused(f"[{name!r}]", f"is not a distribution; {hint}")
     parsed = [_PARSERS[name](name, given) for name, given in distribution.items()]
     enabled = [each for each in parsed if each.enabled]
@@ -120,13 +121,13 @@ def _values(name: str, given: object, others: tuple[str, ...]) -> tuple[bool, Ma
     """Whether the distribution is enabled, and all that is said of it; `others` are the keys besides `enabled`."""
     example = f'{{"{name}": {{"enabled": True}}}}'
     if not isinstance(given, Mapping):
-        raise _refused(f"[{name!r}]", f"must be a dict, as in {example}, not {given!r}")
+        raise _refused(f"[{name!r}]", f"must be a dict, as in {example}, not {shown(given)}")
     for key in given:
         if key not in ("enabled", *others):
-            raise _refused(f"[{name!r}][{key!r}]", f"is not known; {suggestion(str(key), ('enabled', *others))}")
+            raise _refused(f"[{name!r}][{shown(key)}]", f"is not known; {suggestion(key, ('enabled', *others))}")
     enabled = given.get("enabled")
     if not isinstance(enabled, bool):
-        got = repr(enabled) if "enabled" in given else "absent"
+        got = shown(enabled) if "enabled" in given else "absent"
         raise _refused(f"[{name!r}]['enabled']", f"must be True or False, and is {got}; write {example}")
     return enabled, given
 
@@ -135,8 +136,11 @@ def _processes(name: str, given: object) -> int | None:
     if given is None:
         return None
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        what = f"must be a whole number of at least 1, such as 2, not {given!r} ({type(given).__name__})"
+        what = f"must be a whole number of at least 1, such as 2, not {shown(given)} ({type(given).__name__})"
         raise _refused(f"[{name!r}]['processes_per_host']", f"{what}; leave it out for one process per GPU")
+    if given > MAX_RANKS:
+        what = f"is {shown(given)}, and a job has at most {MAX_RANKS:,} processes in all"
+        raise _refused(f"[{name!r}]['processes_per_host']", f"{what}; lower it")
     return given
 
 
@@ -145,7 +149,7 @@ def _options(given: object) -> str:
         return ""
     where = "['mpi']['custom_mpi_options']"
     if not isinstance(given, str):
-        raise _refused(where, f"must be a str such as '-mca btl self,tcp', not {given!r} ({type(given).__name__})")
+        raise _refused(where, f"must be a str such as '-mca btl self,tcp', not {shown(given)} ({type(given).__name__})")
     import shlex
 
     try:

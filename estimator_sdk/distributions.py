@@ -12,6 +12,7 @@ from estimator_container.configuration import ConfigurationError
 from estimator_container.contract import MPI, PROCESSES_PER_HOST, TORCH_DISTRIBUTED
 
 from .errors import InvalidArgument
+from .naming import shown
 from .plan import MAX_RANKS, Plan, RankPlan
 
 Distribution = Callable[[Plan, Mapping[str, Any], int], Plan]
@@ -41,7 +42,7 @@ def world(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
     name = container_distributions.name_of(hyperparameters)
     assert found is not None and name is not None
     if found.size > MAX_RANKS:
-        each = f"{len(names)} hosts with {found.processes_per_host} processes each"
+        each = f"{len(names)} hosts with {shown(found.processes_per_host)} processes each"
         raise InvalidArgument(
             "distribution", f"distribution: {each} are more than {MAX_RANKS:,} in all; lower one of the two"
         )

@@ -8,6 +8,7 @@ from estimator_container.hyperparameters import can_be_passed
 
 from .errors import InvalidArgument
 from .hyperparameters import WHAT_A_NAME_IS, can_be_name
+from .naming import shown
 
 
 def check(environment: Mapping[str, str]) -> None:
@@ -25,7 +26,7 @@ def check_inherited(given: object) -> None:
     if given is None or isinstance(given, bool):
         return
     if not isinstance(given, (list, tuple)) or not all(isinstance(name, str) and can_be_name(name) for name in given):
-        what = f"inherit_environment must be True, False, or a list of names and patterns, not {given!r}"
+        what = f"inherit_environment must be True, False, or a list of names and patterns, not {shown(given)}"
         raise InvalidArgument("inherit_environment", f"{what}; write it as ['AWS_*', 'HF_TOKEN']")
 
 

@@ -12,7 +12,7 @@ from estimator_container.hyperparameters import can_be_passed
 from . import channel_names, instances, job_name, uris
 from .conform import conform, field_hints
 from .errors import InvalidArgument
-from .naming import suggestion
+from .naming import shown, suggestion
 from .spec import MetricDefinition, Tag
 from .spec_document import Structure, member_name
 
@@ -61,8 +61,8 @@ def check(estimator: Estimator) -> None:
     """Make each argument read-only. Raises InvalidArgument for the first that cannot be used."""
     for name, hint in field_hints(type(estimator)).items():
         setattr(estimator, name, conform(hint, getattr(estimator, name), name))
-    for name, (low, high) in RANGES.items():
-        _check_range(name, getattr(estimator, name), low, high)
+    for name in RANGES:
+        check_range(name, getattr(estimator, name))
     for name in _URIS:
         uri = getattr(estimator, name)
         if uri is not None:
@@ -113,12 +113,14 @@ def _typed(cls: type[S], given: Mapping[str, str], where: str) -> S:
     return typed
 
 
-def _check_range(name: str, value: float | None, low: float, high: float | None) -> None:
+def check_range(name: str, value: float | None) -> None:
+    """Raises InvalidArgument for a number that is not within the limits of the argument of that name."""
+    low, high = RANGES[name]
     if value is None or (low <= value and (high is None or value <= high)):
         return
     names_the_least = high is None or (value < low and high in _COUNTABLE)
     limits = f"at least {low}" if names_the_least else f"from {low} to {high}"
-    raise InvalidArgument(name, f"{name} must be {limits}, not {value}")
+    raise InvalidArgument(name, f"{name} must be {limits}, not {shown(value)}")
 
 
 def _check_instances(estimator: Estimator) -> None:

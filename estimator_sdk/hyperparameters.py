@@ -13,11 +13,19 @@ from estimator_container.contract import LAUNCH_VARIABLES_HYPERPARAMETER
 from estimator_container.hyperparameters import RESERVED_NAMES, RESERVED_PREFIX, can_be_passed, is_reserved
 
 from .errors import InvalidArgument
+from .naming import shown
 
 MAX_COUNT = 100
 MAX_KEY_LENGTH = 256
 MAX_VALUE_LENGTH = 2500
 _NOT_IN_A_NAME = re.compile("[=\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_NAMES_OF_FILES = ("sagemaker_program", "sagemaker_submit_directory")
+_IN_VARIABLES = (
+    "sagemaker_container_log_level",
+    "sagemaker_distribution_instance_groups",
+    "sagemaker_job_name",
+    "sagemaker_region",
+)
 WHAT_A_NAME_IS = "which is empty, or holds '=', a NUL or another control character, or an unpaired surrogate"
 """What to say of a text that `can_be_name` refuses."""
 
@@ -89,9 +97,19 @@ def check_names(encoded: Mapping[str, str]) -> None:
             _check_key(key)
 
 
+def check_reserved(decoded: Mapping[str, object]) -> None:
+    """Raises InvalidArgument for values of the toolkit's own that no variable could hold, or that name no file."""
+    for name in (*_NAMES_OF_FILES, *_IN_VARIABLES):
+        value = decoded.get(name)
+        if isinstance(value, str) and not can_be_passed(value):
+            raise _refused(name, "holds a NUL or an unpaired surrogate, which no variable can hold; fix it")
+        if name in _NAMES_OF_FILES and not isinstance(value, str | None):
+            raise _refused(name, f"must be the name of a file, not {shown(value)} ({type(value).__name__}); fix it")
+
+
 def _check_key(key: object) -> None:
     if not isinstance(key, str):
-        raise _refused(key, f"has a key that is {type(key).__name__}, not str; write {str(key)!r}")
+        raise _refused(key, f"has a key that is {type(key).__name__}, not str; write {shown(key)!r}")
     if is_reserved(key):
         names = ", ".join(sorted(RESERVED_NAMES))
         raise _refused(key, f"is reserved for the toolkit, as is all that starts with {RESERVED_PREFIX}, {names}")
@@ -134,5 +152,5 @@ def _type_name(value: object) -> str:
 
 
 def _refused(key: object, what: str) -> InvalidArgument:
-    argument = f"hyperparameters[{key!r}]"
+    argument = f"hyperparameters[{shown(key)}]"
     return InvalidArgument(argument, f"{argument} {what}")

@@ -135,8 +135,11 @@ class Job:
     def wait(self, timeout: float | None = None) -> Status:
         """Wait for the end of the job, at most `timeout` seconds, and return the status then.
 
-        Raises JobFailed if the job has failed.
+        Raises JobFailed if the job has failed, and InvalidArgument for a timeout that is no number.
         """
+        from .conform import conform
+
+        conform(float | None, timeout, "timeout")
         record = self._started.wait(timeout)
         if record.status == "Failed" and record.verdict is not None:
             raise JobFailed(record.name, record.verdict)

@@ -6,6 +6,7 @@ import os
 import re
 
 from .errors import InvalidArgument
+from .naming import shown
 
 MAX_LENGTH = 63
 
@@ -17,7 +18,7 @@ _SUFFIX_LENGTH = len("-2030-01-31-23-59-59-999-ffffff")
 def checked(name: str, argument: str = "job_name") -> str:
     """`name` itself. Raises InvalidArgument, which shows one that would do, for what the service refuses."""
     if not isinstance(name, str):
-        raise InvalidArgument(argument, f"{argument} must be a str, not {name!r} ({type(name).__name__})")
+        raise InvalidArgument(argument, f"{argument} must be a str, not {shown(name)} ({type(name).__name__})")
     if not is_name(name):
         rule = f"a name is up to {MAX_LENGTH} letters, digits and hyphens, and starts and ends with no hyphen"
         raise InvalidArgument(argument, f"{argument} {name!r} is not allowed: {rule}; write {base_of(name)!r}")

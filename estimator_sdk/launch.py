@@ -111,7 +111,7 @@ def checked_logs(logs: object) -> Logs:
     for known in LOGS:
         if isinstance(logs, str) and logs.lower() == known:
             return known
-    raise InvalidArgument("logs", f"logs must be one of {', '.join(map(repr, LOGS))}; {suggestion(str(logs), LOGS)}")
+    raise InvalidArgument("logs", f"logs must be one of {', '.join(map(repr, LOGS))}; {suggestion(logs, LOGS)}")
 
 
 def run(plan: Plan, wait: bool, logs: Logs, out: TextIO | None = None) -> Job:

@@ -1,7 +1,8 @@
-"""Names in sentences: the nearest right one to a wrong one, and the first of many."""
+"""Names and values in sentences: the nearest right one to a wrong one, and the first of many."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 _SOME = 5
@@ -21,20 +22,36 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return by_folded[found[0]] if found else None
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
+def suggestion(word: object, known: Iterable[str]) -> str:
     """The end of a sentence about a wrong name: the nearest right one, and all of them unless they are many.
 
     >>> suggestion("enable", ["enabled", "processes_per_host"])
     "did you mean 'enabled'? Known: enabled, processes_per_host."
     """
     names = sorted(known)
-    near = nearest(word, names)
+    near = nearest(word if isinstance(word, str) else shown(word), names)
     parts = [f"did you mean {near!r}?"] if near else []
     if not names:
         return "none is known."
     if len(names) <= _LISTED:
         parts.append(f"Known: {', '.join(names)}.")
     return " ".join(parts) or f"None of the {len(names)} known names is close to it."
+
+
+def shown(value: object) -> str:
+    """A value as a sentence quotes it: as Python writes it, where Python can.
+
+    Python writes no int of more than 4,300 digits (`sys.set_int_max_str_digits`), nor anything that holds one.
+
+    >>> shown(["a", 1]), shown(10**5000), shown([10**5000])
+    ("['a', 1]", 'a number of about 5,001 digits', 'a list that Python cannot write out')
+    """
+    try:
+        return repr(value)
+    except Exception:  # the class of the value may be the user's, and do anything
+        if isinstance(value, int):
+            return f"a number of about {int(value.bit_length() * math.log10(2)) + 1:,} digits"
+        return f"a {type(value).__name__} that Python cannot write out"
 
 
 def some(names: Sequence[str]) -> str:

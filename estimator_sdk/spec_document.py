@@ -7,6 +7,7 @@ round trip.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, TypeVar
@@ -14,13 +15,15 @@ from typing import Any, ClassVar, TypeVar
 from .conform import conform, field_hints, without_none
 from .errors import InvalidArgument
 from .frozen import EMPTY, freeze, thaw
-from .naming import nearest
+from .naming import nearest, shown
 
 _IRREGULAR = {
     "hyperparameters": "HyperParameters",
     "volume_size_in_gb": "VolumeSizeInGB",
     "enable_sagemaker_metrics_time_series": "EnableSageMakerMetricsTimeSeries",
 }
+
+_LONG = 1 << 63  # the API's type Long
 
 S = TypeVar("S", bound="Structure")
 
@@ -39,7 +42,9 @@ class Structure:
         cls = type(self)
         where = "" if cls.is_document else cls.__name__
         for name, hint in _hints(cls).items():
-            value = conform(hint, getattr(self, name), _join(where, member_name(name)))
+            path = _join(where, member_name(name))
+            value = conform(hint, getattr(self, name), path)
+            _check_integer(value, path)
             object.__setattr__(self, name, value)
         object.__setattr__(self, "other", _checked_other(self, where))
 
@@ -95,6 +100,12 @@ def _missing(path: str, member: str, unknown: Iterable[str]) -> InvalidArgument:
     return InvalidArgument(path, f"{path} is missing; {f'is {near!r} meant to be it?' if near else 'add it'}")
 
 
+def _check_integer(value: object, path: str) -> None:
+    """Raises InvalidArgument for a number that is none of the API's, whose integers have at most 64 bits."""
+    if isinstance(value, int) and not -_LONG <= value < _LONG:
+        raise InvalidArgument(path, f"{path} is {shown(value)}, and an integer here has at most 64 bits; fix it")
+
+
 def _plain(value: object) -> object:
     if isinstance(value, Structure):
         return value.to_document()
@@ -111,7 +122,16 @@ def _checked_other(structure: Structure, where: str) -> object:
         if member in other:
             path = _join(where, member)
             raise InvalidArgument(path, f"{path} is in `other`, but it has a field of its own: use {name}=")
+    for member, value in other.items():
+        _check_json(thaw(value), _join(where, member))
     return freeze(other)
+
+
+def _check_json(value: object, path: str) -> None:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument(path, f"{path} holds what JSON cannot say: {error}; leave it out") from None
 
 
 def _join(where: str, member: str) -> str:

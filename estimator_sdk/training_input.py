@@ -10,6 +10,7 @@ from . import channel_names, uris
 from .arguments import named_arguments
 from .conform import conform, field_hints
 from .errors import InvalidArgument
+from .naming import shown
 from .spec import Channel, DataSource, InputMode, S3DataSource, ShuffleConfig
 
 DEFAULT_CHANNEL = "training"
@@ -90,7 +91,7 @@ def channels(inputs: Inputs | None) -> tuple[Channel, ...] | None:
         return None
     if not isinstance(inputs, Mapping):
         return (_channel("inputs", DEFAULT_CHANNEL, inputs),)
-    return tuple(_channel(f"inputs[{name!r}]", name, given) for name, given in inputs.items()) or None
+    return tuple(_channel(f"inputs[{shown(name)}]", name, given) for name, given in inputs.items()) or None
 
 
 def _channel(where: str, name: object, given: object) -> Channel:
@@ -99,5 +100,5 @@ def _channel(where: str, name: object, given: object) -> Channel:
         given = TrainingInput(uris.checked(where, given))
     if not isinstance(given, TrainingInput):
         what = "must be a URI such as 's3://bucket/prefix' or 'file:///folder', or a TrainingInput"
-        raise InvalidArgument(where, f"{where} {what}, not {given!r} ({type(given).__name__})")
+        raise InvalidArgument(where, f"{where} {what}, not {shown(given)} ({type(given).__name__})")
     return given.channel(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .errors import InvalidArgument
+from .naming import shown
 
 _FILE = "file://"
 _S3 = "s3://"
@@ -22,7 +23,7 @@ def checked(argument: str, uri: str) -> str:
     which names `argument`, for anything else, another host in that place included.
     """
     if not isinstance(uri, str):
-        raise InvalidArgument(argument, f"{argument} must be a str such as 's3://bucket/prefix', not {uri!r}")
+        raise InvalidArgument(argument, f"{argument} must be a str such as 's3://bucket/prefix', not {shown(uri)}")
     if uri.startswith(_FILE):
         return _FILE + _absolute(argument, _path(argument, uri.removeprefix(_FILE)))
     if uri.startswith(_S3):

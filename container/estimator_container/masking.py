@@ -64,7 +64,7 @@ def is_secret(name: str, value: object = "something") -> bool:
     (False, False, False, False)
     """
     words = [word.lower() for word in _WORD.findall(name)]
-    text = "" if value is None or isinstance(value, bool) else str(value)
+    text = "" if value is None or isinstance(value, bool) else _text_of(value)
     is_number = _NUMBER.fullmatch(text) is not None
     if not words or not text or text.lower() in _TELLS_NOTHING or (is_number and words[0] in _COUNTS):
         return False
@@ -77,6 +77,16 @@ def is_secret(name: str, value: object = "something") -> bool:
     if any(word in _ALWAYS or word.endswith(_ALWAYS_ENDS) for word in words):
         return True
     return not is_number and not _OF_A_VOCABULARY.fullmatch(text) and _is_often_secret(words, text)
+
+
+def _text_of(value: object) -> str:
+    """A value as Python writes it; a number of thousands of digits, which it does not write, as another number."""
+    if isinstance(value, int):
+        return "0"
+    try:
+        return str(value)
+    except ValueError:  # such a number is in it
+        return type(value).__name__
 
 
 def _is_often_secret(words: Sequence[str], text: str) -> bool:

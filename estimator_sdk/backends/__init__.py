@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import InvalidArgument
-from ..naming import suggestion
+from ..naming import shown, suggestion
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -91,4 +91,6 @@ def _installed() -> Mapping[str, EntryPoint]:
 
 
 def _unknown(name: str, installed: Iterable[str]) -> InvalidArgument:
-    return InvalidArgument("backend", f"backend {name!r} is not known; {suggestion(name, {*BUILT_IN, *installed})}")
+    return InvalidArgument(
+        "backend", f"backend {shown(name)} is not known; {suggestion(name, {*BUILT_IN, *installed})}"
+    )

@@ -87,7 +87,7 @@ def shown(line: Line, arguments: Namespace) -> bytes:
 
 
 def _ranks(text: str) -> frozenset[int]:
-    if not re.fullmatch(r"\d+(,\d+)*", text, re.ASCII):
+    if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text, re.ASCII):
         raise ArgumentTypeError(f"{text!r} is not a rank, or several with commas between them")
     return frozenset(map(int, text.split(",")))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .. import instances
 from ..errors import InvalidArgument
-from ..naming import suggestion
+from ..naming import shown, suggestion
 from .call import Call
 from .function_job import FunctionJob
 
@@ -47,8 +47,8 @@ class HorovodRunner:
         **settings: Any,  # noqa: ANN401 - the types are those of Estimator, which checks them
     ) -> None:
         if driver_log_verbosity not in tuple(_SHOWN):
-            known = suggestion(str(driver_log_verbosity), _SHOWN)
-            what = f"driver_log_verbosity {driver_log_verbosity!r} is not known"
+            known = suggestion(driver_log_verbosity, _SHOWN)
+            what = f"driver_log_verbosity {shown(driver_log_verbosity)} is not known"
             raise InvalidArgument("driver_log_verbosity", f"{what}; {known}")
         if "distribution" in settings:
             what = "HorovodRunner takes no distribution: it is an MPI world of np processes"
@@ -78,7 +78,7 @@ class HorovodRunner:
 def _check_np(np: object, settings: dict[str, Any]) -> None:
     if not isinstance(np, int) or isinstance(np, bool) or np == 0:
         what = "a whole number of processes, or a negative one for as many on this machine"
-        raise InvalidArgument("np", f"np must be {what}, and is {np!r}; write np=2 or np=-2")
+        raise InvalidArgument("np", f"np must be {what}, and is {shown(np)}; write np=2 or np=-2")
     if np > 0:
         return
     for name, allowed in _ON_THIS_MACHINE.items():

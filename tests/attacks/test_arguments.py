@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from estimator_container import exec_limits
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator_sdk import Estimator, InvalidArgument, Job, JobSpec
+from estimator_sdk import Estimator, HorovodRunner, InvalidArgument, Job, JobSpec, TrainingInput, list_jobs
+from estimator_sdk.spec import ShuffleConfig
 from tests.conformance.conftest import Script
 
 Out = Callable[..., bytes]
@@ -102,7 +104,8 @@ def test_what_is_too_much_together_is_refused_with_the_sizes(script, arguments):
     assert f"the kernel takes {limit:,}" in str(refusal(script, **arguments))
 
 
-IN_A_WORLD = {"enabled": True, "processes_per_host": 10**9}
+PROCESSES = "distribution['mpi']['processes_per_host']"
+IN_A_WORLD = {"enabled": True, "processes_per_host": 99_999}
 
 
 @pytest.mark.parametrize(
@@ -110,13 +113,60 @@ IN_A_WORLD = {"enabled": True, "processes_per_host": 10**9}
     [
         ({"instance_count": 10**9}, "instance_count", "from 1 to 5000, not 1000000000"),
         ({"max_run": 10**400}, "max_run", "from 1 to 2147483647"),
-        ({"distribution": {"mpi": IN_A_WORLD}}, "distribution", "1 hosts with 1000000000 processes each are more"),
-        ({"distribution": {"torch_distributed": IN_A_WORLD}, "instance_count": 9}, "distribution", "262,144 in all"),
+        ({"distribution": {"mpi": {"enabled": True, "processes_per_host": 10**9}}}, PROCESSES, "is 1000000000, and a"),
+        (
+            {"distribution": {"torch_distributed": IN_A_WORLD}, "instance_count": 9},
+            "distribution",
+            "9 hosts with 99999",
+        ),
     ],
 )
 def test_more_than_any_machine_starts_is_refused_before_it_is_counted_out(script, arguments, argument, words):
     error = refusal(script, **arguments)
     assert error.argument == argument and words in str(error)
+
+
+TOO_LONG = 10**5000
+"""A number that Python does not write out: see `sys.set_int_max_str_digits`."""
+HELD = [TOO_LONG, -TOO_LONG, [TOO_LONG], {"k": TOO_LONG}, {TOO_LONG: 1}, [{"Key": TOO_LONG}]]
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Estimator)])
+def test_a_number_too_long_to_be_written_is_refused_wherever_it_stands(tmp_path, name):
+    (tmp_path / "train.py").touch()
+    for value in HELD:
+        with pytest.raises(InvalidArgument) as refused:
+            Estimator(**{"entry_point": str(tmp_path / "train.py"), "backend": "process", name: value}).plan()
+        assert str(refused.value).isprintable() and len(str(refused.value)) < 2000
+
+
+def test_a_number_too_long_to_be_written_is_refused_at_the_other_doors(script):
+    estimator = script.estimator(SAY_HOW_MUCH)
+    doors: list[Callable[[], object]] = [
+        lambda: estimator.plan(TOO_LONG),
+        lambda: estimator.plan({TOO_LONG: "file:///a"}),
+        lambda: estimator.plan(job_name=TOO_LONG),
+        lambda: estimator.fit(logs=TOO_LONG),
+        lambda: TrainingInput("file:///a", shuffle_config=TOO_LONG),
+        lambda: HorovodRunner(np=TOO_LONG),
+        lambda: Job.attach(TOO_LONG),
+        lambda: list_jobs(backend=TOO_LONG),
+        lambda: estimator.plan({"train": TrainingInput("file:///a", shuffle_config=ShuffleConfig(seed=TOO_LONG))}),
+    ]
+    for member in ("RetryStrategy", "StoppingCondition", "ResourceConfig", "OfLater"):
+        inner = {"MaximumRetryAttempts": TOO_LONG, "MaxRuntimeInSeconds": TOO_LONG, "InstanceCount": TOO_LONG}
+        doors.append(lambda member=member, inner=inner: JobSpec.from_request({"TrainingJobName": "a", member: inner}))
+    for number, knock in enumerate(doors):
+        with pytest.raises(InvalidArgument):
+            knock()
+            raise AssertionError(number)
+
+
+def test_a_number_too_long_for_a_wait_is_refused(script: Script):
+    job = script.run("", processes=1)
+    with pytest.raises(InvalidArgument, match="timeout is a number of about 5,001 digits"):
+        job.wait(TOO_LONG)
+    assert job.wait(float("inf")) == job.wait(10**300) == "Completed"
 
 
 def test_a_job_may_run_as_long_as_the_service_lets_it_and_longer(script: Script, out: Out):

@@ -1,6 +1,6 @@
 import pytest
 
-from estimator_sdk.naming import nearest, some, suggestion
+from estimator_sdk.naming import nearest, shown, some, suggestion
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,27 @@ def test_a_suggestion_leaves_out_a_long_list():
 
 def test_a_suggestion_from_nothing_says_so():
     assert suggestion("a", []) == "none is known."
+
+
+class Unspeakable:
+    def __repr__(self) -> str:
+        raise AttributeError
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("a", "'a'"),
+        (10**4300, "a number of about 4,301 digits"),
+        (-(10**5000), "a number of about 5,001 digits"),
+        ({"a": [10**5000]}, "a dict that Python cannot write out"),
+        (Unspeakable(), "a Unspeakable that Python cannot write out"),
+    ],
+    ids=["text", "a long number", "a negative one", "what holds one", "what has no words"],
+)
+def test_whatever_a_value_is_a_sentence_can_quote_it(value, words):
+    assert shown(value) == words
+    assert suggestion(value, ["no such name"]) == "Known: no such name."
 
 
 def test_of_many_names_a_sentence_has_the_first():

@@ -39,7 +39,7 @@ def documents(shape: Shape) -> st.SearchStrategy:
     if shape.type_name == "map":
         return st.dictionaries(st.text(), documents(shape.value), max_size=2)
     if shape.type_name in ("integer", "long"):
-        return st.integers()
+        return st.integers(-(1 << 63), (1 << 63) - 1)
     if shape.type_name == "boolean":
         return st.booleans()
     return st.sampled_from(shape.enum) if shape.enum else st.text()
@@ -148,7 +148,10 @@ def test_the_repr_shows_what_is_there_only():
             "an int, not True (bool)",
         ),
         ("ResourceConfig", {"InstanceCount": 2.0}, "ResourceConfig.InstanceCount", "an int, not 2.0 (float)"),
+        ("ResourceConfig", {"InstanceCount": 1 << 63}, "ResourceConfig.InstanceCount", "has at most 64 bits"),
         ("ResourceConfig", [], "ResourceConfig", "a dict"),
+        ("DebugHookConfig", {"Hook": {1, 2}}, "DebugHookConfig", "holds what JSON cannot say"),
+        ("ResourceConfig", {"OfLater": 10**5000}, "ResourceConfig.OfLater", "holds what JSON cannot say"),
         ("ResourceConfig", None, "ResourceConfig", "not None"),
         ("EnableNetworkIsolation", 1, "EnableNetworkIsolation", "True or False"),
         ("Tags", {"Key": "a", "Value": "b"}, "Tags", "a list"),

@@ -63,6 +63,7 @@ def job(home) -> None:
         (["logs", "../jobs"], "'../jobs' is not allowed"),
         (["logs", JOB, "--host", "algo-3"], "did you mean 'algo-2'?"),
         (["logs", JOB, "--rank", "0,x"], "'0,x' is not a rank"),
+        (["logs", JOB, "--rank", "9" * 5000], "9' is not a rank"),
         (["logs", JOB, "--grep", "("], "'(' is not a pattern"),
         (["logs", JOB, "--stream", "out"], "invalid choice: 'out'"),
         (["stop"], "the following arguments are required: JOB"),

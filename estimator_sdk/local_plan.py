@@ -6,15 +6,27 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from estimator_container import contract, entry_point, requirements, steps
 from estimator_container import hyperparameters as container_hp
 from estimator_container.configuration import ConfigurationError
 
-from . import code_store, environment_argument, hyperparameters, instances, local_channels, uris
+from . import (
+    code_store,
+    environment_argument,
+    estimator_checks,
+    hyperparameters,
+    instances,
+    local_channels,
+    uris,
+)
+from .conform import conform
 from .errors import InvalidArgument
 from .home import jobs_folder
 from .plan import DEFAULT_CHECKPOINT_KEEP, DEFAULT_CHECKPOINTS, HostPlan, Plan, StepPlan
@@ -33,12 +45,13 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
         uris.check_store("checkpoint_s3_uri", checkpoints.s3_uri)
     encoded = {**(spec.hyperparameters or {}), **hyperparameters.launch_variables(spec.environment or {})}
     decoded = container_hp.decode(encoded)
+    hyperparameters.check_reserved(decoded)
     resources = spec.resource_config or ResourceConfig()
     if resources.instance_groups:
         raise InvalidArgument("instance_groups", "instance_groups: a job on this machine has instances of one type")
-    count = resources.instance_count or 1
-    if count > instances.MAX_HOSTS:  # a job that was not made by an Estimator has not been checked
-        raise InvalidArgument("instance_count", f"instance_count must be from 1 to {instances.MAX_HOSTS}, not {count}")
+    count = 1 if resources.instance_count is None else resources.instance_count
+    estimator_checks.check_range("instance_count", count)  # a job that was not made by an Estimator has not been
+    stop_timeout = _limit(decoded, contract.STOP_TIMEOUT_HYPERPARAMETER, "stop_timeout")
     environment = dict(spec.environment or {})
     code, code_uri = code_store.resolve(decoded.get("sagemaker_submit_directory"))
     if code_uri is not None:
@@ -66,9 +79,9 @@ def base(spec: JobSpec, backend: str, host: Callable[[str, int, int], HostPlan])
         max_retry_attempts=spec.retry_strategy.maximum_retry_attempts if spec.retry_strategy else 0,
         request=spec.to_request(),
         max_run=_max_run(spec),
-        stop_timeout=float(decoded.get(contract.STOP_TIMEOUT_HYPERPARAMETER, contract.DEFAULT_STOP_TIMEOUT)),
-        cpus=decoded.get(contract.CPUS_HYPERPARAMETER),
-        memory=decoded.get(contract.MEMORY_HYPERPARAMETER),
+        stop_timeout=contract.DEFAULT_STOP_TIMEOUT if stop_timeout is None else float(stop_timeout),
+        cpus=_limit(decoded, contract.CPUS_HYPERPARAMETER, "cpus"),
+        memory=_limit(decoded, contract.MEMORY_HYPERPARAMETER, "memory"),
     )
 
 
@@ -101,7 +114,7 @@ def with_command(plan: Plan, python: str, overlay: Path | None) -> Plan:
         raise InvalidArgument("hyperparameters", f"hyperparameters: {error}") from None
     if plan.code is None or (plan.program is None and words is None and not found):
         return plan
-    with tarfile.open(plan.code) as bundle:
+    with _opened(plan.code) as bundle:
         files = {member.name: member for member in bundle.getmembers() if not member.isdir()}
         program = None if found else _program(plan.program or "", words, bundle, files)
     if overlay is not None and (requirements.FILE in files or (program is not None and program.is_package)):
@@ -112,6 +125,20 @@ def with_command(plan: Plan, python: str, overlay: Path | None) -> Plan:
     if program is None:
         return replace(plan, steps=tuple(StepPlan(step.name, tuple(step.command(python, in_world))) for step in found))
     return replace(plan, command=tuple(program.command(python, in_world, arguments)))
+
+
+@contextmanager
+def _opened(code: str) -> Iterator[tarfile.TarFile]:
+    """The bundle of the code. Raises InvalidArgument for what is none: a document may name anything."""
+    try:
+        with tarfile.open(code) as bundle:
+            yield bundle
+    except InvalidArgument:
+        raise
+    except (OSError, EOFError, ValueError, zlib.error, tarfile.TarError) as error:
+        name = "sagemaker_submit_directory"
+        what = f"{name} is {code}, which cannot be read as an archive of code: {error}"
+        raise InvalidArgument(name, f"{what}; give the path of a .tar.gz") from None
 
 
 def _program(
@@ -139,7 +166,18 @@ def _check_on_path(program: str, python: str) -> None:
 
 def _max_run(spec: JobSpec) -> float:
     given = spec.stopping_condition.max_runtime_in_seconds if spec.stopping_condition else None
+    estimator_checks.check_range("max_run", given)
     return DEFAULT_MAX_RUN if given is None else float(given)
+
+
+def _limit(decoded: Mapping[str, object], name: str, argument: str) -> float | None:
+    """The number that a hyperparameter carries for an argument of the Estimator; None where the job has none.
+
+    Raises InvalidArgument: a job that was not made by an Estimator has not been checked.
+    """
+    number = cast("float | None", conform(float | None, decoded.get(name), f"the hyperparameter {name}"))
+    estimator_checks.check_range(argument, number)
+    return number
 
 
 def _checkpoint_keep(decoded: Mapping[str, object]) -> int:

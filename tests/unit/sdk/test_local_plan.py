@@ -1,5 +1,10 @@
 import pytest
-from estimator_container.contract import CHECKPOINT_KEEP_HYPERPARAMETER
+from estimator_container.contract import (
+    CHECKPOINT_KEEP_HYPERPARAMETER,
+    CPUS_HYPERPARAMETER,
+    MEMORY_HYPERPARAMETER,
+    STOP_TIMEOUT_HYPERPARAMETER,
+)
 
 from estimator_sdk import InvalidArgument, local_plan
 from estimator_sdk.plan import HostPlan
@@ -15,6 +20,50 @@ def test_a_document_with_a_wrong_number_of_snapshots_is_refused(value):
     document = {"TrainingJobName": "job", "HyperParameters": {CHECKPOINT_KEEP_HYPERPARAMETER: value}}
     with pytest.raises(InvalidArgument, match=f"{CHECKPOINT_KEEP_HYPERPARAMETER} must be a whole number from 1"):
         local_plan.base(JobSpec.from_request(document), "process", host)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (STOP_TIMEOUT_HYPERPARAMETER, "soon"),
+        (STOP_TIMEOUT_HYPERPARAMETER, "1e999"),
+        (STOP_TIMEOUT_HYPERPARAMETER, "-1"),
+        (CPUS_HYPERPARAMETER, "[2]"),
+        (MEMORY_HYPERPARAMETER, "true"),
+    ],
+)
+def test_a_document_with_a_wrong_limit_is_refused(name, value):
+    document = {"TrainingJobName": "job", "HyperParameters": {name: value}}
+    with pytest.raises(InvalidArgument, match=f"{name} must be a number|stop_timeout must be from 0 to 86400"):
+        local_plan.base(JobSpec.from_request(document), "process", host)
+
+
+@pytest.mark.parametrize("value", ["5", "true", "[]", '["a"]', '{"a": 1}', '"\\ud800"', '"a\\u0000"'])
+@pytest.mark.parametrize("name", ["sagemaker_program", "sagemaker_submit_directory"])
+def test_a_document_whose_code_has_no_name_is_refused(name, value):
+    document = {"TrainingJobName": "job", "HyperParameters": {name: value}}
+    with pytest.raises(InvalidArgument, match=rf"hyperparameters\['{name}'\] (must be the name of a file|holds a NUL)"):
+        local_plan.base(JobSpec.from_request(document), "process", host)
+
+
+@pytest.mark.parametrize("name", ["sagemaker_job_name", "sagemaker_region", "sagemaker_distribution_instance_groups"])
+def test_a_document_with_what_no_variable_can_hold_is_refused(name):
+    document = {"TrainingJobName": "job", "HyperParameters": {name: '"a\\u0000"'}}
+    with pytest.raises(InvalidArgument, match="which no variable can hold"):
+        local_plan.base(JobSpec.from_request(document), "process", host)
+
+
+@pytest.mark.parametrize("kind", ["a folder", "no archive", "nothing"])
+def test_a_document_whose_code_is_no_archive_is_refused(tmp_path, kind):
+    code = tmp_path / "code"
+    if kind == "a folder":
+        code.mkdir()
+    elif kind == "no archive":
+        code.write_text("print()")
+    given = {"sagemaker_program": "train.py", "sagemaker_submit_directory": str(code)}
+    with pytest.raises(InvalidArgument, match=f"{code}, which cannot be read as an archive of code: ") as raised:
+        JobSpec.from_request({"TrainingJobName": "job", "HyperParameters": given}).plan("process")
+    assert raised.value.argument == "sagemaker_submit_directory"
 
 
 @pytest.mark.parametrize("uri", ["s3://bucket/a//b", "s3://bucket/../b", "file:///a\0b", "gs://bucket"])

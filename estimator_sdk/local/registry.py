@@ -55,7 +55,7 @@ def read(folder: JobFolder) -> Record:
     """
     record = _last(folder)
     supervisor = record.supervisor
-    if record.is_final or supervisor is None or is_supervisor(supervisor, folder):
+    if record.is_final or (supervisor is not None and is_supervisor(supervisor, folder)):
         return record
     record = _last(folder)  # it may have written the end just before it left
     if record.is_final:
@@ -65,14 +65,7 @@ def read(folder: JobFolder) -> Record:
         with suppress(OSError):
             State.of(folder.state).put(copy.record)
         return copy.record
-    message = (
-        f"the supervisor of {record.name} (process {supervisor.pid}) ended without a result, and its hosts with it; "
-        f"see {folder.supervisor_log}"
-    )
-    words = ""
-    with suppress(OSError):
-        words = last_words(folder.supervisor_log.read_text(encoding="utf-8", errors="replace"))
-    return _failed(record, Verdict("platform", message, detail=words))
+    return _failed(record, _abandoned(record, folder))
 
 
 def read_all(state: Path) -> list[Record]:
@@ -124,6 +117,19 @@ def _adopt(state: Path, copies: list[Copy]) -> None:
     if records:
         with suppress(OSError):
             State.of(state).add(records)
+
+
+def _abandoned(record: Record, folder: JobFolder) -> Verdict:
+    """What is said of a job that nobody supervises any more, with the last words of who did."""
+    if record.supervisor is None:
+        what = f"the record of {record.name} names no supervisor, so nobody runs it"
+    else:
+        what = f"the supervisor of {record.name} (process {record.supervisor.pid}) ended without a result"
+        what = f"{what}, and its hosts with it"
+    words = ""
+    with suppress(OSError):
+        words = last_words(folder.supervisor_log.read_text(encoding="utf-8", errors="replace"))
+    return Verdict("platform", f"{what}; see {folder.supervisor_log}", detail=words)
 
 
 def _failed(record: Record, verdict: Verdict) -> Record:

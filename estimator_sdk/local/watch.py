@@ -10,6 +10,7 @@ from pathlib import Path
 
 _IN_MODIFY, _IN_MOVED_FROM, _IN_MOVED_TO, _IN_CREATE, _IN_DELETE = 0x2, 0x40, 0x80, 0x100, 0x200  # linux/inotify.h
 _POLL_SECONDS = 0.05  # where the kernel gives no inotify instance
+_LOOK_SECONDS = 1.0  # where the kernel, or the build of Python, tells nobody of a process that ends
 _LONGEST_WAIT = 86400.0  # seconds; poll counts milliseconds in 32 bits
 
 
@@ -21,6 +22,7 @@ class Watch:
         self._inotify = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         self._seen: set[Path] = set()
         self._pidfd = _open_pidfd(pid)
+        self._longest = _LONGEST_WAIT if pid is None or self._pidfd >= 0 else _LOOK_SECONDS
         self._poll = select.poll()
         for fd in (self._inotify, self._pidfd):
             if fd >= 0:
@@ -45,10 +47,12 @@ class Watch:
         return int(self._inotify)
 
     def wait(self, seconds: float | None = None) -> None:
-        """Return after a change since the last call, after the process has ended, or after `seconds`, at most a day."""
-        if self._inotify < 0:
-            seconds = _POLL_SECONDS if seconds is None else min(seconds, _POLL_SECONDS)
-        ready = self._poll.poll(None if seconds is None else min(max(0, seconds), _LONGEST_WAIT) * 1000)
+        """Return after a change since the last call, after the process has ended, or after `seconds`, at most a day.
+
+        It may return for nothing: who waits looks again.
+        """
+        longest = _POLL_SECONDS if self._inotify < 0 else self._longest
+        ready = self._poll.poll(1000 * (longest if seconds is None else min(max(0, seconds), longest)))
         for fd, _ in ready:
             if fd == self._inotify:
                 self.clear()

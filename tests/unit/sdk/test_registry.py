@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 from estimator_container.verdict import Verdict
 
-from estimator_sdk import EstimatorError, Job, JobNotFound, list_jobs
+from estimator_sdk import EstimatorError, Job, JobFailed, JobNotFound, list_jobs
+from estimator_sdk.cli.main import main
 from estimator_sdk.home import JobFolder, state_file
 from estimator_sdk.local import registry
 from estimator_sdk.local.record import AttemptRecord, Process, Record, write_copy
@@ -160,6 +162,34 @@ def test_a_supervisor_that_is_gone_without_a_result_has_failed_its_job_and_its_l
     assert f"the supervisor of running (process {GONE.pid}) ended without a result" in job.why()
     assert job.attempts == [first, AttemptRecord(2, 2.0, None, job.verdict)]
     assert str(folder.supervisor_log) in job.why()
+
+
+def test_a_job_that_nobody_supervises_has_failed_and_is_not_waited_for():
+    """As a record says that something else than a supervisor has written."""
+    folder = made(replace(RUNNING, supervisor=None))
+    job = Job.attach("running")
+    with pytest.raises(JobFailed, match="the record of running names no supervisor, so nobody runs it; see "):
+        job.wait(20)
+    assert list(job.logs(follow=True)) == []
+    assert folder.path.exists() and main(["attach", "running"]) == 1
+
+
+@pytest.mark.parametrize("lacks", ["a build of Python", "a kernel"])
+def test_the_end_of_a_supervisor_is_noticed_without_a_descriptor_of_it(monkeypatch, lacks):
+    """SIGKILL lets it write nothing, so that nothing in the folder tells of it."""
+
+    def refuse(pid: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    with subprocess.Popen(["sleep", "60"]) as process:
+        made(replace(RUNNING, supervisor=Process.of(process.pid)))
+        if lacks == "a kernel":
+            monkeypatch.setattr(os, "pidfd_open", refuse)
+        else:
+            monkeypatch.delattr(os, "pidfd_open")
+        threading.Timer(0.2, process.kill).start()
+        with pytest.raises(JobFailed, match="ended without a result"):
+            Job.attach("running").wait(20)
 
 
 def test_an_end_that_the_database_has_lost_is_known_from_the_folder():

@@ -138,7 +138,9 @@ def _engine() -> str:
             "the package docker, which speaks to the engine, is not there", "pip install 'estimator-sdk[docker]'"
         )
     try:
-        return str(engine.connect().version()["Version"])
+        client = engine.connect()
+        with engine.asked_to("say its version"):
+            return str(client.version()["Version"])
     except EstimatorError as error:
         in_group = "usermod" in str(error)
         raise _Missing(str(error), "sudo usermod -aG docker $USER" if in_group else mend) from None

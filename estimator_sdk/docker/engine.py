@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..errors import BackendError, InvalidArgument
@@ -17,6 +21,8 @@ TOOLKIT_LABEL = "estimator.toolkit"
 GIB = 1 << 30
 DETACH_SECONDS, DETACH_LOOK_SECONDS = 10.0, 0.02
 """How long the engine may take to take a container that is gone off its network, and between looks."""
+_PULLABLE = re.compile(r"[a-z0-9][^\s]*")
+"""What a reference to an image begins with ("reference" in the OCI distribution specification), in one word."""
 INSTEAD = "or use backend='process', which needs no engine"
 
 
@@ -30,17 +36,32 @@ def connect() -> DockerClient:
         ) from None
     try:
         return docker.from_env(timeout=120)
-    except docker.errors.DockerException as error:
+    except (docker.errors.DockerException, ValueError) as error:  # ValueError: of an address, such as a port of 99999
         raise BackendError(_why(error)) from None
+
+
+@contextmanager
+def asked_to(what: str) -> Iterator[None]:
+    """Around what a client asks of the engine. Raises BackendError where that does not answer, or does not do it."""
+    import docker
+    import requests
+
+    try:
+        yield
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        raise BackendError(
+            f"the Docker engine was asked to {what}, and did not: {words(error)}; see its log, or restart it, {INSTEAD}"
+        ) from None
 
 
 def require_image(client: DockerClient, image: str) -> None:
     """Raises InvalidArgument when the engine does not have the image."""
     if not has_image(client, image):
+        pull = f"get it with `docker pull {image}`, or " if _PULLABLE.fullmatch(image) else ""
         raise InvalidArgument(
             "image_uri",
-            f"image_uri {image!r} is not an image of the Docker engine; get it with `docker pull {image}`, or choose "
-            "one of those that `python -m estimator_sdk.images --help` lists",
+            f"image_uri {image!r} is not an image of the Docker engine; {pull}choose one of those that "
+            "`python -m estimator_sdk.images --help` lists",
         )
 
 
@@ -53,7 +74,8 @@ def require_room(client: DockerClient, cpus: float | None, memory: float | None)
     """Raises InvalidArgument when a host is to have more CPUs, or GiB of memory, than the engine's machine."""
     if cpus is None and memory is None:
         return
-    machine = client.info()
+    with asked_to("say what its machine has"):
+        machine = client.info()
     for name, wanted, there in (("cpus", cpus, machine["NCPU"]), ("memory", memory, machine["MemTotal"] / GIB)):
         if wanted is not None and wanted > there:
             raise InvalidArgument(
@@ -75,14 +97,15 @@ def _labels(client: DockerClient, image: str) -> dict[str, str] | None:
     """The labels of an image; None where the engine does not have it."""
     import docker
 
-    try:
-        return client.images.get(image).labels or {}
-    except (docker.errors.ImageNotFound, docker.errors.NullResource):
-        return None
-    except docker.errors.APIError as error:
-        if error.status_code != 400:  # what no image can be called
-            raise
-        return None
+    with asked_to(f"describe the image {image}"):
+        try:
+            return client.images.get(image).labels or {}
+        except (docker.errors.ImageNotFound, docker.errors.NullResource):
+            return None
+        except docker.errors.APIError as error:
+            if error.status_code not in (400, 404):  # what no image can be called, such as `..`
+                raise
+            return None
 
 
 def remove_container(api: APIClient, identity: str) -> None:
@@ -139,7 +162,7 @@ def try_to_remove_job(job_name: str) -> bool:
 
 def words(error: Exception) -> str:
     """What the engine itself said, without the request that it answered."""
-    return str(getattr(error, "explanation", None) or error)
+    return str(getattr(error, "explanation", None) or error).strip()
 
 
 def _why(error: Exception) -> str:
@@ -149,4 +172,6 @@ def _why(error: Exception) -> str:
             "the Docker engine's socket is not open to this user; join the group that owns it (`sudo usermod -aG "
             f"docker $USER`, then log in again), {INSTEAD}"
         )
+    if given := os.environ.get("DOCKER_HOST"):
+        return f"no Docker engine answers at DOCKER_HOST={given} ({text}); start it, or fix DOCKER_HOST, {INSTEAD}"
     return f"no Docker engine answers ({text}); start it (`systemctl start docker` or `dockerd`), {INSTEAD}"

@@ -50,18 +50,20 @@ def make(client: DockerClient, out: TextIO) -> str:
         _run(["debootstrap", "--variant=minbase", "bookworm", root], out)
         _run(["tar", "-C", root, "-cf", f"{folder}/root.tar", "."], out)
         repository, _, tag = MADE.partition(":")
-        client.api.import_image_from_file(f"{folder}/root.tar", repository=repository, tag=tag)
+        with engine.asked_to(f"import {MADE}"):
+            client.api.import_image_from_file(f"{folder}/root.tar", repository=repository, tag=tag)
     return MADE
 
 
 def _pull(client: DockerClient, out: TextIO) -> str | None:
     """Why the base could not be pulled; None when it was."""
     import docker
+    import requests
 
     print(f"pulling {PULLED}", file=out, flush=True)
     try:
         client.images.pull(PULLED)
-    except docker.errors.DockerException as error:
+    except (docker.errors.DockerException, requests.RequestException) as error:
         return engine.words(error)
     return None
 

@@ -60,11 +60,14 @@ def test_a_framework_without_a_version_is_the_newest_that_there_is_an_image_of(s
         docker.errors.NullResource("Resource ID was not provided"),
         docker.errors.APIError("Bad Request", response=SimpleNamespace(status_code=400)),
         docker.errors.ImageNotFound("No such image"),
+        docker.errors.NotFound("page not found", response=SimpleNamespace(status_code=404)),
     ],
-    ids=["no name", "what no image can be called", "a name that is not there"],
+    ids=["no name", "what no image can be called", "a name that is not there", "a path"],
 )
 def test_what_is_not_the_name_of_an_image_is_refused_in_a_sentence(error):
     client = Mock()
     client.images.get.side_effect = error
-    with pytest.raises(InvalidArgument, match="is not an image of the Docker engine"):
+    with pytest.raises(InvalidArgument, match="is not an image of the Docker engine; choose one of those that"):
         engine.require_image(client, "x y")
+    with pytest.raises(InvalidArgument, match="; get it with `docker pull x/y:1`, or choose one of those that"):
+        engine.require_image(client, "x/y:1")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from .errors import EstimatorError, InvalidArgument
 HOME_VARIABLE = "ESTIMATOR_HOME"
 CACHE_VARIABLE = "XDG_CACHE_HOME"
 LONGEST_HOME = 480  # bytes; SQLite opens no file whose path, with the name of its log, has more than 512
+_DAC_OVERRIDE = 1  # linux/capability.h
 _JOBS = "jobs"
 _STATE = "state.db"
 
@@ -71,6 +72,29 @@ def writing_cache(what: str) -> AbstractContextManager[None]:
 
 
 @contextmanager
+def temporary_folder(what: str, fill: Callable[[Path], None] | None = None) -> Iterator[str]:
+    """A folder below $TMPDIR that holds `what`, which `fill` writes, for as long as the block runs.
+
+    Raises EstimatorError, which names the folder, where the disk does not take it, and as `check_umask`.
+    """
+    import shutil
+    import tempfile
+
+    check_umask()
+    with ExitStack() as stack:
+        with writing(what, "TMPDIR"):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="est-"))
+        # The kernel says of an open file only what is wrong, and copytree() of many files a list.
+        with writing(f"{what} to {folder}", "TMPDIR"):
+            try:
+                if fill is not None:
+                    fill(Path(folder))
+            except shutil.Error as several:
+                raise OSError(several.args[0][0][-1]) from None
+        yield folder
+
+
+@contextmanager
 def reading() -> Iterator[None]:
     """Around what looks for jobs. Raises EstimatorError for a home that may not be looked into."""
     try:
@@ -105,6 +129,20 @@ def bundles_folder() -> Path:
     return home() / "code"
 
 
+def check_umask() -> None:
+    """Raises EstimatorError for a umask that keeps this user out of the folders and files that they make.
+
+    Root enters them all the same, where it has that capability (capabilities(7), CAP_DAC_OVERRIDE).
+    """
+    with suppress(OSError, KeyError, ValueError):  # of a kernel that does not tell, which is older than 4.7
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        facts = dict(line.split(":\t", 1) for line in lines if line.startswith(("Umask:", "CapEff:")))
+        if not int(facts["Umask"], 8) & 0o700 or int(facts["CapEff"], 16) & 1 << _DAC_OVERRIDE:
+            return
+        what = f"the umask is {facts['Umask']}, so you could not use the folders that are made for you"
+        raise EstimatorError(f"{what}; set another one, such as `umask 077`")
+
+
 def make_folder(folder: Path | str) -> None:
     """Make a folder, and those above it that are missing, each for this user alone. Raises OSError."""
     path = Path(folder)
@@ -119,7 +157,9 @@ def secured(folder: Path, variable: str = HOME_VARIABLE) -> Path:
     """As `make_folder`, for a folder that is kept: one that is there is closed to others, and must be this user's.
 
     Raises OSError, and InvalidArgument for a folder that others control; `variable` names another place for it.
+    Raises EstimatorError as `check_umask`.
     """
+    check_umask()
     make_folder(folder)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import EstimatorError, InvalidArgument, JobFailed, JobNotFound
-from .home import JobFolder, jobs_folder, reading, state_file
+from .home import JobFolder, check_umask, jobs_folder, reading, state_file
 
 if TYPE_CHECKING:
     from estimator_container.lines import Block, Line
@@ -202,9 +202,11 @@ class Job:
         """
         uri = self.model_data
         if uri is None:
-            raise EstimatorError(f"the job {self.name} is {self.status} and has no model; wait for it to complete")
+            hint = "" if self._started.record().is_final else "; wait for it to complete"
+            raise EstimatorError(f"the job {self.name} is {self.status} and has no model{hint}")
         from . import model_files
 
+        check_umask()
         target = Path(path)
         target.mkdir(parents=True, exist_ok=True)
         model_files.fetch(uri, target, progress)

@@ -312,8 +312,7 @@ class Host:
     def _write_rules(self) -> str:
         """The leader decides whether they are followed, for ranks that did not agree would wait for ever."""
         path = os.path.join(self.scratch, "rules")
-        with open(path, "w", encoding="ascii") as file:
-            file.write(mpi.rules(len(self.cluster.hosts)))
+        private_folder.write(path, mpi.rules(len(self.cluster.hosts)))
         return path
 
     def _make_alive(self) -> str:

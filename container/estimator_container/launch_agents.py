@@ -12,6 +12,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable
 
+from . import private_folder
 from .loop import Loop
 
 _SCRIPT = """#!/bin/sh
@@ -40,8 +41,7 @@ class LaunchAgents:
         os.mkdir(folder, 0o700)
         self.path = os.path.join(folder, "agent")
         """mpirun splits the agent's command at spaces, so it is a program without arguments."""
-        with open(self.path, "w") as file:
-            file.write(_SCRIPT.format(folder=shlex.quote(folder)))
+        private_folder.write(self.path, _SCRIPT.format(folder=shlex.quote(folder)))
         os.chmod(self.path, stat.S_IRWXU)
         self._asked = self._pipe("asked")
         self._answers = {node: self._pipe(f"{node}.answer") for node in nodes}

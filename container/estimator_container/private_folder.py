@@ -30,9 +30,15 @@ def base() -> str:
 
 
 def make(place: str) -> str:
-    """A new folder in `place` for this user alone. Raises OSError and ConfigurationError."""
+    """A new folder in `place` for this user alone. Raises ConfigurationError."""
     path = os.path.join(place, f"est-{os.urandom(6).hex()}")
-    os.mkdir(path, 0o700)
+    try:
+        os.mkdir(path, 0o700)
+    except OSError as error:
+        raise ConfigurationError(
+            f"a host needs a folder of its own for temporary files, and none can be made in {place}: {error.strerror}; "
+            "set TMPDIR to a folder that you may write, with room"
+        ) from None
     check(path)
     return path
 
@@ -41,7 +47,7 @@ def make_for_memory(scratch: str) -> str:
     """As `make`, in memory; the folder `scratch` where there is no such place."""
     try:
         return make(SHARED_MEMORY)
-    except (OSError, ConfigurationError):
+    except ConfigurationError:
         return scratch
 
 
@@ -51,6 +57,16 @@ def given(path: str) -> str:
         os.mkdir(path, 0o700)
     check(path)
     return path
+
+
+def write(path: str, text: str) -> None:
+    """Write a file of such a folder. Raises OSError, which names it also where the disk is full."""
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        error.filename = error.filename or path  # the kernel says of an open file only what is wrong
+        raise
 
 
 def check(path: str) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import job_name as job_names
 from ..errors import InvalidArgument, JobFailed
 from ..estimator import Estimator
+from ..home import temporary_folder
 from ..naming import suggestion
 from .call import PROGRAM, Call
 
@@ -59,8 +58,7 @@ class FunctionJob:
         from . import outcome
 
         call.check()
-        with tempfile.TemporaryDirectory(prefix="est-") as folder:
-            call.write(Path(folder))
+        with temporary_folder(f"the code that calls {call.name}", call.write) as folder:
             plan = self._estimator(call.name, folder).plan(self.inputs)
         try:
             job = launch.run(plan, True, logs)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tarfile
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EstimatorError
+from ..home import temporary_folder
 from .on_host import host, payload
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _member(uri: str, name: str) -> bytes | None:
     from .. import model_files
 
     with (
-        tempfile.TemporaryDirectory() as folder,
+        temporary_folder(f"what is in {uri}") as folder,
         model_files.local_copy(uri, Path(folder)) as archive,
         tarfile.open(archive) as tar,
     ):

@@ -6,14 +6,13 @@ import contextlib
 import fcntl
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..docker import engine
 from ..errors import BackendError
-from ..home import CACHE_VARIABLE, cache_folder, secured, writing_cache
+from ..home import CACHE_VARIABLE, cache_folder, secured, temporary_folder, writing_cache
 from . import base as bases
 from . import catalogue, context
 from .catalogue import Image
@@ -48,17 +47,18 @@ def build(client: DockerClient, image: Image, name: str, base: str | None, out: 
     digest = context.digest(image, contents)
     if _is_done(client, name, digest, base):
         return
-    with _lock(name, out), tempfile.TemporaryDirectory() as folder:
+    with _lock(name, out):
         if _is_done(client, name, digest, base):
             return
         chosen = base or bases.choose(client, out)
         again = engine.has_image(client, name)
         how_long = "the toolkit has changed" if again else f"the first time it takes {_DURATION[image.target]}"
         print(f"building {name}: {how_long}", file=out, flush=True)
-        context.write(image, contents, Path(folder))
-        replaced = client.images.get(name).id if again else None
-        _build(client, image, name, chosen, digest, folder, out)
-        _remove(client, replaced)
+        written = partial(context.write, image, contents)
+        with temporary_folder(f"what {name} is built from", written) as folder, engine.asked_to(f"build {name}"):
+            replaced = client.images.get(name).id if again else None
+            _build(client, image, name, chosen, digest, folder, out)
+            _remove(client, replaced)
         print(f"{name} is built", file=out, flush=True)
 
 

@@ -7,16 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from estimator_sdk import Estimator, EstimatorError, Job, JobFailed, code_store, list_jobs
+from estimator_sdk import Estimator, EstimatorError, HorovodRunner, Job, JobFailed, code_store, list_jobs
 from estimator_sdk.cli.main import main
 from estimator_sdk.images import build
 from estimator_sdk.sagemaker import submitted
+from tests.unit.sdk.test_state import fill
 
 CODE = 5
 SCRIPT = """
@@ -221,6 +223,32 @@ def test_a_cache_that_takes_nothing_is_a_sentence(monkeypatch):
             raise AssertionError
 
 
+@pytest.fixture
+def small_tmpdir(open_path, monkeypatch) -> Iterator[Path]:
+    """A folder for temporary files on a disk of its own, where hardly anything fits."""
+    disk = open_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(disk)], check=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(disk))  # as $TMPDIR would have it in a process that starts
+    monkeypatch.setenv("TMPDIR", str(disk))
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_folder_for_temporary_files_is_named(small_tmpdir):
+    full = rf"to {small_tmpdir}/\S* cannot be written: \[Errno 28\] No space left on device.*; set TMPDIR to a folder"
+    with pytest.raises(EstimatorError, match=f"the code that calls print {full}"):
+        HorovodRunner(np=-1).run(print)
+    assert list(small_tmpdir.iterdir()) == []
+
+
+def test_a_host_without_room_for_temporary_files_says_where_it_looked_for_it(small_tmpdir, project):
+    fill(small_tmpdir)
+    world = {"mpi": {"enabled": True, "processes_per_host": 2}}
+    with pytest.raises(JobFailed, match=rf"algo-1: \[Errno 28\] No space left on device: '{small_tmpdir}/est-"):
+        Estimator(entry_point=str(project / "train.py"), backend="process", distribution=world).fit(logs="none")
+
+
 AS_ANOTHER = """
 import json, os, sys
 sys.path[:0] = json.loads(sys.argv[1])
@@ -247,6 +275,21 @@ def test_a_home_that_may_be_read_only_is_a_sentence(as_stranger, open_path, exis
     assert why in run.stderr and "set ESTIMATOR_HOME to a folder" in run.stderr
     listed = as_stranger(AS_ANOTHER, search, str(home), "ps")
     assert (listed.returncode, listed.stderr) == (0, "")
+
+
+WITH_UMASK = "import os; os.umask(0o{:o})\n" + AS_ANOTHER
+
+
+@pytest.mark.parametrize("umask", [0o177, 0o277, 0o777])
+def test_a_umask_that_keeps_its_own_user_out_is_a_sentence(as_stranger, open_path, umask):
+    open_path.chmod(0o777)
+    (open_path / "train.py").write_text("")
+    search = json.dumps([str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "container")])
+    words = ["run", "--source-dir", str(open_path), "--", "python3", "train.py"]
+    run = as_stranger(WITH_UMASK.format(umask), search, str(open_path / "home"), *words)
+    sentence = "you could not use the folders that are made for you; set another one, such as `umask 077`\n"
+    assert (run.returncode, run.stderr) == (1, f"estimator run: the umask is {umask:04o}, so {sentence}")
+    assert not (open_path / "home").exists()
 
 
 def test_a_home_that_may_not_be_looked_into_is_a_sentence(as_stranger, open_path):

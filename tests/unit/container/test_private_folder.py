@@ -61,6 +61,16 @@ def test_without_any_place_one_sentence_says_what_to_set(tmp_path, monkeypatch):
         private_folder.base()
 
 
+def test_a_place_where_nothing_can_be_made_is_named():
+    with pytest.raises(ConfigurationError, match="none can be made in /proc: No such file or directory; set TMPDIR to"):
+        private_folder.make("/proc")
+
+
+def test_a_full_disk_is_named():
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        private_folder.write("/dev/full", "text")
+
+
 @pytest.mark.parametrize("umask", [0, 0o022, 0o077])
 def test_only_its_user_can_enter_what_is_made(tmp_path, umask):
     before = os.umask(umask)

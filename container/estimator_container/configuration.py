@@ -136,7 +136,7 @@ def _read_object(path: str) -> dict[str, Any]:
     except FileNotFoundError:
         what = "the platform must write it before it starts the host"
         raise ConfigurationError(f"{path} is missing; {what}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise ConfigurationError(f"{path} must hold a JSON object, not {type(value).__name__}")

@@ -82,6 +82,7 @@ class Host:
     def __init__(self, layout: Layout, configuration: Configuration, secret: bytes | None) -> None:
         """Raises ConfigurationError for a world that cannot be."""
         self._hyperparameters = hp.decode(configuration.raw_hyperparameters)
+        distributions.refuse_others(self._hyperparameters)
         self._world = distributions.world(self._hyperparameters, configuration.cluster.hosts, machine.gpus())
         self.steps = steps.of(self._hyperparameters)
         self._steps_over = 0
@@ -499,7 +500,8 @@ class Host:
         if self._endpoint is not None:
             self._endpoint.close()
         outcome.write(self.layout)
-        self.events.emit("ended", outcome=outcome.kind)
+        reason = outcome.verdict.masked().message if outcome.verdict else ""
+        self.events.emit("ended", outcome=outcome.kind, reason=reason)
         self._wait_for_console()
         kill_descendants()
         for folder in {self.scratch, self.shared_memory}:

@@ -119,7 +119,13 @@ def test_each_file_is_mandatory(write, name):
 @pytest.mark.parametrize("name", ["hyperparameters", "resourceconfig", "inputdataconfig"])
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [("", "not valid JSON"), ("{", "not valid JSON"), ("[]", "object, not list"), ("1", "object, not int")],
+    [
+        ("", "not valid JSON"),
+        pytest.param("[" * 100_000, "not valid JSON", id="deep"),
+        ("{", "not valid JSON"),
+        ("[]", "object, not list"),
+        ("1", "object, not int"),
+    ],
 )
 def test_a_file_that_holds_no_object_is_refused_by_name(write, name, content, reason):
     layout = write(**{name: content})

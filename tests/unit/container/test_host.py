@@ -68,6 +68,19 @@ def test_what_names_no_function_is_refused(run, tmp_path, name):
     assert f"'module:function', and is {name!r}" in (tmp_path / "output" / "failure").read_text()
 
 
+@pytest.mark.parametrize("name", ["distributed_dataparallel", "pytorch_ddp", "pytorch_xla_multi_worker"])
+def test_a_distribution_of_another_toolkit_is_refused_and_not_left_out(run, name):
+    done = run({"sagemaker_program": "train.py", f"sagemaker_{name}_enabled": "true"})
+    assert done.returncode == 2 and "the script runs" not in done.stdout
+    assert f"sagemaker_{name}_enabled asks for a distribution that this toolkit does not have" in done.stderr
+
+
+def test_a_failure_of_which_no_rank_tells_is_the_last_word_of_the_container(run):
+    done = run({})
+    sentence = "train: algo-1: sagemaker_program must name the file to run, and is None\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
+
+
 def test_a_program_that_is_named_runs_also_in_the_image_of_a_framework(run):
     done = run({"sagemaker_program": "train.py"}, SAGEMAKER_TRAINING_MODULE="framework:fails")
     assert done.returncode == 0 and "the script runs\n" in done.stdout

@@ -117,6 +117,8 @@ class Follower:
             self._fail(of_lost_host(leader, own))
         else:
             message = f"{own} could not reach {leader} within {self._timeout:g} s"
+            if self._mesh is not None and self._mesh.met_another:
+                message += "; who answers at its address does not hold the same secret, which the platform must write"
             self._fail(Verdict("host_missing", message, host=leader))
 
     def _blame_for_silence(self, cut_off: bool) -> None:

@@ -177,6 +177,8 @@ class Worker:
         on_lost: OnLost,
     ) -> None:
         self._loop = loop
+        self.met_another = False
+        """Whether somebody answered at the leader's address who does not hold the same secret."""
         self._host = host
         self._leader = leader
         self._find_leader = find_leader
@@ -246,6 +248,7 @@ class Worker:
             return
         _, nonce, proof = message
         if not same(proof, code(self._secret, "leader", self._host, self._nonce, nonce)):
+            self.met_another = True
             self._refused(link)
             return
         link.send("proof", code(self._secret, "worker", self._host, nonce, self._nonce))

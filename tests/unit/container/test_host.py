@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,34 @@ def test_what_names_no_function_is_refused(run, tmp_path, name):
     done = run({}, SAGEMAKER_TRAINING_MODULE=name)
     assert done.returncode == 2
     assert f"'module:function', and is {name!r}" in (tmp_path / "output" / "failure").read_text()
+
+
+def test_hosts_that_were_given_different_secrets_say_so(tmp_path):
+    """As a channel that differs from host to host would leave them."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    addresses = {"algo-1": f"127.0.0.1:{listening.getsockname()[1]}", "algo-2": "127.0.0.1"}
+    started = []
+    for name in addresses:
+        config = tmp_path / name / "input" / "config"
+        config.mkdir(parents=True)
+        (config / "hyperparameters.json").write_text(
+            '{"sagemaker_program": "train.py", "sagemaker_mpi_enabled": "true"}'
+        )
+        (config / "resourceconfig.json").write_text(json.dumps({"current_host": name, "hosts": list(addresses)}))
+        (config / "inputdataconfig.json").write_text("{}")
+        (config / "worldsecret").write_text(f"the secret of {name}")
+        (tmp_path / name / "code").mkdir()
+        (tmp_path / name / "code" / "train.py").touch()
+        own = {"SAGEMAKER_BASE_DIR": str(tmp_path / name), "ESTIMATOR_WORLD_TIMEOUT": "3"}
+        if name == "algo-1":
+            own["ESTIMATOR_LISTEN_FD"] = str(listening.fileno())
+        given = {**os.environ, **own, "ESTIMATOR_HOST_ADDRESSES": json.dumps(addresses)}
+        argv, kept = [sys.executable, "-I", "-S", TOOLKIT, "train"], [listening.fileno()]
+        started.append(subprocess.Popen(argv, env=given, pass_fds=kept, stderr=subprocess.PIPE, text=True))
+    listening.close()
+    (_, first), (_, second) = [each.communicate(timeout=60) for each in started]
+    assert "algo-2 never came" in first
+    assert "could not reach algo-1 within 3 s; who answers at its address does not hold the same secret" in second
 
 
 @pytest.mark.parametrize("name", ["distributed_dataparallel", "pytorch_ddp", "pytorch_xla_multi_worker"])

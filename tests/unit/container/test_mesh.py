@@ -203,7 +203,7 @@ def assert_turned_away(leader, *, joined=()):
 def test_a_worker_with_another_secret_neither_joins_nor_believes_the_leader(loop, run_until, leader):
     worker = WorkerSide(loop, leader.address, secret=b"a guess", seconds=0.1)
     run_until(lambda: worker.lost)
-    assert worker.joined == []
+    assert worker.joined == [] and worker.mesh.met_another
     assert_turned_away(leader)
     assert leader.lost == []
 
@@ -473,7 +473,7 @@ def test_a_worker_gives_up_at_its_deadline_on_a_leader_that_takes_the_connection
     fake = FakeLeader(loop, lambda hello: [])
     worker = WorkerSide(loop, fake.address, seconds=0.05)
     run_until(lambda: worker.lost)
-    assert len(fake.heard) == 1
+    assert len(fake.heard) == 1 and not worker.mesh.met_another
     assert (worker.joined, worker.lost) == ([], ["algo-1"])
     fake.close()
 

@@ -23,11 +23,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
 
+from ..after_import import after_import
 from ..contract import HOROVOD_KERAS3
 
 # What is adapted when it has been imported, and the module of this package that does it. Each imports those above it.
@@ -38,40 +36,6 @@ _HOMES = {
     "horovod.tensorflow.keras": "stock_keras",
 }
 _adapted: set[str] = set()
-
-
-class _Finder:
-    """Stands before the finders of modules, and has those of Horovod's adapted that are in `_HOMES`."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name not in _HOMES:
-            return None
-        for finder in sys.meta_path:
-            spec = finder.find_spec(name, path, target) if finder is not self else None
-            if spec is not None and spec.loader is not None:
-                spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
-                return spec
-        return None
-
-
-class _Loader:
-    """A module's own loader, which adapts the module once it has run."""
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self._loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__loader__ = self._loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        self._loader.exec_module(module)
-        _adapt(module)
 
 
 def _adapt(module: ModuleType) -> None:
@@ -114,11 +78,8 @@ def _say_so() -> None:
 def _install() -> None:
     if os.environ.get(HOROVOD_KERAS3, "").lower() == "off":
         return
-    sys.meta_path.insert(0, _Finder())
     for name in _HOMES:
-        module = sys.modules.get(name)
-        if module is not None:
-            _adapt(module)
+        after_import(name, _adapt)
 
 
 _install()

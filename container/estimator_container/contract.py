@@ -53,6 +53,7 @@ ENABLED = {
 # The `sagemaker-training` package has this one name for MPI and for torchrun.
 PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
 HOROVOD_KERAS3 = "ESTIMATOR_HOROVOD_KERAS3"  # "off": Horovod's names stay as they are on Keras 3; for the script
+DRIFT_GUARD = "ESTIMATOR_DRIFT_GUARD"  # "off", or "warn", which ends no job for ranks that differ; for the script
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
 OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own
 # Channels of ours, for platforms that bring nothing else to a host. The script is told of none of them.

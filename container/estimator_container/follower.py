@@ -89,6 +89,10 @@ class Follower:
         """All ranks of this host stand still, or with None no longer."""
         self._send("stand", *(f"{rank} {stack}" for rank, stack in (stacks or {}).items()))
 
+    def weights_seen(self, look: list[str]) -> None:
+        """A rank of this host has sent some of its weights: the fields of a `drift.look.Look`."""
+        self._send("weights", *look)
+
     def stop(self) -> None:
         self._send("stop")
         if not self._joined:

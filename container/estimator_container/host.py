@@ -59,7 +59,7 @@ from .leader import Leader
 from .loop import Loop, Timer
 from .outcome import Outcome
 from .rank import SOCKET_VARIABLE
-from .rank_script import STACKS_VARIABLE
+from .rank_script import STACKS_VARIABLE, WEIGHTS_VARIABLE
 from .ranks import WRAPPER, Ended, RankCommand, RankServer, rank_or_none
 from .verdict import Verdict, last_words
 from .world import DirectWorld
@@ -121,6 +121,7 @@ class Host:
             self._rank_started,
             self._rank_ended,
             self._rank_frozen,
+            self._coordinator.weights_seen,
         )
         if isinstance(self._world, mpi.World):
             self._ranks.mpirun_watches = True
@@ -279,6 +280,7 @@ class Host:
         }
         if self._world is not None:
             settings[STACKS_VARIABLE] = self._stacks
+            settings[WEIGHTS_VARIABLE] = self._ranks.path
         if isinstance(self._world, mpi.World):
             if mpi.RULES_VARIABLE not in os.environ:
                 settings[mpi.RULES_VARIABLE] = self._write_rules()

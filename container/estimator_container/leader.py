@@ -100,6 +100,17 @@ class Leader:
         """All ranks of this host stand still, or with None no longer."""
         self._stand(self._host.name, stacks)
 
+    def weights_seen(self, look: list[str]) -> None:
+        """A rank has sent some of its weights: the fields of a `drift.look.Look`."""
+        if self._world is None or self._host.outcome is not None:
+            return
+        found = self._run.judge_weights(look)
+        if found is not None:
+            self._host.events.say(found.text)
+            self._host.events.emit("ranks_differ", **found.facts)
+            if found.ends_the_job:
+                self.report(found.verdict(self._world))
+
     def stop(self) -> None:
         """This host was told to stop: all stop."""
         self._broadcast("stop")
@@ -130,6 +141,8 @@ class Leader:
         elif kind == "stand":
             standing = (field.partition(" ") for field in fields)
             self._stand(host, {int(rank): stack for rank, _, stack in standing} or None)
+        elif kind == "weights":
+            self.weights_seen(fields)
         elif kind == "daemon":
             self._answer_agent(host, fields[0])
         elif kind == "stop":

@@ -17,6 +17,7 @@ import sys
 import types
 
 STACKS_VARIABLE = "ESTIMATOR_STACKS"  # the folder where a rank leaves its stacks, taken back before the script starts
+WEIGHTS_VARIABLE = "ESTIMATOR_WEIGHTS"  # the socket that takes what `drift` sees of a rank's weights; taken back too
 END_OF_SCRIPT = ".end"  # what the name of the file gets then
 STACKS_SIGNAL = signal.SIGRTMIN + 11  # the C library takes the first two, and scripts hardly take any
 
@@ -52,14 +53,24 @@ def _say_that_it_has_ended(path: str, pid: int) -> None:
             os.rename(path, path + END_OF_SCRIPT)
 
 
-class _AtHorovod:
-    """Has Horovod's names adapted to Keras 3 once a script imports Horovod; before that nothing of it is loaded."""
+class _AtImport:
+    """Has a part of the toolkit loaded once a script imports what that part is for; before that nothing of it is."""
+
+    def __init__(self) -> None:
+        self._socket = os.environ.pop(WEIGHTS_VARIABLE, None)
+        self._awaited = {"horovod", "keras", "tensorflow", "torch"}
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """As a finder of modules that finds none."""
+        if name not in self._awaited:
+            return
+        self._awaited.remove(name)
         if name == "horovod":
-            sys.meta_path.remove(self)
-            import estimator_container.horovod_keras3  # noqa: F401
+            import estimator_container.horovod_keras3
+        if self._socket is not None:
+            import estimator_container.drift
+
+            estimator_container.drift.install(self._socket)
 
 
 def _path_of(fd: int) -> str:
@@ -73,7 +84,7 @@ def run(argv: list[str]) -> None:
     """Run the program that `argv` names in this interpreter."""
     _stop_vouching_in_children()
     _leave_stacks_when_asked()
-    sys.meta_path.insert(0, _AtHorovod())
+    sys.meta_path.insert(0, _AtImport())
     # A module of its own that stays: those that `runpy` makes for its public functions are gone when they
     # return, under the feet of threads and exit handlers.
     main = types.ModuleType("__main__")

@@ -53,6 +53,7 @@ class RankServer:
         on_started: Callable[[int], None],
         on_ended: Callable[[Ended], None],
         on_frozen: Callable[[int, int], None],
+        on_weights: Callable[[list[str]], None],
     ) -> None:
         self.path = path
         self.command: RankCommand | None = None
@@ -67,14 +68,16 @@ class RankServer:
         self._on_started = on_started
         self._on_ended = on_ended
         self._on_frozen = on_frozen
+        self._on_weights = on_weights
         self._links: dict[Link, int] = {}
-        self._ended_links: set[Link] = set()
+        self._other_links: set[Link] = set()
+        """Of wrappers whose rank has ended, and of the scripts themselves."""
         self._loop = loop
         self._listener = Listener(loop, listen_unix(path), self._accept)
 
     def close(self) -> None:
         self._listener.close()
-        for link in (*self._links, *self._ended_links):
+        for link in (*self._links, *self._other_links):
             link.close()
 
     def signal_all(self, signum: int) -> None:
@@ -106,9 +109,12 @@ class RankServer:
             self._on_frozen(self._links[link], 0)
         elif kind == "ended":
             rank = self._links.pop(link)
-            self._ended_links.add(link)
+            self._other_links.add(link)
             self.pids.pop(rank, None)
             self._on_ended(Ended(rank, int(message[1]), bool(message[2]), message[3]))
+        elif kind == "weights":
+            self._other_links.add(link)
+            self._on_weights(message[1:])
 
     def _send_command(self, link: Link, rank: int, local_rank: int) -> None:
         command = self.command
@@ -122,7 +128,7 @@ class RankServer:
         link.send("run", *where, *counts, *command.argv, *command.dropped, *settings)
 
     def _on_close(self, link: Link) -> None:
-        self._ended_links.discard(link)
+        self._other_links.discard(link)
         rank = self._links.pop(link, None)
         if rank is None:
             return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .frames import NO_RANK
 
 if TYPE_CHECKING:
+    from .drift.judge import Finding, Judge
     from .events import ProgramOutput
     from .launch_agents import LaunchAgents
     from .loop import Timer
@@ -40,6 +41,7 @@ class StepRun:
         self.mpirun_runs = False
         self.without_reports: Timer | None = None
         """When it is no longer waited for what the ranks say of their end."""
+        self._judge: Judge | None = None
 
     def close(self) -> None:
         """Wait for nobody any more."""
@@ -57,6 +59,18 @@ class StepRun:
     def all_ended_well(self) -> bool:
         """By themselves, with the code 0."""
         return self.all_ended and not any(each.code or each.told for each in self.ended.values())
+
+    def judge_weights(self, look: list[str]) -> Finding | None:
+        """What the fields of a `drift.look.Look` make known of ranks that differ; those of none are left alone."""
+        from .drift.judge import Judge  # hardly any job trains in the first second
+        from .drift.look import Look
+
+        if self._judge is None:
+            self._judge = Judge(len(self.places))
+        try:
+            return self._judge.hear(Look.from_fields(look))
+        except ValueError:
+            return None  # a script can write to that socket, too
 
     def late(self) -> list[tuple[str, int | None]]:
         """Who has not ended yet."""

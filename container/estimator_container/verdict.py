@@ -30,6 +30,9 @@ WHAT_TO_TRY = {
     "out_of_memory": "Give each host more memory, or the script a smaller batch or fewer processes per host.",
     "early_exit": "Let every rank make the same collective calls: look for a branch, or a shorter share of the data.",
     "deadlock": "Look for a collective call that not every rank makes; hang_timeout= is the time that it may take.",
+    "ranks_differ": "Average the gradients of each model over all ranks (by DistributedOptimizer, "
+    "DistributedGradientTape or DistributedDataParallel), and broadcast the first weights of one rank; if they "
+    'are to differ, environment={"ESTIMATOR_DRIFT_GUARD": "warn"} lets them.',
     "frozen": "Something stopped the process from outside, such as a debugger; continue it with `kill -CONT`.",
     "requirements": "Try `pip install -r requirements.txt` with the same Python.",
     "mpi": "The toolkit's part of the log (`job.logs(stream='toolkit')`) has mpirun's words and its command line.",
@@ -45,7 +48,17 @@ WHAT_TO_TRY = {
 }
 """Every kind of failure -> the first thing that its reader may do."""
 OF_THE_USER = frozenset(
-    ("exception", "import_error", "exit_code", "signal", "out_of_memory", "early_exit", "deadlock", "requirements")
+    (
+        "exception",
+        "import_error",
+        "exit_code",
+        "signal",
+        "out_of_memory",
+        "early_exit",
+        "deadlock",
+        "ranks_differ",
+        "requirements",
+    )
 )
 """The kinds that are the script's doing, and will come again."""
 

@@ -23,7 +23,7 @@ class Ranks:
     """Wrappers of one host, and what the toolkit hears of them."""
 
     def __init__(self, loop, run_until, folder):
-        self.started, self.ended, self.frozen = [], [], []
+        self.started, self.ended, self.frozen, self.weights = [], [], [], []
         self.frames_file = folder / "frames"
         self.processes = []
         self._run_until = run_until
@@ -34,6 +34,7 @@ class Ranks:
             self.started.append,
             self.ended.append,
             lambda rank, signum: self.frozen.append((rank, signum)),
+            self.weights.append,
         )
 
     def start(self, *argv, rank=0, dropped=(), settings=(), alive="", **env):
@@ -454,3 +455,20 @@ def test_a_rank_that_is_killed_while_it_is_stopped_has_ended(ranks, run_until):
     os.kill(ranks.server.pids[0], signal.SIGKILL)
     ranks.until_ended()
     assert ranks.ended[0].code == -signal.SIGKILL
+
+
+SENDS_WEIGHTS = """
+import socket
+sock = socket.socket(socket.AF_UNIX)
+sock.connect({path!r})
+sock.sendall({message!r})
+"""
+
+
+def test_what_a_script_sends_of_its_weights_is_handed_on_beside_the_news_of_its_wrapper(ranks):
+    script = SENDS_WEIGHTS.format(path=ranks.server.path, message=pack(["weights", "0", "net", "2"]))
+    ranks.start(*PYTHON, script)
+    ranks.until_ended()
+    ranks._run_until(lambda: ranks.weights)
+    assert ranks.weights == [["0", "net", "2"]]
+    assert ranks.ended[0].code == 0

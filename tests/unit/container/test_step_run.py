@@ -24,3 +24,7 @@ def test_a_step_ends_well_when_all_ranks_have_by_themselves():
     for other in ((1, False), (0, True), (-9, False)):
         run = ended(well, other, well)
         assert (run.all_ended, run.all_ended_well) == (True, False)
+
+
+def test_what_is_no_look_at_weights_is_left_alone():
+    assert StepRun(PLACES).judge_weights(["0", "net", "two"]) is None

@@ -1,0 +1,60 @@
+"""The drift guard: ranks that ought to have the same weights and do not are found after a few steps.
+
+In each rank it counts the steps of every optimizer, of TensorFlow and of PyTorch, and after steps 2, 5, 10, 20, 50, 100
+and each 250th it sends a few sampled weights to the toolkit of its host. It asks nothing of the other ranks, so
+it can neither hold them up nor come between their collective operations. The first host compares what all ranks sent
+after the same step.
+
+    of_tensorflow.py, of_torch.py   how steps are noticed, and weights read
+    of_horovod.py                   what Horovod tells: who averages with whom, and which variables are a rank's own
+    training.py                     counting, sampling, sending
+    look.py                         what is sent
+    judge.py                        the first host's part: who differs, and whether that ends the job
+
+`docs/horovod.md` says what is found, what is never accused, and how to turn it off.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..after_import import after_import
+from ..contract import DRIFT_GUARD
+from .training import Guard
+
+_MODULES = {
+    "keras.src.optimizers.base_optimizer": ("of_tensorflow", "watch_keras"),
+    "tensorflow.python.eager.backprop": ("of_tensorflow", "watch_tapes"),
+    "tensorflow.python.eager.polymorphic_function.polymorphic_function": ("of_tensorflow", "watch_functions"),
+    "torch.optim.optimizer": ("of_torch", "watch_optimizers"),
+    "torch.nn.modules.module": ("of_torch", "watch_modules"),
+    "torch.nn.parallel.distributed": ("of_torch", "watch_parallel"),
+    "torch.distributed.algorithms.join": ("of_torch", "watch_joining"),
+    "horovod.tensorflow.mpi_ops": ("of_horovod", "watch_joining"),
+    "horovod.torch.mpi_ops": ("of_horovod", "watch_joining"),
+    "horovod.tensorflow": ("of_horovod", "watch_tapes"),
+    "horovod._keras": ("of_horovod", "watch_keras"),
+}
+"""What is hooked once a script has imported it, and the function here that does it."""
+guard: Guard | None = None
+"""This rank's, if it has one."""
+
+
+def install(socket_path: str) -> None:
+    """Guard this rank, whose toolkit listens at `socket_path`; does nothing the second time, or where it is off."""
+    global guard
+    mode, size = os.environ.get(DRIFT_GUARD, "").lower(), int(os.environ.get("WORLD_SIZE", "1"))
+    if guard is not None or mode == "off" or size == 1:
+        return
+    guard = Guard(socket_path, int(os.environ["RANK"]), size, only_warns=mode == "warn")
+    for name, (home, function) in _MODULES.items():
+        _hook(name, home, function)
+
+
+def _hook(name: str, home: str, function: str) -> None:
+    def hook(module: object) -> None:
+        from importlib import import_module
+
+        getattr(import_module(f"{__name__}.{home}"), function)(module, guard)
+
+    after_import(name, hook)

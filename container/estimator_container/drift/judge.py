@@ -75,7 +75,7 @@ class Finding(NamedTuple):
 
 
 _WHY = {
-    Standing.AVERAGED: "its gradients are averaged, so something else sets the ranks apart",
+    Standing.AVERAGED: "Horovod or DDP averages its gradients, so the first weights differed, or some steps are not averaged",
     Standing.ASKED: "Horovod is initialised, but no optimizer and no tape of the script averages gradients",
     Standing.FREE: "nothing in the script asks for equal ones",
 }

@@ -7,12 +7,14 @@ outermost function, and counted as often as that is called.
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType, ModuleType
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from . import of_horovod
@@ -20,7 +22,6 @@ from .look import PRECISIONS
 from .training import Guard, Training, Weight, places
 
 _OF_FUNCTION = "_drift_trainings"
-_LITTLE = 1 << 14  # elements; up to so many, a whole variable is read sooner than some of its elements are gathered
 _LIBRARIES = ("horovod", "estimator_container")
 _optimizers: weakref.WeakKeyDictionary[Any, _Trained] = weakref.WeakKeyDictionary()
 _tapes: dict[tuple[object, ...], _Trained] = {}
@@ -74,13 +75,18 @@ def watch_tapes(backprop: ModuleType, guard: Guard) -> None:
 def watch_functions(polymorphic_function: ModuleType, guard: Guard) -> None:
     """Count the calls of functions in which something is trained."""
     stock = polymorphic_function.Function._call
+    is_eager = polymorphic_function.context.executing_eagerly  # TensorFlow's public name for it takes longer
 
     def _call(self: Any, *args: Any, **kwds: Any) -> Any:
         result = stock(self, *args, **kwds)
         trainings = self.__dict__.get(_OF_FUNCTION)
         if trainings is not None:
+            called_alone = is_eager()
             for training in trainings:
-                _happened(training)
+                if called_alone:
+                    training.count()
+                else:
+                    _is_traced(training, sys._getframe())
         return result
 
     global _calls
@@ -106,8 +112,13 @@ def _happened(training: Training) -> None:
     """A step is done, or is traced."""
     if tf.executing_eagerly():
         training.count()
-        return
-    function = _outermost_function(sys._getframe(1))
+    else:
+        _is_traced(training, sys._getframe())
+
+
+def _is_traced(training: Training, frame: FrameType) -> None:
+    """Remember with the outermost function that is traced in a frame that its calls are steps."""
+    function = _outermost_function(frame)
     if function is not None:
         trainings = function.__dict__.setdefault(_OF_FUNCTION, _OfFunction())
         if training not in trainings:
@@ -195,16 +206,26 @@ def _weight(variable: Any) -> Weight:
     dtype = own.dtype.name if own.shape.is_fully_defined() else "unknown"
     name = str(getattr(variable, "path", own.name)).partition(":")[0]
     shape = tuple(own.shape.as_list()) if dtype in PRECISIONS else ()
-    return Weight(name, dtype, shape, functools.partial(_numbers, weakref.ref(own)))
+    return Weight(name, dtype, shape, _Numbers(own, shape))
 
 
-def _numbers(reference: weakref.ref[Any]) -> list[float]:
-    variable = reference()
-    if variable is None:
-        raise ReferenceError("the variable is gone")
-    size = variable.shape.num_elements()
-    if size <= _LITTLE:
-        return [float(number) for number in variable.numpy().ravel()[places(size)]]
-    with tf.device(variable.device):
-        some = tf.gather(tf.reshape(variable.read_value(), [-1]), places(size))
-    return [float(number) for number in some.numpy()]
+class _Numbers:
+    """Reads some of a variable: in its place where that can be, or else without bringing all of it here."""
+
+    def __init__(self, variable: Any, shape: tuple[int, ...]) -> None:
+        self._variable = weakref.ref(variable)
+        self._places = np.asarray(places(math.prod(shape)))
+        self._is_here = "CPU" in variable.device and variable.dtype != tf.bfloat16  # which numpy does not know
+
+    def __call__(self) -> list[float]:
+        variable = self._variable()
+        if variable is None:
+            raise ReferenceError("the variable is gone")
+        if self._is_here and hasattr(variable, "handle"):
+            value = tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
+            some = np.asarray(memoryview(value)).take(self._places)
+        else:
+            with tf.device(variable.device):
+                some = tf.gather(tf.reshape(variable.read_value(), [-1]), self._places).numpy()
+        numbers: list[float] = some.astype("float64").tolist()
+        return numbers

@@ -15,11 +15,11 @@ from ..wire import pack
 from . import of_horovod
 from .look import PRECISIONS, Look, Sample, Standing
 
-FIRST_LOOKS = (2, 5, 10, 20, 50, 100)
+FIRST_LOOKS = (2, 5, 10, 20, 100)
 """Steps after which weights are sent. Not after the first: a model that is built in it is broadcast after it."""
-EVERY = 250
+EVERY = 500
 """Steps between two looks from then on."""
-VARIABLES, NUMBERS = 6, 8
+VARIABLES, NUMBERS = 4, 8
 """How many variables of a training are looked at, and how many numbers of each."""
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -34,11 +34,16 @@ class Weight(NamedTuple):
     read: Callable[[], Sequence[float]]
     """Gives the numbers at `places` of its elements. Raises ReferenceError when the variable is gone."""
 
+    @property
+    def facts(self) -> tuple[str, str, tuple[int, ...]]:
+        """What is the same on all ranks."""
+        return self.name, self.dtype, self.shape
+
 
 def next_look(step: int) -> int:
     """
-    >>> next_look(0), next_look(2), next_look(99), next_look(100), next_look(250)
-    (2, 5, 100, 250, 500)
+    >>> next_look(0), next_look(2), next_look(99), next_look(100), next_look(500)
+    (2, 5, 100, 500, 1000)
     """
     return next((first for first in FIRST_LOOKS if first > step), (step // EVERY + 1) * EVERY)
 
@@ -87,7 +92,7 @@ class Training:
         if not self._name:
             weights = [weight for weight in self._weights() if weight.dtype in PRECISIONS]
             self._looked_at = _spread(weights, VARIABLES)
-            text = repr(([weight[:3] for weight in weights], self.ranks))
+            text = repr(([weight.facts for weight in weights], self.ranks))
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
             self._name = f"{digest}.{number_of(digest)}"
         return self._name

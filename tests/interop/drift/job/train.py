@@ -7,6 +7,7 @@ import sys
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
+import horovod.keras
 import horovod.tensorflow as hvd
 import horovod.tensorflow.keras as hvd_keras
 import keras
@@ -144,7 +145,7 @@ def own_variables() -> None:
 
 def own_variables_of_an_optimizer() -> None:
     net = model("own_variables_of_an_optimizer")
-    optimizer = hvd_keras.PartialDistributedOptimizer(keras.optimizers.SGD(0.1), local_layers=[net.layers[0]])
+    optimizer = horovod.keras.PartialDistributedOptimizer(keras.optimizers.SGD(0.1), local_layers=[net.layers[0]])
     loop(net, optimizer)
 
 

@@ -75,7 +75,8 @@ class Finding(NamedTuple):
 
 
 _WHY = {
-    Standing.AVERAGED: "Horovod or DDP averages its gradients, so the first weights differed, or some steps are not averaged",
+    Standing.AVERAGED: "Horovod or DDP averages its gradients, so the first weights differed, or some steps are not "
+    "averaged",
     Standing.ASKED: "Horovod is initialised, but no optimizer and no tape of the script averages gradients",
     Standing.FREE: "nothing in the script asks for equal ones",
 }

@@ -48,10 +48,13 @@ def watch_optimizers(optimizer: ModuleType, guard: Guard) -> None:
 
     def before(optimizer: Any, args: object, kwargs: object) -> None:
         nonlocal depth
-        depth += 1
+        if not _is_compiling():
+            depth += 1
 
     def after(optimizer: Any, args: object, kwargs: object) -> None:
         nonlocal depth
+        if _is_compiling():
+            return  # what is looked up here would be cut out of the step, or stay in it for good
         depth -= 1
         if depth <= 0:
             depth = 0
@@ -99,6 +102,11 @@ def watch_joining(join: ModuleType, guard: Guard) -> None:
         return result
 
     join.Join.__exit__ = leave
+
+
+def _is_compiling() -> bool:
+    compiler = getattr(torch, "compiler", None)  # since PyTorch 2.1
+    return hasattr(compiler, "is_compiling") and bool(compiler.is_compiling())
 
 
 def _learn(parallel: Any, guard: Guard) -> None:

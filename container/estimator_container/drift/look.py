@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
@@ -48,22 +49,32 @@ class Look(NamedTuple):
 
     def to_fields(self) -> list[str]:
         """As a message has it."""
-        head = [str(self.rank), self.training, str(self.start), str(self.step), self.standing.value]
-        samples = ((each.name, each.dtype, " ".join(map(repr, each.values))) for each in self.samples)
+        numbers = " ".join(map(str, (self.rank, self.start, self.step)))
+        names, dtypes, values = zip(*self.samples)
+        packed = " ".join(_packed(each).hex() for each in values)
         ranks = " ".join(map(str, self.ranks))
-        return [*head, "warn" if self.only_warns else "", ranks, *(field for sample in samples for field in sample)]
+        warns = "warn" if self.only_warns else ""
+        return [numbers, self.training, self.standing.value, warns, ranks, "\n".join(names), " ".join(dtypes), packed]
 
     @classmethod
     def from_fields(cls, fields: Sequence[str]) -> Look:
         """The way back from `to_fields`. Raises ValueError for anything else."""
-        rank, training, start, step, standing, warns, ranks, *rest = fields
-        if len(rest) % 3:
+        numbers, training, standing, warns, ranks, names, dtypes, packed = fields
+        rank, start, step = map(int, numbers.split())
+        columns = (names.split("\n"), dtypes.split(), [_unpacked(each) for each in packed.split()])
+        if len({len(column) for column in columns}) > 1 or not PRECISIONS.keys() >= set(columns[1]):
             raise ValueError("a sample is a name, a type and values")
-        samples = tuple(
-            Sample(name, dtype, tuple(map(float, values.split())))
-            for name, dtype, values in zip(rest[::3], rest[1::3], rest[2::3])
-            if dtype in PRECISIONS
-        )
+        samples = tuple(Sample(*each) for each in zip(*columns))
         members = tuple(map(int, ranks.split()))
-        place = (int(rank), training, int(start), int(step))
-        return cls(*place, Standing(standing), bool(warns), members, samples)
+        return cls(rank, training, start, step, Standing(standing), bool(warns), members, samples)
+
+
+def _packed(values: Sequence[float]) -> bytes:
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+def _unpacked(text: str) -> tuple[float, ...]:
+    data = bytes.fromhex(text)
+    if len(data) % 8:
+        raise ValueError("a number has 8 bytes")
+    return struct.unpack(f"<{len(data) // 8}d", data)

@@ -105,7 +105,7 @@ def watch_joining(join: ModuleType, guard: Guard) -> None:
 
 
 def _is_compiling() -> bool:
-    compiler = getattr(torch, "compiler", None)  # since PyTorch 2.1
+    compiler: Any = getattr(torch, "compiler", None)  # since PyTorch 2.1
     return hasattr(compiler, "is_compiling") and bool(compiler.is_compiling())
 
 

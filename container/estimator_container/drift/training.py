@@ -15,11 +15,11 @@ from ..wire import pack
 from . import of_horovod
 from .look import PRECISIONS, Look, Sample, Standing
 
-FIRST_LOOKS = (2, 5, 10, 20, 100)
+FIRST_LOOKS = (2, 5, 20, 100)
 """Steps after which weights are sent. Not after the first: a model that is built in it is broadcast after it."""
 EVERY = 500
 """Steps between two looks from then on."""
-VARIABLES, NUMBERS = 4, 8
+VARIABLES, NUMBERS = 3, 8
 """How many variables of a training are looked at, and how many numbers of each."""
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -143,7 +143,10 @@ class Guard:
 
     def _look(self, training: Training) -> None:
         ranks = training.ranks or ()
-        if (ranks and self._rank not in ranks) or of_horovod.is_for_some(self.size):
+        if ranks and self._rank not in ranks:
+            return
+        if training.step == FIRST_LOOKS[0] and of_horovod.is_for_some(self.size):
+            training.end()
             return
         name = training.name(self._number)
         try:

@@ -46,7 +46,8 @@ def train(*ways: str, **environment: str) -> Job:
     return Estimator(
         entry_point="train.py",
         source_dir=JOB,
-        distribution={"mpi": {"enabled": True, "processes_per_host": 2}},
+        instance_count=2,
+        distribution={"mpi": {"enabled": True}},
         backend="process",
         arguments=list(ways),
         environment=environment,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from ..verdict import Verdict, names_of
 from ..world import World
@@ -14,7 +14,7 @@ from .look import PRECISIONS, Look, Sample, Standing
 PENDING = 64  # looks of one training that some ranks have sent and others have not
 TRAININGS = 256  # that are remembered: a script may have one after the other
 SHOWN_RANKS, SHOWN_NUMBERS = 8, 4  # in the detail of a verdict
-_HALF = 2.0**-8  # types of a precision below this one are half ones
+_HALF = 2.0**-11  # numbers of half a word are coarser than this
 
 Place = tuple[int, int]
 """How often the count has begun anew, and the step."""
@@ -77,7 +77,7 @@ class Finding(NamedTuple):
 _WHY = {
     Standing.AVERAGED: "Horovod or DDP averages its gradients, so the first weights differed, or some steps are not "
     "averaged",
-    Standing.ASKED: "Horovod is initialised, but no optimizer and no tape of the script averages gradients",
+    Standing.ASKED: "Horovod is initialised, but none of its optimizers and tapes was seen to average gradients",
     Standing.FREE: "nothing in the script asks for equal ones",
 }
 
@@ -128,7 +128,7 @@ def difference(looks: Mapping[int, Look]) -> Difference | None:
     """The variable that differs most among looks at the same step, if any does; `looks` are by rank."""
     ranks = sorted(looks)
     step = looks[ranks[0]].step
-    worst: Optional[tuple[float, Difference]] = None
+    worst: tuple[float, Difference] | None = None
     for samples in zip(*(looks[rank].samples for rank in ranks)):
         allowed = _allowed(samples, step)
         groups = _groups(dict(zip(ranks, samples)), allowed)

@@ -17,7 +17,7 @@ class Standing(Enum):
     AVERAGED = "averaged"
     """Their gradients are averaged."""
     ASKED = "asked"
-    """Horovod was initialised on all ranks, and this rank averages no gradient at all."""
+    """Horovod was initialised on all ranks, and this rank was not seen to average any gradient."""
     FREE = "free"
     """Nothing asks for it: ranks may differ, and the job goes on."""
 

@@ -7,7 +7,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any, Optional
+from typing import Any
 
 import torch
 
@@ -155,7 +155,7 @@ def _name(thing: Any) -> str:
     if known is not None:
         return str(known[1])
     parts: list[str] = []
-    place: Optional[tuple[Any, str]] = _places.get(thing)
+    place: tuple[Any, str] | None = _places.get(thing)
     while place is not None:
         parts.insert(0, place[1])
         place = _places.get(place[0]())

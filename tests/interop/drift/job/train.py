@@ -31,8 +31,8 @@ def data(seed: int = RANK) -> tuple[np.ndarray, np.ndarray]:
     return inputs, inputs.sum(axis=1, keepdims=True)
 
 
-def batches() -> list[tuple[np.ndarray, np.ndarray]]:
-    inputs, outputs = data()
+def batches(seed: int = RANK) -> list[tuple[np.ndarray, np.ndarray]]:
+    inputs, outputs = data(seed)
     return [(inputs[at : at + 4], outputs[at : at + 4]) for at in range(0, len(inputs), 4)]
 
 
@@ -185,6 +185,31 @@ def copied() -> None:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean((net(inputs) - outputs) ** 2)
         each.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+
+
+def joined() -> None:
+    """One rank does a step more, all meet, and then all do the same."""
+    net, optimizer = model("joined"), keras.optimizers.SGD(0.1)
+
+    def step(inputs: np.ndarray, outputs: np.ndarray) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((net(inputs) - outputs) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+
+    for batch in batches(seed=0)[: 1 + RANK]:
+        step(*batch)
+    hvd.join()
+    hvd.broadcast_variables(net.trainable_variables, 0)
+    for batch in batches(seed=0):
+        step(*batch)
+
+
+def in_process_sets() -> None:
+    """Each rank averages with itself alone."""
+    own = [hvd.add_process_set([rank]) for rank in range(hvd.size())][RANK]
+    loop(
+        model("in_process_sets"), horovod.keras.PartialDistributedOptimizer(keras.optimizers.SGD(0.1), process_set=own)
+    )
 
 
 if __name__ == "__main__":

@@ -74,6 +74,8 @@ def test_the_variable_that_differs_most_is_named():
         ("float32", 1_000_000, 1e-4, False),  # a million roundings
         ("float32", 1_000_000, 1e-2, True),
         ("float64", 5, 1e-7, True),
+        ("float16", 5, 2.0**-10, False),
+        ("float16", 5, 2.0**-8, True),
         ("bfloat16", 5, 2.0**-7, False),
         ("bfloat16", 5, 2.0**-5, True),
     ],

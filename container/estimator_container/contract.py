@@ -147,6 +147,16 @@ class Layout(NamedTuple):
         return self._at("input", "config", "environment.json")
 
     @property
+    def pip_settings(self) -> str:
+        """Ours: where pip finds packages, and by which way, as on the user's machine. Removed as it is read."""
+        return self._at("input", "config", "pip.json")
+
+    @property
+    def package_folders(self) -> str:
+        """Ours: the folder below which those of the user's machine are mounted in which pip finds packages."""
+        return self._at("input", "pip")
+
+    @property
     def stop_request(self) -> str:
         """Ours: a file that says, beside SIGTERM, that the host is to stop: PID 1 loses a signal for which it has no
         handler yet (`kill(2)`, Notes)."""

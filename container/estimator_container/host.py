@@ -186,6 +186,8 @@ class Host:
         if requirements.wanted(self.layout.code, is_package):
             with self.events.phase("requirements"):
                 self._install(is_package)
+        else:
+            requirements.forget(self.layout.pip_settings)
         with self.events.phase("channels"):
             self._look_for_channels()
         return self._commands(program)
@@ -230,6 +232,7 @@ class Host:
             self.layout.code,
             "package" if package else "",
             os.environ.get(OVERLAY_DIR, ""),
+            self.layout.pip_settings,
         ]
         exit_code, words = self._run_program(argv)
         if exit_code != 0:

@@ -1,4 +1,4 @@
-"""Install what the user's code needs, before anything of it runs: `requirements.py CODE PACKAGE OVERLAY`.
+"""Install what the user's code needs, before anything of it runs: `requirements.py CODE PACKAGE OVERLAY SETTINGS`.
 
 The toolkit starts this file as a process of its own, so that it can go on listening while pip works.
 
@@ -13,6 +13,10 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+
+TYPE_CHECKING = False  # `typing` has it too, and the toolkit has no need of that
+if TYPE_CHECKING:
+    from .pip_settings import Settings
 
 FILE = "requirements.txt"
 # Isolated, so that a file of the user's that is called like a module of pip's is not taken for it.
@@ -29,15 +33,39 @@ def wanted(code: str, package: bool) -> list[list[str]]:
     return commands
 
 
-def install(code: str, package: bool, python: str) -> int:
+def install(code: str, package: bool, python: str, settings: Settings | None = None) -> int:
     """Run the pip commands in the folder `code`; returns the first exit code that is not 0."""
     import subprocess
 
     for command in wanted(code, package):
-        code_of_pip = subprocess.run([python, *command], cwd=code, check=False).returncode
+        argv = [python, *command]
+        if settings is None:
+            code_of_pip = subprocess.run(argv, cwd=code, check=False).returncode
+        else:
+            code_of_pip = _run_masked(argv, code, settings)
         if code_of_pip != 0:
             return code_of_pip
     return 0
+
+
+def _run_masked(argv: list[str], code: str, settings: Settings) -> int:
+    """Run pip with settings that hold passwords, and pass on what it says without them."""
+    import subprocess
+
+    with subprocess.Popen(
+        argv, cwd=code, env=settings.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as pip:
+        assert pip.stdout is not None
+        for line in pip.stdout:
+            sys.stdout.buffer.write(settings.masked(line))
+            sys.stdout.buffer.flush()
+    return pip.returncode
+
+
+def forget(settings: str) -> None:
+    """Remove the settings for pip of a job that installs nothing."""
+    if os.path.exists(settings):
+        os.unlink(settings)
 
 
 def install_once(code: str, package: bool, overlay: str) -> int:
@@ -71,11 +99,15 @@ def create_overlay(overlay: str) -> str:
 
 
 def main(argv: list[str]) -> int:
-    code, package, overlay = argv
+    code, package, overlay, settings = argv
     if overlay:
         os.umask(0o077)  # as all that a job keeps on its user's machine
         return install_once(code, package == "package", overlay)
-    return install(code, package == "package", sys.executable)
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    from estimator_container import pip_settings
+
+    with pip_settings.taken(settings) as brought:
+        return install(code, package == "package", sys.executable, brought)
 
 
 if __name__ == "__main__":

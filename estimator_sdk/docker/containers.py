@@ -26,8 +26,9 @@ from ..home import JobFolder
 from ..local import base_directory, channel_places, detached
 from ..local.hosts import NotStarted, OnHostEnded
 from ..plan import HostPlan, Plan
-from . import container, engine, reaper
+from . import container, engine, pip_settings, reaper
 from .container import INSIDE, HostContainer
+from .pip_settings import PipSettings
 
 if TYPE_CHECKING:
     from docker.types.daemon import CancellableStream
@@ -54,6 +55,7 @@ class DockerHosts:
         self._on_ended = on_ended
         self._client = engine.connect()
         self._own_toolkit = engine.has_toolkit(self._client, plan.image or "")
+        self._pip: PipSettings | None = None
         self._containers: dict[str, HostContainer] = {}
         self._exited: set[str] = set()
         self._ended: queue.SimpleQueue[tuple[str, int, Verdict | None]] = queue.SimpleQueue()
@@ -70,6 +72,8 @@ class DockerHosts:
         import docker
 
         secret = os.urandom(contract.SECRET_BYTES)
+        if self._own_toolkit and pip_settings.are_wanted(self._plan.code):
+            self._pip = pip_settings.of_this_machine(os.environ, INSIDE)
         for host in self._plan.hosts:
             self._write_base_directory(host, secret)
         self._reaper = detached.start(reaper.__file__, self._plan.job_name)
@@ -115,6 +119,8 @@ class DockerHosts:
                 self._give_files_to_the_user()
         except (docker.errors.DockerException, OSError) as error:
             print(f"{self._plan.job_name} could not be removed as usual: {error}", file=sys.stderr)
+        for host in self._plan.hosts:
+            Path(self._layout(host.name).pip_settings).unlink(missing_ok=True)  # if it was stopped before it was read
         self._last_steps = _thread(self._remove_the_rest)
 
     def wait_until_gone(self) -> None:
@@ -158,6 +164,10 @@ class DockerHosts:
         if self._own_toolkit:
             base_directory.write_secret(layout, secret)
             base_directory.write_environment(layout, self._plan.environment)
+        if self._pip is not None:
+            base_directory.write_pip_settings(layout, self._pip.document())
+            for target in self._pip.folders:
+                base_directory.make_mount_point(Path(layout.base, Path(target).relative_to(INSIDE.base)), True)
         if self._plan.code is not None:
             shutil.copy(self._plan.code, Path(layout.input, Path(CODE_IN_CONTAINER).name))  # with its mode
         for source, target in self._channel_mounts(host.name, layout):
@@ -179,6 +189,7 @@ class DockerHosts:
         if self._plan.checkpoint_path != INSIDE.checkpoints:
             mounts.append((self._layout(host.name).checkpoints, self._plan.checkpoint_path, False))
         mounts += [(source, target, True) for source, target in self._channel_mounts(host.name, INSIDE)]
+        mounts += [(str(folder), target, True) for target, folder in (self._pip.folders if self._pip else {}).items()]
         name = self._name(host.name)
         network = self._name("network")
         made = container.create(self._client.api, self._plan, host, name, network, mounts, self._own_toolkit)

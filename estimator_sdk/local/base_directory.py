@@ -61,6 +61,11 @@ def write_environment(layout: Layout, environment: Mapping[str, str]) -> None:
     _write_secret(layout.environment, json.dumps(dict(environment)).encode())
 
 
+def write_pip_settings(layout: Layout, document: bytes) -> None:
+    """Leave what pip is to be told for the toolkit, which takes the file away: URLs of indexes hold passwords."""
+    _write_secret(layout.pip_settings, document)
+
+
 def make_mount_point(place: Path, is_folder: bool) -> None:
     """An empty folder or file that something is mounted over."""
     if is_folder:

@@ -113,6 +113,16 @@ def _without_our_frames(traceback: types.TracebackType | None) -> types.Tracebac
     return traceback
 
 
+def _advise(error: BaseException) -> None:
+    """Say what to write today in the place of an older word, unless whoever shows the exceptions sees to it."""
+    if sys.excepthook is sys.__excepthook__ and not {"keras", "tensorflow"}.isdisjoint(sys.modules):
+        from estimator_container.horovod_keras3.dropped import advice
+
+        line = advice(error)
+        if line is not None:
+            print(line, file=sys.stderr)
+
+
 def _exit_code(exit: SystemExit) -> int:
     if exit.code is None or isinstance(exit.code, int):
         return (exit.code or 0) & 0xFF
@@ -141,6 +151,7 @@ def main() -> None:
     except BaseException as error:
         shown = _without_our_frames(error.__traceback__)
         sys.excepthook(type(error), error.with_traceback(shown), shown)
+        _advise(error)
         _end_now(130 if isinstance(error, KeyboardInterrupt) else 1)
 
 

@@ -17,6 +17,7 @@ with Keras 2, `TF_USE_LEGACY_KERAS=1` or Keras on another backend than TensorFlo
     callbacks.py, loading.py, broadcasting.py, batch_normalization.py  what is written anew
     operations.py                         names that are the same on every rank
     dropped.py                            what older scripts say that Keras 3 does not know
+    elastic.py                            `hvd.elastic` without a driver, with any framework
 """
 
 from __future__ import annotations
@@ -35,21 +36,25 @@ _HOMES = {
     "horovod.keras": "stock_keras",
     "horovod.tensorflow.keras": "stock_keras",
 }
+# The same with any framework: they know nothing of Keras.
+_OF_ELASTIC = {"horovod.tensorflow.elastic": "elastic", "horovod.torch.elastic": "elastic"}
 _adapted: set[str] = set()
 
 
 def _adapt(module: ModuleType) -> None:
-    if module.__name__ in _adapted or not _is_keras_3():
+    name = module.__name__
+    if name in _adapted or (name in _HOMES and not _is_keras_3()):
         return
     from importlib import import_module
 
-    if not _adapted:
+    if name in _HOMES and _adapted.isdisjoint(_HOMES):
         from .dropped import advise_at_exceptions
 
         _say_so()
         advise_at_exceptions()
-    _adapted.add(module.__name__)
-    import_module(f"{__name__}.{_HOMES[module.__name__]}").adapt(module)
+    _adapted.add(name)
+    home = _HOMES.get(name) or _OF_ELASTIC[name]
+    import_module(f"{__name__}.{home}").adapt(module)
 
 
 def _is_keras_3() -> bool:
@@ -78,7 +83,7 @@ def _say_so() -> None:
 def _install() -> None:
     if os.environ.get(HOROVOD_KERAS3, "").lower() == "off":
         return
-    for name in _HOMES:
+    for name in (*_OF_ELASTIC, *_HOMES):
         after_import(name, _adapt)
 
 

@@ -5,6 +5,7 @@ TensorFlow takes seconds to import, so one job of 4 ranks runs all cases.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator
@@ -31,6 +32,13 @@ def job_lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[s
 
 
 @pytest.fixture(scope="module")
+def ends_of_words(job_lines: list[tuple[str, str]]) -> dict[str, tuple[str, str | None]]:
+    """How an older word ends today, and the line after that."""
+    (found,) = (json.loads(text.removeprefix("WORDS ")) for _, text in job_lines if text.startswith("WORDS "))
+    return found
+
+
+@pytest.fixture(scope="module")
 def results(job_lines: list[tuple[str, str]]) -> dict[str, dict[str, object]]:
     found = (json.loads(text.removeprefix("CASE ")) for _, text in job_lines if text.startswith("CASE "))
     return {result["case"]: result for result in found}
@@ -47,3 +55,23 @@ def test_ranks_come_to_what_one_process_comes_to(results: dict[str, dict[str, ob
 def test_one_rank_says_once_that_names_are_adapted(job_lines: list[tuple[str, str]]) -> None:
     said = [text for _, text in job_lines if "is adapted to Keras" in text]
     assert len(said) == 1 and "ESTIMATOR_HOROVOD_KERAS3=off" in said[0]
+
+
+def test_one_rank_says_what_elastic_training_is_here(job_lines: list[tuple[str, str]]) -> None:
+    said = [text for stream, text in job_lines if stream == "stderr" and "hvd.elastic.run calls train() once" in text]
+    calls = 4  # of the cases
+    assert len(said) == calls and all("max_retry_attempts=" in text for text in said)
+
+
+def words() -> dict[str, str]:
+    """The table of the job, which imports what is not to be imported here."""
+    source = (JOB / "words.py").read_text().partition("WORDS = ")[2].partition("\n}\n")[0]
+    return ast.literal_eval(source + "\n}")
+
+
+@pytest.mark.parametrize(("word", "today"), words().items())
+def test_an_older_word_ends_in_an_error_and_a_line_about_todays(
+    ends_of_words: dict[str, tuple[str, str | None]], word: str, today: str
+) -> None:
+    error, line = ends_of_words[word]
+    assert error and line is not None and today in line, (error, line)

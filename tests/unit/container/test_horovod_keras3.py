@@ -27,13 +27,14 @@ KERAS = "__version__ = '{version}'\nclass config:\n    backend = lambda: '{backe
 def run(tmp_path):
     """Runs a script beside packages of the names of Horovod, TensorFlow and Keras; gives what it wrote."""
 
-    def run(script, *start, version="3.15.1", backend="tensorflow", **env):
+    def run(script, *start, version="3.15.1", backend="tensorflow", code=0, **env):
         files = {
             "horovod/__init__.py": "__version__ = '0.28.1'",
             "horovod/tensorflow/__init__.py": "import tensorflow, tensorflow.keras\ncomplete = True",
             "horovod/_keras/__init__.py": "import horovod.tensorflow\ncomplete = True",
             "horovod/keras/__init__.py": "import horovod._keras\ncomplete = True",
             "horovod/torch/__init__.py": "",
+            "horovod/torch/elastic/__init__.py": "def run(func):\n    return 'as it is'\n",
             "tensorflow/__init__.py": "",
             "tensorflow/keras.py": KERAS.format(version=version, backend=backend),
             "keras.py": KERAS.format(version=version, backend=backend),
@@ -46,7 +47,7 @@ def run(tmp_path):
         environment = {**os.environ, "PYTHONPATH": f"{TOOLKIT}:{tmp_path}", **env}
         words = [sys.executable, *(start or RANK)]
         done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == code, done.stderr
         return done.stdout.splitlines(), done.stderr.splitlines()
 
     return run
@@ -108,7 +109,7 @@ DROPPED = {
     "AttributeError(\"'SGD' object has no attribute 'lr'\")": "write .learning_rate where the script has .lr",
     "ImportError('`keras.optimizers.legacy` is not supported in Keras 3. When')": "write keras.optimizers where",
     "AttributeError(\"module 'tensorflow' has no attribute 'ConfigProto'\")": "tf.config.set_visible_devices(",
-    "AttributeError(\"module 'tensorflow' has no attribute 'placeholder'\")": "write tf.compat.v1.placeholder",
+    "AttributeError(\"module 'tensorflow' has no attribute 'estimator'\")": "write a Keras model",
     "AttributeError(\"'Sequential' object has no attribute 'fit_generator'\")": "write model.fit, which takes",
     "TypeError(\"M.compile() got an unexpected keyword argument 'weights'\")": "leave weights= out",
 }
@@ -125,3 +126,31 @@ def test_after_an_error_of_a_word_of_keras_2_a_line_says_what_to_write_today(run
 def test_after_another_error_there_is_none(run):
     script = "import horovod.tensorflow\nsys.excepthook(ValueError, ValueError('lr is not set'), None)"
     assert run(script, RANK="0")[1][-1] == "ValueError: lr is not set"
+
+
+def test_a_script_that_ends_before_it_has_imported_horovod_is_told_too(run):
+    script = "import {} as keras\nraise ImportError(\"No module named 'keras.preprocessing.text'\")"
+    *_, today = run(script.format("keras"), code=1)[1]
+    assert "tensorflow.keras.preprocessing.text" in today
+    assert "No module named" in run(script.format("keras"), version="2.15.0", code=1)[1][-1]
+    assert "No module named" in run(script.format("json"), code=1)[1][-1]
+
+
+@pytest.mark.parametrize(("driver", "is_left"), [("", False), ("0", False), ("1", True)])
+def test_elastic_training_runs_once_unless_there_is_a_driver(run, driver, is_left):
+    script = """
+import horovod.torch.elastic
+
+class State:
+    _rank = staticmethod(lambda: 0)
+    sync = lambda self: print("synchronized")
+
+@horovod.torch.elastic.run
+def train(state, word):
+    return word
+
+print(train if train == "as it is" else train(State(), "trained"))
+"""
+    written, said = run(script, HOROVOD_ELASTIC=driver)
+    assert written == (["as it is"] if is_left else ["synchronized", "trained"])
+    assert len(said) == (0 if is_left else 1) and all("calls train() once" in line for line in said)

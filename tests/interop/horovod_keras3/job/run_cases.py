@@ -14,17 +14,19 @@ import traceback
 from collections.abc import Callable, Iterator
 
 import arguments
+import elastic
 import horovod.tensorflow as hvd
 import names
 import numpy as np
 import state
 import steps
 import tensorflow as tf
+import words
 from case import EVENS, Outcome, digest
 
 
 def cases() -> Iterator[tuple[str, Callable[[], Outcome]]]:
-    for module in (names, arguments, steps, state):
+    for module in (names, arguments, steps, state, elastic):
         for name, member in vars(module).items():
             if name.startswith("case_") and (not sys.argv[1:] or name.removeprefix("case_") in sys.argv[1:]):
                 yield name.removeprefix("case_"), member
@@ -66,3 +68,5 @@ if __name__ == "__main__":
         told = result(name, case)
         if hvd.rank() == 0:
             print(f"CASE {json.dumps(told)}", flush=True)
+    if hvd.rank() == 0 and not sys.argv[1:]:
+        print(f"WORDS {json.dumps(words.told())}", flush=True)

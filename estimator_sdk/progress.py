@@ -168,6 +168,12 @@ def _attempt_failed(event: dict[str, Any]) -> str:
     return f"attempt {event['attempt']} failed: {event['reason']}; trying again"
 
 
+def _horovod_stalled(event: dict[str, Any]) -> str:
+    from estimator_container.horovod_stalls import Stall  # a job that goes on has no need of it
+
+    return Stall(event["seconds"], {int(rank): tuple(names) for rank, names in event["missing"].items()}).sentence()
+
+
 def _service_status(event: dict[str, Any]) -> str:
     return f"{event['status']}: {event['message']}" if event["message"] else str(event["status"])
 
@@ -183,6 +189,7 @@ _ABOUT: dict[str, Callable[[dict[str, Any]], str | None]] = {
     "outputs_failed": _outputs_failed,
     "outputs_left_out": _outputs_left_out,
     "attempt_failed": _attempt_failed,
+    "horovod_stalled": _horovod_stalled,
     "service_status": _service_status,
 }
 

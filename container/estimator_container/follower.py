@@ -17,6 +17,7 @@ from .verdict import Verdict, last_words, of_cut_off_host, of_lost_host, of_sile
 
 if TYPE_CHECKING:
     from . import mesh
+    from .horovod_stalls import Stall
     from .host import Host
 
 ANSWER_SECONDS = 5.0  # how long the first host may take to answer the report of a failure
@@ -93,6 +94,10 @@ class Follower:
         """A rank of this host has sent some of its weights: the fields of a `drift.look.Look`."""
         self._send("weights", *look)
 
+    def stalled(self, stall: Stall) -> None:
+        """Horovod on a rank of this host says whom it waits for."""
+        self._send("stalled", stall.to_json())
+
     def stop(self) -> None:
         self._send("stop")
         if not self._joined:
@@ -143,6 +148,10 @@ class Follower:
             self._start_daemon(*fields)
         elif kind == "step_over":
             self._host.step_over()
+        elif kind == "stalled":
+            from .horovod_stalls import Stall  # only where Horovod has said so
+
+            self._host.stalled(Stall.from_json(fields[0]))
         elif kind == "stop":
             self._host.stop()
         elif kind == "end":

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from . import rank_script
@@ -21,7 +22,11 @@ from .verdict import Verdict, names_of
 from .world import World
 
 if TYPE_CHECKING:
+    from .horovod_stalls import Lasting, Stall
     from .ranks import RankServer
+
+Signs = tuple[int, dict[int, int], dict[int, int]]
+"""The size of the log, and of each rank what its process and its first thread have written, all in bytes."""
 
 LOOKS = 6  # in the time after which ranks that do not move are stuck
 CHEAP_LOOKS = 3  # of those, that leave the ranks alone
@@ -55,10 +60,18 @@ class HangWatch:
         self._on_change = on_change
         self._looks = 0
         self._said = False
-        self._signs: object = None
+        self._signs: Signs = (0, {}, {})
+        self._stalls: Lasting | None = None
         self._stacks: dict[int, str] = {}
         self._children: dict[int, float] = {}
         loop.after(self._period, self._look)
+
+    def stalled(self, stall: Stall) -> None:
+        """Horovod waits for ranks: its own words and threads are no signs of life as long as that lasts."""
+        from .horovod_stalls import Lasting
+
+        self._stalls = self._stalls or Lasting()
+        self._stalls.tell(stall)
 
     def _look(self) -> None:
         self._loop.after(self._period, self._look)
@@ -66,8 +79,8 @@ class HangWatch:
             return  # all have ended, which others know
         signs = self._signs_of_life()
         children_worked = self._children_worked()
-        if signs != self._signs or children_worked:
-            self._signs = signs
+        before, self._signs = self._signs, signs
+        if children_worked or not (signs == before or self._only_horovod_moved(before, signs)):
             self._moved()
             return
         self._looks += 1
@@ -93,10 +106,27 @@ class HangWatch:
             self._said = False
             self._on_change(None)
 
-    def _signs_of_life(self) -> object:
+    def _signs_of_life(self) -> Signs:
         """What changes when a rank starts, ends, or writes to its log, a file or another process."""
-        written = {rank: _bytes_written(pid) for rank, pid in self._ranks.pids.items()}
-        return os.path.getsize(self._frames), written
+        pids = self._ranks.pids
+        written = {rank: _bytes_written(str(pid)) for rank, pid in pids.items()}
+        of_first_threads = {rank: _bytes_written(f"{pid}/task/{pid}") for rank, pid in pids.items()}
+        return os.path.getsize(self._frames), written, of_first_threads
+
+    def _only_horovod_moved(self, before: Signs, now: Signs) -> bool:
+        """Whether Horovod waits for ranks, and nobody has written anything but what it says of that.
+
+        Its threads, which go on to ask each other, are not those in which a script runs.
+        """
+        if self._stalls is None or self._stalls.stall is None or before[2] != now[2]:
+            return False
+        from .frames import EVENT, FrameParser
+        from .horovod_stalls import left_without
+
+        with open(self._frames, "rb") as file:
+            file.seek(before[0])
+            frames = FrameParser().feed(file.read(now[0] - before[0]))
+        return not left_without(b"".join(frame.data for frame in frames if frame.stream != EVENT))
 
     def _children_worked(self) -> bool:
         """A rank may stand still because a program of its own does the work."""
@@ -139,8 +169,13 @@ class HangWatch:
         return os.path.join(self._folder, str(pid))
 
 
-def verdict(world: World, standing: Mapping[int, str], ended: Mapping[int, str], seconds: float) -> Verdict:
-    """What to say of a world in which every rank that has not `ended` stands still for so many seconds."""
+def verdict(
+    world: World, standing: Mapping[int, str], ended: Mapping[int, str], seconds: float, stall: Stall | None = None
+) -> Verdict:
+    """What to say of a world in which every rank that has not `ended` stands still for so many seconds.
+
+    `stall` is what Horovod says of it, if it does.
+    """
     found = _groups(standing)
     done = sorted([*ended, *(rank for rank, stack in standing.items() if stack == AT_ITS_END)])
     waiting = [rank for rank in sorted(standing) if rank not in done]
@@ -152,11 +187,28 @@ def verdict(world: World, standing: Mapping[int, str], ended: Mapping[int, str],
     else:
         what, kind = f"a deadlock is suspected: {stood}", "deadlock"
         culprit = _odd_one(found)
-        if culprit is not None:
+        if stall is not None:
+            culprit = _only_one(stall)
+            what += f"; {stall.sentence()}"
+        elif culprit is not None:
             what += f"; {names_of([culprit])} stands elsewhere than the others"
     host = world.host_of(culprit) if culprit is not None else None
     victims = tuple(waiting) if kind == "early_exit" else ()
     return Verdict(kind, what, host, culprit, detail=detail, victims=victims)
+
+
+def after_stall(found: Verdict, stall: Stall, world: World) -> Verdict:
+    """The verdict on a rank that failed because Horovod, which waited for others, has ended the world."""
+    culprit = _only_one(stall)
+    what = f"Horovod has shut down after it had waited {stall.for_whom()}"
+    host = world.host_of(culprit) if culprit is not None else None
+    ended = {*found.victims, *(() if found.rank is None else (found.rank,))}
+    victims = tuple(sorted(ended.difference(stall.missing)))
+    return replace(found, kind="deadlock", message=what, host=host, rank=culprit, exit_code=None, victims=victims)
+
+
+def _only_one(stall: Stall) -> int | None:
+    return next(iter(stall.missing)) if len(stall.missing) == 1 else None
 
 
 def _odd_one(found: Mapping[str, list[int]]) -> int | None:
@@ -175,10 +227,10 @@ def _groups(stacks: Mapping[int, str]) -> dict[str, list[int]]:
     return found
 
 
-def _bytes_written(pid: int) -> int:
-    """What a process has written, in bytes; `wchar` of `/proc/PID/io` (proc(5))."""
+def _bytes_written(place: str) -> int:
+    """What a process or a thread has written, in bytes; `wchar` of `/proc/PID/io` (proc(5))."""
     try:
-        with open(f"/proc/{pid}/io", "rb") as file:
+        with open(f"/proc/{place}/io", "rb") as file:
             return next(int(line.split()[1]) for line in file if line.startswith(b"wchar:"))
     except (OSError, StopIteration):
         return 0

@@ -67,6 +67,9 @@ from .world import DirectWorld
 if TYPE_CHECKING:
     import socket
 
+    from .hang import HangWatch
+    from .horovod_stalls import Lasting, Stall
+
 CONSOLE_SECONDS = 10.0  # that a slow reader of the container's output has for the last lines
 FROZEN_SECONDS = 3.0  # that a rank may be stopped, by a debugger's hand or another's, before it has failed
 VICTIM_GRACE = 0.25  # seconds between SIGTERM and SIGKILL for ranks whose world has failed
@@ -108,6 +111,8 @@ class Host:
         self._configuration = configuration
         self._started: set[int] = set()
         self._frozen: dict[int, Timer] = {}
+        self._hang_watch: HangWatch | None = None
+        self._stalls: Lasting | None = None
         self._earlier_kills = machine.out_of_memory_kills()
         # Hosts that share no secret and need no world run as those of any other toolkit: each one for itself.
         together = secret is not None or self._world is not None or bool(self.steps)
@@ -122,6 +127,7 @@ class Host:
             self._rank_ended,
             self._rank_frozen,
             self._coordinator.weights_seen,
+            self._rank_stalled,
         )
         if isinstance(self._world, mpi.World):
             self._ranks.mpirun_watches = True
@@ -160,7 +166,7 @@ class Host:
                 from .hang import HangWatch  # a job that ends before has no need of it
 
                 folders = (self.layout.frames, self._stacks, self.layout.code)
-                HangWatch(self.loop, self._ranks, *folders, self.hang_timeout, self._ranks_stand)
+                self._hang_watch = HangWatch(self.loop, self._ranks, *folders, self.hang_timeout, self._ranks_stand)
             for number, command in enumerate(others, 1):
                 self._until_steps_are_over(number)
                 self._assemble(number, command)
@@ -478,6 +484,25 @@ class Host:
         timer = self._frozen.pop(rank, None)
         if timer is not None:
             timer.cancel()
+
+    def _rank_stalled(self, rank: int, stderr_tail: str) -> None:
+        """Horovod on this rank says whom it waits for; it says so again for as long as that lasts."""
+        from . import horovod_stalls  # only where Horovod has said so
+
+        self._stalls = self._stalls or horovod_stalls.Lasting()
+        stall = horovod_stalls.last_in(stderr_tail.encode())
+        if stall is None:
+            return
+        if stall != self._stalls.stall:
+            missing = {str(each): list(names) for each, names in stall.missing.items()}
+            self.events.emit("horovod_stalled", rank=rank_or_none(rank), seconds=stall.seconds, missing=missing)
+        self._stalls.tell(stall)
+        self._coordinator.stalled(stall)
+
+    def stalled(self, stall: Stall) -> None:
+        """Horovod on a rank of some host says whom it waits for."""
+        if self._hang_watch is not None:
+            self._hang_watch.stalled(stall)
 
     def _ranks_stand(self, stacks: dict[int, str] | None) -> None:
         self.events.emit("ranks_stand" if stacks else "ranks_move")

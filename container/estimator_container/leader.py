@@ -24,6 +24,7 @@ from .world import World
 
 if TYPE_CHECKING:
     from . import mesh
+    from .horovod_stalls import Stall
     from .host import Host
 
 # After mpirun's own end the reports of the last ranks are still on their way from other hosts.
@@ -143,6 +144,10 @@ class Leader:
             self._stand(host, {int(rank): stack for rank, _, stack in standing} or None)
         elif kind == "weights":
             self.weights_seen(fields)
+        elif kind == "stalled":
+            from .horovod_stalls import Stall  # only where Horovod has said so
+
+            self.stalled(Stall.from_json(fields[0]))
         elif kind == "daemon":
             self._answer_agent(host, fields[0])
         elif kind == "stop":
@@ -292,6 +297,10 @@ class Leader:
         elif failed:
             rank, victims = rank_or_none(ended.rank), self._victims(ended)
             found = verdict.of_rank(host, rank, ended.code, ended.stderr_tail, victims)
+            if self._run.stall is not None and self._run.stall.ends_the_world and self._world is not None:
+                from . import hang
+
+                found = hang.after_stall(found, self._run.stall, self._world)
             self._report_rank(found.for_want_of_memory() if ended.out_of_memory else found)
         elif ended.told:
             run = self._run
@@ -346,7 +355,16 @@ class Leader:
         if self._world is not None and len(standing) + len(ended) == self._world.size and standing:
             from . import hang  # it seldom comes to this
 
-            self.report(hang.verdict(self._world, standing, ended, self._host.hang_timeout))
+            self.report(hang.verdict(self._world, standing, ended, self._host.hang_timeout, self._run.stall))
+
+    def stalled(self, stall: Stall) -> None:
+        """Horovod on a rank of some host says whom it waits for."""
+        from .horovod_stalls import Lasting
+
+        self._run.stalls = self._run.stalls or Lasting()
+        self._run.stalls.tell(stall)
+        self._broadcast("stalled", stall.to_json())
+        self._host.stalled(stall)
 
     def _victims(self, culprit: Ended) -> tuple[int, ...]:
         if self._world is None:

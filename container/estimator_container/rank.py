@@ -35,6 +35,7 @@ LITTLE = 1 << 15  # bytes; who writes less at a time and without a pause writes 
 RUSH_SECONDS = 0.001  # between two reads: then the rank writes without a pause
 NAP_SECONDS, LONGEST_NAP = 0.0003, 0.002  # in such a rush each is twice the last
 TAIL_SIZE = 1 << 14  # bytes of stderr that go into the report of a failure
+STALL_WORDS = b"Missing ranks:"  # of Horovod's stall inspector; see `horovod_stalls`
 EXIT_STOPPED = 143  # of a script that was told to stop, and did
 _F_SETPIPE_SZ = 1031  # <fcntl.h>; Python has the name since 3.10
 _FIONREAD = 0x541B  # <asm/ioctls.h>; `termios` has it, and nothing else that is needed here
@@ -55,6 +56,7 @@ class Rank:
         self._forever = _thread.allocate_lock()
         self._forever.acquire()
         self._stopping = False
+        self._stalls = False
         self._stdout_stored = _thread.allocate_lock()  # is let go of whenever a piece has been
         self._not_stored: Exception | None = None
         self._pid = 0
@@ -209,9 +211,15 @@ class Rank:
             self._frames.write(self._rank, stream, data)
         if stream == STDERR:
             self._tail = (self._tail + data)[-TAIL_SIZE:]
+            if len(data) < LITTLE and STALL_WORDS in data:
+                self._stalls = True
+                os.write(self._waker, b"\0")  # the thread that waits there tells
 
     def _on_signals(self) -> None:
         signals = set(os.read(self._wakeup, 4096))
+        if self._stalls:
+            self._stalls = False
+            self._tell("stalled", self._stderr_tail())
         for signum in signals & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
             # mpirun gives up on the job: this rank is not the one that failed.
             self._told_to_end = True
@@ -259,13 +267,15 @@ class Rank:
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         if self._alive and code in (0, EXIT_STOPPED):
             self._vouch_for_good()
-        tail = self._tail.decode("utf-8", "replace").replace("\0", "�")
-        self._tell("ended", str(code), "told" if self._told_to_end else "", tail)
+        self._tell("ended", str(code), "told" if self._told_to_end else "", self._stderr_tail())
         # mpirun ends the whole world once it sees a rank fail. The toolkit first finds out who failed
         # and lets the others save their work, and ends this process itself.
         while code != 0 or self._hold:
             self._next_message()
         return code
+
+    def _stderr_tail(self) -> str:
+        return self._tail.decode("utf-8", "replace").replace("\0", "�")
 
     def _tell(self, *fields: str) -> None:
         self._host.sendall(pack(fields))

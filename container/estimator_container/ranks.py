@@ -54,6 +54,7 @@ class RankServer:
         on_ended: Callable[[Ended], None],
         on_frozen: Callable[[int, int], None],
         on_weights: Callable[[list[str]], None],
+        on_stalled: Callable[[int, str], None],
     ) -> None:
         self.path = path
         self.command: RankCommand | None = None
@@ -69,6 +70,7 @@ class RankServer:
         self._on_ended = on_ended
         self._on_frozen = on_frozen
         self._on_weights = on_weights
+        self._on_stalled = on_stalled
         self._links: dict[Link, int] = {}
         self._other_links: set[Link] = set()
         """Of wrappers whose rank has ended, and of the scripts themselves."""
@@ -107,6 +109,8 @@ class RankServer:
             self._on_frozen(self._links[link], int(message[1]))
         elif kind == "thawed":
             self._on_frozen(self._links[link], 0)
+        elif kind == "stalled":
+            self._on_stalled(self._links[link], message[1])
         elif kind == "ended":
             rank = self._links.pop(link)
             self._other_links.add(link)

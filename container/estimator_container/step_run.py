@@ -9,6 +9,7 @@ from .frames import NO_RANK
 if TYPE_CHECKING:
     from .drift.judge import Finding, Judge
     from .events import ProgramOutput
+    from .horovod_stalls import Lasting, Stall
     from .launch_agents import LaunchAgents
     from .loop import Timer
     from .ranks import Ended
@@ -42,6 +43,8 @@ class StepRun:
         self.without_reports: Timer | None = None
         """When it is no longer waited for what the ranks say of their end."""
         self._judge: Judge | None = None
+        self.stalls: Lasting | None = None
+        """Whom Horovod waits for, where it has ever said so."""
 
     def close(self) -> None:
         """Wait for nobody any more."""
@@ -50,6 +53,11 @@ class StepRun:
         if self.agents is not None:
             self.agents.close()
             self.agents = None
+
+    @property
+    def stall(self) -> Stall | None:
+        """Whom Horovod waits for at present."""
+        return self.stalls.stall if self.stalls is not None else None
 
     @property
     def all_ended(self) -> bool:

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import estimator_container
 import pytest
-from estimator_container.hang import AT_ITS_END, LOOKS, HangWatch, verdict
+from estimator_container.frames import STDERR, FrameWriter
+from estimator_container.hang import AT_ITS_END, LOOKS, HangWatch, after_stall, verdict
+from estimator_container.horovod_stalls import Stall
 from estimator_container.mpi import World
+from estimator_container.verdict import of_rank
 
 TOOLKIT = str(Path(estimator_container.__file__).absolute().parents[1])
 SECONDS = 6.0  # of standing still, where a busy machine must not look like ranks that move
@@ -38,6 +41,17 @@ class Ranks:
     def watch(self, seconds=SECONDS):
         paths = [str(self.folder / name) for name in ("frames", "stacks", "code")]
         self._watch = HangWatch(self._loop, self, *paths, seconds, self._say)
+
+    def tell_of_stalls(self, besides=b""):
+        """As Horovod on rank 0 does, again and again."""
+        said = (
+            b"[2026-11-23 18:30:01.000123: W stall_inspector.cc:107] One or more tensors were submitted to be reduced, "
+            b"gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more than 60 "
+            b"seconds. This may indicate that they differ. \nMissing ranks:\n1: [a]\n"
+        )
+        FrameWriter(str(self.folder / "frames")).write(0, STDERR, said + besides)
+        self._watch.stalled(Stall(60, {1: ("a",)}))
+        self._loop.after(SHORT / LOOKS, lambda: self.tell_of_stalls(besides))
 
     def _say(self, stacks):
         """As a host does, which also writes it down."""
@@ -145,3 +159,57 @@ def test_the_one_that_ended_is_named_and_those_that_wait(standing, ended):
 
 def test_when_all_are_at_their_end_it_is_a_deadlock_there():
     assert verdict(WORLD, dict.fromkeys(range(4), AT_ITS_END), {}, 60).kind == "deadlock"
+
+
+# As Horovod has it, a thread that is not the first goes on to ask the other ranks.
+ASKS = """
+import os, threading, time
+def ask():
+    with open(os.devnull, "wb", buffering=0) as other:
+        while other.write(b"ready?"): time.sleep(0.01)
+threading.Thread(target=ask, daemon=True).start()
+time.sleep(600)
+"""
+
+
+def test_what_horovod_says_and_asks_during_a_stall_is_no_sign_of_life(ranks, run_until):
+    ranks.start(ASKS)
+    ranks.start(ASKS)
+    ranks.watch()
+    ranks.tell_of_stalls()
+    run_until(lambda: ranks.said)
+    assert sorted(ranks.said[0]) == [0, 1]
+
+
+def test_during_a_stall_other_words_in_the_log_are_a_sign_of_life(ranks):
+    ranks.start(STANDS)
+    ranks.watch(SHORT)
+    ranks.tell_of_stalls(besides=b"epoch 1\n")
+    ranks.run(3 * SHORT)
+    assert ranks.said == []
+
+
+def test_during_a_stall_what_the_first_thread_of_a_rank_writes_is_a_sign_of_life(ranks):
+    ranks.start(STANDS)
+    ranks.start("import time\nwith open('/dev/null', 'wb', buffering=0) as f:\n while f.write(b'a'): time.sleep(.01)\n")
+    ranks.watch(SHORT)
+    ranks.tell_of_stalls()
+    ranks.run(3 * SHORT)
+    assert ranks.said == []
+
+
+def test_a_verdict_names_the_rank_that_horovod_waits_for():
+    stacks = {0: "  in allreduce", 1: "  in evaluate", 2: "  in allreduce", 3: "  in allreduce"}
+    found = verdict(WORLD, stacks, {}, 60.0, Stall(7, {2: ("a", "b")}))
+    assert (found.kind, found.rank, found.host) == ("deadlock", 2, WORLD.host_of(2))
+    assert found.message.endswith("; Horovod has waited more than 7 s for rank 2 to submit 'a', 'b'")
+
+
+def test_after_horovod_has_ended_the_world_the_verdict_is_on_who_was_missing():
+    failed = of_rank("algo-1", 0, 1, "Traceback (most recent call last):\nUnknownError: shut down\n", (1, 2, 3))
+    found = after_stall(failed, Stall(7, {2: ("a",)}, ends_the_world=True), WORLD)
+    assert (found.kind, found.rank, found.host, found.victims) == ("deadlock", 2, WORLD.host_of(2), (0, 1, 3))
+    assert found.message == "Horovod has shut down after it had waited more than 7 s for rank 2 to submit 'a'"
+    assert "UnknownError" in found.detail
+    several = after_stall(failed, Stall(7, {1: ("a",), 2: ("a",)}, ends_the_world=True), WORLD)
+    assert (several.rank, several.host, several.victims) == (None, None, (0, 3))

@@ -23,7 +23,7 @@ class Ranks:
     """Wrappers of one host, and what the toolkit hears of them."""
 
     def __init__(self, loop, run_until, folder):
-        self.started, self.ended, self.frozen, self.weights = [], [], [], []
+        self.started, self.ended, self.frozen, self.weights, self.stalled = [], [], [], [], []
         self.frames_file = folder / "frames"
         self.processes = []
         self._run_until = run_until
@@ -35,6 +35,7 @@ class Ranks:
             self.ended.append,
             lambda rank, signum: self.frozen.append((rank, signum)),
             self.weights.append,
+            lambda rank, text: self.stalled.append((rank, text)),
         )
 
     def start(self, *argv, rank=0, dropped=(), settings=(), alive="", **env):
@@ -472,3 +473,13 @@ def test_what_a_script_sends_of_its_weights_is_handed_on_beside_the_news_of_its_
     ranks._run_until(lambda: ranks.weights)
     assert ranks.weights == [["0", "net", "2"]]
     assert ranks.ended[0].code == 0
+
+
+def test_what_horovod_says_of_a_stall_is_told_while_the_rank_runs(ranks, run_until):
+    words = "Missing ranks:\\n1: [a]"  # in one piece, and the end of the line in another
+    script = f"import os, time; os.write(2, b'before\\n'); os.write(2, b'{words}'); os.write(2, b'\\n'); time.sleep(60)"
+    process = ranks.start(*PYTHON, script, rank=3)
+    run_until(lambda: ranks.stalled)
+    rank, said = ranks.stalled[0]
+    assert rank == 3 and "Missing ranks:\n1: [a]" in said
+    assert process.poll() is None

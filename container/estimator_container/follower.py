@@ -80,6 +80,10 @@ class Follower:
         self._send("failed", found.to_json())
         self._host.loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
 
+    def spawned(self, rank: int) -> None:
+        """A rank of this host runs that another one, of any host, has started."""
+        self._send("spawned", str(rank))
+
     def rank_ended(self, ended: Ended) -> None:
         if ended.code != 0:
             self._host.children.reap_ending()  # it may have failed because the MPI daemon is gone

@@ -9,7 +9,7 @@ there and goes on with the next frame.
     0       4     magic, b"\\xf5ESF"
     4       1     stream: 1 stdout, 2 stderr, 3 event (the payload is JSON), 4 the toolkit's own words
     5       3     zero
-    8       4     rank, signed; -1 where there is none
+    8       4     rank, signed; -1 where there is none; of a spawned world, as `number_of` has it
     12      8     time, nanoseconds since 1970
     20      4     payload length in bytes
     24      4     CRC-32 of bytes 0 to 23 and the payload
@@ -26,6 +26,8 @@ from collections import namedtuple
 STDOUT, STDERR, EVENT, TOOLKIT = 1, 2, 3, 4
 STREAM_NAMES = {STDOUT: "stdout", STDERR: "stderr", EVENT: "event", TOOLKIT: "toolkit"}
 NO_RANK = -1
+SPAWNED = 1 << 16
+"""From here on ranks are numbered that other ranks started, by MPI_Comm_spawn: see `number_of`."""
 
 MAGIC = b"\xf5ESF"
 MAX_PAYLOAD = 1 << 20
@@ -36,6 +38,26 @@ HEADER_SIZE = _HEAD.size + _CRC.size
 # A plain namedtuple: `typing` would cost each rank several milliseconds at its start.
 Frame = namedtuple("Frame", ["time_ns", "rank", "stream", "data"])
 """time_ns: int, rank: int, stream: int, data: bytes."""
+
+
+def number_of(world: int, rank: int) -> int:
+    """One number for a rank of any world of a job; those of the job's own world, which is 1, keep theirs.
+
+    Worlds are numbered as mpirun numbers them. Those from 32,768 on share a number, for a frame has no room for more.
+
+    >>> number_of(1, 3), number_of(2, 3)
+    (3, 65539)
+    """
+    return min(world - 1, SPAWNED // 2 - 1) * SPAWNED + rank
+
+
+def world_and_rank(number: int) -> tuple[int, int]:
+    """The way back from `number_of`.
+
+    >>> world_and_rank(3), world_and_rank(65539)
+    ((1, 3), (2, 3))
+    """
+    return number // SPAWNED + 1, number % SPAWNED
 
 
 class FrameWriter:

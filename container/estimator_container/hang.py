@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from .children import descendants
 from .loop import Loop
 from .rank_script import END_OF_SCRIPT, STACKS_SIGNAL
 from .verdict import Verdict, names_of
-from .world import World
 
 if TYPE_CHECKING:
     from .horovod_stalls import Lasting, Stall
@@ -170,9 +169,13 @@ class HangWatch:
 
 
 def verdict(
-    world: World, standing: Mapping[int, str], ended: Mapping[int, str], seconds: float, stall: Stall | None = None
+    hosts: Mapping[int, str],
+    standing: Mapping[int, str],
+    ended: Collection[int],
+    seconds: float,
+    stall: Stall | None = None,
 ) -> Verdict:
-    """What to say of a world in which every rank that has not `ended` stands still for so many seconds.
+    """What to say when every rank that has not `ended` stands still for so many seconds; `hosts` says where each is.
 
     `stall` is what Horovod says of it, if it does.
     """
@@ -192,16 +195,19 @@ def verdict(
             what += f"; {stall.sentence()}"
         elif culprit is not None:
             what += f"; {names_of([culprit])} stands elsewhere than the others"
-    host = world.host_of(culprit) if culprit is not None else None
+    host = hosts[culprit] if culprit is not None else None
     victims = tuple(waiting) if kind == "early_exit" else ()
     return Verdict(kind, what, host, culprit, detail=detail, victims=victims)
 
 
-def after_stall(found: Verdict, stall: Stall, world: World) -> Verdict:
-    """The verdict on a rank that failed because Horovod, which waited for others, has ended the world."""
+def after_stall(found: Verdict, stall: Stall, hosts: Mapping[int, str]) -> Verdict:
+    """The verdict on a rank that failed because Horovod, which waited for others, has ended the world.
+
+    `hosts` says where each rank is.
+    """
     culprit = _only_one(stall)
     what = f"Horovod has shut down after it had waited {stall.for_whom()}"
-    host = world.host_of(culprit) if culprit is not None else None
+    host = hosts[culprit] if culprit is not None else None
     ended = {*found.victims, *(() if found.rank is None else (found.rank,))}
     victims = tuple(sorted(ended.difference(stall.missing)))
     return replace(found, kind="deadlock", message=what, host=host, rank=culprit, exit_code=None, victims=victims)

@@ -22,6 +22,7 @@ from . import (
     private_folder,
     requirements,
     reserve,
+    spawned,
     steps,
     verdict,
 )
@@ -54,7 +55,7 @@ from .endpoint import Endpoint, address_of, interface_of, taken_ipv6_port
 from .entry_point import CommandLine, FrameworkFunction, Program
 from .events import EventLog, ProgramOutput
 from .follower import Follower
-from .frames import NO_RANK, FrameWriter
+from .frames import NO_RANK, SPAWNED, FrameWriter
 from .leader import Leader
 from .loop import Loop, Timer
 from .outcome import Outcome
@@ -298,7 +299,13 @@ class Host:
             argv=(),
             folder=self.layout.code,
             frames=self.layout.frames,
-            dropped=(*sorted(PLATFORM_VARIABLES), SOCKET_VARIABLE, *mpi.BORROWED_VARIABLES),
+            # A rank that calls mpirun itself wants no wrapper of this world.
+            dropped=(
+                *sorted(PLATFORM_VARIABLES),
+                SOCKET_VARIABLE,
+                *mpi.BORROWED_VARIABLES,
+                f"OMPI_MCA_{spawned.FORK_AGENT}",
+            ),
             settings=settings,
             alive=self._make_alive(),
         )
@@ -458,8 +465,11 @@ class Host:
         self.end(Outcome("stopped"))
 
     def _rank_started(self, rank: int) -> None:
-        self._started.add(rank)
         self.events.emit("rank_started", rank=rank_or_none(rank))
+        if rank < SPAWNED:
+            self._started.add(rank)
+        else:
+            self._coordinator.spawned(rank)
         if self.stopping:
             self._ranks.hold()
             self._ranks.signal_all(signal.SIGTERM)

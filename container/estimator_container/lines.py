@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .frames import EVENT, NO_RANK, STREAM_NAMES, Frame
+from .frames import EVENT, NO_RANK, STREAM_NAMES, Frame, world_and_rank
 
 LONGEST_LINE = 1 << 21
 """Bytes of a line that are held back for its end."""
@@ -30,7 +30,10 @@ class Line(NamedTuple):
     """When its last byte was read from the rank's pipe: nanoseconds since 1970."""
     host: str
     rank: int | None
-    """The rank in the MPI world; None for a script without a world and for the toolkit."""
+    """The rank in the MPI world; None for a script without a world and for the toolkit.
+
+    A rank that another one has spawned has the number that `frames.number_of` gives it: from 65,536 on.
+    """
     stream: str
     """`stdout` or `stderr` of the script; `toolkit` for the words of pip, mpirun and the toolkit itself."""
     data: bytes
@@ -38,7 +41,10 @@ class Line(NamedTuple):
 
     @property
     def tag(self) -> str:
-        """The classic form `[1,RANK]<stdout>:`; without ranks the host stands in the brackets."""
+        """The classic form `[1,RANK]<stdout>:`; without ranks the host stands in the brackets.
+
+        As mpirun has it, the first number is that of the world: from 2 on for those that ranks have spawned.
+        """
         return _tag(self.host, self.rank, self.stream)
 
     def tagged(self) -> bytes:
@@ -72,7 +78,8 @@ class Block(NamedTuple):
 
 
 def _tag(host: str, rank: int | None, stream: str) -> str:
-    return f"[{host if rank is None else f'1,{rank}'}]<{stream}>:"
+    origin = host if rank is None else "{},{}".format(*world_and_rank(rank))
+    return f"[{origin}]<{stream}>:"
 
 
 class _OpenLine:

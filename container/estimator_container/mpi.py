@@ -14,12 +14,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from . import spawned
 from . import world as world_of_ranks
 from .configuration import ConfigurationError
 from .hyperparameters import can_be_passed
 
+_MAPS_RANKS = re.compile(r"--?(by|cpu|map-by|N$|npernode|npersocket|pernode|ppr|rank-by|rankfile|rf)|rmaps_")
 _PLACES_RANKS = re.compile(r"--?(bind|by|cpu|map-by|npersocket|rank-by|rankfile|rf|use-hwthread)|(hwloc_base|rmaps)_")
-_OVERSUBSCRIBES = re.compile(r"(?<!no)(?<!no_)oversubscribe")
+_OVERSUBSCRIBES = re.compile(r"(?<!no)(?<!no_)oversubscribe", re.I)
+_FORBIDS_IT = re.compile(r"no_?oversubscribe", re.I)
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,16 @@ class World(world_of_ranks.World):
         return list(in_words(command))
 
     @property
-    def may_spawn(self) -> bool:
-        """Whether ranks can start others, to which they talk by TCP only. No slot is free, so options must allow it."""
-        return any(_OVERSUBSCRIBES.search(option) for option in self.options)
+    def maps_ranks(self) -> bool:
+        """Whether the user's options say on which hosts the ranks are to run."""
+        return any(_MAPS_RANKS.match(option) for option in self.options)
+
+    @property
+    def oversubscribes(self) -> bool | None:
+        """Whether the user's options say that there may be more ranks than slots; None where they do not say."""
+        if any(_FORBIDS_IT.search(option) for option in self.options):
+            return False
+        return any(_OVERSUBSCRIBES.search(option) for option in self.options) or None
 
     @property
     def defaults(self) -> dict[str, str]:
@@ -152,6 +162,12 @@ class Fit(NamedTuple):
     """Whether the ranks of one host may read each other's memory."""
     ipv6_port: int | None = None
     """A port of this host that is taken, if it has IPv6."""
+    spawns: bool = False
+    """Whether ranks are expected to start others, to which they talk by TCP only."""
+    hostfile: str | None = None
+    """The file with what `spawned.hostfile` gives; None where ranks are not to start others."""
+    fork_agent: str | None = None
+    """What `spawned.FORK_AGENT` is to be; None where commands are started as they are."""
 
 
 NO_IPV6 = "oob_tcp_dynamic_ipv6_ports"
@@ -178,22 +194,26 @@ def mpirun(world: World, fit: Fit, path: str, agent: str, given: Collection[str]
         "oob_tcp_if_include": fit.interface,
         "btl_tcp_if_include": fit.interface,
         "pml": "ob1",
-        "btl": "self,vader,tcp" if len(world.hosts) > 1 or world.may_spawn else "self,vader",
+        "btl": "self,vader,tcp" if len(world.hosts) > 1 or fit.spawns or world.oversubscribes else "self,vader",
         "orte_abort_on_non_zero_status": "1",
         # Aggregation holds a rank's last words back, and 4.1.8 fails to unpack them when it aborts.
         "orte_base_help_aggregate": "0",
         **({"mpi_yield_when_idle": "1"} if fit.crowded else {}),
         **({"coll_tuned_use_dynamic_rules": "1"} if fit.outnumbered and not _chooses_algorithms(world) else {}),
         **({} if fit.ipv6_port is None else {NO_IPV6: str(fit.ipv6_port)}),
+        **({} if fit.fork_agent is None else {spawned.FORK_AGENT: fit.fork_agent}),
         **({} if fit.single_copy else {"btl_vader_single_copy_mechanism": "none"}),
     }
     # What the user gives counts; mpirun refuses to be told twice.
     said = _parameters(world.options) | {name.partition("OMPI_MCA_")[2] for name in given}
+    slots = [f"{name}:{world.processes_per_host}" for name in fit.node_names]
+    if fit.hostfile is not None and not world.maps_ranks and not any(name.startswith("rmaps") for name in said):
+        parameters.update(spawned.mapping(fit.hostfile, world.oversubscribes))
+        slots = [name for name in fit.node_names for _ in range(world.processes_per_host)]
     if any(name.startswith("oob_tcp_static_") for name in said):
         said.add(NO_IPV6)  # Open MPI takes only one of the two kinds of ports
     parameters = {name: value for name, value in parameters.items() if name not in said}
-    slots = ",".join(f"{name}:{world.processes_per_host}" for name in fit.node_names)
-    command = [path, "--host", slots]
+    command = [path, "--host", ",".join(slots)]
     command += ["-np", str(world.size), "-bind-to", "none", "-map-by", "slot"]
     if os.geteuid() == 0:
         command.append("--allow-run-as-root")

@@ -1,9 +1,9 @@
 """The wrapper around one rank: owns its pipes and its process group, and says how it ended.
 
-mpirun starts `python -I -S rank.py` on each host, or, where there is no MPI, the toolkit itself `rank.py RANK`. The
-wrapper asks the toolkit of its host, over a Unix socket, what to run; so no argument or variable of the
-user's passes through mpirun. It stands on the path to the first line of the script, so it
-imports little.
+MPI's daemons start `python -I -S rank.py mpi COMMAND…` on each host, or, where there is no MPI, the toolkit itself
+`rank.py RANK`. The wrapper asks the toolkit of its host, over a Unix socket, what to run; so no argument or variable of
+the user's passes through mpirun. Only a rank that another one spawns has its command from that one. The wrapper stands
+on the path to the first line of the script, so it imports little.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from estimator_container.frames import STDERR, STDOUT, FrameWriter
+from estimator_container.frames import STDERR, STDOUT, FrameWriter, number_of
 from estimator_container.wire import Unpacker, pack
 
 TYPE_CHECKING = False  # `typing` has it too, and would cost each rank two milliseconds
@@ -30,6 +30,8 @@ else:
     import _socket as socket
 
 SOCKET_VARIABLE = "ESTIMATOR_HOST_SOCKET"
+BY_MPI = "mpi"  # the first argument where MPI's daemon starts the wrapper: see `spawned.fork_agent`
+LOCAL_JOB = 0xFFFF  # the bits of MPI's job number that tell the worlds of one mpirun apart (orte/types.h in 4.1)
 PIPE_SIZE = 1 << 18  # bytes; what a pipe holds by default is gone before a rank's turn on the CPU is
 LITTLE = 1 << 15  # bytes; who writes less at a time and without a pause writes line by line
 RUSH_SECONDS = 0.001  # between two reads: then the rank writes without a pause
@@ -45,9 +47,11 @@ FIRST_FD = 3  # the lowest that is free when the rank starts
 class Rank:
     """One rank from its command to its end."""
 
-    def __init__(self, host: socket.socket, rank: int) -> None:
+    def __init__(self, host: socket.socket, rank: int, spawned: list[str]) -> None:
+        """`spawned` is the command of a rank that another one started; empty for others."""
         self._host = host
         self._rank = rank
+        self._spawned = spawned
         self._unpacker = Unpacker()
         self._messages: list[list[str]] = []
         self._tail = b""
@@ -68,7 +72,11 @@ class Rank:
     def run(self) -> int:
         """Run the rank's command; returns the exit code for mpirun."""
         self._watch_signals()
-        self._tell("rank", str(self._rank), os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0"))
+        local_rank = os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0")
+        if self._spawned:
+            self._tell("spawned", str(self._rank), local_rank, os.getcwd(), *self._spawned)
+        else:
+            self._tell("rank", str(self._rank), local_rank)
         _, frames, cwd, self._alive, cpu, argc, dropc, *rest = self._next_message()
         argv, drop, settings = _split(rest, int(argc), int(dropc))
         self._frames = FrameWriter(frames)
@@ -300,6 +308,15 @@ def last_fd() -> int:
     return min(os.sysconf("SC_OPEN_MAX"), 1024) - 1
 
 
+def _who(words: list[str]) -> tuple[int, list[str]]:
+    """The number of this rank, and the command that another rank gave it, if one did."""
+    first, *command = words or [BY_MPI]
+    if first != BY_MPI:
+        return int(first), []
+    rank, world = int(os.environ["OMPI_COMM_WORLD_RANK"]), int(os.environ.get("PMIX_NAMESPACE", "1")) & LOCAL_JOB
+    return (number_of(world, rank), command) if world > 1 else (rank, [])
+
+
 def _split(fields: list[str], argc: int, dropc: int) -> tuple[list[str], list[str], list[str]]:
     return fields[:argc], fields[argc : argc + dropc], fields[argc + dropc :]
 
@@ -354,8 +371,7 @@ def _signal_group(pgid: int, signum: int) -> None:
 def main() -> int:
     host = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     host.connect(os.environ[SOCKET_VARIABLE])
-    given = sys.argv[1] if len(sys.argv) > 1 else os.environ["OMPI_COMM_WORLD_RANK"]
-    rank = Rank(host, int(given))
+    rank = Rank(host, *_who(sys.argv[1:]))
     try:
         return rank.run()
     except Exception as error:  # whatever it is, the rank would go on with nobody to see to it

@@ -8,8 +8,9 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from . import spawned
 from .children import signal_group
-from .frames import NO_RANK
+from .frames import NO_RANK, SPAWNED
 from .links import Link, Listener, listen_unix
 from .loop import Loop
 
@@ -34,6 +35,7 @@ class Ended(NamedTuple):
     """How one rank ended."""
 
     rank: int
+    """As `frames.number_of` has it: from SPAWNED on it is one that another rank started."""
     code: int
     """The exit code, or minus the number of the signal."""
     told: bool
@@ -99,7 +101,15 @@ class RankServer:
         kind = message[0]
         if kind == "rank":
             self._links[link] = int(message[1])
-            self._send_command(link, int(message[1]), int(message[2]))
+            self._send_command(link, self.command, int(message[1]), int(message[2]))
+        elif kind == "spawned" and self.command is not None:
+            self._links[link] = int(message[1])
+            folder, *words = message[3:]
+            command = self.command._replace(
+                argv=spawned.argv(words, self.command.settings.get("PATH")),
+                folder=spawned.folder_here(folder, self.command.folder),
+            )
+            self._send_command(link, command, int(message[1]), int(message[2]))
         elif kind == "started":
             rank = self._links[link]
             if int(message[1]):
@@ -120,14 +130,13 @@ class RankServer:
             self._other_links.add(link)
             self._on_weights(message[1:])
 
-    def _send_command(self, link: Link, rank: int, local_rank: int) -> None:
-        command = self.command
+    def _send_command(self, link: Link, command: RankCommand | None, rank: int, local_rank: int) -> None:
         if command is None:
             link.close()
             return
         counts = (str(len(command.argv)), str(len(command.dropped)))
         settings = [f"{name}={value}" for name, value in {**command.settings, **self.variables_of(rank)}.items()]
-        cpu = str(self.cpus[local_rank]) if local_rank < len(self.cpus) else ""
+        cpu = str(self.cpus[local_rank]) if rank < SPAWNED and local_rank < len(self.cpus) else ""
         where = (command.frames, command.folder, command.alive, cpu)
         link.send("run", *where, *counts, *command.argv, *command.dropped, *settings)
 

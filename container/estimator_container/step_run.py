@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .frames import NO_RANK
+from .frames import NO_RANK, SPAWNED
+from .verdict import last_words
 
 if TYPE_CHECKING:
     from .drift.judge import Finding, Judge
@@ -31,6 +32,10 @@ class StepRun:
         self.with_ranks: set[str] = set()
         """The hosts all of whose ranks have started."""
         self.ended: dict[Place, Ended] = {}
+        """Those of `places` that have."""
+        self.spawned: set[Place] = set()
+        """The ranks that run because others have started them."""
+        self.spawned_ended: dict[Place, Ended] = {}
         self.standing: dict[str, dict[int, str]] = {}
         """Host -> rank -> where it stands, of those hosts whose ranks all stand still."""
         self.daemon_requests: dict[str, tuple[str, str]] = {}
@@ -54,6 +59,16 @@ class StepRun:
             self.agents.close()
             self.agents = None
 
+    def rank_ended(self, host: str, ended: Ended) -> None:
+        """A rank of any kind has."""
+        self.spawned.discard((host, ended.rank))
+        (self.ended if ended.rank < SPAWNED else self.spawned_ended)[host, ended.rank] = ended
+
+    @property
+    def hosts(self) -> dict[int, str]:
+        """Where each rank is, those included that were spawned and have not ended."""
+        return {rank: name for name, rank in (*self.places, *self.spawned)}
+
     @property
     def stall(self) -> Stall | None:
         """Whom Horovod waits for at present."""
@@ -61,7 +76,8 @@ class StepRun:
 
     @property
     def all_ended(self) -> bool:
-        return len(self.ended) == len(self.places)
+        """Also those that were spawned."""
+        return len(self.ended) == len(self.places) and not self.spawned
 
     @property
     def all_ended_well(self) -> bool:
@@ -79,6 +95,18 @@ class StepRun:
             return self._judge.hear(Look.from_fields(look))
         except ValueError:
             return None  # a script can write to that socket, too
+
+    def place_of(self, rank: int, code: int) -> Place:
+        """Where the rank runs of which mpirun says that it ended with `code`: it does not say of which world it is."""
+        ended = {**self.ended, **self.spawned_ended}
+        named = [place for place in (*self.places, *ended) if place[1] % SPAWNED == rank]
+        return next((place for place in named if place in ended and ended[place].code == code), named[0])
+
+    def last_words_of(self, rank: int) -> str:
+        """What a rank said on stderr before it ended."""
+        ended = {**self.ended, **self.spawned_ended}
+        tails = [each.stderr_tail for (_, number), each in ended.items() if number == rank]
+        return last_words(tails[0]) if tails else ""
 
     def late(self) -> list[tuple[str, int | None]]:
         """Who has not ended yet."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from .contract import FAILURE_TEXT_LIMIT
+from .frames import world_and_rank
 
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAIN_LINKS = ("direct cause of the following exception", "another exception occurred")
@@ -73,6 +74,7 @@ class Verdict:
     """One sentence: what happened, on which rank and host."""
     host: str | None = None
     rank: int | None = None
+    """One that another rank has spawned has the number that `frames.number_of` gives it: from 65,536 on."""
     exit_code: int | None = None
     signal: str | None = None
     """The signal's name, such as `SIGKILL`."""
@@ -149,11 +151,16 @@ def _paragraphs(*texts: str) -> str:
 
 def names_of(ranks: Sequence[int]) -> str:
     """
-    >>> names_of([3]), names_of([0, 2, 3])
-    ('rank 3', 'ranks 0, 2 and 3')
+    >>> names_of([3]), names_of([0, 2, 3]), names_of([1, 65536])
+    ('rank 3', 'ranks 0, 2 and 3', 'ranks 1 and 0 of world 2')
     """
-    *first, last = (str(rank) for rank in ranks)
+    *first, last = (_name_of(rank) for rank in ranks)
     return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
+
+
+def _name_of(rank: int) -> str:
+    world, in_world = world_and_rank(rank)
+    return str(rank) if world == 1 else f"{in_world} of world {world}"
 
 
 def of_rank(host: str, rank: int | None, code: int, stderr_tail: str, victims: tuple[int, ...] = ()) -> Verdict:
@@ -176,7 +183,7 @@ def of_rank(host: str, rank: int | None, code: int, stderr_tail: str, victims: t
 
 
 def _who(host: str, rank: int | None) -> str:
-    return f"rank {rank} on {host}" if rank is not None else f"the script on {host}"
+    return f"{names_of([rank])} on {host}" if rank is not None else f"the script on {host}"
 
 
 def of_lost_host(host: str, seen_by: str) -> Verdict:

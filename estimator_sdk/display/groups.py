@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from estimator_container.frames import SPAWNED
+
 from .log import Log
 
 MOST_GROUPS = 16
@@ -25,9 +27,9 @@ class Group:
         """Whose they are, such as `ranks 0–3, 5`."""
         if len(self.logs) == 1:
             return self.logs[0].name
-        ranks = [log.rank for log in self.logs if log.rank is not None]
+        ranks = [log.rank for log in self.logs if log.rank is not None and log.rank < SPAWNED]
         named = [f"{'ranks' if len(ranks) > 1 else 'rank'} {_some(_runs(ranks), _RUNS)}"] if ranks else []
-        others = [log.name for log in self.logs if log.rank is None]
+        others = [log.name for log in self.logs if log.rank not in ranks]
         return ", ".join([*named, *([_some(others, _HOSTS)] if others else [])])
 
     @property

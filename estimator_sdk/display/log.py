@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
+from estimator_container.verdict import names_of
+
 LAST_LINES = 100
 """Lines kept of each log."""
 WIDTH = 400
@@ -41,9 +43,9 @@ class Log:
 
     @property
     def name(self) -> str:
-        """Such as `rank 0`, `algo-1` or `algo-1 toolkit`."""
+        """Such as `rank 0`, `rank 0 of world 2`, `algo-1` or `algo-1 toolkit`."""
         if self.rank is not None:
-            return f"rank {self.rank}"
+            return names_of([self.rank])
         return f"{self.host} toolkit" if self.source == "toolkit" else self.host
 
     @property

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from estimator_container.frames import number_of
 from estimator_container.lines import Block
 
 from . import faults
@@ -18,7 +19,8 @@ GROUP = "/aws/sagemaker/TrainingJobs"
 # the last one has come.
 QUIET_SECONDS = 10.0
 QUIET_POLL_SECONDS = 1.0
-_TAG = re.compile(r"\[(?:1,(?:mpirank:)?(?P<rank>\d+)[^\]\s]*|algo-\d+)\]<(?P<stream>stdout|stderr|toolkit)>:")
+_RANK = r"(?P<world>\d+),(?:mpirank:)?(?P<rank>\d+)[^\]\s]*"
+_TAG = re.compile(rf"\[(?:{_RANK}|algo-\d+)\]<(?P<stream>stdout|stderr|toolkit)>:")
 _HOST = re.compile(r"algo-\d+")
 
 
@@ -89,7 +91,7 @@ def block_of(event: dict[str, Any], host: str) -> Block:
     """
     message: str = event["message"]
     tag = _TAG.match(message)
-    rank = int(tag["rank"]) if tag and tag["rank"] else None
+    rank = number_of(int(tag["world"]), int(tag["rank"])) if tag and tag["rank"] else None
     text = message[tag.end() :] if tag else message
     data = text.encode("utf-8", "surrogatepass")
     return Block(

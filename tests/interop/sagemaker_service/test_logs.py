@@ -100,6 +100,7 @@ def test_throttling_that_does_not_end_is_an_error_that_says_so(platform, job, aw
     ("message", "rank", "stream", "data"),
     [
         ("[1,12]<stdout>:a", 12, "stdout", b"a\n"),
+        ("[2,1]<stdout>:a", 65537, "stdout", b"a\n"),
         ("[1,mpirank:3,algo-2]<stderr>:a", 3, "stderr", b"a\n"),
         ("[algo-2]<toolkit>:a", None, "toolkit", b"a\n"),
         ("[1,0]<stdout>:", 0, "stdout", b"\n"),

@@ -16,6 +16,8 @@ from estimator_container.frames import (
     TOOLKIT,
     FrameParser,
     FrameWriter,
+    number_of,
+    world_and_rank,
 )
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -26,7 +28,7 @@ PAYLOADS = st.lists(st.sampled_from([b"a", b"\n", b"\0", b"\xff", MAGIC, MAGIC[:
 )
 CALM_PAYLOADS = st.binary(min_size=1, max_size=60).map(lambda data: data.replace(MAGIC[:1], b"."))
 STREAMS = st.sampled_from([STDOUT, STDERR, EVENT, TOOLKIT])
-RANKS = st.sampled_from([NO_RANK, 0, 1, 1023])
+RANKS = st.sampled_from([NO_RANK, 0, 1, 1023, number_of(2, 0), number_of(65535, 65535)])
 
 
 def frame(rank=0, stream=STDOUT, data=b"data\n"):
@@ -213,3 +215,9 @@ def test_what_a_full_disk_took_of_a_frame_is_salvaged_and_the_writer_says_so(tmp
     before, torn, after = parse(path.read_bytes())
     assert (before.data, after.data) == (b"before", b"after")
     assert torn.data == (bytes(range(65, 91)) * 10)[: 100 - 2 * HEADER_SIZE - len(b"before")]
+
+
+def test_a_rank_of_any_world_has_a_number_of_its_own():
+    places = [(world, rank) for world in (1, 2, 32767) for rank in (0, 1, 65535)]
+    assert [world_and_rank(number_of(*place)) for place in places] == places
+    assert number_of(40000, 3) == number_of(65535, 3)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import estimator_container
 import pytest
-from estimator_container.frames import STDERR, FrameWriter
+from estimator_container.frames import SPAWNED, STDERR, FrameWriter
 from estimator_container.hang import AT_ITS_END, LOOKS, HangWatch, after_stall, verdict
 from estimator_container.horovod_stalls import Stall
-from estimator_container.mpi import World
 from estimator_container.verdict import of_rank
 
 TOOLKIT = str(Path(estimator_container.__file__).absolute().parents[1])
@@ -134,31 +133,31 @@ def test_a_script_does_not_see_the_variable(ranks, tmp_path):
     assert (tmp_path / "code" / "done").read_text() == "None"
 
 
-WORLD = World(("algo-1", "algo-2"), 2)
+HOSTS = {0: "algo-1", 1: "algo-1", 2: "algo-2", 3: "algo-2"}
 
 
 def test_the_one_that_stands_elsewhere_is_named():
-    found = verdict(WORLD, {0: "a", 1: "a", 2: "a", 3: "b"}, {}, 60)
+    found = verdict(HOSTS, {0: "a", 1: "a", 2: "a", 3: "b"}, (), 60)
     assert (found.kind, found.rank, found.host) == ("deadlock", 3, "algo-2")
     assert "for 60 s; rank 3 stands elsewhere" in found.message
 
 
 @pytest.mark.parametrize("places", ["aabb", "abcd", "aaaa", "abbc"])
 def test_where_no_single_one_stands_apart_nobody_is_named(places):
-    found = verdict(WORLD, dict(enumerate(places)), {}, 60)
+    found = verdict(HOSTS, dict(enumerate(places)), (), 60)
     assert (found.kind, found.rank, found.host) == ("deadlock", None, None)
 
 
 @pytest.mark.parametrize(
-    ("standing", "ended"), [({0: "a", 2: "a", 3: "b"}, {1: "algo-1"}), ({0: "a", 1: AT_ITS_END, 2: "a", 3: "b"}, {})]
+    ("standing", "ended"), [({0: "a", 2: "a", 3: "b"}, {1}), ({0: "a", 1: AT_ITS_END, 2: "a", 3: "b"}, set())]
 )
 def test_the_one_that_ended_is_named_and_those_that_wait(standing, ended):
-    found = verdict(WORLD, standing, ended, 60)
+    found = verdict(HOSTS, standing, ended, 60)
     assert (found.kind, found.rank, found.host, found.victims) == ("early_exit", 1, "algo-1", (0, 2, 3))
 
 
 def test_when_all_are_at_their_end_it_is_a_deadlock_there():
-    assert verdict(WORLD, dict.fromkeys(range(4), AT_ITS_END), {}, 60).kind == "deadlock"
+    assert verdict(HOSTS, dict.fromkeys(range(4), AT_ITS_END), (), 60).kind == "deadlock"
 
 
 # As Horovod has it, a thread that is not the first goes on to ask the other ranks.
@@ -200,16 +199,22 @@ def test_during_a_stall_what_the_first_thread_of_a_rank_writes_is_a_sign_of_life
 
 def test_a_verdict_names_the_rank_that_horovod_waits_for():
     stacks = {0: "  in allreduce", 1: "  in evaluate", 2: "  in allreduce", 3: "  in allreduce"}
-    found = verdict(WORLD, stacks, {}, 60.0, Stall(7, {2: ("a", "b")}))
-    assert (found.kind, found.rank, found.host) == ("deadlock", 2, WORLD.host_of(2))
+    found = verdict(HOSTS, stacks, (), 60.0, Stall(7, {2: ("a", "b")}))
+    assert (found.kind, found.rank, found.host) == ("deadlock", 2, HOSTS[2])
     assert found.message.endswith("; Horovod has waited more than 7 s for rank 2 to submit 'a', 'b'")
 
 
 def test_after_horovod_has_ended_the_world_the_verdict_is_on_who_was_missing():
     failed = of_rank("algo-1", 0, 1, "Traceback (most recent call last):\nUnknownError: shut down\n", (1, 2, 3))
-    found = after_stall(failed, Stall(7, {2: ("a",)}, ends_the_world=True), WORLD)
-    assert (found.kind, found.rank, found.host, found.victims) == ("deadlock", 2, WORLD.host_of(2), (0, 1, 3))
+    found = after_stall(failed, Stall(7, {2: ("a",)}, ends_the_world=True), HOSTS)
+    assert (found.kind, found.rank, found.host, found.victims) == ("deadlock", 2, HOSTS[2], (0, 1, 3))
     assert found.message == "Horovod has shut down after it had waited more than 7 s for rank 2 to submit 'a'"
     assert "UnknownError" in found.detail
-    several = after_stall(failed, Stall(7, {1: ("a",), 2: ("a",)}, ends_the_world=True), WORLD)
+    several = after_stall(failed, Stall(7, {1: ("a",), 2: ("a",)}, ends_the_world=True), HOSTS)
     assert (several.rank, several.host, several.victims) == (None, None, (0, 3))
+
+
+def test_a_spawned_rank_that_stands_elsewhere_is_named():
+    found = verdict({**HOSTS, SPAWNED: "algo-2"}, {0: "a", 1: "a", 2: "a", 3: "a", SPAWNED: "b"}, (), 60)
+    assert (found.rank, found.host) == (SPAWNED, "algo-2")
+    assert "rank 0 of world 2 stands elsewhere" in found.message

@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from estimator_container.frames import EVENT, NO_RANK, STDERR, STDOUT, TOOLKIT, Frame
+from estimator_container.frames import EVENT, NO_RANK, STDERR, STDOUT, TOOLKIT, Frame, number_of
 from estimator_container.lines import LONGEST_LINE, LONGEST_REDRAWN, MOST_HELD, STATE_SIZE, LineAssembler
 from hypothesis import given
 from hypothesis import strategies as st
@@ -152,6 +152,7 @@ def test_the_time_of_an_unfinished_line_is_that_of_its_last_byte_too():
     [
         (0, STDOUT, "[1,0]<stdout>:"),
         (12, STDERR, "[1,12]<stderr>:"),
+        (number_of(3, 12), STDERR, "[3,12]<stderr>:"),
         (NO_RANK, STDOUT, "[algo-1]<stdout>:"),
         (NO_RANK, TOOLKIT, "[algo-1]<toolkit>:"),
     ],

@@ -24,6 +24,7 @@ from estimator_container.mpi import (
     split_request,
     world,
 )
+from estimator_container.spawned import FORK_AGENT, hostfile
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -357,13 +358,52 @@ def test_a_long_request_is_split_at_once():
 
 
 def test_ranks_of_one_host_talk_without_a_network_unless_they_may_start_others():
-    def transports(hosts, *options):
-        return parameters(mpirun(World(hosts, 2, options), FIT, "mpirun", "/tmp/agent")).get("btl")
+    def transports(hosts, *options, spawns=False):
+        fit = FIT._replace(spawns=spawns)
+        return parameters(mpirun(World(hosts, 2, options), fit, "mpirun", "/tmp/agent")).get("btl")
 
-    assert transports(HOSTS) == "self,vader,tcp"
+    assert transports(HOSTS) == transports(HOSTS[:1], spawns=True) == "self,vader,tcp"
     assert transports(HOSTS[:1]) == transports(HOSTS[:1], "-nooversubscribe") == "self,vader"
     for options in (("-oversubscribe",), ("-mca", "rmaps_base_oversubscribe", "1")):
         assert transports(HOSTS[:1], *options) == "self,vader,tcp"
+
+
+SPAWNING = FIT._replace(hostfile="/tmp/scratch/hostfile")
+
+
+def test_ranks_may_start_others_unless_the_users_options_say_otherwise():
+    def oversubscribes(*options):
+        command = mpirun(World(HOSTS, 2, options), SPAWNING, "mpirun", "/tmp/agent")
+        return parameters(command).get("rmaps_base_oversubscribe")
+
+    assert oversubscribes() == oversubscribes("-bind-to", "core") == "1"
+    for options in (
+        ("-nooversubscribe",),
+        ("--map-by", "node:NOOVERSUBSCRIBE"),
+        ("-mca", "rmaps_base_no_oversubscribe", "1"),
+    ):
+        assert oversubscribes(*options) is None
+
+
+def test_hosts_are_filled_one_after_the_other_and_those_that_ranks_start_go_round():
+    command = mpirun(World(HOSTS, 2), SPAWNING, "mpirun", "/tmp/agent")
+    assert command[2] == "box,box,algo-2,algo-2"
+    assert (parameters(command)["rmaps"], parameters(command)["orte_default_hostfile"]) == ("seq", SPAWNING.hostfile)
+    assert hostfile(("box", "algo-2")).splitlines()[:3] == ["box", "algo-2", "box"]
+
+
+@pytest.mark.parametrize("option", ["-map-by node", "-rf ranks.txt", "-mca rmaps ppr", "-npernode 2"])
+def test_who_maps_ranks_gets_a_mapper_that_knows_how(option):
+    command = mpirun(World(HOSTS, 2, tuple(option.split())), SPAWNING, "mpirun", "/tmp/agent")
+    assert command[2] == "box:2,algo-2:2"
+    assert parameters(command).get("rmaps") in (None, "ppr") and "orte_default_hostfile" not in parameters(command)
+
+
+def test_every_command_that_mpi_starts_has_the_agent_before_it():
+    fit = FIT._replace(fork_agent="/venv/python -I rank.py mpi")
+    assert parameters(mpirun(World(HOSTS, 2), fit, "mpirun", "/tmp/agent"))[FORK_AGENT] == fit.fork_agent
+    request = f'orted -mca {FORK_AGENT} "{fit.fork_agent}"'
+    assert parameters(daemon(request, "orted", "/s", False))[FORK_AGENT] == fit.fork_agent
 
 
 def test_daemons_do_without_ipv6_where_a_port_of_it_is_taken():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from estimator_container.checkpoints.vouching import is_vouched_for
-from estimator_container.frames import STDERR, STDOUT, FrameParser
+from estimator_container.frames import STDERR, STDOUT, FrameParser, number_of
 from estimator_container.rank import FIRST_FD, last_fd
 from estimator_container.ranks import WRAPPER, RankCommand, RankServer
 from estimator_container.wire import pack
@@ -38,13 +38,14 @@ class Ranks:
             lambda rank, text: self.stalled.append((rank, text)),
         )
 
-    def start(self, *argv, rank=0, dropped=(), settings=(), alive="", **env):
-        """Start the wrapper of one rank, as mpirun would."""
+    def start(self, *argv, rank=0, dropped=(), settings=(), alive="", spawned=(), **env):
+        """Start the wrapper of one rank, as mpirun would; `spawned` is the command of one that another rank starts."""
         self.server.command = RankCommand(
             argv, str(self._folder), str(self.frames_file), dropped, dict(settings), str(alive)
         )
         whole = {**os.environ, "ESTIMATOR_HOST_SOCKET": self.server.path, "OMPI_COMM_WORLD_RANK": str(rank), **env}
-        self.processes.append(subprocess.Popen([sys.executable, "-I", "-S", WRAPPER], env=whole))
+        words = ["mpi", *spawned] if spawned else []
+        self.processes.append(subprocess.Popen([sys.executable, "-I", "-S", WRAPPER, *words], env=whole))
         return self.processes[-1]
 
     def until_started(self, count=1):
@@ -352,6 +353,19 @@ def test_a_rank_inherits_no_descriptor_of_the_wrapper(run, ranks):
     given = [fd for fd in range(3, 500) if Path(f"/proc/self/fd/{fd}").exists() and os.get_inheritable(fd)]
     run(*PYTHON, "import os; print(*(fd for fd in range(3, 500) if os.path.exists(f'/proc/self/fd/{fd}')))")
     assert {int(word) for word in ranks.output().split()} <= set(given)
+
+
+def test_a_spawned_rank_runs_the_command_of_the_one_that_spawned_it_with_the_settings_of_all(run, ranks, tmp_path):
+    show = "import os, sys; print(os.environ['GIVEN'], os.environ['RANK'], sys.argv[1:], file=sys.stderr); sys.exit(4)"
+    ended = run("no-such", rank=1, settings={"GIVEN": "x"}, spawned=(*PYTHON, show, "a  b"), PMIX_NAMESPACE="458754")
+    child = number_of(2, 1)
+    assert (ended.rank, ended.code) == (child, 4) and ranks.started == [child]
+    assert ranks.output(rank=child, stream=STDERR) == b"x 1 ['a  b']\n"
+
+
+def test_a_rank_of_the_jobs_own_world_runs_what_the_toolkit_says(run, ranks):
+    run("/bin/echo", "own", spawned=("/bin/echo", "other"), PMIX_NAMESPACE="458753")
+    assert ranks.output() == b"own\n"
 
 
 # What tells whether it lives.

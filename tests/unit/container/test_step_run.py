@@ -1,4 +1,4 @@
-from estimator_container.frames import NO_RANK
+from estimator_container.frames import NO_RANK, number_of
 from estimator_container.ranks import Ended
 from estimator_container.step_run import StepRun
 
@@ -28,3 +28,24 @@ def test_a_step_ends_well_when_all_ranks_have_by_themselves():
 
 def test_what_is_no_look_at_weights_is_left_alone():
     assert StepRun(PLACES).judge_weights(["0", "net", "two"]) is None
+
+
+CHILD = number_of(2, 1)
+
+
+def test_a_step_has_not_ended_before_the_ranks_that_its_ranks_have_spawned():
+    well = (0, False)
+    run = ended(well, well, well)
+    run.spawned.add(("algo-2", CHILD))
+    assert not run.all_ended and not run.all_ended_well
+    run.rank_ended("algo-2", Ended(CHILD, 0, False, ""))
+    assert run.all_ended_well
+
+
+def test_of_several_worlds_the_rank_is_meant_that_ended_as_mpirun_says():
+    run = ended((0, False), (1, True))
+    run.spawned.add(("algo-2", CHILD))
+    assert run.place_of(1, 5) == ("algo-1", 1)
+    run.rank_ended("algo-2", Ended(CHILD, 5, False, "so long"))
+    assert run.place_of(1, 5) == ("algo-2", CHILD)
+    assert run.last_words_of(CHILD) == "so long"

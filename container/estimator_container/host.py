@@ -384,7 +384,7 @@ class Host:
         from . import inherited
 
         seen = inherited.for_programs(os.environ, self.given_variables)
-        return {**self._world.defaults, **seen, SOCKET_VARIABLE: self._ranks.path}
+        return {**self._world.defaults(interface_of(self.cluster)), **seen, SOCKET_VARIABLE: self._ranks.path}
 
     @property
     def ipv6_port(self) -> int | None:

@@ -59,14 +59,16 @@ class World(world_of_ranks.World):
             return False
         return any(_OVERSUBSCRIBES.search(option) for option in self.options) or None
 
-    @property
-    def defaults(self) -> dict[str, str]:
+    def defaults(self, interface: str) -> dict[str, str]:
         """Variables for MPI's programs and the ranks, where the user has set none of that name.
 
         UCX comes with Open MPI's libraries, and patches the C library when it is loaded: 40 ms in each process, for
-        transports that are not used unless the user asks for them. (UCX_MEM_EVENTS in UCX's `ucx_info -f`.)
+        what windows alone use unless the user asks for more. (UCX_MEM_EVENTS in UCX's `ucx_info -f`.) Open MPI has it
+        read first what begins with MPI_ (`ucp_config_read` in ompi/mca/osc/ucx), here that windows take `interface`.
         """
-        return {} if "pml" in _parameters(self.options) else {"UCX_MEM_EVENTS": "no"}
+        if "pml" in _parameters(self.options):
+            return {}
+        return {"UCX_MEM_EVENTS": "no", **({} if "UCX_NET_DEVICES" in os.environ else {WINDOW_DEVICES: interface})}
 
 
 def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
@@ -170,6 +172,14 @@ class Fit(NamedTuple):
     """What `spawned.FORK_AGENT` is to be; None where commands are started as they are."""
 
 
+WINDOWS = {"osc": "^pt2pt", "opal_common_ucx_tls": "any", "opal_common_ucx_devices": "any"}
+"""What lets windows (MPI_Win) use UCX on any network.
+
+Open MPI 4.1 has no other way between hosts where a rank may call MPI from any thread, as mpi4py asks for; and without a
+word it uses UCX on few networks, TCP not being one (opal/mca/common/ucx), and Debian's never for windows
+(/etc/openmpi/openmpi-mca-params.conf).
+"""
+WINDOW_DEVICES = "MPI_UCX_NET_DEVICES"
 NO_IPV6 = "oob_tcp_dynamic_ipv6_ports"
 """The ports of which a daemon takes one to listen at all addresses of IPv6; if the only one is taken, it does without.
 
@@ -194,6 +204,7 @@ def mpirun(world: World, fit: Fit, path: str, agent: str, given: Collection[str]
         "oob_tcp_if_include": fit.interface,
         "btl_tcp_if_include": fit.interface,
         "pml": "ob1",
+        **WINDOWS,
         "btl": "self,vader,tcp" if len(world.hosts) > 1 or fit.spawns or world.oversubscribes else "self,vader",
         "orte_abort_on_non_zero_status": "1",
         # Aggregation holds a rank's last words back, and 4.1.8 fails to unpack them when it aborts.

@@ -1,4 +1,4 @@
-"""Ranks that ranks start while the job runs: they have what all ranks have."""
+"""Ranks that ranks start while the job runs: they have what all ranks have. Windows, which few scripts open."""
 
 from __future__ import annotations
 
@@ -143,3 +143,26 @@ def test_a_job_ends_when_its_spawned_ranks_have(script, out):
     body = "parent.Disconnect()\ntime.sleep(1)\nprint('done')"
     job = script.run(files("children.Disconnect()", body), hosts=2, processes=1)
     assert [line.data for line in job.logs(stream="stdout")] == [b"done\n"] * 2
+
+
+WINDOW = """
+import numpy
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+mine = numpy.full(4, world.rank, "i")
+window = MPI.Win.Create(mine, comm=world)
+theirs = numpy.empty(4, "i")
+window.Lock((world.rank + 1) % world.size)
+window.Get(theirs, (world.rank + 1) % world.size)
+window.Unlock((world.rank + 1) % world.size)
+print(theirs.tolist())
+world.Barrier()
+window.Free()
+"""
+
+
+@pytest.mark.law("W2")
+def test_ranks_read_each_others_windows(script, out):
+    job = script.run(WINDOW, hosts=2, processes=2)
+    for rank in range(4):
+        assert out(job, rank=rank) == f"{[(rank + 1) % 4] * 4}\n".encode()

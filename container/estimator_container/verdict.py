@@ -48,6 +48,19 @@ WHAT_TO_TRY = {
     "toolkit": "This is a fault of the toolkit: please report it with the traceback.",
 }
 """Every kind of failure -> the first thing that its reader may do."""
+_WAYS_OUT = (
+    (
+        re.compile(r"MPI\.Intracomm\.Spawn.*\n.*MPI_ERR_INTERN"),
+        "Ranks of a single host cannot reach those that they start unless the code has a word for it, such as `Spawn`: "
+        "write `custom_mpi_options='-oversubscribe'`.",
+    ),
+    (
+        re.compile("MPI_ERR_WIN: invalid window"),
+        "Open MPI has windows between hosts by UCX, which an option or an Open MPI without it has left out; or, below "
+        "`MPI_THREAD_MULTIPLE`, by `mpi4py.rc.thread_level = 'serialized'` with `custom_mpi_options='-mca osc pt2pt'`.",
+    ),
+)
+"""Words of a culprit -> what helps more than what WHAT_TO_TRY says."""
 OF_THE_USER = frozenset(
     (
         "exception",
@@ -130,7 +143,9 @@ class Verdict:
 
     @property
     def _last_paragraphs(self) -> tuple[str, ...]:
-        return (f"It ended {names_of(self.victims)} too." if self.victims else "", WHAT_TO_TRY.get(self.kind, ""))
+        ways_out = [way for words, way in _WAYS_OUT if words.search(self.detail)]
+        to_try = (*ways_out, WHAT_TO_TRY.get(self.kind, ""))[0]
+        return (f"It ended {names_of(self.victims)} too." if self.victims else "", to_try)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -287,3 +287,23 @@ def test_a_rank_that_has_lost_another_says_so(last_line, blames):
     assert of_rank("algo-1", 0, 1, words).blames_another is blames
     assert not of_rank("algo-1", 0, 3, words).blames_another
     assert not of_rank("algo-1", 0, -9, words).blames_another
+
+
+SPAWN_ON_ONE_HOST = """Traceback (most recent call last):
+  File "train.py", line 5, in <module>
+    start()
+  File "src/mpi4py/MPI.src/Comm.pyx", line 2560, in mpi4py.MPI.Intracomm.Spawn
+mpi4py.MPI.Exception: MPI_ERR_INTERN: internal error
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "way_out"),
+    [
+        (SPAWN_ON_ONE_HOST, "-oversubscribe"),
+        ("Traceback (most recent call last):\nmpi4py.MPI.Exception: MPI_ERR_WIN: invalid window\n", "-mca osc pt2pt"),
+    ],
+)
+def test_what_open_mpi_does_not_do_comes_with_the_way_out(words, way_out):
+    text = of_rank("algo-1", 0, 1, words).text()
+    assert way_out in text.rsplit("\n\n", 1)[1] and WHAT_TO_TRY["exception"] not in text

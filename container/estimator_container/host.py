@@ -22,7 +22,6 @@ from . import (
     private_folder,
     requirements,
     reserve,
-    spawned,
     steps,
     verdict,
 )
@@ -299,12 +298,12 @@ class Host:
             argv=(),
             folder=self.layout.code,
             frames=self.layout.frames,
-            # A rank that calls mpirun itself wants no wrapper of this world.
+            # What starts the ranks is not for programs that a rank starts by itself.
             dropped=(
                 *sorted(PLATFORM_VARIABLES),
                 SOCKET_VARIABLE,
                 *mpi.BORROWED_VARIABLES,
-                f"OMPI_MCA_{spawned.FORK_AGENT}",
+                f"OMPI_MCA_{mpi.FORK_AGENT}",
             ),
             settings=settings,
             alive=self._make_alive(),

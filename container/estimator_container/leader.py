@@ -7,7 +7,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
-from . import common_secret, machine, mpi, spawned, verdict
+from . import common_secret, machine, mpi, verdict
 from .configuration import ConfigurationError
 from .contract import LISTEN_FD, WORLD_PORT
 from .endpoint import interface_of
@@ -260,6 +260,8 @@ class Leader:
             self._host.events.say(sentence)
 
     def _fit(self, world: mpi.World) -> mpi.Fit:
+        from . import spawned  # other worlds have no need of it
+
         host, cpus = self._host, machine.cpus()
         ranks = world.processes_per_host * host.hosts_per_machine
         return mpi.Fit(
@@ -270,16 +272,10 @@ class Leader:
             outnumbered=ranks > cpus and host.hosts_per_machine == len(host.hosts),
             single_copy=machine.ranks_may_read_each_other(),
             ipv6_port=host.ipv6_port,
-            hostfile=self._write_hostfile(),
+            hostfile=spawned.write_hostfile(host.scratch, tuple(self._nodes)),
             spawns=len(world.hosts) == 1 and spawned.is_asked_for(host.layout.code),
             fork_agent=spawned.fork_agent(host.scratch),
         )
-
-    def _write_hostfile(self) -> str:
-        path = os.path.join(self._host.scratch, "hostfile")
-        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(spawned.hostfile(tuple(self._nodes)))
-        return path
 
     def _daemon_request(self, node: str, request: str) -> None:
         """mpirun wants its daemon on a host."""

@@ -14,7 +14,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from . import spawned
 from . import world as world_of_ranks
 from .configuration import ConfigurationError
 from .hyperparameters import can_be_passed
@@ -167,9 +166,9 @@ class Fit(NamedTuple):
     spawns: bool = False
     """Whether ranks are expected to start others, to which they talk by TCP only."""
     hostfile: str | None = None
-    """The file with what `spawned.hostfile` gives; None where ranks are not to start others."""
+    """What `spawned.write_hostfile` gives; None where ranks are not to start others."""
     fork_agent: str | None = None
-    """What `spawned.FORK_AGENT` is to be; None where commands are started as they are."""
+    """What FORK_AGENT is to be; None where commands are started as they are."""
 
 
 WINDOWS = {"osc": "^pt2pt", "opal_common_ucx_tls": "any", "opal_common_ucx_devices": "any"}
@@ -180,6 +179,11 @@ word it uses UCX on few networks, TCP not being one (opal/mca/common/ucx), and D
 (/etc/openmpi/openmpi-mca-params.conf).
 """
 WINDOW_DEVICES = "MPI_UCX_NET_DEVICES"
+FORK_AGENT = "orte_fork_agent"
+"""What Open MPI puts before every command that it starts, also those that ranks spawn (`ompi_info --param orte all`).
+
+Its words are parted by spaces (orte/mca/odls/base/odls_base_default_fns.c in 4.1).
+"""
 NO_IPV6 = "oob_tcp_dynamic_ipv6_ports"
 """The ports of which a daemon takes one to listen at all addresses of IPv6; if the only one is taken, it does without.
 
@@ -212,13 +216,15 @@ def mpirun(world: World, fit: Fit, path: str, agent: str, given: Collection[str]
         **({"mpi_yield_when_idle": "1"} if fit.crowded else {}),
         **({"coll_tuned_use_dynamic_rules": "1"} if fit.outnumbered and not _chooses_algorithms(world) else {}),
         **({} if fit.ipv6_port is None else {NO_IPV6: str(fit.ipv6_port)}),
-        **({} if fit.fork_agent is None else {spawned.FORK_AGENT: fit.fork_agent}),
+        **({} if fit.fork_agent is None else {FORK_AGENT: fit.fork_agent}),
         **({} if fit.single_copy else {"btl_vader_single_copy_mechanism": "none"}),
     }
     # What the user gives counts; mpirun refuses to be told twice.
     said = _parameters(world.options) | {name.partition("OMPI_MCA_")[2] for name in given}
     slots = [f"{name}:{world.processes_per_host}" for name in fit.node_names]
     if fit.hostfile is not None and not world.maps_ranks and not any(name.startswith("rmaps") for name in said):
+        from . import spawned  # only the first host starts ranks
+
         parameters.update(spawned.mapping(fit.hostfile, world.oversubscribes))
         slots = [name for name in fit.node_names for _ in range(world.processes_per_host)]
     if any(name.startswith("oob_tcp_static_") for name in said):

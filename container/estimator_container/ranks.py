@@ -8,7 +8,6 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from . import spawned
 from .children import signal_group
 from .frames import NO_RANK, SPAWNED
 from .links import Link, Listener, listen_unix
@@ -104,6 +103,8 @@ class RankServer:
             self._send_command(link, self.command, int(message[1]), int(message[2]))
         elif kind == "spawned" and self.command is not None:
             self._links[link] = int(message[1])
+            from . import spawned  # few scripts start ranks
+
             folder, *words = message[3:]
             command = self.command._replace(
                 argv=spawned.argv(words, self.command.settings.get("PATH")),

@@ -18,11 +18,6 @@ from collections.abc import Sequence
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _WRAPPER, _SCRIPT_RUNNER = os.path.join(_HERE, "rank.py"), os.path.join(_HERE, "rank_script.py")
-FORK_AGENT = "orte_fork_agent"
-"""What Open MPI puts before every command that it starts, also those that ranks spawn (`ompi_info --param orte all`).
-
-Its words are parted by spaces (orte/mca/odls/base/odls_base_default_fns.c in 4.1).
-"""
 MOST_SPAWNED = 4096
 """Ranks that one call can start."""
 _PYTHON = re.compile(r"python[\d.]*")
@@ -62,9 +57,12 @@ def mapping(path: str, oversubscribes: bool | None) -> dict[str, str]:
     return {"rmaps": "seq", "rmaps_base_inherit": "1", "orte_default_hostfile": path, **allowed}
 
 
-def hostfile(node_names: Sequence[str]) -> str:
-    """On which hosts ranks run that others start, one a line, as far as those do not name others."""
-    return "".join(f"{name}\n" for name in itertools.islice(itertools.cycle(node_names), MOST_SPAWNED))
+def write_hostfile(folder: str, node_names: Sequence[str]) -> str:
+    """Say on which hosts ranks run that others start, as far as those name none; returns the path of the file."""
+    path = os.path.join(folder, "hostfile")
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.writelines(f"{name}\n" for name in itertools.islice(itertools.cycle(node_names), MOST_SPAWNED))
+    return path
 
 
 def is_asked_for(code: str) -> bool:

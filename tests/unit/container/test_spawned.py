@@ -81,3 +81,9 @@ def test_whether_code_starts_other_ranks_is_seen_in_it(tmp_path, content, asks):
     (tmp_path / "deep" / "code").write_bytes(content)
     (tmp_path / "link").symlink_to("/no/such")
     assert spawned.is_asked_for(str(tmp_path)) == asks
+
+
+def test_spawned_ranks_go_round_the_hosts(tmp_path):
+    path = Path(spawned.write_hostfile(str(tmp_path), ("box", "algo-2")))
+    lines = path.read_text().splitlines()
+    assert (lines[:3], len(lines)) == (["box", "algo-2", "box"], spawned.MOST_SPAWNED)

@@ -63,11 +63,13 @@ class World(world_of_ranks.World):
 
         UCX comes with Open MPI's libraries, and patches the C library when it is loaded: 40 ms in each process, for
         what windows alone use unless the user asks for more. (UCX_MEM_EVENTS in UCX's `ucx_info -f`.) Open MPI has it
-        read first what begins with MPI_ (`ucp_config_read` in ompi/mca/osc/ucx), here that windows take `interface`.
+        read first what begins with MPI_ (`ucp_config_read` in ompi/mca/osc/ucx), here that windows take `interface`. At
+        the end the ranks close their connections without waiting for each other, which UCX calls an error on stdout.
         """
         if "pml" in _parameters(self.options):
             return {}
-        return {"UCX_MEM_EVENTS": "no", **({} if "UCX_NET_DEVICES" in os.environ else {WINDOW_DEVICES: interface})}
+        devices = {} if "UCX_NET_DEVICES" in os.environ else {WINDOW_DEVICES: interface}
+        return {"UCX_MEM_EVENTS": "no", "UCX_LOG_LEVEL": "fatal", **devices}
 
 
 def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:

@@ -107,7 +107,7 @@ ALSO_RESERVED = {"CURRENT_HOST", "PYTHONPATH", "RANK", "WORLD_SIZE", "LOCAL_RANK
 OF_OTHERS = {
     *("IPATH_NO_BACKTRACE", "HFI_NO_BACKTRACE"),  # Open MPI's memory hooks set them in every rank
     "HOSTNAME",  # the Docker engine's
-    *("UCX_MEM_EVENTS", "MPI_UCX_NET_DEVICES"),  # for UCX, which is a part of Open MPI's libraries
+    *("UCX_MEM_EVENTS", "UCX_LOG_LEVEL", "MPI_UCX_NET_DEVICES"),  # for UCX, which is a part of Open MPI's libraries
     "LC_CTYPE",  # Python's own, where no locale is set (PEP 538)
 }
 

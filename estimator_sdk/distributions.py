@@ -62,6 +62,11 @@ def of(hyperparameters: Mapping[str, Any]) -> Distribution:
     return none if _checked(lambda: container_distributions.name_of(hyperparameters)) is None else world
 
 
+def refuse_others(hyperparameters: Mapping[str, Any]) -> None:
+    """Raises InvalidArgument for a distribution that our toolkit does not have: a document may ask for any."""
+    _checked(lambda: container_distributions.refuse_others(hyperparameters))
+
+
 def _checked(decide: Callable[[], T]) -> T:
     try:
         return decide()

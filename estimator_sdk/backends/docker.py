@@ -53,7 +53,9 @@ class DockerBackend:
             moved = {"sagemaker_submit_directory": json.dumps(CODE_IN_CONTAINER)}
             plan = replace(plan, hyperparameters={**plan.hyperparameters, **moved})
         decoded = container_hp.decode(plan.hyperparameters)
-        if not has_toolkit:
+        if has_toolkit:
+            distributions.refuse_others(decoded)
+        else:
             _check_other_toolkit(image, decoded)
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
         plan = inheritance.for_containers(plan, decoded, os.environ)

@@ -65,6 +65,7 @@ class ProcessBackend:
                 "none: leave it out, and let the script write to SM_CHECKPOINT_DIR",
             )
         decoded = container_hp.decode(plan.hyperparameters)
+        distributions.refuse_others(decoded)
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
         overlay = JobFolder.of(plan.job_name).overlay(1)
         plan = inheritance.for_processes(local_plan.with_command(plan, sys.executable, overlay), decoded)

@@ -53,6 +53,13 @@ def test_a_document_with_what_no_variable_can_hold_is_refused(name):
         local_plan.base(JobSpec.from_request(document), "process", host)
 
 
+def test_a_document_with_a_distribution_of_another_toolkit_is_refused():
+    given = {"sagemaker_distributed_dataparallel_enabled": "true"}
+    with pytest.raises(InvalidArgument, match="asks for a distribution that this toolkit does not have") as raised:
+        JobSpec.from_request({"TrainingJobName": "job", "HyperParameters": given}).plan("process")
+    assert raised.value.argument == "distribution"
+
+
 @pytest.mark.parametrize("kind", ["a folder", "no archive", "nothing"])
 def test_a_document_whose_code_is_no_archive_is_refused(tmp_path, kind):
     code = tmp_path / "code"

@@ -30,7 +30,7 @@ def train(distribution: str, processes: int, *ways: str, **environment: str) -> 
 
 def test_a_model_that_ddp_is_kept_from_averaging_ends_the_job_and_no_other_does():
     """Of four ranks: some models are each rank's own, one is of two groups, one is averaged."""
-    ways = ("alone", "other_widths", "parallel", "in_two_groups", "without_synchronizing")
+    ways = ("alone", "other_widths", "parallel", "in_two_groups", "uneven_inputs", "without_synchronizing")
     with pytest.raises(JobFailed) as failed:
         train("torch_distributed", 4, *ways)
     verdict = failed.value.verdict

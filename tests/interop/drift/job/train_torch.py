@@ -68,6 +68,15 @@ def in_two_groups() -> None:
     train(model, sgd(model))
 
 
+def uneven_inputs() -> None:
+    """Some ranks do more steps than others, all meet, and then all do the same number."""
+    model = DistributedDataParallel(net())
+    optimizer = sgd(model)
+    with model.join():
+        train(model, optimizer, steps=1 + RANK)
+    train(model, optimizer)
+
+
 def without_synchronizing() -> None:
     """Found: the gradients that are applied are a rank's own."""
     model = DistributedDataParallel(net())

@@ -71,12 +71,17 @@ def watch_tapes(hvd: ModuleType, guard: Guard) -> None:
 
 
 def watch_keras(implementation: ModuleType, guard: Guard) -> None:
-    """So they may of an optimizer; each has a class of its own."""
+    """So they may of an optimizer; each has a class of its own.
+
+    On Keras 2 an optimizer averages before anything that is hooked, so it is only known that there is one.
+    """
     stock = implementation.create_distributed_optimizer
 
     @functools.wraps(stock)
-    def create_distributed_optimizer(*args: Any, **kwargs: Any) -> Any:
-        optimizer = stock(*args, **kwargs)
+    def create_distributed_optimizer(keras: Any, *args: Any, **kwargs: Any) -> Any:
+        optimizer = stock(keras, *args, **kwargs)
+        if str(getattr(keras, "__version__", "2")).startswith("2"):
+            guard.averages_unseen = True
         if hasattr(optimizer, "register_local_var"):
             _mark_what_is_given(type(optimizer), "register_local_var")
         return optimizer

@@ -107,6 +107,8 @@ class Guard:
     def __init__(self, path: str, rank: int, size: int, only_warns: bool) -> None:
         """`path` is the socket of the host's toolkit; a guard that `only_warns` never ends a job."""
         self.size = size
+        self.averages_unseen = False
+        """Whether there is an optimizer that averages, of which it is not seen what it averages."""
         self._path = path
         self._rank = rank
         self._only_warns = only_warns
@@ -161,7 +163,7 @@ class Guard:
     def _standing(self, training: Training) -> Standing:
         if training.ranks is not None:
             return Standing.AVERAGED
-        averages = any(other.ranks is not None for other in self._trainings)
+        averages = self.averages_unseen or any(other.ranks is not None for other in self._trainings)
         asked = not averages and of_horovod.is_for_all(self.size)
         return Standing.ASKED if asked else Standing.FREE
 

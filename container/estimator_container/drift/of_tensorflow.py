@@ -160,6 +160,8 @@ def _gradients_taken(tape: Any, sources: Any, guard: Guard) -> None:
     key = (caller.f_code, caller.f_lineno, id(_plain(variables[0])), len(variables))
     trained = _tapes.get(key)
     if trained is None or not trained.is_alive():
+        for gone in [key for key, each in _tapes.items() if not each.is_alive()]:
+            del _tapes[gone]
         trained = _tapes[key] = _Trained(guard, _only_trained(variables), of_horovod.is_own)
         if hasattr(tape, "_allreduce_grads"):
             trained.training.ranks = of_horovod.ranks_of(getattr(tape, "process_set", None))

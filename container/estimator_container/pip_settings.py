@@ -48,7 +48,8 @@ def taken(path: str) -> Iterator[Settings | None]:
     for sentence in document.get("left_out", ()):
         print(sentence, flush=True)
     own = os.environ.get(_CONFIG_FILE)
-    if not document or (own and os.path.exists(own)):
+    holds_any = any(document.get(name) for name in ("options", "certificates", "variables", "netrc"))
+    if not holds_any or (own and os.path.exists(own)):
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="pip-") as folder:

@@ -26,12 +26,13 @@ from ..home import JobFolder
 from ..local import base_directory, channel_places, detached
 from ..local.hosts import NotStarted, OnHostEnded
 from ..plan import HostPlan, Plan
-from . import container, engine, pip_settings, reaper
+from . import container, engine, reaper
 from .container import INSIDE, HostContainer
-from .pip_settings import PipSettings
 
 if TYPE_CHECKING:
     from docker.types.daemon import CancellableStream
+
+    from .pip_settings import PipSettings
 
 T = TypeVar("T")
 
@@ -72,8 +73,10 @@ class DockerHosts:
         import docker
 
         secret = os.urandom(contract.SECRET_BYTES)
-        if self._own_toolkit and pip_settings.are_wanted(self._plan.code):
-            self._pip = pip_settings.of_this_machine(os.environ, INSIDE)
+        if self._own_toolkit:
+            from . import pip_settings
+
+            self._pip = pip_settings.for_code(self._plan.code, os.environ, INSIDE)
         for host in self._plan.hosts:
             self._write_base_directory(host, secret)
         self._reaper = detached.start(reaper.__file__, self._plan.job_name)
@@ -165,9 +168,7 @@ class DockerHosts:
             base_directory.write_secret(layout, secret)
             base_directory.write_environment(layout, self._plan.environment)
         if self._pip is not None:
-            base_directory.write_pip_settings(layout, self._pip.document())
-            for target in self._pip.folders:
-                base_directory.make_mount_point(Path(layout.base, Path(target).relative_to(INSIDE.base)), True)
+            self._pip.write(layout)
         if self._plan.code is not None:
             shutil.copy(self._plan.code, Path(layout.input, Path(CODE_IN_CONTAINER).name))  # with its mode
         for source, target in self._channel_mounts(host.name, layout):
@@ -189,10 +190,9 @@ class DockerHosts:
         if self._plan.checkpoint_path != INSIDE.checkpoints:
             mounts.append((self._layout(host.name).checkpoints, self._plan.checkpoint_path, False))
         mounts += [(source, target, True) for source, target in self._channel_mounts(host.name, INSIDE)]
-        mounts += [(str(folder), target, True) for target, folder in (self._pip.folders if self._pip else {}).items()]
-        name = self._name(host.name)
-        network = self._name("network")
-        made = container.create(self._client.api, self._plan, host, name, network, mounts, self._own_toolkit)
+        mounts += self._pip.mounts if self._pip is not None else []
+        names = (self._name(host.name), self._name("network"))
+        made = container.create(self._client.api, self._plan, host, *names, mounts, self._own_toolkit)
         self._containers[host.name] = made
 
     def _watch(self, host: str, watched: HostContainer) -> None:

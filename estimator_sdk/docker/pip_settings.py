@@ -25,6 +25,8 @@ from estimator_container import requirements
 from estimator_container.contract import Layout
 from estimator_container.pip_settings import CERTIFICATES
 
+from ..local import base_directory
+
 _PLACES = ("index-url", "extra-index-url", "find-links")
 _OPTIONS = (*_PLACES, *CERTIFICATES, "no-index", "trusted-host", "proxy", "retries", "timeout")
 _ALSO_CALLED = {"default-timeout": "timeout", "pypi-url": "index-url"}
@@ -51,18 +53,27 @@ class PipSettings:
     left_out: list[str] = field(default_factory=list)
     """A sentence for each thing that a container could not have."""
 
-    def document(self) -> bytes:
-        """As the toolkit reads it."""
+    @property
+    def mounts(self) -> list[tuple[str, str, bool]]:
+        """As `container.create` has them."""
+        return [(str(here), inside, True) for inside, here in self.folders.items()]
+
+    def write(self, layout: Layout) -> None:
+        """Leave it for the toolkit of a host, and make the places of the folders."""
         names = ("options", "certificates", "variables", "netrc", "left_out")
-        return json.dumps({name: getattr(self, name) for name in names}).encode()
+        document = {name: getattr(self, name) for name in names}
+        base_directory.write_pip_settings(layout, json.dumps(document).encode())
+        for inside in self.folders:
+            base_directory.make_mount_point(Path(layout.package_folders, Path(inside).name), is_folder=True)
 
 
-def are_wanted(bundle: str | None) -> bool:
-    """Whether pip may run for the code in a bundle."""
+def for_code(bundle: str | None, environment: Mapping[str, str], inside: Layout) -> PipSettings | None:
+    """As `of_this_machine`, where pip may run for the code in a bundle; None where it will not."""
     if bundle is None:
-        return False
+        return None
     with tarfile.open(bundle) as archive:
-        return not set(_PACKAGE_FILES).isdisjoint(archive.getnames())
+        nothing_to_install = set(_PACKAGE_FILES).isdisjoint(archive.getnames())
+    return None if nothing_to_install else of_this_machine(environment, inside)
 
 
 def of_this_machine(environment: Mapping[str, str], inside: Layout) -> PipSettings:

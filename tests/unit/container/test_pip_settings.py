@@ -59,9 +59,11 @@ def test_no_form_of_a_password_is_in_what_pip_says(left):
     assert text.count("<hidden>") == 6 and text.endswith("\xff")
 
 
-def test_without_settings_pip_is_left_alone(tmp_path):
-    with pip_settings.taken(str(tmp_path / "pip.json")) as settings:
-        assert settings is None
+def test_without_settings_pip_is_left_alone(left, tmp_path):
+    for path in (str(tmp_path / "pip.json"), left()):
+        with pip_settings.taken(path) as settings:
+            assert settings is None
+        assert not Path(path).exists()
 
 
 def test_what_is_left_out_is_said(left, capsys):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from estimator_container.contract import Layout
 
-from estimator_sdk.docker.pip_settings import PipSettings, are_wanted, of_this_machine
+from estimator_sdk.docker.pip_settings import PipSettings, for_code, of_this_machine
 
 INSIDE = Layout("/opt/ml")
 
@@ -112,5 +112,5 @@ def test_they_are_wanted_where_pip_may_run(tmp_path: Path, names, wanted):
     with tarfile.open(tmp_path / "code.tar.gz", "w:gz") as archive:
         for name in ("train.py", "data/requirements.txt", *names):
             archive.addfile(tarfile.TarInfo(name), io.BytesIO())
-    assert are_wanted(str(tmp_path / "code.tar.gz")) is wanted
-    assert not are_wanted(None)
+    assert (for_code(str(tmp_path / "code.tar.gz"), {}, INSIDE) is not None) is wanted
+    assert for_code(None, {}, INSIDE) is None

@@ -67,7 +67,7 @@ WORDS = {
     "keras.backend.learning_phase()": "training=",
     "keras.backend.set_learning_phase(1)": "training=",
     "keras.backend.mean(x)": "tf.keras.backend.mean",
-    "keras.backend.function([], [])": "tf.keras.backend.function",
+    "keras.backend.function([], [])": "keras.Model",
     # TensorFlow 1.
     "tf.ConfigProto()": "tf.config.set_visible_devices(",
     "tf.Session()": "and no session",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 _IN_A_GRAPH = "in a graph: with tf.Graph().as_default()"
@@ -150,7 +150,10 @@ def _still_in_compat_v1(text: str) -> str | None:
     path = ["compat", "v1", *filter(None, found.groups())]
     for each in path:
         place = getattr(place, each, None)
-    return f"write tf.{'.'.join(path)}, {_IN_A_GRAPH}" if place is not None else None
+    if place is None:
+        return None
+    where = "" if isinstance(place, ModuleType) else f", {_IN_A_GRAPH}"
+    return f"write tf.{'.'.join(path)}{where}"
 
 
 def _has_keras_3() -> bool:

@@ -25,7 +25,6 @@ from estimator_container.mpi import (
     split_request,
     world,
 )
-from estimator_container.spawned import FORK_AGENT
 from hypothesis import given
 from hypothesis import strategies as st
 

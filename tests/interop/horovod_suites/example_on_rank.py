@@ -16,8 +16,29 @@ def digest(arrays: Iterable[Any]) -> str:
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
+def make_torchvision_importable() -> None:
+    """PyPI has it built for CUDA: beside a PyTorch without, its operators do not load, and its import ends at the first
+    of them. No model needs that one, so it is enough to declare it."""
+    import torch
+
+    try:
+        import torchvision  # noqa: F401
+    except RuntimeError:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        declared.append(torch.library.Library("torchvision", "DEF"))
+        declared[0].define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    except ImportError:  # the example does without
+        pass
+
+
+declared: list[Any] = []
+"""A declaration lasts as long as its library is kept."""
+
+
 def run_torch(path: str) -> str:
     """The weights are those of the optimizer that stepped last: the model may be out of reach in a function."""
+    make_torchvision_importable()
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     stepped = []

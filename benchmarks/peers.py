@@ -16,6 +16,8 @@ from .harness import ROOT
 TOOLKIT_IMAGE = "estimator/sagemaker-training:5.1.4"
 SAGEMAKER = ROOT / ".venv-sagemaker" / "bin" / "python"
 PEERS_FOLDER = ROOT / ".venv-peers" / "bin"
+KERAS_2_FOLDER = ROOT / ".venv-peers" / "keras-2"
+"""Keras 2 for this environment's TensorFlow, apart from it: with it in there, TensorFlow would look for it first."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,18 @@ def horovodrun() -> str:
     return str(Path(sys.executable).parent / "horovodrun")
 
 
+def keras_2() -> dict[str, str]:
+    """The variables of a program that is to have Keras 2."""
+    return {"PYTHONPATH": str(KERAS_2_FOLDER), "TF_USE_LEGACY_KERAS": "1"}
+
+
+def of_keras_2() -> str:
+    found = next(KERAS_2_FOLDER.glob("tf_keras-*.dist-info"), None)
+    if found is None:
+        raise FileNotFoundError(KERAS_2_FOLDER)
+    return found.stem.partition("-")[2]
+
+
 PEERS = {
     "sagemaker": Peer("SageMaker Python SDK v2, local mode", lambda: of_package(SAGEMAKER, "sagemaker")),
     "docker-compose": Peer("which that local mode runs", lambda: said("docker-compose", "version", "--short")),
@@ -63,6 +77,7 @@ PEERS = {
     "ssh": Peer("OpenSSH, for mpirun's own way to other hosts", lambda: said(sshd(), "-V", "-f", "/dev/null")),
     "s5cmd": Peer("s5cmd", lambda: said(PEERS_FOLDER / "s5cmd", "version")),
     "rclone": Peer("rclone", lambda: said("rclone", "version")),
+    "keras-2": Peer("Keras 2, which Horovod was written for", of_keras_2),
     "boto3-crt": Peer("boto3 with the AWS CRT", lambda: of_package(PEERS_FOLDER / "python", "awscrt")),
 }
 

@@ -7,6 +7,7 @@ from . import (
     fetching,
     first_line,
     hello_world,
+    keras_step,
     log_plane,
     publishing,
     slowdown,
@@ -16,5 +17,5 @@ from . import (
 )
 
 MODULES = (starting, first_line, world, ending, hello_world, faults)
-MODULES += (log_plane, publishing, slowdown, fetching, allreduce, training)
+MODULES += (log_plane, publishing, slowdown, fetching, allreduce, training, keras_step)
 METRICS = tuple(module.METRIC for module in MODULES)

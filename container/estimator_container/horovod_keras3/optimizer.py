@@ -13,6 +13,9 @@ from .keras_itself import CallableList, build_first
 from .passes import Passes
 from .reduction import Gradient, Gradients, Reduction, Settings, reference
 
+# AutoGraph would spend seconds of a first trace on translating what has no tensor to decide about.
+_as_it_is = tf.autograph.experimental.do_not_convert
+
 
 class Distributed:
     """What is put in front of an optimizer's own class."""
@@ -21,6 +24,7 @@ class Distributed:
     _horovod_original: type[Any]
     built: bool
 
+    @_as_it_is  # type: ignore[untyped-decorator]
     def apply(self, grads: Sequence[Gradient | None], trainable_variables: Sequence[Any] | None = None) -> None:
         """Reduce the gradients over the ranks, then apply them as the optimizer itself would."""
         grads = list(grads)
@@ -31,6 +35,7 @@ class Distributed:
             lambda gradients: super(Distributed, self).apply(gradients, trainable_variables),  # type: ignore[misc]
         )
 
+    @_as_it_is  # type: ignore[untyped-decorator]
     def apply_gradients(
         self,
         grads_and_vars: Iterable[tuple[Gradient | None, Any]],
@@ -100,6 +105,7 @@ class Distributed:
         """One step, as optimizers of Keras 2 have it."""
         return self.apply_gradients(self.compute_gradients(loss, var_list, tape))
 
+    @_as_it_is  # type: ignore[untyped-decorator]
     def _allreduce(self, grads: Sequence[Gradient | None], vars: Sequence[Any]) -> Gradients:
         passes = self._agg_helper
         if passes is None:

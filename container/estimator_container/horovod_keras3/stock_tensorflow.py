@@ -17,6 +17,7 @@ from .operations import Names
 from .reduction import Reduction, Settings, mark, plain
 
 _TAPE = "DistributedGradientTape"  # the name that Horovod gives to the reduction of its tapes
+_TAPES = (_TAPE, "PartialDistributedGradientTape")
 _names_of_tapes = Names(_TAPE)
 
 
@@ -27,7 +28,10 @@ def adapt(hvd: ModuleType) -> None:
     _replace(hvd.sync_batch_norm, "SyncBatchNormalization", sync_batch_normalization(hvd))
     hvd._make_allreduce_grads_fn = _make_allreduce_grads_fn(hvd._make_allreduce_grads_fn)  # type: ignore[attr-defined]
     tape = hvd._DistributedGradientTape
-    tape.gradient = _gradient(tape.gradient)
+    # AutoGraph would spend seconds of a first trace on translating what has no tensor to decide about.
+    tape.gradient = tf.autograph.experimental.do_not_convert(_gradient(tape.gradient))
+    for name in _TAPES:
+        _replace(hvd, name, tf.autograph.experimental.do_not_convert(getattr(hvd, name)))
     if not hasattr(hvd, "BroadcastGlobalVariablesHook"):
         hvd.BroadcastGlobalVariablesHook = _broadcast_hook(hvd)  # type: ignore[attr-defined]
 

@@ -12,7 +12,7 @@ from typing import Literal
 from estimator_sdk import Estimator, Job, JobFailed
 
 ROOT = Path(__file__).parents[3]
-JOB_SECONDS = 1800
+JOB_SECONDS = 7200
 
 
 @dataclass(frozen=True)

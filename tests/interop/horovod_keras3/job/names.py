@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import ClassVar
+
 import horovod.keras
 import horovod.tensorflow as hvd
 import horovod.tensorflow.keras
@@ -11,6 +14,7 @@ import tensorflow as tf
 from case import FEATURES, Outcome, alone, fit, loop, network, own, share
 from estimator_container import keras_horovod
 from keras.optimizers import SGD
+from tensorflow.python.autograph.core.ag_ctx import Status, control_status_ctx
 
 
 def case_optimizer_of_horovod_keras_on_fit() -> Outcome:
@@ -53,6 +57,35 @@ def case_optimizer_on_a_compiled_loop() -> Outcome:
     return Outcome(loop(optimizer, function=tf.function), alone(SGD(0.1)))
 
 
+class Bare(SGD):
+    """The least that an optimizer of Keras 3 needs in order to average."""
+
+    def apply(self, grads, trainable_variables=None):
+        super().apply(hvd.grouped_allreduce(list(grads), name="bare"), trainable_variables)
+
+
+def operations_of_a_step(optimizer) -> Counter:
+    """Type -> how many of it a compiled step has."""
+    model = network()
+    optimizer.build(model.trainable_variables)
+
+    @tf.function(autograph=False)
+    def step(inputs, targets):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(inputs) - targets) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+
+    graph = step.get_concrete_function(*(tf.TensorSpec(each.shape) for each in own()[0])).graph
+    return Counter(operation.type for operation in graph.get_operations())
+
+
+def case_compiled_step_has_no_operation_more_than_a_bare_allreduce() -> Outcome:
+    found = operations_of_a_step(hvd.DistributedOptimizer(SGD(0.1, momentum=0.9)))
+    assert found["HorovodGroupedAllreduce"] == 1, found
+    assert found == operations_of_a_step(Bare(0.1, momentum=0.9)), found
+    return Outcome([], [])
+
+
 def case_optimizer_on_a_loop_with_apply() -> Outcome:
     def apply(optimizer, grads, variables):
         optimizer.build(variables)
@@ -76,21 +109,52 @@ def case_tape_on_a_compiled_loop() -> Outcome:
     return Outcome(loop(SGD(0.1), tape=hvd.DistributedGradientTape, function=tf.function), alone(SGD(0.1)))
 
 
+class Watched(hvd.Compression.none):
+    """Notes whether AutoGraph translates what it is called from, which takes seconds of the first trace of a rank."""
+
+    seen: ClassVar[set] = set()
+
+    @classmethod
+    def compress(cls, tensor):
+        cls.seen.add(control_status_ctx().status)
+        return tensor, None
+
+
+def case_tape_is_not_translated_by_autograph() -> Outcome:
+    def tape(recorded):
+        return hvd.DistributedGradientTape(recorded, compression=Watched)
+
+    Watched.seen.clear()
+    weights = loop(SGD(0.1), tape=tape, function=tf.function)
+    assert Watched.seen == {Status.DISABLED}, Watched.seen
+    return Outcome(weights, alone(SGD(0.1)))
+
+
+def case_optimizer_is_not_translated_by_autograph() -> Outcome:
+    def apply(optimizer, grads, variables):
+        optimizer.apply_gradients(zip(optimizer._allreduce(grads, variables), variables))
+
+    Watched.seen.clear()
+    optimizer = hvd.DistributedOptimizer(SGD(0.1), compression=Watched)
+    weights = loop(optimizer, function=tf.function, apply=apply)
+    assert Watched.seen == {Status.DISABLED}, Watched.seen
+    return Outcome(weights, alone(SGD(0.1)))
+
+
 def case_tape_in_the_train_step_of_a_model_on_fit() -> Outcome:
     class Model(keras.Model):
         def __init__(self):
             super().__init__()
             keras.utils.set_random_seed(0)
-            self.first, self.last = keras.layers.Dense(2), keras.layers.Dense(1)
+            self.only = keras.layers.Dense(1)
             self.build((None, FEATURES))
 
         def build(self, shape):
-            self.first.build(shape)
-            self.last.build((None, 2))
+            self.only.build(shape)
             self.built = True
 
         def call(self, inputs):
-            return self.last(self.first(inputs))
+            return self.only(inputs)
 
         def train_step(self, data):
             inputs, targets = data

@@ -7,6 +7,7 @@ import os
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 
+import gc
 import json
 import sys
 import time
@@ -61,6 +62,7 @@ def result(name: str, case: Callable[[], Outcome]) -> dict[str, object]:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # or each collection would go through all of TensorFlow
     hvd.init(process_sets=[EVENS])
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)

@@ -10,7 +10,7 @@ import horovod.tensorflow as hvd
 import horovod.tensorflow.keras as hvd_keras
 import keras
 import numpy as np
-from case import BATCH, STEPS, Outcome, alone, fit, joint, network, share
+from case import STEPS, Outcome, alone, dataset, fit, joint, network
 from keras.optimizers import SGD, Adam
 
 callbacks = hvd_keras.callbacks
@@ -35,11 +35,11 @@ def case_broadcast_callback_of_a_model_that_is_not_built() -> Outcome:
 
 
 def case_broadcast_callback_leaves_local_variables() -> Outcome:
-    model = network(seed=hvd.rank())
+    model = network(seed=hvd.rank(), layers=2)
     own = model.layers[0].get_weights()
     local = callbacks.BroadcastGlobalVariablesCallback(0, local_variables=model.layers[0].variables)
     fit(hvd.DistributedOptimizer(SGD(0.0)), model, [local])
-    expected = [*own, *network().layers[1].get_weights()]
+    expected = [*own, *network(layers=2).layers[1].get_weights()]
     return Outcome(model.get_weights(), expected, agree=[0])
 
 
@@ -60,19 +60,17 @@ def case_metric_average_callback() -> Outcome:
 
 def of_rates(rates: list[float], momentum: float, corrected: bool) -> list[np.ndarray]:
     """The weights where each step has a rate of its own, and momentum follows it in the step where it changes."""
-    model = network()
-    velocities = [0.0] * 4
+    weights = [weight.astype("float64") for weight in network().get_weights()]
+    velocities = [0.0, 0.0]
     before = rates[0]
     for (inputs, targets), rate in zip(joint() * 2, rates, strict=True):
-        plain = network()
-        plain.set_weights(model.get_weights())
-        pairs = zip(plain.get_weights(), alone(SGD(1.0), [(inputs, targets)], plain))
-        gradients = [weight - after for weight, after in pairs]
+        errors = 2 * (inputs @ weights[0] + weights[1] - targets) / len(inputs)
+        gradients = [inputs.T @ errors, errors.sum(axis=0)]
         factor = momentum * (rate / before if corrected else 1.0)
         velocities = [factor * velocity - rate * gradient for velocity, gradient in zip(velocities, gradients)]
-        model.set_weights([weight + velocity for weight, velocity in zip(model.get_weights(), velocities)])
+        weights = [weight + velocity for weight, velocity in zip(weights, velocities)]
         before = rate
-    return model.get_weights()
+    return weights
 
 
 def case_learning_rate_schedule_callback() -> Outcome:
@@ -110,18 +108,19 @@ def case_best_model_checkpoint_callback() -> Outcome:
 
 def saved_and_loaded(name: str, load, optimizer=None) -> Outcome:
     """The second half of the steps after the model was saved and loaded, beside all steps at a stretch."""
-    inputs, targets = share(hvd.rank())
     model = network()
     model.compile(optimizer or hvd.DistributedOptimizer(SGD(0.1, momentum=0.9)), loss=keras.losses.MeanSquaredError())
+    model.fit(dataset().take(STEPS // 2), verbose=0)
     with tempfile.TemporaryDirectory() as folder:
-        for half in (slice(0, 2 * BATCH), slice(2 * BATCH, None)):
-            model.fit(inputs[half], targets[half], batch_size=BATCH, shuffle=False, verbose=0)
-            path = str(Path(folder) / name)
-            model.save(path)
+        path = str(Path(folder) / name)
+        model.save(path)
+        if hvd.rank() == 0:
             plain = keras.models.load_model(path, custom_objects={"Own": Own})
-            model = load(path)
-        assert type(plain.optimizer).__module__ != "horovod._keras"
-        assert isinstance(model.optimizer, (SGD, Own)) and int(model.optimizer.iterations) == STEPS
+            assert type(plain.optimizer).__module__ != "horovod._keras"
+        model = load(path)
+        assert isinstance(model.optimizer, (SGD, Own)) and int(model.optimizer.iterations) == STEPS // 2
+    model.fit(dataset().skip(STEPS // 2), verbose=0)
+    assert int(model.optimizer.iterations) == STEPS
     return Outcome(model.get_weights(), alone(SGD(0.1, momentum=0.9)))
 
 
@@ -165,9 +164,7 @@ def case_one_rank_loads_and_the_others_build() -> Outcome:
             path = str(Path(folder) / "model.keras")
             model.save(path)
             model = hvd_keras.load_model(path)
-    inputs, targets = share(hvd.rank())
-    started = [callbacks.BroadcastGlobalVariablesCallback(0)]
-    model.fit(inputs, targets, batch_size=BATCH, shuffle=False, verbose=0, callbacks=started)
+    model.fit(dataset(), verbose=0, callbacks=[callbacks.BroadcastGlobalVariablesCallback(0)])
     return Outcome(model.get_weights(), alone(SGD(0.1, momentum=0.9)))
 
 

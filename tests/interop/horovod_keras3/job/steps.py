@@ -11,8 +11,7 @@ import horovod.tensorflow.keras as hvd_keras
 import keras
 import numpy as np
 import tensorflow as tf
-from arguments import pairs
-from case import FEATURES, Outcome, alone, fit, joint, loop, network, own, share
+from case import FEATURES, Outcome, alone, fit, joint, loop, network, own, pairs, share
 from keras.optimizers import SGD, LossScaleOptimizer
 
 
@@ -154,7 +153,7 @@ def case_jit_compile_that_is_left_open_is_off() -> Outcome:
 
 
 def case_two_optimizers_in_one_step() -> Outcome:
-    model, expected = network(), network()
+    model, expected = network(layers=2), network(layers=2)
 
     @tf.function
     def step(inputs, targets):

@@ -17,8 +17,8 @@ def digest(arrays: Iterable[Any]) -> str:
 
 
 def make_torchvision_importable() -> None:
-    """PyPI has it built for CUDA: beside a PyTorch without, its operators do not load, and its import ends at the first
-    of them. No model needs that one, so it is enough to declare it."""
+    """PyPI has it built for CUDA: beside a PyTorch without, its operators do not load, and its import ends at the
+    first that it describes. No model here needs those, so it is enough to declare them."""
     import torch
 
     try:
@@ -27,7 +27,8 @@ def make_torchvision_importable() -> None:
         for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
             del sys.modules[name]
         declared.append(torch.library.Library("torchvision", "DEF"))
-        declared[0].define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        for name in ("nms", "qnms"):
+            declared[0].define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     except ImportError:  # the example does without
         pass
 

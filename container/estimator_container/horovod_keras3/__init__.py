@@ -61,7 +61,8 @@ def _is_keras_3() -> bool:
     """Whether TensorFlow's Keras is Keras 3, and runs on TensorFlow. Horovod has imported both by now."""
     import tensorflow as tf
 
-    if int(tf.keras.__version__.partition(".")[0]) < 3:
+    # `tf.keras` of TensorFlow 2.15 and before has no version.
+    if int(getattr(tf.keras, "__version__", "2").partition(".")[0]) < 3:
         return False
     backend: str = tf.keras.config.backend()
     return backend == "tensorflow"

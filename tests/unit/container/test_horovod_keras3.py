@@ -20,14 +20,14 @@ def spy(name):
 spy("stock_tensorflow")
 spy("stock_keras")
 """
-KERAS = "__version__ = '{version}'\nclass config:\n    backend = lambda: '{backend}'\n"
+KERAS = "{version}\nclass config:\n    backend = lambda: '{backend}'\n"
 
 
 @pytest.fixture
 def run(tmp_path):
     """Runs a script beside packages of the names of Horovod, TensorFlow and Keras; gives what it wrote."""
 
-    def run(script, *start, version="3.15.1", backend="tensorflow", code=0, **env):
+    def run(script, *start, version="__version__ = '3.15.1'", backend="tensorflow", code=0, **env):
         files = {
             "horovod/__init__.py": "__version__ = '0.28.1'",
             "horovod/tensorflow/__init__.py": "import tensorflow, tensorflow.keras\ncomplete = True",
@@ -81,7 +81,13 @@ def test_elsewhere_without_that_import_they_stay_as_they_are(run):
 
 
 @pytest.mark.parametrize(
-    "given", [{"ESTIMATOR_HOROVOD_KERAS3": "off"}, {"version": "2.15.0"}, {"version": "3.15.1", "backend": "torch"}]
+    "given",
+    [
+        {"ESTIMATOR_HOROVOD_KERAS3": "off"},
+        {"version": ""},  # as `tf.keras` of TensorFlow 2.15 is
+        {"version": "__version__ = '2.18.0'"},  # and with TF_USE_LEGACY_KERAS=1
+        {"backend": "torch"},
+    ],
 )
 def test_they_stay_as_they_are_where_that_is_asked_for_or_nothing_is_wrong(run, given):
     assert run("import horovod.keras", **given) == ([], [])

@@ -18,19 +18,18 @@ PULLED = "python:3.11-slim-bookworm"
 PYTHON = "py311"
 """The Python of the images, as `py_version=` has it."""
 
-# Version -> what pip installs. Each of these was built with Horovod and trained with; what is not here was not.
-# (TensorFlow 2.19 is left out because Horovod 0.28.1 does not compile against its headers.)
+# Version -> what pip installs, the newest first. Each of these was built with Horovod and trained with; what is not
+# here was not. (TensorFlow 2.19 is left out because Horovod 0.28.1 does not compile against its headers. 2.15 is the
+# last with Keras 2, so that scripts of its time run as they are.)
 _TENSORFLOW = {
     "2.21.0": ("tensorflow-cpu==2.21.0", "keras==3.15.1"),
-    "2.18.1": ("tensorflow-cpu==2.18.1",),
+    "2.18.1": ("tensorflow-cpu==2.18.1", "keras==3.8.0"),
+    "2.15.1": ("tensorflow-cpu==2.15.1", "keras==2.15.0"),
 }
 _PYTORCH = {
     "2.13.0": ("torch==2.13.0",),
 }
 VERSIONS: Mapping[Framework, Mapping[str, tuple[str, ...]]] = {"tensorflow": _TENSORFLOW, "pytorch": _PYTORCH}
-
-PINNED = {("tensorflow", "2.21.0"), ("pytorch", "2.13.0")}
-"""The versions whose whole set of packages is pinned, because the tests run with it."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,18 @@ class Image:
         return VERSIONS[self.framework][self.version] if self.version else ()
 
     @property
-    def is_pinned(self) -> bool:
-        return self.version is None or (self.framework, self.version) in PINNED
+    def has_keras_2(self) -> bool:
+        return any(package.startswith("keras==2.") for package in self.packages)
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether no image of its framework is newer."""
+        return self == newest(self.framework)
+
+    @property
+    def constraints(self) -> str:
+        """The file in `container/image/constraints` that pins every package of it. The newest images share theirs."""
+        return "newest.txt" if self.is_newest else f"{self.framework}-{self.version}.txt"
 
 
 MPI = Image("mpi", None)

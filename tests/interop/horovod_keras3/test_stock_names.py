@@ -1,6 +1,7 @@
 """Horovod's own names on Keras 3: 4 ranks come to what one process comes to on their joint batches, bit for bit alike.
 
-TensorFlow takes seconds to import, so one job of 4 ranks runs all cases.
+TensorFlow takes seconds to import, so one job of 4 ranks runs all cases: on this machine's TensorFlow, and with
+`--all-images` in each other image that has Keras 3.
 """
 
 from __future__ import annotations
@@ -13,20 +14,34 @@ from pathlib import Path
 
 import pytest
 
-from estimator_sdk import Estimator
+from estimator_sdk import TensorFlow
+from estimator_sdk.images import catalogue
 
 JOB = Path(__file__).parent / "job"
 CASES = [name for path in sorted(JOB.glob("*.py")) for name in re.findall(r"^def case_(\w+)", path.read_text(), re.M)]
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`version` is None on processes."""
+    versions: list[str | None] = [None]
+    if metafunc.config.getoption("all_images"):
+        images = [image for image in catalogue.everything() if image.framework == "tensorflow"]
+        versions += [image.version for image in images if not image.is_newest and not image.has_keras_2]
+    metafunc.parametrize("version", versions, scope="module")
+
+
 @pytest.fixture(scope="module")
-def job_lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[str, str]]]:
+def job_lines(version: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[str, str]]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ESTIMATOR_HOME", str(tmp_path_factory.mktemp("home")))
         world = {"mpi": {"enabled": True, "processes_per_host": 4}}
-        job = Estimator(entry_point="run_cases.py", source_dir=JOB, distribution=world, backend="process").fit(
-            logs="none"
-        )
+        job = TensorFlow(
+            entry_point="run_cases.py",
+            source_dir=JOB,
+            distribution=world,
+            framework_version=version,
+            backend="docker" if version else "process",
+        ).fit(logs="none")
         lines = [(line.stream, line.data.decode()) for rank in range(4) for line in job.logs(rank=rank)]
         yield lines
 

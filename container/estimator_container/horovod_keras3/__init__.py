@@ -61,7 +61,7 @@ def _is_keras_3() -> bool:
     """Whether TensorFlow's Keras is Keras 3, and runs on TensorFlow. Horovod has imported both by now."""
     import tensorflow as tf
 
-    # `tf.keras` of TensorFlow 2.15 and before has no version.
+    # As Keras 2, `tf.keras` has no version: in TensorFlow 2.15, and in later ones with TF_USE_LEGACY_KERAS=1.
     if int(getattr(tf.keras, "__version__", "2").partition(".")[0]) < 3:
         return False
     backend: str = tf.keras.config.backend()

@@ -84,8 +84,8 @@ def test_elsewhere_without_that_import_they_stay_as_they_are(run):
     "given",
     [
         {"ESTIMATOR_HOROVOD_KERAS3": "off"},
-        {"version": ""},  # as `tf.keras` of TensorFlow 2.15 is
-        {"version": "__version__ = '2.18.0'"},  # and with TF_USE_LEGACY_KERAS=1
+        {"version": ""},  # as `tf.keras` is in TensorFlow 2.15, and in later ones with TF_USE_LEGACY_KERAS=1
+        {"version": "__version__ = '2.15.0'"},
         {"backend": "torch"},
     ],
 )

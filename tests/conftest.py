@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests import tables
+from tests import scheduling, tables
 
 if TYPE_CHECKING:
     from tests.stores.fault_proxy import FaultProxy
@@ -37,30 +37,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "on_service: the law is of those that a stand-in of SageMaker can tell")
     config.addinivalue_line("markers", "contract(row): the row of the container contract that the test states")
     config.addinivalue_line("markers", "alone: the test bounds a time or counts what the machine does")
+    config.addinivalue_line("markers", "spins: ranks of the test use TensorFlow or Horovod; set by tests/scheduling.py")
     if config.getoption("--results") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(tables.Recorder(config.getoption("--results")))
 
 
-def group(test: str) -> str:
-    """The tests that one worker runs because they share what takes long to set up.
-
-    In `tests/interop` each file has a set-up of its own, but for the contract's folder, which has one for all.
-    """
-    path, _, _ = test.partition("::")
-    if "/interop/contract/" in path:
-        return "contract"
-    return path if "/interop/" in path else test
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if scheduling.group(item.nodeid) == scheduling.SPINNING:
+            item.add_marker(pytest.mark.spins)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """The largest groups come first. `--dist loadgroup` of pytest-xdist 3.8 sees no group under pytest 9.2."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class ByGroup(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return group(nodeid)
-
-    return ByGroup(config, log)
+    return scheduling.scheduler(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -143,8 +143,9 @@ if MPI.COMM_WORLD.rank == 0:
     assert [step.name for step in job_files.read(tmp_path / "job.yaml").plan().steps] == ["1", "train", "report"]
 
 
+@pytest.mark.law("W2")
 @pytest.mark.filterwarnings("ignore:.*cpus and mem are for workers that are containers")
-def test_the_example_of_a_riseml_yml_runs(backend, with_horovod, tmp_path, out):
+def test_the_example_of_a_riseml_yml_runs_and_horovod_agrees_with_mpi(backend, with_horovod, tmp_path, out):
     """Its framework is the one that is installed here, or in the image that `with_horovod` has made."""
     prepare = "import os; print('prepared', os.environ['RANK'])"
     train = """
@@ -154,7 +155,9 @@ import horovod.tensorflow as hvd
 import tensorflow as tf
 hvd.init()
 total = hvd.allreduce(tf.constant(float(hvd.rank())), op=hvd.Sum)
-print(hvd.rank(), hvd.size(), hvd.local_size(), int(total), tf.__version__, *sys.argv[1:])
+places = hvd.local_rank(), hvd.local_size(), hvd.cross_rank()
+print(hvd.rank(), hvd.size(), *places, int(total), tf.__version__, *sys.argv[1:])
+assert str(hvd.rank()) == os.environ["OMPI_COMM_WORLD_RANK"]
 """
     for name, text in (("prepare.py", prepare), ("train.py", train), ("riseml.yml", EXAMPLES[1])):
         (tmp_path / name).write_text(text)
@@ -166,4 +169,5 @@ print(hvd.rank(), hvd.size(), hvd.local_size(), int(total), tf.__version__, *sys
     job = file.fit(logs="none")
     assert job.name.startswith("digits-")
     for rank in range(RANKS):
-        assert out(job, rank=rank).decode() == f"prepared {rank}\n{rank} 4 2 6 2.21.0 --epochs 2\n"
+        places = f"{rank % 2} 2 {rank // 2}"
+        assert out(job, rank=rank).decode() == f"prepared {rank}\n{rank} 4 {places} 6 2.21.0 --epochs 2\n"

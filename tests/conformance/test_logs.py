@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from estimator_sdk import InvalidArgument, Job
+from estimator_sdk import Job
 
 NASTY = r"""
 import hashlib, os, random, sys
@@ -89,23 +89,6 @@ for number in range(3000):
         seen[int(rank), stream].append(int(number))
     for (_, stream), numbers in seen.items():
         assert numbers == list(range(1 if stream == "stdout" else 0, 3000, 2))
-
-
-@pytest.mark.law("L2")
-def test_the_view_filters_by_rank_host_and_stream(script):
-    source = "import os, sys; print('out', os.environ['RANK']); print('err', os.environ['RANK'], file=sys.stderr)"
-    job = script.run(source, hosts=2, processes=2)
-
-    def texts(**choice):
-        return sorted(line.tagged().decode() for line in job.logs(**choice))
-
-    assert texts(rank=3) == ["[1,3]<stderr>:err 3\n", "[1,3]<stdout>:out 3\n"]
-    assert texts(host="algo-2", stream="stdout") == ["[1,2]<stdout>:out 2\n", "[1,3]<stdout>:out 3\n"]
-    assert len(texts(stream="stderr")) == 4
-    with pytest.raises(InvalidArgument, match="did you mean 'stdout'"):
-        job.logs(stream="stdoot")
-    with pytest.raises(InvalidArgument, match="algo-2"):
-        job.logs(host="algo-22")
 
 
 @pytest.mark.law("L3")

@@ -9,8 +9,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from estimator_container.contract import PLATFORM_VARIABLES, WORLD_TIMEOUT
-from estimator_container.rank import SOCKET_VARIABLE
+from estimator_container.contract import WORLD_TIMEOUT
 
 from estimator_sdk import InvalidArgument, JobFailed, launch
 from estimator_sdk.cli import junit
@@ -32,84 +31,6 @@ print(json.dumps({
     )},
 }))
 """
-
-
-def reports(job, out, size):
-    return [json.loads(out(job, rank=rank)) for rank in range(size)]
-
-
-@pytest.mark.law("W1", "W2")
-@pytest.mark.parametrize(("hosts", "processes"), [(1, 1), (1, 4), (2, 1), (2, 2), (3, 1), (4, 2)])
-def test_the_world_is_right(script, out, hosts, processes):
-    size = hosts * processes
-    job = script.run(REPORT, hosts=hosts, processes=processes)
-    names = [f"algo-{number + 1}" for number in range(hosts)]
-    assert reports(job, out, size) == [
-        {
-            "rank": rank,
-            "size": size,
-            "node_rank": rank % processes,
-            "node_size": processes,
-            "sum": sum(range(size)),
-            "OMPI_COMM_WORLD_RANK": str(rank),
-            "OMPI_COMM_WORLD_SIZE": str(size),
-            "LOCAL_RANK": str(rank % processes),
-            "RANK": str(rank),
-            "WORLD_SIZE": str(size),
-            "SM_CURRENT_HOST": names[rank // processes],
-            "SM_HOSTS": json.dumps(names, separators=(",", ":")),
-        }
-        for rank in range(size)
-    ]
-
-
-@pytest.mark.law("W2")
-def test_horovod_agrees_with_mpi(script, with_horovod, out):
-    source = """
-import os
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-import tensorflow as tf
-import horovod.tensorflow as hvd
-hvd.init()
-total = hvd.allreduce(tf.constant(float(hvd.rank())), op=hvd.Sum)
-print(hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), int(total))
-assert str(hvd.rank()) == os.environ["OMPI_COMM_WORLD_RANK"]
-"""
-    job = script.run(source, hosts=2, processes=2, **with_horovod)
-    assert [out(job, rank=rank).decode() for rank in range(4)] == [
-        "0 4 0 2 0 6\n",
-        "1 4 1 2 0 6\n",
-        "2 4 0 2 1 6\n",
-        "3 4 1 2 1 6\n",
-    ]
-
-
-@pytest.mark.law("W3")
-def test_each_rank_sees_its_own_host(script, out):
-    source = """
-import json, os
-print(json.dumps({name: value for name, value in os.environ.items()}))
-"""
-    job = script.run(source, hosts=2, processes=1, environment={"MINE": "yes"})
-    first, second = (json.loads(out(job, rank=rank)) for rank in range(2))
-    for env, name, place in ((first, "algo-1", "0"), (second, "algo-2", "1")):
-        assert env["MINE"] == "yes"
-        assert env["SM_CURRENT_HOST"] == env["CURRENT_HOST"] == name
-        assert env["SM_CURRENT_HOST_RANK"] == place
-        assert json.loads(env["SM_RESOURCE_CONFIG"])["current_host"] == name
-        assert json.loads(env["SM_TRAINING_ENV"])["current_host"] == name
-        assert not [each for each in env if each in OF_THE_TOOLKIT or each.startswith("SLURM")]
-
-
-OF_THE_TOOLKIT = {*PLATFORM_VARIABLES, SOCKET_VARIABLE}
-RESERVED = ("SM_", "SAGEMAKER_", "TRAINING_JOB_", "OMPI_", "PMIX_", "OPAL_", "ORTE_", "HWLOC_")
-ALSO_RESERVED = {"CURRENT_HOST", "PYTHONPATH", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MINE"}
-OF_OTHERS = {
-    *("IPATH_NO_BACKTRACE", "HFI_NO_BACKTRACE"),  # Open MPI's memory hooks set them in every rank
-    "HOSTNAME",  # the Docker engine's
-    *("UCX_MEM_EVENTS", "UCX_LOG_LEVEL", "MPI_UCX_NET_DEVICES"),  # for UCX, which is a part of Open MPI's libraries
-    "LC_CTYPE",  # Python's own, where no locale is set (PEP 538)
-}
 
 
 @pytest.mark.law("W3")
@@ -149,29 +70,6 @@ def test_ranks_that_just_fill_a_machine_have_a_cpu_each_unless_the_user_places_t
     assert bound(each) == [[cpu] for cpu in cpus]
     assert bound(each, mpi_options="-bind-to none") == [cpus] * len(cpus)
     assert bound(each + 1) == [cpus] * hosts * (each + 1)
-
-
-@pytest.mark.law("W3")
-@pytest.mark.parametrize("processes", [None, 1])
-def test_only_reserved_names_are_added(script, out, processes):
-    job = script.run(
-        "import json, os; print(json.dumps(list(os.environ)))",
-        hosts=1,
-        processes=processes,
-        environment={"MINE": "yes"},
-    )
-    added = set(json.loads(out(job))) - set(os.environ)
-    assert [name for name in added if not name.startswith(RESERVED) and name not in ALSO_RESERVED | OF_OTHERS] == []
-
-
-@pytest.mark.law("W4")
-@pytest.mark.on_service
-@pytest.mark.parametrize("hosts", [1, 3])
-def test_without_a_distribution_every_host_runs_the_script_once(script, out, hosts):
-    job = script.run("import os; print(os.environ['SM_CURRENT_HOST'], os.environ.get('RANK'))", hosts=hosts)
-    for number in range(1, hosts + 1):
-        assert out(job, host=f"algo-{number}") == f"algo-{number} None\n".encode()
-    assert {line.rank for line in job.logs()} == {None}
 
 
 @pytest.mark.law("W5")

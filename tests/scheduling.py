@@ -1,0 +1,69 @@
+"""Which tests one of several workers runs, and in which order they begin.
+
+`--dist loadgroup` of pytest-xdist 3.8 sees no group under pytest 9.2, so this has a scheduler of its own, which knows
+tests by their ids alone.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import pytest
+
+SPINNING = "ranks that spin"
+"""Tests whose ranks keep every CPU busy while they wait for each other, as those of TensorFlow and Horovod do.
+
+One such job runs at a time: two slow each other, and everything else, down far beyond twice their time.
+"""
+OF_SPINNING_RANKS = (
+    "tests/interop/test_digits_keras_horovod.py",
+    "tests/interop/test_digits_pytorch_horovod.py",
+    "tests/interop/test_functions_document.py",
+    "tests/interop/horovod_keras3/",
+    "tests/interop/notebooks/test_notebooks.py::test_a_notebook_runs_from_top_to_bottom[2_from_one_process_to_horovod]",
+    "tests/conformance/test_distributions.py::test_tensorflow_",
+    "tests/conformance/test_job_files.py::test_the_example_of_a_riseml_yml_",
+)
+OF_SHARED_JOBS = ("tests/interop/", "tests/conformance/test_reports.py")
+LONG = (
+    "tests/chaos/test_store_away.py",
+    "tests/chaos/test_checkpoint_kills.py",
+    "tests/chaos/test_injections.py::test_a_random_fault_",
+)
+"""Single tests that take longest. They begin before others, which would wait for them at the end."""
+
+
+def group(test: str) -> str:
+    """The tests that one worker runs because they share what takes long to set up, or must not run at the same time.
+
+    In `tests/interop` each file has a set-up of its own, but for the contract's folder, which has one for all. The
+    laws that look at the same jobs are in one file.
+    """
+    if test.startswith(OF_SPINNING_RANKS):
+        return SPINNING
+    path, _, _ = test.partition("::")
+    if path.startswith("tests/interop/contract/"):
+        return "contract"
+    return path if path.startswith(OF_SHARED_JOBS) else test
+
+
+def begins(name: str, size: int) -> tuple[bool, bool, int]:
+    """Sorts groups, each with the number of its tests: ranks that spin, what takes long, and then the largest."""
+    return name != SPINNING, not name.startswith(LONG), -size
+
+
+def scheduler(config: pytest.Config, log: object) -> object:
+    """A scheduler of pytest-xdist that hands out these groups in this order."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid)
+
+        def _assign_work_unit(self, node: object) -> None:
+            if not self.assigned_work.get(node):  # before any of them has begun
+                waiting = sorted(self.workqueue.items(), key=lambda item: begins(item[0], len(item[1])))
+                self.workqueue = OrderedDict(waiting)
+            super()._assign_work_unit(node)
+
+    return ByGroup(config, log)

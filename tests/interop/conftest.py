@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -25,25 +24,14 @@ def their_image() -> str:
     return theirs.build()
 
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / ".venv-debian-mpi"
+FOLDER = Path(__file__).parents[2] / ".venv-debian-mpi"
 
 
 @pytest.fixture(scope="session")
 def debian_python() -> Path:
-    """The Python of an environment without Open MPI of its own, so that the system's is found.
-
-    It is made once and kept beside the project's own environment. Debian's `openmpi-bin` must be installed:
-    without it the tests fail.
-    """
+    """The Python of an environment without Open MPI of its own, so that the system's is found."""
     python = FOLDER / "bin" / "python"
-    done = FOLDER / "complete"
-    if not done.exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(FOLDER)], check=True)
-        packages = ["-c", "constraints.txt", "-e", "./container", "-e", ".", "mpi4py", "numpy", "scikit-learn"]
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, *packages], cwd=ROOT, check=True)
-        done.touch()
+    if not python.exists() or not Path("/usr/bin/mpirun").exists():
+        raise RuntimeError(f"{FOLDER} or Debian's Open MPI is missing: run scripts/setup tests")
     assert not (FOLDER / "bin" / "mpirun").exists()
-    assert Path("/usr/bin/mpirun").exists(), "install Debian's Open MPI: apt-get install -y openmpi-bin"
     return python

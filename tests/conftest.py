@@ -1,7 +1,8 @@
 """Options of the test run, what it says of laws and the contract, and the servers that several suites need.
 
 `--results FILE` adds what held on which backend and of which toolkit to a file, from which `python -m tests.tables`
-makes the tables. A server that cannot be started is a failure, never a skip.
+makes the tables and `python -m tests.proofs` the list of the tests that prove each law. A server that cannot be started
+is a failure, never a skip.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         for kind, parameter in (("law", "backend"), ("contract", "toolkit")):
             where = getattr(item, "callspec", None) and item.callspec.params.get(parameter)
             names = [name for mark in item.iter_markers(kind) for name in mark.args if where]
-            report.user_properties += [(tables.STATED, [kind, name, where, report.passed]) for name in names]
+            test = item.nodeid.partition("[")[0]
+            report.user_properties += [(tables.STATED, [kind, name, where, report.passed, test]) for name in names]
     return report
 
 

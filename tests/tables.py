@@ -17,7 +17,7 @@ Results = Mapping[tuple[str, str], list[bool]]
 """The outcomes of the tests that state something, by what they state and of what."""
 
 STATED = "stated"
-"""A property of a test's report: [kind of statement, its name, where it was tried, whether it held]."""
+"""A property of a test's report: [kind of statement, its name, where it was tried, whether it held, the test]."""
 DOCS = Path(__file__).parents[1] / "docs"
 
 LAWS = Path(__file__).parent / "conformance" / "laws.txt"
@@ -41,7 +41,7 @@ def write(path: Path) -> None:
     """Write both tables from what a Recorder has kept."""
     laws: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
     contract: defaultdict[tuple[str, str], list[bool]] = defaultdict(list)
-    for kind, name, where, held in map(json.loads, path.read_text().splitlines()):
+    for kind, name, where, held, _ in map(json.loads, path.read_text().splitlines()):
         (laws if kind == "law" else contract)[name, where].append(held)
     (DOCS / "laws.md").write_text(of_laws(laws), encoding="utf-8")
     (DOCS / "contract.md").write_text(of_contract(contract), encoding="utf-8")

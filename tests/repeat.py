@@ -1,0 +1,60 @@
+"""Run tests again and again on a machine that is busy, to find those that fail now and then.
+
+python -m tests.repeat ROUNDS PATH…    # options of pytest may follow
+
+Two processes keep the CPUs busy meanwhile. The first round that fails is the last: no test is ever tried again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+
+BUSY = 2
+"""Processes that compute for as long as the rounds go on."""
+
+
+@contextlib.contextmanager
+def load(processes: int) -> Iterator[None]:
+    """Keep so many CPUs busy; what does that ends with the block, and with this process however that ends."""
+    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-I", "-S", "-c", "while True: pass"]
+    started = [subprocess.Popen(command) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+def pytest(*words: str) -> int:
+    """Run pytest; Ctrl-C reaches it too, and it may say what it was at. Returns its exit code."""
+    with subprocess.Popen([sys.executable, "-m", "pytest", "-q", *words]) as running:
+        try:
+            return running.wait()
+        except KeyboardInterrupt:
+            running.wait()
+            raise
+
+
+def main(rounds: str, *words: str) -> int:
+    if not rounds.isdecimal() or int(rounds) == 0 or not words:
+        print("usage: scripts/test --repeat ROUNDS PATH…, with at least one round and one path", file=sys.stderr)
+        return 2
+    with load(BUSY):
+        for number in range(1, int(rounds) + 1):
+            print(f"\n== round {number} of {rounds}", flush=True)
+            if code := pytest(*words):
+                print(f"\nround {number} of {rounds} failed", file=sys.stderr)
+                return code
+    print(f"\nall {rounds} rounds passed")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(*(sys.argv[1:] or [""])))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -24,11 +24,12 @@ OF_SPINNING_RANKS = (
     "tests/conformance/test_distributions.py::test_tensorflow_",
     "tests/conformance/test_job_files.py::test_the_example_of_a_riseml_yml_",
 )
-OF_SHARED_JOBS = ("tests/interop/", "tests/conformance/test_reports.py")
+SETTING_UP_ONCE = ("tests/interop/", "tests/conformance/test_reports.py", "tests/unit/entrypoints/test_digits.py")
 LONG = (
     "tests/chaos/test_store_away.py",
     "tests/chaos/test_checkpoint_kills.py",
     "tests/chaos/test_injections.py::test_a_random_fault_",
+    "tests/conformance/test_checkpoints.py::test_every_attempt_begins_with_one_whole_snapshot_and_the_newest",
 )
 """Single tests that take longest. They begin before others, which would wait for them at the end."""
 
@@ -36,15 +37,15 @@ LONG = (
 def group(test: str) -> str:
     """The tests that one worker runs because they share what takes long to set up, or must not run at the same time.
 
-    In `tests/interop` each file has a set-up of its own, but for the contract's folder, which has one for all. The
-    laws that look at the same jobs are in one file.
+    In `tests/interop` each file has a set-up of its own, but for the contract's folder, which has one for all. Laws
+    that look at the same jobs are in one file, and so are tests that import what takes seconds.
     """
     if test.startswith(OF_SPINNING_RANKS):
         return SPINNING
     path, _, _ = test.partition("::")
     if path.startswith("tests/interop/contract/"):
         return "contract"
-    return path if path.startswith(OF_SHARED_JOBS) else test
+    return path if path.startswith(SETTING_UP_ONCE) else test
 
 
 def begins(name: str, size: int) -> tuple[bool, bool, int]:

@@ -55,8 +55,7 @@ def lines_of(seed, failing="none"):
     return [f"python step.py {step} {seed} {failing}" for step in range(STEPS)]
 
 
-@pytest.mark.parametrize("attempt", range(3))
-def test_no_rank_begins_a_step_before_all_have_ended_the_one_before(steps_of, out, seed, attempt):
+def test_no_rank_begins_a_step_before_all_have_ended_the_one_before(steps_of, out, seed):
     job = steps_of({"step.py": STEP}, lines_of(seed)).fit(logs="none")
     found = marks(job, out)
     assert {key: len(times) for key, times in found.items()} == {
@@ -66,8 +65,7 @@ def test_no_rank_begins_a_step_before_all_have_ended_the_one_before(steps_of, ou
         assert max(found["end", step]) < min(found["begin", step + 1])
 
 
-@pytest.mark.parametrize("attempt", range(3))
-def test_a_failing_line_ends_the_job_and_names_its_rank_and_step(steps_of, out, seed, attempt):
+def test_a_failing_line_ends_the_job_and_names_its_rank_and_step(steps_of, out, seed):
     chosen = random.Random(seed)
     step, rank = chosen.randrange(STEPS), chosen.randrange(RANKS)
     lines = lines_of(seed, f"{step}:{rank}")

@@ -57,11 +57,16 @@ def test_the_test_set_is_a_fifth_and_never_trained_on():
     assert np.array_equal(np.sort(together.view("V256"), axis=0), np.sort(np.float32(original).view("V256"), axis=0))
 
 
-def test_a_channel_with_the_same_digits_gives_the_same_examples(tmp_path):
+def save_digits(folder):
+    """A channel with scikit-learn's digits."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
-    np.savez(tmp_path / "digits.npz", images=bunch.images, labels=bunch.target)
+    np.savez(folder / "digits.npz", images=bunch.images, labels=bunch.target)
+
+
+def test_a_channel_with_the_same_digits_gives_the_same_examples(tmp_path):
+    save_digits(tmp_path)
     for own, other in zip(digits.load(None), digits.load(str(tmp_path)), strict=True):
         assert np.array_equal(own.images, other.images)
         assert np.array_equal(own.labels, other.labels)
@@ -131,7 +136,8 @@ def accuracy(printed):
 
 @pytest.mark.parametrize("ranks", [None, 2])
 def test_the_numpy_script_learns_the_digits_and_writes_its_model(tmp_path, ranks):
-    printed = run(tmp_path, ranks=ranks)
+    save_digits(tmp_path)
+    printed = run(tmp_path, *(["--train", str(tmp_path)] if ranks else []), ranks=ranks)
     assert accuracy(printed) > 0.95
     assert f"weights agree on all {ranks or 1} ranks" in printed
     assert len(re.findall(r"^epoch \d+/12 loss \S+ acc \S+ val_loss \S+ val_acc \S+$", printed, re.M)) == 12
@@ -141,9 +147,11 @@ def test_the_numpy_script_learns_the_digits_and_writes_its_model(tmp_path, ranks
 
 
 def test_a_resumed_run_goes_on_after_the_last_epoch_and_ends_as_an_uninterrupted_one(tmp_path):
-    whole = run(tmp_path / "whole", "--epochs", "4")
-    run(tmp_path / "parts", "--epochs", "2")
-    resumed = run(tmp_path / "parts", "--epochs", "4")
+    save_digits(tmp_path)
+    channel = ["--train", str(tmp_path)]  # which spares each process the import of scikit-learn
+    whole = run(tmp_path / "whole", "--epochs", "4", *channel)
+    run(tmp_path / "parts", "--epochs", "2", *channel)
+    resumed = run(tmp_path / "parts", "--epochs", "4", *channel)
     assert "resuming after epoch 2" in resumed
     assert re.findall(r"^epoch (\d)/4", resumed, re.MULTILINE) == ["3", "4"]
     assert resumed.splitlines()[-4:] == whole.splitlines()[-4:]

@@ -18,11 +18,12 @@ NAMES = st.text(
 KEYS = NAMES.filter(lambda key: not key.startswith(("sagemaker_", "-")))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=10,
 )
 
 
-@given(st.dictionaries(KEYS, JSON))
+@given(st.dictionaries(KEYS, JSON, max_size=4))
 def test_the_container_decodes_what_was_encoded(hyperparameters):
     assert decode(encode(hyperparameters)) == hyperparameters
 

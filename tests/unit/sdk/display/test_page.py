@@ -119,7 +119,7 @@ def test_a_line_without_an_end_is_shown_as_it_is_now_until_its_end_or_another_of
 def test_a_page_stays_small_whatever_is_written():
     view = View(LOSS)
     for rank in range(200):
-        for _ in range(300):
+        for _ in range(LAST_LINES + 1):
             view.on_line(line(b"'" * 5_000, rank=rank))
     for number in range(1000):
         view.on_event("a", {"event": "attempt_failed", "attempt": number, "reason": "&" * 10_000})
@@ -128,8 +128,8 @@ def test_a_page_stays_small_whatever_is_written():
     verdict = Verdict("exception", "'" * 100_000, detail="<" * 1_000_000)
     shown = page_of(view, verdict=verdict, status="Failed", is_final=True)
     assert len(shown) < 400_000
-    assert "<b>ranks 0–199</b> <small>300 lines each</small>" in shown
-    assert "rank 7 – 300 lines, the last 100" in shown and "rank 8 –" not in shown
+    assert "<b>ranks 0–199</b> <small>101 lines each</small>" in shown
+    assert "rank 7 – 101 lines, the last 100" in shown and "rank 8 –" not in shown
     assert "and 192 more logs: Job.logs(rank=…)" in shown
 
 

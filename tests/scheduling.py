@@ -18,7 +18,9 @@ One such job runs at a time: two slow each other, and everything else, down far 
 OF_SPINNING_RANKS = (
     "tests/interop/test_digits_keras_horovod.py",
     "tests/interop/test_digits_pytorch_horovod.py",
+    "tests/interop/test_elastic_pytorch.py",
     "tests/interop/test_functions_document.py",
+    "tests/interop/drift/",
     "tests/interop/horovod_keras3/",
     "tests/interop/notebooks/test_notebooks.py::test_a_notebook_runs_from_top_to_bottom[2_from_one_process_to_horovod]",
     "tests/conformance/test_distributions.py::test_tensorflow_",

@@ -1,4 +1,3 @@
-import itertools
 import os
 import shlex
 import subprocess
@@ -37,7 +36,7 @@ def of(hosts=HOSTS, gpus=0, **hyperparameters):
 
 
 def parameters(command):
-    pairs = itertools.pairwise(command)
+    pairs = zip(command, command[1:])  # noqa: B905, RUF007 - the toolkit's tests run on Python 3.9 too
     return {name: command[at + 2] for at, (flag, name) in enumerate(pairs) if flag in ("-mca", "--mca")}
 
 

@@ -119,10 +119,13 @@ def test_a_script_behaves_as_by_python_itself(both, script):
 
 
 @pytest.mark.parametrize("script", [b"print('\xff')\n", b"print(1)\0\n"], ids=["no UTF-8", "a NUL"])
-def test_a_script_that_cannot_be_read_is_a_syntax_error(both, script):
-    for code, out, err in both(script):
+def test_a_script_that_cannot_be_read_is_an_error(both, script):
+    as_rank, by_python = both(script)
+    # Python before 3.11.4 runs what stands before a NUL, and says of a text with one that it has "null bytes".
+    older = b"\0" in script and sys.version_info < (3, 11, 4)
+    for code, out, err in [as_rank] if older else [as_rank, by_python]:
         assert (code, out) == (1, b"")
-        assert b"SyntaxError" in err
+        assert (b"null bytes" if older else b"SyntaxError") in err
 
 
 @pytest.mark.parametrize(
@@ -201,7 +204,7 @@ def test_a_module_behaves_as_by_python_itself(both, tmp_path, script, safe):
 def without_runpy(what):
     """Python shows two frames of its own above those of a module."""
     code, out, err = what
-    return code, out, re.sub(rb'  File "<frozen runpy>".*\n(    .*\n)*', b"", err)
+    return code, out, re.sub(rb'  File "(<frozen runpy>|[^"]*/runpy\.py)".*\n(    .*\n)*', b"", err)
 
 
 def test_a_missing_module_is_said_as_python_says_it(both):

@@ -109,6 +109,21 @@ def test_intermediate_output_is_in_the_store_while_the_job_runs(script, objects,
     assert objects.all(below) == {"deep/early": b"changed", "late": b"late"}
 
 
+LINKS = """
+open(os.path.join(folder, "epoch-3"), "w").write("weights")
+os.symlink(os.path.join(folder, "epoch-3"), os.path.join(folder, "latest"))
+os.symlink("/etc/hostname", os.path.join(folder, "outside"))
+"""
+
+
+@pytest.mark.law("O1")
+def test_of_intermediate_links_those_to_a_file_of_the_folder_are_copies_and_others_are_named(script, objects):
+    job = script.run("import os\n" + INTERMEDIATE + LINKS, output_path=objects.uri)
+    found = objects.all(f"{job.name}/output/intermediate/")
+    assert found == {"deep/early": b"algo-1", "epoch-3": b"weights", "latest": b"weights"}
+    assert "'intermediate/outside' is a link that leads out to '/etc/hostname'" in job.reason
+
+
 @pytest.mark.law("O1")
 def test_outputs_that_the_store_refuses_fail_the_job_and_are_not_lost(script, home, localstack_server, s3_objects):
     failed = script.fail(WRITE, output_path="s3://nobody-made-this/out")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from estimator_container.contract import Layout
+from estimator_container.pip_settings import taken
 
 from estimator_sdk.docker.pip_settings import PipSettings, for_code, of_this_machine
 
@@ -114,3 +115,19 @@ def test_they_are_wanted_where_pip_may_run(tmp_path: Path, names, wanted):
             archive.addfile(tarfile.TarInfo(name), io.BytesIO())
     assert (for_code(str(tmp_path / "code.tar.gz"), {}, INSIDE) is not None) is wanted
     assert for_code(None, {}, INSIDE) is None
+
+
+def test_the_toolkit_reads_what_is_written_and_the_places_of_folders_are_there(brought, tmp_path, monkeypatch):
+    monkeypatch.delenv("PIP_CONFIG_FILE", raising=False)
+    (tmp_path / "wheels").mkdir()
+    layout = Layout(str(tmp_path / "host"))
+    Path(layout.config).mkdir(parents=True)
+    found = brought(PIP_INDEX_URL="https://me:a-pass@packages/simple", PIP_FIND_LINKS=str(tmp_path / "wheels"))
+    found.write(layout)
+    assert Path(layout.pip_settings).stat().st_mode & 0o777 == 0o600
+    assert found.mounts == [(str(tmp_path / "wheels"), "/opt/ml/input/pip/0", True)]
+    assert (tmp_path / "host" / "input" / "pip" / "0").is_dir()
+    with taken(layout.pip_settings) as settings:
+        assert settings is not None and "a-pass" in settings.secrets
+        config = Path(settings.environment["PIP_CONFIG_FILE"]).read_text()
+    assert "index-url = https://me:a-pass@packages/simple\nfind-links = /opt/ml/input/pip/0\n" in config

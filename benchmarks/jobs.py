@@ -161,7 +161,7 @@ def bare_mpirun(ranks: int, flags: Sequence[str] = ()) -> list[str]:
     return [mpi.find("mpirun"), *ROOT_FLAGS, "--oversubscribe", *flags, "-np", str(ranks)]
 
 
-LEFT_ALONE = tuple(f"{name}={value}" for name, value in mpi.World((), 1).defaults.items())
+LEFT_ALONE = tuple(f"{name}={value}" for name, value in mpi.World((), 1).defaults("lo").items())
 """The variables, for `env`, that a job's MPI has unless the user says otherwise."""
 
 

@@ -138,7 +138,7 @@ def test_a_script_that_ends_before_it_has_imported_horovod_is_told_too(run):
     script = "import {} as keras\nraise ImportError(\"No module named 'keras.preprocessing.text'\")"
     *_, today = run(script.format("keras"), code=1)[1]
     assert "tensorflow.keras.preprocessing.text" in today
-    assert "No module named" in run(script.format("keras"), version="2.15.0", code=1)[1][-1]
+    assert "No module named" in run(script.format("keras"), version="__version__ = '2.15.0'", code=1)[1][-1]
     assert "No module named" in run(script.format("json"), code=1)[1][-1]
 
 

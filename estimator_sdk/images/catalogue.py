@@ -18,11 +18,12 @@ PULLED = "python:3.11-slim-bookworm"
 PYTHON = "py311"
 """The Python of the images, as `py_version=` has it."""
 
-# Version -> what pip installs, the newest first. Each of these was built with Horovod and trained with; what is not
-# here was not. (TensorFlow 2.19 is left out because Horovod 0.28.1 does not compile against its headers. 2.15 is the
-# last with Keras 2, so that scripts of its time run as they are.)
+# Version -> what pip installs, the newest first. Horovod was built for each of these, and docs/horovod.md says what ran
+# on it. (TensorFlow 2.19 is left out because Horovod 0.28.1 does not compile against its headers. 2.15 is the last with
+# Keras 2, so that scripts of its time run as they are.)
 _TENSORFLOW = {
     "2.21.0": ("tensorflow-cpu==2.21.0", "keras==3.15.1"),
+    "2.20.0": ("tensorflow-cpu==2.20.0", "keras==3.11.3"),
     "2.18.1": ("tensorflow-cpu==2.18.1", "keras==3.8.0"),
     "2.15.1": ("tensorflow-cpu==2.15.1", "keras==2.15.0"),
 }

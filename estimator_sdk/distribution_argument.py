@@ -10,8 +10,9 @@ from estimator_container.contract import ENABLED, MPI, MULTI_WORKER_MIRRORED, PR
 
 from .errors import InvalidArgument
 from .naming import shown, suggestion
-from .plan import MAX_RANKS
 
+MAX_RANKS = 1 << 18
+"""Of a whole job."""
 _EXAMPLE = '{"mpi": {"enabled": True, "processes_per_host": 2}}'
 # SageMaker knows these, and no backend here runs them.
 _NOT_SUPPORTED = ("parameter_server", "smdistributed", "pytorchddp", "instance_groups")

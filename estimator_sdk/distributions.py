@@ -11,9 +11,10 @@ from estimator_container import distributions as container_distributions
 from estimator_container.configuration import ConfigurationError
 from estimator_container.contract import MPI, PROCESSES_PER_HOST, TORCH_DISTRIBUTED
 
+from .distribution_argument import MAX_RANKS
 from .errors import InvalidArgument
 from .naming import shown
-from .plan import MAX_RANKS, Plan, RankPlan
+from .plan import Plan, RankPlan
 
 Distribution = Callable[[Plan, Mapping[str, Any], int], Plan]
 """Takes a plan, the decoded hyperparameters, and the GPUs of one host."""

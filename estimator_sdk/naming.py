@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 _SOME = 5
+_DIGITS_A_BIT = 0.30103  # the logarithm of 2 to the base of 10
 _LISTED = 60  # names in one sentence; a longer list helps nobody
 
 
@@ -50,7 +50,7 @@ def shown(value: object) -> str:
         return repr(value)
     except Exception:  # the class of the value may be the user's, and do anything
         if isinstance(value, int):
-            return f"a number of about {int(value.bit_length() * math.log10(2)) + 1:,} digits"
+            return f"a number of about {int(value.bit_length() * _DIGITS_A_BIT) + 1:,} digits"
         return f"a {type(value).__name__} that Python cannot write out"
 
 

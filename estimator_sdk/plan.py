@@ -12,7 +12,6 @@ from estimator_container.contract import DEFAULT_BASE_DIR, Layout
 
 DEFAULT_CHECKPOINTS = Layout(DEFAULT_BASE_DIR).checkpoints
 DEFAULT_CHECKPOINT_KEEP = 3
-MAX_RANKS = 1 << 18
 EVERYTHING = ("*",)
 """What hosts inherit that inherit all variables."""
 

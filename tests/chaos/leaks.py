@@ -32,19 +32,22 @@ class Scan:
     def left(self, name: str, patience: float) -> list[str]:
         """What is still there of the job of that name `patience` seconds from now; returns as soon as nothing is."""
         deadline = time.monotonic() + patience
-        while (found := self._look(name)) and time.monotonic() < deadline:
+        nobodys = self._nobodys()
+        while (found := self._named(name) + sorted(nobodys)) and time.monotonic() < deadline:
             threading.Event().wait(LOOK_SECONDS)
+            nobodys &= self._nobodys()  # what appears later is of a job beside this one, which has ended
         return found
 
-    def _look(self, name: str) -> list[str]:
+    def _named(self, name: str) -> list[str]:
         found = [f"process {each}" for each in processes_of(name)]
-        if self._with_engine:
-            found += on_engine(name)
+        return found + on_engine(name) if self._with_engine else found
+
+    def _nobodys(self) -> set[str]:
         new = self._places() - self._before
-        if new:
-            alive = living_text() + (engine_text() if self._with_engine else "")
-            found += sorted(each for each in new if Path(each).name.encode() not in alive.encode())
-        return found
+        if not new:
+            return new
+        alive = living_text() + (engine_text() if self._with_engine else "")
+        return {each for each in new if Path(each).name.encode() not in alive.encode()}
 
     def _places(self) -> set[str]:
         """The paths of what nobody's name is on."""

@@ -45,6 +45,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     os.environ.pop("ESTIMATOR_HOME", None)  # another suite of the same run has a home of its own
 
 
+@pytest.fixture(autouse=True)
+def jobs_at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker runs tests of other suites in between, which set a home of their own."""
+    monkeypatch.setenv("ESTIMATOR_HOME", str(home))
+
+
 @pytest.fixture(scope="session")
 def where(backend: str) -> dict[str, str]:
     """The estimator's arguments that choose the backend; what it needs is made first."""

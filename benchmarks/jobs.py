@@ -225,7 +225,7 @@ class Hosts:
         nodes = (os.uname().nodename, *self.names[1:])
         world = mpi.World(self.names, processes, tuple(flags))
         fitted = mpi.Fit(nodes, "lo", str(self.folder), crowded=True, outnumbered=False, single_copy=True)
-        set_first = [f"{name}={value}" for name, value in world.defaults.items()]
+        set_first = [f"{name}={value}" for name, value in world.defaults("lo").items()]
         return ["/usr/bin/env", *set_first, *mpi.mpirun(world, fitted, mpi.find("mpirun"), agent)]
 
     @property

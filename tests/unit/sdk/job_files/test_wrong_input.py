@@ -128,7 +128,7 @@ RISEML_FORM = {
         5,
         "train.tensorflow.version '1.5.0' of tensorflow has",
     ),
-    "a version as it is written": ("version: 2.21", "version: 2.20", 5, "'2.20'"),
+    "a version as it is written": ("version: 2.21", "version: 2.10", 5, "'2.10'"),
     "an unsupported framework": (
         "framework: tensorflow",
         "framework: caffe",

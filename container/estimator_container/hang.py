@@ -18,7 +18,7 @@ from . import rank_script
 from .children import descendants
 from .loop import Loop
 from .rank_script import END_OF_SCRIPT, STACKS_SIGNAL
-from .verdict import Verdict, names_of
+from .verdict import Verdict, names_of, odd_one
 
 if TYPE_CHECKING:
     from .horovod_stalls import Lasting, Stall
@@ -189,7 +189,7 @@ def verdict(
         kind, culprit = "early_exit", done[0] if len(done) == 1 else None
     else:
         what, kind = f"a deadlock is suspected: {stood}", "deadlock"
-        culprit = _odd_one(found)
+        culprit = odd_one(found.values())
         if stall is not None:
             culprit = _only_one(stall)
             what += f"; {stall.sentence()}"
@@ -215,14 +215,6 @@ def after_stall(found: Verdict, stall: Stall, hosts: Mapping[int, str]) -> Verdi
 
 def _only_one(stall: Stall) -> int | None:
     return next(iter(stall.missing)) if len(stall.missing) == 1 else None
-
-
-def _odd_one(found: Mapping[str, list[int]]) -> int | None:
-    """The only rank that stands elsewhere, where there are at least two others."""
-    sizes = sorted(len(ranks) for ranks in found.values())
-    if len(sizes) == 2 and sizes[0] == 1 and sizes[1] > 1:
-        return next(ranks[0] for ranks in found.values() if len(ranks) == 1)
-    return None
 
 
 def _groups(stacks: Mapping[int, str]) -> dict[str, list[int]]:

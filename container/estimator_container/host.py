@@ -555,7 +555,7 @@ class Host:
 
 
 def _seconds(hyperparameters: Mapping[str, object], name: str, default: float) -> float:
-    """Raises ConfigurationError for what is no number of at least 0."""
+    """Raises ConfigurationError for anything but a number of at least 0."""
     value = hyperparameters.get(name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
         raise ConfigurationError(f"{name} must be a number of seconds, such as {default:g}, not {value!r}")

@@ -62,7 +62,7 @@ def given(path: str) -> str:
 def write(path: str, text: str) -> None:
     """Write a file of such a folder. Raises OSError, which names it also where the disk is full."""
     try:
-        with open(path, "w", encoding="utf-8") as file:
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
     except OSError as error:
         error.filename = error.filename or path  # the kernel says of an open file only what is wrong

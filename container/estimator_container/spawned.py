@@ -16,6 +16,9 @@ import stat
 import sys
 from collections.abc import Sequence
 
+from . import private_folder
+from .rank import BY_MPI
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _WRAPPER, _SCRIPT_RUNNER = os.path.join(_HERE, "rank.py"), os.path.join(_HERE, "rank_script.py")
 MOST_SPAWNED = 4096
@@ -33,12 +36,11 @@ def fork_agent(folder: str, python: str = sys.executable) -> str:
 
     Where the toolkit or its Python has a space in its path, that is a script in `folder`, which must have none.
     """
-    words = [python, "-I", "-S", _WRAPPER, "mpi"]
+    words = [python, "-I", "-S", _WRAPPER, BY_MPI]
     if not any(_SPLITS.search(word) for word in words):
         return " ".join(words)
     path = os.path.join(folder, "fork-agent")
-    with open(path, "w") as file:
-        file.write(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    private_folder.write(path, f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
     os.chmod(path, stat.S_IRWXU)
     return path
 
@@ -60,8 +62,8 @@ def mapping(path: str, oversubscribes: bool | None) -> dict[str, str]:
 def write_hostfile(folder: str, node_names: Sequence[str]) -> str:
     """Say on which hosts ranks run that others start, as far as those name none; returns the path of the file."""
     path = os.path.join(folder, "hostfile")
-    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.writelines(f"{name}\n" for name in itertools.islice(itertools.cycle(node_names), MOST_SPAWNED))
+    names = itertools.islice(itertools.cycle(node_names), MOST_SPAWNED)
+    private_folder.write(path, "".join(f"{name}\n" for name in names))
     return path
 
 
@@ -70,7 +72,9 @@ def is_asked_for(code: str) -> bool:
     room = _MOST_BYTES
     for folder, _, names in os.walk(code):
         for path in (os.path.join(folder, name) for name in names):
-            if room <= 0 or not os.path.isfile(path):
+            if room <= 0:
+                return False
+            if not os.path.isfile(path):
                 continue
             data = b""
             with contextlib.suppress(OSError), open(path, "rb") as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from .contract import FAILURE_TEXT_LIMIT
@@ -171,6 +171,18 @@ def names_of(ranks: Sequence[int]) -> str:
     """
     *first, last = (_name_of(rank) for rank in ranks)
     return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
+
+
+def odd_one(groups: Collection[Sequence[int]]) -> int | None:
+    """The only rank that is apart from all others, where there are at least two of those.
+
+    >>> odd_one([[0, 1], [2]]), odd_one([[0], [1]]), odd_one([[0, 1], [2], [3]])
+    (2, None, None)
+    """
+    if len(groups) != 2:
+        return None
+    small, large = sorted(groups, key=len)
+    return small[0] if len(small) == 1 < len(large) else None
 
 
 def _name_of(rank: int) -> str:

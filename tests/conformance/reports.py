@@ -9,8 +9,19 @@ from typing import Any
 from estimator_sdk import Job
 from tests.conformance.conftest import Script
 
-REPORT = """
-import json, os, sys
+WRITE = """
+import os
+host = os.environ["SM_CURRENT_HOST"]
+for variable in ("SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR"):
+    folder = os.environ[variable]
+    open(os.path.join(folder, f"from-{host}"), "w").write(host)
+    os.makedirs(os.path.join(folder, "deep"), exist_ok=True)
+    open(os.path.join(folder, "deep", "same"), "w").write(host)
+"""
+"""Leaves a model and output data that tell whose they are."""
+REPORT = (
+    WRITE
+    + """import json, sys
 report = {"arguments": sys.argv[1:], "environment": dict(os.environ)}
 if "OMPI_COMM_WORLD_RANK" in os.environ:
     from mpi4py import MPI
@@ -18,15 +29,10 @@ if "OMPI_COMM_WORLD_RANK" in os.environ:
     node = world.Split_type(MPI.COMM_TYPE_SHARED)
     sizes = {"rank": world.rank, "size": world.size, "node_rank": node.rank, "node_size": node.size}
     report["world"] = {**sizes, "sum": world.allreduce(world.rank)}
-host = os.environ["SM_CURRENT_HOST"]
-for variable in ("SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR"):
-    folder = os.environ[variable]
-    open(os.path.join(folder, f"from-{host}"), "w").write(host)
-    os.makedirs(os.path.join(folder, "deep"), exist_ok=True)
-    open(os.path.join(folder, "deep", "same"), "w").write(host)
 print(json.dumps(report))
 print("err", os.environ.get("RANK"), file=sys.stderr)
 """
+)
 STRINGS = {
     "plain": "hello",
     "spaces": "  a  b  ",

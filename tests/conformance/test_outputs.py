@@ -9,16 +9,7 @@ import time
 import pytest
 
 from estimator_sdk import Job
-
-WRITE = """
-import os
-host = os.environ["SM_CURRENT_HOST"]
-for variable in ("SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR"):
-    folder = os.environ[variable]
-    open(os.path.join(folder, f"from-{host}"), "w").write(host)
-    os.makedirs(os.path.join(folder, "deep"), exist_ok=True)
-    open(os.path.join(folder, "deep", "same"), "w").write(host)
-"""
+from tests.conformance.reports import WRITE
 
 
 def contents(path):

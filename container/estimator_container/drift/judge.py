@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..verdict import Verdict, names_of
+from ..verdict import Verdict, names_of, odd_one
 from ..world import World
 from .look import PRECISIONS, Look, Sample, Standing
 
@@ -64,7 +64,7 @@ class Finding(NamedTuple):
 
     def verdict(self, world: World) -> Verdict:
         """What to say of a job that ends for it."""
-        rank = _odd_one(self.difference.groups)
+        rank = odd_one(self.difference.groups)
         host = world.host_of(rank) if rank is not None else None
         return Verdict("ranks_differ", self.text, host, rank, detail=self._numbers())
 
@@ -180,11 +180,6 @@ def _common_standing(looks: Iterable[Look]) -> Standing:
     """What all ranks say; free where they do not say the same."""
     standings = {look.standing for look in looks}
     return standings.pop() if len(standings) == 1 else Standing.FREE
-
-
-def _odd_one(groups: Sequence[Sequence[int]]) -> int | None:
-    """The only rank that differs, where there are at least two others."""
-    return groups[1][0] if len(groups) == 2 and len(groups[1]) == 1 < len(groups[0]) else None
 
 
 def _apart(groups: Sequence[Sequence[int]]) -> str:

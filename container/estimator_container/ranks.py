@@ -12,6 +12,7 @@ from .children import signal_group
 from .frames import NO_RANK, SPAWNED
 from .links import Link, Listener, listen_unix
 from .loop import Loop
+from .rank_script import WEIGHTS_VARIABLE
 
 
 class RankCommand(NamedTuple):
@@ -106,9 +107,12 @@ class RankServer:
             from . import spawned  # few scripts start ranks
 
             folder, *words = message[3:]
+            settings = dict(self.command.settings)
+            settings.pop(WEIGHTS_VARIABLE, None)  # by its rank alone it would be taken for one of the job's own world
             command = self.command._replace(
-                argv=spawned.argv(words, self.command.settings.get("PATH")),
+                argv=spawned.argv(words, settings.get("PATH")),
                 folder=spawned.folder_here(folder, self.command.folder),
+                settings=settings,
             )
             self._send_command(link, command, int(message[1]), int(message[2]))
         elif kind == "started":

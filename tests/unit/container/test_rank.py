@@ -363,6 +363,13 @@ def test_a_spawned_rank_runs_the_command_of_the_one_that_spawned_it_with_the_set
     assert ranks.output(rank=child, stream=STDERR) == b"x 1 ['a  b']\n"
 
 
+def test_a_spawned_rank_sends_no_weights(run, ranks):
+    show = "import os; print(os.environ['GIVEN'], os.environ.get('ESTIMATOR_WEIGHTS'))"
+    settings = {"GIVEN": "x", "ESTIMATOR_WEIGHTS": "/a/socket"}
+    run("no-such", rank=1, settings=settings, spawned=(*PYTHON, show), PMIX_NAMESPACE="458754")
+    assert ranks.output(rank=number_of(2, 1)) == b"x None\n"
+
+
 def test_a_rank_of_the_jobs_own_world_runs_what_the_toolkit_says(run, ranks):
     run("/bin/echo", "own", spawned=("/bin/echo", "other"), PMIX_NAMESPACE="458753")
     assert ranks.output() == b"own\n"

@@ -256,17 +256,22 @@ def test_no_request_is_sent_when_a_store_is_opened(proxy, through_proxy):
 # A process that ends.
 
 STALLED = """
-import contextlib, sys, threading
+import contextlib, signal, sys, threading
 from estimator_container.storage import StorageError, open_store
+from estimator_container.storage.parallel import in_threads
 store = open_store(sys.argv[1])
 def work():
     with contextlib.suppress(StorageError if sys.argv[3] == "exit" else ()):
         store.download_many((name, f"{sys.argv[2]}/{name}") for name in [*map(str, range(50)), "large"])
+def interrupt_elsewhere():
+    sys.stdin.readline()
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 if sys.argv[3] == "exit":
     threading.Thread(target=work, daemon=True).start()
     sys.stdin.readline()
 else:
-    work()
+    threading.Thread(target=interrupt_elsewhere, daemon=True).start()
+    in_threads(lambda _: work(), [1], None) if sys.argv[3] == "in threads" else work()
 """
 
 
@@ -302,6 +307,17 @@ def test_ctrl_c_ends_a_stalled_transfer_at_once_without_partial_files(stalled_pr
     assert errors.rstrip().endswith("KeyboardInterrupt")
     assert process.returncode == -signal.SIGINT
     assert not [name for name in names_below(folder) if not name.isdigit()]
+
+
+@pytest.mark.parametrize("how", ["wait", "in threads"])
+def test_an_interrupt_that_does_not_wake_the_waiting_thread_is_heard_all_the_same(stalled_process, how):
+    """One that comes just before the wait does not; here another thread gets it."""
+    process = stalled_process(how)
+    process.stdin.write("\n")
+    process.stdin.flush()
+    _, errors = process.communicate(timeout=5)
+    assert "KeyboardInterrupt" in errors
+    assert process.returncode == -signal.SIGINT
 
 
 def test_a_process_exits_in_the_middle_of_a_transfer_in_silence(stalled_process, folder):

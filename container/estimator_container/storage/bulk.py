@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Callable, Generic, Optional, TypeVar
 
 from .engine import Engine
+from .parallel import ANSWER_SECONDS
 from .port import Digest, Progress
 from .s3_transfer import Passed
 
@@ -41,7 +42,8 @@ class Bulk(Generic[Item]):
         numbered = enumerate(items)
         try:
             while batch := list(islice(numbered, _BATCH)):
-                self._room.acquire()
+                while not self._room.acquire(timeout=ANSWER_SECONDS):
+                    pass
                 if work.ended:
                     break
                 self._engine.loop.call_soon_threadsafe(self._add, batch)

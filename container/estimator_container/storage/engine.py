@@ -14,10 +14,11 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Coroutine
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from typing import Any, Callable, Generic, TypeVar
 
 from .errors import StorageError
+from .parallel import ANSWER_SECONDS
 
 T = TypeVar("T")
 
@@ -138,6 +139,8 @@ class Running(Generic[T]):
     def result(self) -> T:
         """Wait for the end."""
         try:
+            while not wait([self._future], ANSWER_SECONDS).done:
+                pass
             return self._future.result()
         except CancelledError:
             raise StorageError(

@@ -22,6 +22,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result", bound=Done)
 
 THREADS = 16  # waits for disks rather than for a processor
+ANSWER_SECONDS = 0.2
+"""After which a wait begins again. A signal that comes just before the interpreter waits for another thread does not
+end that wait, so Ctrl-C would be heard only when the transfer is over."""
 
 
 def in_threads(one: Callable[[Item], Result], items: Iterable[Item], progress: Progress | None) -> Sequence[Result]:
@@ -35,7 +38,8 @@ def in_threads(one: Callable[[Item], Result], items: Iterable[Item], progress: P
         thread.start()
     try:
         for thread in threads:
-            thread.join()
+            while thread.is_alive():
+                thread.join(ANSWER_SECONDS)
     finally:
         work.stopped = True
     if work.error is not None:

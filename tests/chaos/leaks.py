@@ -20,6 +20,8 @@ SHARED_MEMORY = Path("/dev/shm")
 TEMPORARY = Path("/tmp")
 ENGINE_FOLDERS = ("/var/lib/docker/", "/run/docker/", "/var/run/docker/")
 LOOK_SECONDS = 0.05  # between looks; nothing tells of an end that is late
+NEIGHBOURS_SECONDS = 300.0
+"""For how long what carries no name may stay: a job beside this one, or a build of an image, may have it meanwhile."""
 
 
 class Scan:
@@ -31,12 +33,14 @@ class Scan:
 
     def left(self, name: str, patience: float) -> list[str]:
         """What is still there of the job of that name `patience` seconds from now; returns as soon as nothing is."""
-        deadline = time.monotonic() + patience
+        began = time.monotonic()
         nobodys = self._nobodys()
-        while (found := self._named(name) + sorted(nobodys)) and time.monotonic() < deadline:
+        while (named := self._named(name)) and time.monotonic() < began + patience:
             threading.Event().wait(LOOK_SECONDS)
+        while nobodys and time.monotonic() < began + max(patience, NEIGHBOURS_SECONDS):
             nobodys &= self._nobodys()  # what appears later is of a job beside this one, which has ended
-        return found
+            threading.Event().wait(LOOK_SECONDS)
+        return named + sorted(nobodys)
 
     def _named(self, name: str) -> list[str]:
         found = [f"process {each}" for each in processes_of(name)]

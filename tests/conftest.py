@@ -7,6 +7,7 @@ is a failure, never a skip.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ settings.load_profile("few")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--backend", action="append", default=[], help="a backend to test; may be given several times")
     parser.addoption("--all-images", action="store_true", help="build and test the image of every version")
+    parser.addoption("--python-of-hosts", default=sys.executable, help="the Python of the stand-in's instances")
     parser.addoption("--write-budget", action="store_true", help="make what tests/budget counts the budget")
     parser.addoption("--results", type=Path, help="a file that takes what held of the laws and the contract")
 

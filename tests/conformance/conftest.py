@@ -58,10 +58,11 @@ def where(backend: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def running_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def running_service(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[str]:
     """Where a service listens that runs whatever is submitted: one of its own, for others play its part themselves."""
     folder = tmp_path_factory.mktemp("service")
-    with stand_in.running_service(folder) as platform, service.running(platform, folder):
+    python = str(Path(pytestconfig.getoption("python_of_hosts")).absolute())
+    with stand_in.running_service(folder) as platform, service.running(platform, folder, python):
         yield platform.endpoint
 
 

@@ -16,8 +16,8 @@ LOOK_SECONDS = 0.05
 
 
 @contextlib.contextmanager
-def running(platform: Platform, folder: Path) -> Iterator[None]:
-    """Run all jobs that are submitted until the end of the block, each as processes of this machine.
+def running(platform: Platform, folder: Path, python: str) -> Iterator[None]:
+    """Run all jobs that are submitted until the end of the block, each as processes of this machine with that Python.
 
     They know of a job what DescribeTrainingJob says, and what is in S3.
     """
@@ -25,7 +25,7 @@ def running(platform: Platform, folder: Path) -> Iterator[None]:
     known: set[str] = set()
 
     def run(name: str) -> None:
-        instances = Instances(platform, name, folder / name)
+        instances = Instances(platform, name, folder / name, python=python)
         try:
             instances.start()
             instances.finish()

@@ -31,9 +31,17 @@ class Instances:
 
     interface = "lo"
 
-    def __init__(self, platform: Platform, name: str, folder: Path, role: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        platform: Platform,
+        name: str,
+        folder: Path,
+        role: Mapping[str, str] | None = None,
+        python: str = sys.executable,
+    ) -> None:
         """`role` has the variables by which programs on the instances find the role's credentials, and the server."""
         self.platform = platform
+        self.python = python
         self.role = role or {}
         self.job: dict[str, Any] = platform.client("sagemaker").describe_training_job(TrainingJobName=name)
         self.hosts = [f"algo-{index + 1}" for index in range(self.job["ResourceConfig"]["InstanceCount"])]
@@ -112,7 +120,7 @@ class Instances:
         }
         if host == self.hosts[0]:
             environment[contract.LISTEN_FD] = str(leader.fileno())
-        command = [sys.executable, "-I", "-S", TOOLKIT, "train"]
+        command = [self.python, "-I", "-S", TOOLKIT, "train"]
         fds = (leader.fileno(),) if host == self.hosts[0] else ()
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, pass_fds=fds)
 

@@ -40,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "on_service: the law is of those that a stand-in of SageMaker can tell")
     config.addinivalue_line("markers", "contract(row): the row of the container contract that the test states")
     config.addinivalue_line("markers", "alone: the test bounds a time or counts what the machine does")
+    config.addinivalue_line("markers", "long: the test takes long, and `scripts/test --all` alone runs it")
     config.addinivalue_line("markers", "spins: ranks of the test use TensorFlow or Horovod; set by tests/scheduling.py")
     if config.getoption("--results") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(tables.Recorder(config.getoption("--results")))

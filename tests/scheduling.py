@@ -27,7 +27,7 @@ OF_SPINNING_RANKS = (
     "tests/conformance/test_job_files.py::test_the_example_of_a_riseml_yml_",
 )
 SETTING_UP_ONCE = ("tests/interop/", "tests/conformance/test_reports.py", "tests/unit/entrypoints/test_digits.py")
-LONG = (
+LONGEST = (
     "tests/chaos/test_store_away.py",
     "tests/chaos/test_checkpoint_kills.py",
     "tests/chaos/test_injections.py::test_a_random_fault_",
@@ -52,7 +52,7 @@ def group(test: str) -> str:
 
 def begins(name: str, size: int) -> tuple[bool, bool, int]:
     """Sorts groups, each with the number of its tests: ranks that spin, what takes long, and then the largest."""
-    return name != SPINNING, not name.startswith(LONG), -size
+    return name != SPINNING, not name.startswith(LONGEST), -size
 
 
 def scheduler(config: pytest.Config, log: object) -> object:

@@ -19,7 +19,15 @@ def environment_as_before():
     os.environ.update(before)
 
 
-@pytest.mark.parametrize(("kind", "kills"), [("file", 40), ("localstack", 25)])
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("file", 15),
+        ("localstack", 10),
+        pytest.param("file", 200, marks=pytest.mark.long),
+        pytest.param("localstack", 100, marks=pytest.mark.long),
+    ],
+)
 def test_no_kill_tears_mixes_or_loses_a_snapshot(tmp_path, kind, kills):
     print(f"seed {SEED}")
     (tmp_path / "server").mkdir()

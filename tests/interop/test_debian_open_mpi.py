@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 
 RUN = """

@@ -98,7 +98,15 @@ def test_a_network_that_stays_occupied_is_told(occupied, monkeypatch):
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize(("hosts", "host"), [(2, "algo-1"), (2, "algo-2"), (3, "algo-1"), (3, "algo-3")])
+@pytest.mark.parametrize(
+    ("hosts", "host"),
+    [
+        (2, "algo-1"),
+        (3, "algo-3"),
+        pytest.param(2, "algo-2", marks=pytest.mark.long),
+        pytest.param(3, "algo-1", marks=pytest.mark.long),
+    ],
+)
 def test_a_host_whose_packets_are_dropped_is_named_by_itself_or_the_others(tmp_path, image, hosts, host):
     mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
     job = estimator(tmp_path, UP_AND_WAIT, image, instance_count=hosts, distribution=mpi).fit(wait=False)

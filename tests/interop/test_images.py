@@ -53,6 +53,7 @@ def said(job) -> list[str]:
     return [line.data.decode().rstrip("\n") for line in job.logs(stream="stdout")]
 
 
+@pytest.mark.long  # the newest ones train in the tests of the examples, too
 def test_every_image_trains_on_two_hosts_and_the_ranks_agree(each_image, each_script):
     kind = {"tensorflow": TensorFlow, "pytorch": PyTorch}[each_image.framework]
     estimator = kind(

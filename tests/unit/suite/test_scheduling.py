@@ -15,17 +15,17 @@ ROOT = Path(__file__).parents[3]
 
 def test_what_is_named_is_there():
     """So that a test that is renamed does not leave its place in the order unnoticed."""
-    for name in (*scheduling.OF_SPINNING_RANKS, *scheduling.LONG):
+    for name in (*scheduling.OF_SPINNING_RANKS, *scheduling.LONGEST):
         path, _, test = name.partition("::")
         assert (ROOT / path).exists(), name
         assert f"def {test.partition('[')[0]}" in ((ROOT / path).read_text() if test else "def "), name
 
 
 def test_what_spins_begins_first_then_what_takes_long_then_the_largest_group():
-    names = {"tests/unit/a.py::test_a": 1, "tests/interop/b.py": 7, f"{scheduling.LONG[0]}::test_c": 1}
+    names = {"tests/unit/a.py::test_a": 1, "tests/interop/b.py": 7, f"{scheduling.LONGEST[0]}::test_c": 1}
     names[scheduling.SPINNING] = 3
     ordered = sorted(names, key=lambda name: scheduling.begins(name, names[name]))
-    assert ordered == [scheduling.SPINNING, f"{scheduling.LONG[0]}::test_c", "tests/interop/b.py", *list(names)[:1]]
+    assert ordered == [scheduling.SPINNING, f"{scheduling.LONGEST[0]}::test_c", "tests/interop/b.py", *list(names)[:1]]
 
 
 def test_workers_run_groups_whole_and_in_this_order(tmp_path):

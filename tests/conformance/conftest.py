@@ -21,7 +21,7 @@ from tests.interop.sagemaker_service import stand_in
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import BUCKET
 
-from . import service
+from . import by_turns, service
 
 ELSEWHERE = "sagemaker"
 """The service itself is not here. What stands in for it tells whether what is submitted is right and enough, not when
@@ -34,6 +34,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         everywhere = metafunc.definition.get_closest_marker("on_service") is not None
         chosen = [name for name in named if everywhere or name != ELSEWHERE]
         metafunc.parametrize("backend", chosen, scope="session")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    by_turns.mark(items)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,7 +7,7 @@ PLACES = (("algo-1", 0), ("algo-1", 1), ("algo-2", 2))
 
 def ended(*reports):
     run = StepRun(PLACES)
-    for (host, rank), (code, told) in zip(PLACES, reports, strict=False):
+    for (host, rank), (code, told) in zip(PLACES, reports):
         run.ended[host, rank] = Ended(rank, code, told, "")
     return run
 

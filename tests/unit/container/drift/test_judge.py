@@ -15,7 +15,7 @@ def look(rank, step, value=1.0, **more):
     """What a rank sends; `value` is a number, or those of two variables."""
     values = value if isinstance(value, tuple) else (0.5, value)
     dtype = more.pop("dtype", "float32")
-    samples = tuple(Sample(f"dense/{name}", dtype, (0.25, each)) for name, each in zip("ab", values, strict=True))
+    samples = tuple(Sample(f"dense/{name}", dtype, (0.25, each)) for name, each in zip("ab", values))
     facts = {"training": "net", "start": 0, "standing": Standing.AVERAGED, "only_warns": False, "ranks": ()}
     return Look(rank=rank, step=step, samples=samples, **{**facts, **more})
 

@@ -1,7 +1,7 @@
 """The drift guard: ranks that ought to have the same weights and do not are found after a few steps.
 
-In each rank it counts the steps of every optimizer, of TensorFlow and of PyTorch, and after steps 2, 5, 20, 100
-and each 500th it sends a few sampled weights to the toolkit of its host. It asks nothing of the other ranks, so
+In each rank it counts the steps of every optimizer, of TensorFlow and of PyTorch, and after steps 2, 5, 20 and
+each 500th it sends a few sampled weights to the toolkit of its host. It asks nothing of the other ranks, so
 it can neither hold them up nor come between their collective operations. The first host compares what all ranks sent
 after the same step.
 

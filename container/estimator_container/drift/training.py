@@ -15,7 +15,7 @@ from ..wire import pack
 from . import of_horovod
 from .look import PRECISIONS, Look, Sample, Standing
 
-FIRST_LOOKS = (2, 5, 20, 100)
+FIRST_LOOKS = (2, 5, 20)
 """Steps after which weights are sent. Not after the first: a model that is built in it is broadcast after it."""
 EVERY = 500
 """Steps between two looks from then on."""
@@ -42,8 +42,8 @@ class Weight(NamedTuple):
 
 def next_look(step: int) -> int:
     """
-    >>> next_look(0), next_look(2), next_look(99), next_look(100), next_look(500)
-    (2, 5, 100, 500, 1000)
+    >>> next_look(0), next_look(2), next_look(20), next_look(500)
+    (2, 5, 500, 1000)
     """
     return next((first for first in FIRST_LOOKS if first > step), (step // EVERY + 1) * EVERY)
 

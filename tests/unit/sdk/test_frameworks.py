@@ -69,7 +69,11 @@ def test_the_digest_of_an_image_changes_with_every_file_and_every_package():
     assert len(known) == len(contents) + 2
 
 
-def test_on_processes_the_version_is_held_against_the_environment(tmp_path):
+def test_on_processes_the_version_is_held_against_the_environment(tmp_path, monkeypatch):
+    installed = tmp_path / "tensorflow-2.21.0.dist-info"  # whatever this environment has
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: tensorflow\nVersion: 2.21.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "train.py").touch()
     wrong = {"entry_point": tmp_path / "train.py", "framework_version": "2.18", "backend": "process"}
     with pytest.raises(InvalidArgument, match=r"framework_version is 2\.18.*which is 2\.21\.0"):

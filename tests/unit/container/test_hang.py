@@ -115,9 +115,7 @@ def test_a_rank_that_moves_or_may_do_so_excuses_all(ranks, script):
 
 
 def test_that_they_move_again_is_told_too(ranks, run_until):
-    ranks.start(
-        f"import signal\nsignal.signal(signal.SIGUSR1, lambda *_: open('out', 'w').write('on'))\n{LOOPS}"
-    )
+    ranks.start(f"import signal\nsignal.signal(signal.SIGUSR1, lambda *_: open('out', 'w').write('on'))\n{LOOPS}")
     ranks.watch()
     run_until(lambda: ranks.said)
     os.kill(ranks.pids[0], 10)

@@ -32,7 +32,7 @@ class Finding:
     is_there: bool
     detail: str
     """The version or place of what is there; what is wrong with what is not."""
-    mend: str
+    fix: str
     """The command that brings it; empty where it is there."""
     purpose: str | None
     """The one of PURPOSES that needs it; None where every job does."""
@@ -44,14 +44,14 @@ def findings() -> Iterator[Finding]:
         try:
             yield Finding(what, True, look(), "", purpose)
         except _Missing as missing:
-            yield Finding(what, False, missing.detail, missing.mend, purpose)
+            yield Finding(what, False, missing.detail, missing.fix, purpose)
 
 
 class _Missing(Exception):
-    def __init__(self, detail: str, mend: str) -> None:
+    def __init__(self, detail: str, fix: str) -> None:
         super().__init__(detail)
         self.detail = detail
-        self.mend = mend
+        self.fix = fix
 
 
 def _python() -> str:
@@ -65,27 +65,27 @@ def _python() -> str:
 def _open_mpi() -> str:
     import subprocess
 
-    mend = "pip install 'estimator-sdk[mpi]'"
+    fix = "pip install 'estimator-sdk[mpi]'"
     try:
         path = mpi.find("mpirun")
     except ConfigurationError:
-        raise _Missing("mpirun is neither beside this Python nor on PATH", mend) from None
+        raise _Missing("mpirun is neither beside this Python nor on PATH", fix) from None
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        raise _Missing(f"{path} does not say its version: {error}", mend) from None
+        raise _Missing(f"{path} does not say its version: {error}", fix) from None
     version = done.stdout.splitlines()[0] if done.stdout else ""
     if f" {_OPEN_MPI}." not in version:
-        raise _Missing(f"{path} is {version or 'of no known version'}, and {_OPEN_MPI} is needed", mend)
+        raise _Missing(f"{path} is {version or 'of no known version'}, and {_OPEN_MPI} is needed", fix)
     return f"{version.rpartition(' ')[2]}, {path}"
 
 
-def _package(name: str, mend: str) -> Callable[[], str]:
+def _package(name: str, fix: str) -> Callable[[], str]:
     def look() -> str:
         from importlib.metadata import PackageNotFoundError, version
 
         if not _has(name):
-            raise _Missing(f"the package {name} is not there", mend)
+            raise _Missing(f"the package {name} is not there", fix)
         try:
             return version(name)
         except PackageNotFoundError:
@@ -132,7 +132,7 @@ def _disk() -> str:
 def _engine() -> str:
     from .docker import engine
 
-    mend = "apt-get install -y docker.io && systemctl start docker"
+    fix = "apt-get install -y docker.io && systemctl start docker"
     if not _has("docker"):
         raise _Missing(
             "the package docker, which speaks to the engine, is not there", "pip install 'estimator-sdk[docker]'"
@@ -143,7 +143,7 @@ def _engine() -> str:
             return str(client.version()["Version"])
     except EstimatorError as error:
         in_group = "usermod" in str(error)
-        raise _Missing(str(error), "sudo usermod -aG docker $USER" if in_group else mend) from None
+        raise _Missing(str(error), "sudo usermod -aG docker $USER" if in_group else fix) from None
 
 
 def _images() -> str:
@@ -161,13 +161,13 @@ def _images() -> str:
 def _region() -> str:
     from .sagemaker.service import new_session, region_of
 
-    mend = "aws configure set region eu-west-1"
+    fix = "aws configure set region eu-west-1"
     try:
         region = region_of(new_session())
     except EstimatorError as error:
         raise _Missing(str(error), "pip install 'estimator-sdk[sagemaker]'") from None
     if region is None:
-        raise _Missing("no region is set", mend)
+        raise _Missing("no region is set", fix)
     return region
 
 

@@ -24,7 +24,7 @@ _ANOTHER_IS_GONE = re.compile(
 )
 
 WHAT_TO_TRY = {
-    "exception": "Mend the script at the line of the traceback; `job.logs(rank=…)` has all that a rank wrote.",
+    "exception": "Fix the script at the line of the traceback; `job.logs(rank=…)` has all that a rank wrote.",
     "import_error": "Add the package to requirements.txt in source_dir, or choose an image that has it.",
     "exit_code": "`job.logs(rank=…)` has all that the rank wrote; a code above 128 is often 128 and a signal's number.",
     "signal": "SIGSEGV and SIGBUS come from native code; SIGKILL mostly from a lack of memory, or from a person.",

@@ -24,7 +24,7 @@ COMMANDS = {
     "download": "bring a job's model here",
     "checkpoints": "list, verify or bring the snapshots of a job",
     "images": "list or build training images",
-    "doctor": "check what is installed, and say how to mend what is missing",
+    "doctor": "check what is installed, and say how to fix what is missing",
     "completion": "print the completion of bash or zsh",
 }
 """Name -> what it is for, in the order of `estimator --help`. The module has the same name."""

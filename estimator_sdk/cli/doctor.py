@@ -1,4 +1,4 @@
-"""`estimator doctor`: check what is installed, and say how to mend what is missing."""
+"""`estimator doctor`: check what is installed, and say how to fix what is missing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(arguments: Namespace) -> int:
     rows = [[_word(each, arguments), each.what, each.detail] for each in found]
     lines: list[str] = []
     for each, line in zip(found, answer.table(rows), strict=True):
-        lines += [line] if each.is_there else [line, f"         mend it: {each.mend}"]
+        lines += [line] if each.is_there else [line, f"         fix it: {each.fix}"]
     answer.show(arguments, document, lines)
     return 1 if missing else 0
 

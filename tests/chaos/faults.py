@@ -208,7 +208,7 @@ def cut_host(running: RunningJob, target: Target) -> Truth:
     return of_host(target.host, "host_lost")
 
 
-def mend_host(running: RunningJob, target: Target) -> None:
+def restore_host(running: RunningJob, target: Target) -> None:
     with contextlib.suppress(NotThere):
         _in_network(running.toolkit(target.host), "iptables", "-F")
 
@@ -265,7 +265,7 @@ FAULTS: Mapping[str, Fault] = {
     "kill-mpirun": Fault("SIGKILL to mpirun", kill_mpirun, frozenset({"world"})),
     "kill-daemon": Fault("SIGKILL to a host's MPI daemon", kill_daemon, frozenset({"world", "hosts"})),
     "kill-supervisor": Fault("SIGKILL to the supervisor of the job", kill_supervisor),
-    "cut-host": Fault("drop all packets of a host", cut_host, frozenset({"docker", "hosts"}), mend_host, True),
+    "cut-host": Fault("drop all packets of a host", cut_host, frozenset({"docker", "hosts"}), restore_host, True),
     "disconnect-host": Fault(
         "take a host off its network", disconnect_host, frozenset({"docker", "hosts"}), reconnect_host, True
     ),

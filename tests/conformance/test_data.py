@@ -189,7 +189,7 @@ def test_a_denied_bucket_fails_before_any_host_starts(script, home, ceph_server,
 def test_a_manifest_that_is_none_fails_before_any_host_starts(script, home, objects):
     uri = objects.put({"manifest": b"a,b"})
     said = refused(script, f"{uri}/manifest", home, s3_data_type="ManifestFile")
-    assert f"the manifest {uri}/manifest is no JSON" in said
+    assert f"the manifest {uri}/manifest is not valid JSON" in said
 
 
 @pytest.mark.law("D3")

@@ -25,7 +25,7 @@ def parse(text: bytes, uri: str) -> Manifest:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ChannelError(f"the manifest {uri} is no JSON ({error}): {_FORM}") from None
+        raise ChannelError(f"the manifest {uri} is not valid JSON ({error}): {_FORM}") from None
     if not isinstance(found, list) or not found or not isinstance(found[0], dict):
         raise ChannelError(f"the manifest {uri} does not begin with a prefix: {_FORM}")
     prefix = found[0].get("prefix")

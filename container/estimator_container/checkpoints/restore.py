@@ -152,7 +152,7 @@ def restore(store: Store, folder: str, progress: Progress | None = None) -> Rest
     if passed_over:
         raise NothingWhole(
             f"{store.uri} has {len(passed_over)} snapshots and none is whole ({'; '.join(passed_over[:3])}); name "
-            "another checkpoint_s3_uri to begin anew, or mend the store"
+            "another checkpoint_s3_uri to begin anew, or repair the store"
         )
     return _restore_plain(store, folder, progress)
 

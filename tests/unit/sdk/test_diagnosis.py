@@ -34,14 +34,14 @@ def doctor(python: str | Path, home: Path, *words: str, **environment: str) -> t
     return done.returncode, {each["what"]: each for each in json.loads(done.stdout)}
 
 
-def test_each_missing_thing_has_a_command_that_mends_it(bare, tmp_path):
+def test_each_missing_thing_has_a_command_that_fixes_it(bare, tmp_path):
     code, found = doctor(bare / "bin" / "python", tmp_path)
     missing = {name for name, each in found.items() if not each["is_there"]}
     nothing = "Open MPI,mpi4py,Horovod,Docker engine,images,s3 library,boto3,region,credentials"
     assert (code, missing) == (1, set(nothing.split(",")))
-    assert all(each["mend"] for each in found.values() if not each["is_there"])
-    assert found["Open MPI"]["mend"] == "pip install 'estimator-sdk[mpi]'"
-    script = str(found["Horovod"]["mend"]).split()[1]
+    assert all(each["fix"] for each in found.values() if not each["is_there"])
+    assert found["Open MPI"]["fix"] == "pip install 'estimator-sdk[mpi]'"
+    script = str(found["Horovod"]["fix"]).split()[1]
     assert Path(script).is_file()
 
 
@@ -56,7 +56,7 @@ def test_what_only_some_jobs_need_may_be_missing_unless_it_is_asked_for(tmp_path
     ]
     assert doctor(sys.executable, tmp_path, "--needs", "s3")[0] == 0
     code, found = doctor(sys.executable, tmp_path, "--needs", "sagemaker")
-    assert (code, found["region"]["mend"]) == (1, "aws configure set region eu-west-1")
+    assert (code, found["region"]["fix"]) == (1, "aws configure set region eu-west-1")
 
 
 def test_settings_of_aws_are_found(tmp_path):

@@ -20,9 +20,9 @@ def test_a_manifest_of_this_machine_may_name_its_files():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"a,b", "is no JSON"),
-        (b"\xff", "is no JSON"),
-        (b"[" * 100_000, "is no JSON"),
+        (b"a,b", "is not valid JSON"),
+        (b"\xff", "is not valid JSON"),
+        (b"[" * 100_000, "is not valid JSON"),
         (b'[{"prefix": "file:///etc/"}, "hostname"]', "has the prefix 'file:///etc/', which is of this machine"),
         (b"{}", "does not begin with a prefix"),
         (b"[]", "does not begin with a prefix"),

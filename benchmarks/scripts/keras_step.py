@@ -37,9 +37,10 @@ def optimizer() -> object:
 
     class Bare(keras.optimizers.SGD):
         def apply(self, grads: list, trainable_variables: list | None = None) -> None:
-            from horovod.tensorflow import grouped_allreduce
+            from horovod.tensorflow import allreduce
 
-            super().apply(grouped_allreduce(list(grads), name="gradients"), trainable_variables)
+            averaged = [allreduce(grad, name=f"gradients.{number}") for number, grad in enumerate(grads)]
+            super().apply(averaged, trainable_variables)
 
     return Bare.from_config(given.get_config())
 

@@ -98,7 +98,8 @@ class Reduction:
     def _asked_groups(self, dense: list[int], variables: Sequence[Any]) -> list[list[int]]:
         groups = self.settings.groups
         if groups is None:
-            return [dense]
+            # In a graph each goes as soon as it is there, while others are computed; eagerly each would be waited for.
+            return [dense] if tf.executing_eagerly() else [[index] for index in dense]
         if not isinstance(groups, list):
             size, more = divmod(len(dense), groups)
             ends = [number * size + min(number, more) for number in range(groups + 1)]
@@ -128,10 +129,7 @@ class Reduction:
             "ignore_name_scope": True,
         }
         tensors = [gradients[index] for index in group]
-        if settings.op == hvd.Adasum:
-            reduced = [hvd.allreduce(tensors[0], **how)]
-        else:
-            reduced = hvd.grouped_allreduce(tensors, **how)
+        reduced = [hvd.allreduce(tensors[0], **how)] if len(tensors) == 1 else hvd.grouped_allreduce(tensors, **how)
         for index, tensor in zip(group, reduced):
             gradients[index] = tensor
 

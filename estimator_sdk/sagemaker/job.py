@@ -68,9 +68,14 @@ class SageMakerJob:
         log = JobLog(self._service, self.name)
         told = 0
         while follow:
+            # What has been written by now was written in states that the service tells of after that.
+            new = log.new_blocks()
+            first = next(new, None)
             state = self.record()
             told = _tell(on_event, state, told)
-            yield from log.new_blocks()
+            if first is not None:
+                yield first
+                yield from new
             if state.is_final:
                 if state.ended is None or time.time() - state.ended < SETTLED_SECONDS:
                     yield from log.last_blocks()

@@ -8,6 +8,7 @@ import tarfile
 import pytest
 
 from estimator_sdk import EstimatorError, InvalidArgument, Job, JobFailed, JobNotFound, list_jobs
+from tests.stores.fault_proxy import Request
 
 from .conftest import cloud, in_background
 from .stand_in import ACCOUNT, IMAGE, REGION, ROLE
@@ -57,6 +58,24 @@ def test_several_hosts_share_a_secret_that_the_description_does_not_show(platfor
     assert len(secret) == 32 and len(set(secret)) > 8
     cloud(script, instance_count=2).fit(wait=False, job_name="world-2")
     assert objects(platform)[uri.removeprefix(f"s3://{BUCKET}/").replace("world-1", "world-2")] != secret
+
+
+def test_no_line_is_shown_before_the_state_in_which_it_was_written(platform, estimator, aws_proxy, capsys):
+    """Both come between two questions of one look at the job."""
+
+    def when_asked(request: Request) -> None:
+        if request.operation.endswith("DescribeLogStreams") and "Starting" not in states:
+            states.append("Starting")
+            transitions = [{"Status": state, "StartTime": 1.0, "StatusMessage": ""} for state in states]
+            platform.tell("order-1", SecondaryStatusTransitions=transitions)
+            platform.writes("order-1", "algo-1", "hello")
+            platform.ends("order-1")
+
+    states: list[str] = []
+    aws_proxy.choose = when_asked
+    estimator.fit(job_name="order-1")
+    shown = capsys.readouterr().out
+    assert 0 < shown.index("Starting") < shown.index("hello")
 
 
 def test_fit_waits_and_shows_the_states_and_the_log(platform, estimator, capsys):

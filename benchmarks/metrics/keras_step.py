@@ -54,8 +54,8 @@ METRIC = Metric(
     "A model of 1.9 million parameters with batches of 32 on 2 ranks of one host, each with one thread; groups of 40 "
     "steps. Ours is `hvd.DistributedOptimizer` as `estimator_container.horovod_keras3` adapts it. The floor is an "
     "optimizer of Keras 3 that calls an allreduce for each gradient before it applies, and nothing else. The peer is "
-    "the same name of the same Horovod and TensorFlow with Keras 2, where Horovod is right as it is. All are under way at once "
-    "and take turns of half a second, in which the others are frozen, and only their own turns count.",
+    "the same name of the same Horovod and TensorFlow with Keras 2, where Horovod is right as it is. All are under "
+    "way at once and take turns of half a second, in which the others are frozen, and only their own turns count.",
     cases,
     peers=(KERAS_2,),
 )

@@ -26,6 +26,8 @@ from estimator_sdk.docker import engine
 from estimator_sdk.local.client import wait_until_gone
 
 NOBODY = 65534
+CLIENT_SECONDS = 300
+"""Seconds for a client that takes 5: it has waited a minute for the disk while images were built beside it."""
 IMPORTED = ["estimator_sdk", "estimator_container", "docker"]
 IMPORTED += ["requests", "urllib3", "idna", "certifi", "charset_normalizer"]  # by docker
 
@@ -293,7 +295,7 @@ assert (job.download(sys.argv[3]) / "deep" / "er" / "weights").read_text() == "t
         run = ["/usr/bin/python3", "-c", client, str(folder / "train.py"), their_image, str(folder / "model")]
         env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(folder / "packages")}
         env["ESTIMATOR_HOME"] = str(folder / "home")
-        subprocess.run(run, check=True, cwd=folder, env=env, timeout=60, **as_user)
+        subprocess.run(run, check=True, cwd=folder, env=env, timeout=CLIENT_SECONDS, **as_user)
         (job,) = (folder / "home" / "jobs").iterdir()
         left = [job, *job.rglob("*")]
         assert {path.name for path in left} >= {"weights", "latest", "success", "frames"}

@@ -1,36 +1,66 @@
-"""Each value of each parameter of a law meets both backends, or, where it is the only parameter, one by turns."""
+"""No set of a law's parameters is left out, and where several are combined every value meets both backends."""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from tests.conformance.by_turns import BACKENDS, turns_of
 
-
-def product_of(**sizes: int) -> list[dict[str, int]]:
-    """All tests of parameters with so many values."""
-    return [dict(zip(sizes, places, strict=True)) for places in product(*map(range, sizes.values()))]
+ROOT = Path(__file__).parents[3]
+BACKEND = re.compile(rf"(?<=[\[-])({'|'.join(BACKENDS)})(?=[\]-])")
 
 
-@pytest.mark.parametrize("others", [{"keep": 2}, {"keep": 3}, {"keep": 2, "mode": 2}])
+def product_of(**values: object) -> list[dict[str, object]]:
+    """Tests with every value of each parameter beside every value of the others."""
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+
+
+@pytest.mark.parametrize("others", [{"keep": [None, 1]}, {"keep": "abc"}, {"keep": [None, 1], "mode": "ab"}])
 def test_of_several_parameters_every_value_meets_both_backends(others):
-    tests = product_of(store=2, **others, backend=2)
+    values = {"store": ("file", "s3"), **others}
+    tests = product_of(**values, backend=BACKENDS)
     turns = turns_of(tests)
-    for name in ("store", *others):
+    for name, each in values.items():
         met = {(test[name], turn) for test, turn in zip(tests, turns, strict=True)}
-        assert met == set(product(range({"store": 2, **others}[name]), BACKENDS))
+        assert met == set(product(each, BACKENDS))
 
 
 def test_a_single_parameter_goes_by_turns():
-    assert turns_of(product_of(failure=3)) == ["process", "docker", "process"]
+    assert turns_of(product_of(failure="abc")) == ["process", "docker", "process"]
 
 
-def test_parameters_that_are_given_together_are_one():
-    tests = [{"hosts": place, "host": place, "backend": backend} for place in range(2) for backend in range(2)]
-    assert turns_of(tests) == ["process", "process", "docker", "docker"]
+@pytest.mark.parametrize(
+    "places", [[(1, "a"), (2, "b")], [(1, "a"), (2, "b"), (3, "a")], [(2, "a"), (2, "b"), (3, "c")]]
+)
+def test_of_parameters_that_are_given_together_each_set_has_one_turn(places):
+    tests = [{"hosts": hosts, "host": host, "backend": backend} for backend in BACKENDS for hosts, host in places]
+    turns = turns_of(tests)
+    assert turns == turns[: len(places)] * 2 and set(turns) == {*BACKENDS}
 
 
 def test_without_parameters_that_vary_a_law_has_no_turn():
-    assert turns_of(product_of(backend=2, only=1)) == [None, None]
+    assert turns_of(product_of(backend=BACKENDS, only="a")) == [None, None]
+
+
+def test_every_run_has_every_law_on_both_backends_and_every_set_of_its_parameters_on_one():
+    of_every_run, of_all = (laws("-m", "not long"), laws())
+    assert of_every_run < of_all
+    assert {BACKEND.sub("one", test) for test in of_every_run} == {BACKEND.sub("one", test) for test in of_all}
+
+    def places(tests: set[str]) -> set[tuple[str, str]]:
+        return {(test.partition("[")[0], found[1]) for test in tests if (found := BACKEND.search(test))}
+
+    assert places(of_every_run) == places(of_all)
+
+
+def laws(*options: str) -> set[str]:
+    """The tests of the laws that a run with these options has."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *options, "tests/conformance"]
+    done = subprocess.run(command, check=True, cwd=ROOT, capture_output=True, text=True)
+    return {line for line in done.stdout.splitlines() if "::" in line}

@@ -21,7 +21,8 @@ TEMPORARY = Path("/tmp")
 ENGINE_FOLDERS = ("/var/lib/docker/", "/run/docker/", "/var/run/docker/")
 LOOK_SECONDS = 0.05  # between looks; nothing tells of an end that is late
 NEIGHBOURS_SECONDS = 300.0
-"""For how long what carries no name may stay: a job beside this one, or a build of an image, may have it meanwhile."""
+"""How long that may stay which carries no name and lies where others have theirs, too: it may be of a job beside this
+one, or of the build of an image."""
 
 
 class Scan:
@@ -29,18 +30,22 @@ class Scan:
 
     def __init__(self, with_engine: bool) -> None:
         self._with_engine = with_engine
+        own = Path(tempfile.gettempdir())
+        self._own = own if own != TEMPORARY else None
         self._before = self._places()
 
     def left(self, name: str, patience: float) -> list[str]:
         """What is still there of the job of that name `patience` seconds from now; returns as soon as nothing is."""
         began = time.monotonic()
         nobodys = self._nobodys()
-        while (named := self._named(name)) and time.monotonic() < began + patience:
+        while found := self._named(name) + sorted(nobodys):
+            # In a folder for temporary files of this process alone, what carries no name is the job's as well.
+            its_own = any(each not in nobodys or Path(each).parent == self._own for each in found)
+            if time.monotonic() >= began + (patience if its_own else NEIGHBOURS_SECONDS):
+                break
             threading.Event().wait(LOOK_SECONDS)
-        while nobodys and time.monotonic() < began + max(patience, NEIGHBOURS_SECONDS):
             nobodys &= self._nobodys()  # what appears later is of a job beside this one, which has ended
-            threading.Event().wait(LOOK_SECONDS)
-        return named + sorted(nobodys)
+        return found
 
     def _named(self, name: str) -> list[str]:
         found = [f"process {each}" for each in processes_of(name)]
@@ -57,9 +62,8 @@ class Scan:
         """The paths of what nobody's name is on."""
         places = {str(path) for folder in (SHARED_MEMORY, TEMPORARY) for path in folder.glob("est-*")}
         places |= {str(path) for path in TEMPORARY.glob("ompi*")}
-        own = Path(tempfile.gettempdir())
-        if own != TEMPORARY:
-            places |= {str(path) for path in own.iterdir()}
+        if self._own is not None:
+            places |= {str(path) for path in self._own.iterdir()}
         if self._with_engine:
             places |= set(_cgroups()) | set(_mounts())
         return places

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Job, JobFailed, list_jobs
+from tests.chaos.injections import own_folders
 from tests.chaos.leaks import Scan
 from tests.conformance.jobs import (
     UP_AND_WAIT,
@@ -213,14 +214,15 @@ if os.fork() == 0:
 {ending}
 """
     estimator = script.estimator(source, hosts=2, processes=1)
-    scan = Scan(with_engine=False)
-    job = estimator.fit(wait=False)
-    try:
-        job.wait(30)
-    except JobFailed:
-        assert ending
-    assert left_of(job) == []
-    assert scan.left(job.name, patience=2.0) == []
+    with own_folders():
+        scan = Scan(with_engine=False)
+        job = estimator.fit(wait=False)
+        try:
+            job.wait(30)
+        except JobFailed:
+            assert ending
+        assert left_of(job) == []
+        assert scan.left(job.name, patience=2.0) == []
 
 
 @pytest.mark.law("E3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,12 +71,10 @@ class SageMakerJob:
         while follow:
             # What has been written by now was written in states that the service tells of after that.
             new = log.new_blocks()
-            first = next(new, None)
+            first = list(islice(new, 1))
             state = self.record()
             told = _tell(on_event, state, told)
-            if first is not None:
-                yield first
-                yield from new
+            yield from chain(first, new)
             if state.is_final:
                 if state.ended is None or time.time() - state.ended < SETTLED_SECONDS:
                     yield from log.last_blocks()

@@ -135,7 +135,7 @@ class Job:
     def wait(self, timeout: float | None = None) -> Status:
         """Wait for the end of the job, at most `timeout` seconds, and return the status then.
 
-        Raises JobFailed if the job has failed, and InvalidArgument for a timeout that is no number.
+        Raises JobFailed if the job has failed, and InvalidArgument for a timeout that is not a number.
         """
         from .conform import conform
 

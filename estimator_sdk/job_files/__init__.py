@@ -55,8 +55,8 @@ def read(path: str | os.PathLike[str], *, from_step: str | None = None, backend:
     from_step: the name, or the number of a step without one, that the job begins with; those before are left out.
     backend: what runs the job, in place of what the file says.
 
-    Raises InvalidArgument, which names the file and the line, for what is no YAML, is not of the schema, or could not
-    be run; EstimatorError where the packages are missing that read such files.
+    Raises InvalidArgument, which names the file and the line, for what is not valid YAML, is not of the schema, or
+    could not be run; EstimatorError where the packages are missing that read such files.
     """
     from . import own, riseml
 

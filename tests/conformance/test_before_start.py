@@ -25,7 +25,7 @@ WRONG = {
         "process_per_host.*processes_per_host",
     ),
     "a reserved hyperparameter": ({"hyperparameters": {"sagemaker_program": "x"}}, "sagemaker_program"),
-    "a value that is no JSON": ({"hyperparameters": {"when": object()}}, "when"),
+    "a value that JSON cannot express": ({"hyperparameters": {"when": object()}}, "when"),
     "an environment value that is no text": ({"environment": {"A": 1}}, "environment.*A"),
     "a negative limit": ({"max_run": -1}, "max_run"),
     "a path instead of a URI": ({"output_path": "/tmp/out"}, "output_path.*file:///tmp/out"),

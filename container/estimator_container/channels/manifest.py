@@ -36,7 +36,7 @@ def parse(text: bytes, uri: str) -> Manifest:
         raise ChannelError(f"{what}: {_FORM}, or copy the manifest to this machine")
     for number, name in enumerate(found[1:], 2):
         if not isinstance(name, str) or not name:
-            raise ChannelError(f"entry {number} of the manifest {uri} is {name!r}, which is no key: {_FORM}")
+            raise ChannelError(f"entry {number} of the manifest {uri} is {name!r}, which is not a key: {_FORM}")
     if not found[1:]:
         raise ChannelError(f"the manifest {uri} lists no objects: {_FORM}")
     return Manifest(prefix, tuple(found[1:]))

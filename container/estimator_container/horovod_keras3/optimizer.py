@@ -167,7 +167,7 @@ class Distributed:
 
 
 def distributed_class(optimizer: keras.optimizers.Optimizer, settings: Settings) -> type[Any]:
-    """The class of an optimizer, with `Distributed` in front of it. Raises TypeError for what is no optimizer."""
+    """The class of an optimizer, with `Distributed` in front of it. Raises TypeError for anything but an optimizer."""
     if not isinstance(optimizer, keras.optimizers.Optimizer):
         raise TypeError(
             f"DistributedOptimizer needs a Keras optimizer object, not {optimizer!r}: "

@@ -20,8 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from estimator_container import mpi
-from estimator_container.frames import EVENT, FrameParser
+from estimator_container.logs.frames import EVENT, FrameParser
+from estimator_container.worlds import mpi
 
 from estimator_sdk import Estimator, Job
 from estimator_sdk.local.client import wait_until_gone

@@ -112,9 +112,9 @@ def raw_delete(_: Path, prefix: str) -> Run:
 
 
 def our_up(folder: Path, prefix: str) -> Run:
-    from estimator_container.checkpoints import restore
-    from estimator_container.checkpoints.folder import Folder
-    from estimator_container.checkpoints.publisher import Publisher
+    from estimator_container.agents.checkpoints import restore
+    from estimator_container.agents.checkpoints.folder import Folder
+    from estimator_container.agents.checkpoints.publisher import Publisher
     from estimator_container.storage import open_store
 
     store = open_store(f"s3://{BUCKET}/{prefix}")
@@ -131,7 +131,7 @@ def our_up(folder: Path, prefix: str) -> Run:
 
 
 def our_down(folder: Path, prefix: str) -> Run:
-    from estimator_container.checkpoints import restore
+    from estimator_container.agents.checkpoints import restore
     from estimator_container.storage import open_store
 
     store = open_store(f"s3://{BUCKET}/{prefix}")

@@ -8,13 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .errors import (
-        BackendError,
-        EstimatorError,
-        InvalidArgument,
-        JobFailed,
-        JobNotFound,
-    )
+    from .errors import BackendError, EstimatorError, InvalidArgument, JobFailed, JobNotFound
     from .estimator import Estimator
     from .frameworks import PyTorch, TensorFlow
     from .functions.horovod_runner import HorovodRunner

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from estimator_container.contract import OUR_CHANNELS
+from estimator_container.contract.names import OUR_CHANNELS
 
 from .errors import InvalidArgument
 from .naming import shown

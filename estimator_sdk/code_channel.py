@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from estimator_container import contract
-from estimator_container import hyperparameters as container_hp
-from estimator_container.contract import Layout
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract import names as contract
+from estimator_container.contract.names import Layout
 
 from .spec import Channel, JobSpec
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from estimator_container import hyperparameters as container_hp
-from estimator_container.configuration import ConfigurationError
-from estimator_container.entry_point import PACKAGE_FILES, PYTHONS, check_name
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract.entry_point import PACKAGE_FILES, PYTHONS, check_name
+from estimator_container.runtime.errors import ConfigurationError
 
 from .errors import InvalidArgument
 from .naming import suggestion

@@ -116,7 +116,7 @@ def _refuse(hint: object, value: object, where: str) -> NoReturn:
 
 def _shown(value: object, where: str) -> str:
     """A value as an error quotes it; one that is of a secret's name is not shown."""
-    from estimator_container.masking import HIDDEN, is_secret
+    from estimator_container.logs.masking import HIDDEN, is_secret
 
     return HIDDEN if is_secret(where.rpartition("[")[2].strip("']"), value) else shown(value)
 

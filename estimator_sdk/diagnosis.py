@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from estimator_container import mpi
-from estimator_container.configuration import ConfigurationError
+from estimator_container.runtime.errors import ConfigurationError
+from estimator_container.worlds import mpi
 
 from .errors import EstimatorError, InvalidArgument
 from .home import home, jobs_folder, secured

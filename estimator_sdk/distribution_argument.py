@@ -6,7 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from estimator_container.contract import ENABLED, MPI, MULTI_WORKER_MIRRORED, PROCESSES_PER_HOST, TORCH_DISTRIBUTED
+from estimator_container.contract.names import (
+    ENABLED,
+    MPI,
+    MULTI_WORKER_MIRRORED,
+    PROCESSES_PER_HOST,
+    TORCH_DISTRIBUTED,
+)
 
 from .errors import InvalidArgument
 from .naming import shown, suggestion

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from estimator_container import distributions as container_distributions
-from estimator_container.configuration import ConfigurationError
-from estimator_container.contract import MPI, PROCESSES_PER_HOST, TORCH_DISTRIBUTED
+from estimator_container.contract.names import MPI, PROCESSES_PER_HOST, TORCH_DISTRIBUTED
+from estimator_container.runtime.errors import ConfigurationError
+from estimator_container.worlds import distributions as container_distributions
 
 from .distribution_argument import MAX_RANKS
 from .errors import InvalidArgument

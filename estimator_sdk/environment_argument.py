@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from estimator_container.hyperparameters import can_be_passed
+from estimator_container.contract.hyperparameters import can_be_passed
 
 from .errors import InvalidArgument
 from .hyperparameters import WHAT_A_NAME_IS, can_be_name

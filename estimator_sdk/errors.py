@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from estimator_container.verdict import Verdict
+    from estimator_container.failures.verdict import Verdict
 
 
 class EstimatorError(Exception):
@@ -56,6 +56,6 @@ class BackendError(EstimatorError):
 
 def _without_secrets(message: str) -> str:
     """A message may quote what is wrong, and that may be a command or a URI with a password."""
-    from estimator_container.masking import in_line
+    from estimator_container.logs.masking import in_line
 
     return in_line(message)

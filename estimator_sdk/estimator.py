@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
-from estimator_container import contract
+from estimator_container.contract import names as contract
 
 from . import command_line, distribution_argument, estimator_checks, service_arguments, steps_argument
 from . import hyperparameters as encoding

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, TypeVar
 
-from estimator_container.hyperparameters import can_be_passed
+from estimator_container.contract.hyperparameters import can_be_passed
 
 from . import channel_names, instances, job_name, uris
 from .conform import conform, field_hints

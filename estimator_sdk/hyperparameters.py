@@ -9,8 +9,8 @@ import json
 import re
 from collections.abc import Mapping
 
-from estimator_container.contract import LAUNCH_VARIABLES_HYPERPARAMETER
-from estimator_container.hyperparameters import RESERVED_NAMES, RESERVED_PREFIX, can_be_passed, is_reserved
+from estimator_container.contract.hyperparameters import RESERVED_NAMES, RESERVED_PREFIX, can_be_passed, is_reserved
+from estimator_container.contract.names import LAUNCH_VARIABLES_HYPERPARAMETER
 
 from .errors import InvalidArgument
 from .naming import shown
@@ -60,7 +60,7 @@ def launch_variables(environment: Mapping[str, str]) -> dict[str, str]:
     >>> launch_variables({"OMPI_MCA_btl": "self,tcp", "COLOUR": "red"})
     {'sagemaker_estimator_launch_variables': '["OMPI_MCA_btl"]'}
     """
-    from estimator_container import inherited
+    from estimator_container.worlds import inherited
 
     found = inherited.of_launchers(environment)
     return {LAUNCH_VARIABLES_HYPERPARAMETER: json.dumps(found)} if found else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from estimator_container.contract import INHERIT_HYPERPARAMETER
+from estimator_container.contract.names import INHERIT_HYPERPARAMETER
 
 from .environment_argument import check_inherited
 from .errors import InvalidArgument

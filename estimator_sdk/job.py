@@ -11,9 +11,9 @@ from .errors import EstimatorError, InvalidArgument, JobFailed, JobNotFound
 from .home import JobFolder, check_umask, jobs_folder, reading, state_file
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Block, Line
+    from estimator_container.failures.verdict import Verdict
+    from estimator_container.logs.lines import Block, Line
     from estimator_container.storage import Progress
-    from estimator_container.verdict import Verdict
 
     from .job_port import OnOpenLine, StartedJob
     from .local.record import AttemptRecord, Status

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Block, Line
-    from estimator_container.verdict import Verdict
+    from estimator_container.failures.verdict import Verdict
+    from estimator_container.logs.lines import Block, Line
 
     from .local.record import AttemptRecord, Status
 

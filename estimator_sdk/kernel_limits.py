@@ -9,14 +9,15 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from estimator_container import distributions as container_distributions
-from estimator_container import environment as container_environment
-from estimator_container import exec_limits, mpi
-from estimator_container import hyperparameters as container_hp
-from estimator_container.configuration import Configuration, from_documents
-from estimator_container.contract import ARGUMENTS_HYPERPARAMETER, BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, Layout
-from estimator_container.exec_limits import Excess
-from estimator_container.world import DirectWorld, World
+from estimator_container.contract import environment as container_environment
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract.configuration import Configuration, from_documents
+from estimator_container.contract.names import ARGUMENTS_HYPERPARAMETER, BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, Layout
+from estimator_container.runtime import exec_limits
+from estimator_container.runtime.exec_limits import Excess
+from estimator_container.worlds import distributions as container_distributions
+from estimator_container.worlds import mpi
+from estimator_container.worlds.world import DirectWorld, World
 
 from .errors import InvalidArgument
 from .local import base_directory

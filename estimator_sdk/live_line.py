@@ -9,7 +9,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Line
+    from estimator_container.logs.lines import Line
 
 REST_SECONDS = 1.0
 """After this, a line that has not grown gives way to another rank's."""

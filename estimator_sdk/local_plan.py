@@ -13,19 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from estimator_container import contract, entry_point, requirements, steps
-from estimator_container import hyperparameters as container_hp
-from estimator_container.configuration import ConfigurationError
+from estimator_container.contract import entry_point
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract import names as contract
+from estimator_container.host import requirements, steps
+from estimator_container.runtime.errors import ConfigurationError
 
-from . import (
-    code_store,
-    environment_argument,
-    estimator_checks,
-    hyperparameters,
-    instances,
-    local_channels,
-    uris,
-)
+from . import code_store, environment_argument, estimator_checks, hyperparameters, instances, local_channels, uris
 from .conform import conform
 from .errors import InvalidArgument
 from .home import jobs_folder

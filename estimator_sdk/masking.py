@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from estimator_container import hyperparameters as container_hp
-from estimator_container.masking import HIDDEN, in_text, in_value, in_variables, in_words
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.logs.masking import HIDDEN, in_text, in_value, in_variables, in_words
 
 from .errors import InvalidArgument
 

@@ -69,7 +69,7 @@ def _copy_tree(uri: str, target: Path, progress: Progress | None) -> None:
 
 def _unpack(uri: str, path: Path, folder: Path) -> None:
     """Fill the empty folder. Raises EstimatorError."""
-    from estimator_container import archive
+    from estimator_container.runtime import archive
 
     left_out: list[str] = []
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from estimator_container.contract import DEFAULT_BASE_DIR, Layout
+from estimator_container.contract.names import DEFAULT_BASE_DIR, Layout
 
 DEFAULT_CHECKPOINTS = Layout(DEFAULT_BASE_DIR).checkpoints
 DEFAULT_CHECKPOINT_KEEP = 3
@@ -157,7 +157,7 @@ class Plan:
 
     def without_secrets(self) -> Plan:
         """The plan as it is shown and kept: without values that are secrets by their name or their form."""
-        from estimator_container.masking import in_variables, in_words
+        from estimator_container.logs.masking import in_variables, in_words
 
         from .masking import in_document, in_hyperparameters
 

@@ -11,7 +11,7 @@ from .naming import some
 from .standard_streams import Stream, Tolerant, can_redraw
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Block, Line
+    from estimator_container.logs.lines import Block, Line
 
     from .job import Job
     from .live_line import LiveLine
@@ -169,7 +169,7 @@ def _attempt_failed(event: dict[str, Any]) -> str:
 
 
 def _horovod_stalled(event: dict[str, Any]) -> str:
-    from estimator_container.horovod_stalls import Stall  # a job that goes on has no need of it
+    from estimator_container.failures.horovod_stalls import Stall  # a job that goes on has no need of it
 
     return Stall(event["seconds"], {int(rank): tuple(names) for rank, names in event["missing"].items()}).sentence()
 

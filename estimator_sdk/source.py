@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from estimator_container.configuration import ConfigurationError
-from estimator_container.entry_point import check_name
+from estimator_container.contract.entry_point import check_name
+from estimator_container.runtime.errors import ConfigurationError
 
 from . import source_tree
 from .errors import EstimatorError, InvalidArgument

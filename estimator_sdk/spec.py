@@ -232,7 +232,7 @@ class JobSpec(Structure):
 
     def __repr__(self) -> str:
         """Without secrets: a notebook shows it."""
-        from estimator_container.masking import in_variables
+        from estimator_container.logs.masking import in_variables
 
         from .masking import in_hyperparameters
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from estimator_container.contract import STEPS_HYPERPARAMETER
-from estimator_container.hyperparameters import can_be_passed
-from estimator_container.steps import MAX_NAME_LENGTH, Step, to_value
+from estimator_container.contract.hyperparameters import can_be_passed
+from estimator_container.contract.names import STEPS_HYPERPARAMETER
+from estimator_container.host.steps import MAX_NAME_LENGTH, Step, to_value
 
 from .errors import InvalidArgument
 from .naming import suggestion

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 
-from estimator_container.contract import Layout
+from estimator_container.contract.names import Layout
 
 from .. import jobs, peers
 from ..harness import FEW, SCRIPTS, Case, Extent, Metric, Panel, Target, Way

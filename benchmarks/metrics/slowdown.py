@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from estimator_container.checkpoints import agent
-from estimator_container.links import Link
-from estimator_container.loop import Loop
+from estimator_container.agents.checkpoints import agent
+from estimator_container.runtime.links import Link
+from estimator_container.runtime.loop import Loop
 
 from ..harness import FEW, MEMORY, Case, Extent, Metric, Panel, Target, processors
 from ..turns import TURN, Together

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 import estimator_container
-from estimator_container.contract import Layout
-from estimator_container.frames import FrameParser
+from estimator_container.contract.names import Layout
+from estimator_container.logs.frames import FrameParser
 
 import estimator_sdk
 

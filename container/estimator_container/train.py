@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from . import common_secret
-from .configuration import Cluster, ConfigurationError, read_configuration, read_environment, read_secret
-from .contract import EXIT_FRAMEWORK_ERROR, LIFELINE_FD, LISTEN_FD, Layout
-from .host import Host
-from .outcome import Outcome
-from .verdict import Verdict
+from .contract.configuration import Cluster, read_configuration, read_environment, read_secret
+from .contract.names import EXIT_FRAMEWORK_ERROR, LIFELINE_FD, LISTEN_FD, Layout
+from .failures.outcome import Outcome
+from .failures.verdict import Verdict
+from .host.host import Host
+from .mesh import common_secret
+from .runtime.errors import ConfigurationError
 
 
 def main() -> int:

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO, cast
 
-from estimator_container import contract, machine
-from estimator_container import hyperparameters as container_hp
-from estimator_container.children import Children
-from estimator_container.loop import Loop
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract import names as contract
+from estimator_container.runtime import machine
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
 
 from ..docker import engine
 from ..docker.containers import CODE_IN_CONTAINER, DockerHosts

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import estimator_container
-from estimator_container import contract, machine, private_folder
-from estimator_container import hyperparameters as container_hp
-from estimator_container.children import Children, kill_descendants_but, signal_group
-from estimator_container.configuration import ConfigurationError
-from estimator_container.contract import Layout
-from estimator_container.loop import Loop
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract import names as contract
+from estimator_container.contract.names import Layout
+from estimator_container.runtime import machine, private_folder
+from estimator_container.runtime.children import Children, kill_descendants_but, signal_group
+from estimator_container.runtime.errors import ConfigurationError
+from estimator_container.runtime.loop import Loop
 
 from ..errors import InvalidArgument
 from ..home import HOME_VARIABLE, JobFolder, home

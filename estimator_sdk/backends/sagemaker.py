@@ -10,8 +10,8 @@ import contextlib
 import os
 from pathlib import Path
 
-from estimator_container import contract
-from estimator_container import hyperparameters as container_hp
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract import names as contract
 
 from .. import code_store, distributions, inheritance, kernel_limits, local_plan
 from ..errors import BackendError, EstimatorError, InvalidArgument

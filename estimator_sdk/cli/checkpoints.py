@@ -15,7 +15,7 @@ from .parser import Parser
 from .progress_bar import Bar
 
 if TYPE_CHECKING:
-    from estimator_container.checkpoints.format import Manifest
+    from estimator_container.agents.checkpoints.format import Manifest
     from estimator_container.storage import Store
 
 
@@ -84,8 +84,8 @@ def _verify(store: Store, arguments: Namespace) -> int:
     """By the code that restores them, into a folder that is thrown away; 1 where one is not whole."""
     import tempfile
 
-    from estimator_container.checkpoints.format import Damaged
-    from estimator_container.checkpoints.restore import fetch
+    from estimator_container.agents.checkpoints.format import Damaged
+    from estimator_container.agents.checkpoints.restore import fetch
 
     found: dict[str, str] = {}
     for name, manifest in _snapshots(store, arguments).items():
@@ -105,8 +105,8 @@ def _verify(store: Store, arguments: Namespace) -> int:
 
 
 def _pull(store: Store, arguments: Namespace) -> int:
-    from estimator_container.checkpoints.format import NOTHING, Damaged
-    from estimator_container.checkpoints.restore import fetch, restore
+    from estimator_container.agents.checkpoints.format import NOTHING, Damaged
+    from estimator_container.agents.checkpoints.restore import fetch, restore
 
     if arguments.snapshot is None:
         with Bar(f"pulling {store.uri}") as bar:
@@ -129,8 +129,8 @@ def _pull(store: Store, arguments: Namespace) -> int:
 
 def _snapshots(store: Store, arguments: Namespace) -> dict[str, Manifest | str]:
     """The snapshots that can be restored, the best first, or the one that is named; of a damaged one its fault."""
-    from estimator_container.checkpoints import restore
-    from estimator_container.checkpoints.format import Damaged
+    from estimator_container.agents.checkpoints import restore
+    from estimator_container.agents.checkpoints.format import Damaged
 
     found: dict[str, Manifest | str] = {}
     names = restore.snapshots(store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from estimator_container.contract import EXIT_STOPPED
+from estimator_container.contract.names import EXIT_STOPPED
 
 from ..job import Job
 

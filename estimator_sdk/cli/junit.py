@@ -12,7 +12,7 @@ from ..job import Job
 from . import last_words, printable
 
 if TYPE_CHECKING:
-    from estimator_container.verdict import Verdict
+    from estimator_container.failures.verdict import Verdict
 
     from ..plan import Plan, RankPlan
 

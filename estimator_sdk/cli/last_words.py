@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 
-from estimator_container.masking import in_text
+from estimator_container.logs.masking import in_text
 
 from ..job import Job
 

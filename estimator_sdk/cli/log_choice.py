@@ -15,7 +15,7 @@ from ..standard_streams import can_redraw, put
 from .parser import Parser
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Line
+    from estimator_container.logs.lines import Line
 
 
 def add(parser: Parser) -> None:

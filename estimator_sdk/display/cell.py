@@ -10,7 +10,7 @@ from ..errors import EstimatorError
 from . import page, snapshot, text
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Block, Line
+    from estimator_container.logs.lines import Block, Line
 
     from ..job import Job
     from ..job_port import StartedJob

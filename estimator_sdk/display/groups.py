@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from estimator_container.frames import SPAWNED
+from estimator_container.logs.frames import SPAWNED
 
 from .log import Log
 

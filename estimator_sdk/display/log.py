@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
-from estimator_container.verdict import names_of
+from estimator_container.failures.verdict import names_of
 
 LAST_LINES = 100
 """Lines kept of each log."""

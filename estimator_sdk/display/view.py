@@ -14,7 +14,7 @@ from .log import Log, Source, shown
 from .series import Series
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Line
+    from estimator_container.logs.lines import Line
 
     from ..progress import Logs
 

@@ -10,8 +10,9 @@ import signal
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from estimator_container import contract, machine
-from estimator_container.contract import Layout
+from estimator_container.contract import names as contract
+from estimator_container.contract.names import Layout
+from estimator_container.runtime import machine
 
 from ..plan import HostPlan, Plan
 from . import engine

@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from estimator_container import contract
-from estimator_container.contract import Layout
-from estimator_container.frames import NO_RANK, STDERR, STDOUT, FrameWriter
-from estimator_container.loop import Loop
-from estimator_container.verdict import Verdict
+from estimator_container.contract import names as contract
+from estimator_container.contract.names import Layout
+from estimator_container.failures.verdict import Verdict
+from estimator_container.logs.frames import NO_RANK, STDERR, STDOUT, FrameWriter
+from estimator_container.runtime.loop import Loop
 
 from ..home import JobFolder
 from ..local import base_directory, channel_places, detached

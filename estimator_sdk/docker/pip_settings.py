@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from estimator_container import requirements
-from estimator_container.contract import Layout
-from estimator_container.pip_settings import CERTIFICATES
+from estimator_container.contract.names import Layout
+from estimator_container.host import requirements
+from estimator_container.host.pip_settings import CERTIFICATES
 
 from ..local import base_directory
 

@@ -11,7 +11,7 @@ from ..home import temporary_folder
 from .on_host import host, payload
 
 if TYPE_CHECKING:
-    from estimator_container.verdict import Verdict
+    from estimator_container.failures.verdict import Verdict
 
     from ..job import Job
 

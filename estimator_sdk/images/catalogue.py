@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from estimator_container.contract import ENABLED, MULTI_WORKER_MIRRORED, TORCH_DISTRIBUTED
+from estimator_container.contract.names import ENABLED, MULTI_WORKER_MIRRORED, TORCH_DISTRIBUTED
 
 from ..errors import InvalidArgument
 from ..naming import suggestion

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from estimator_container.masking import is_secret
+from estimator_container.logs.masking import is_secret
 from jsonschema import Draft7Validator
 from jsonschema.exceptions import ValidationError
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from estimator_container.children import Children
-from estimator_container.contract import EXIT_OK, Layout
-from estimator_container.loop import Loop
-from estimator_container.verdict import Verdict
+from estimator_container.contract.names import EXIT_OK, Layout
+from estimator_container.failures.verdict import Verdict
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
 
 from ..home import JobFolder, make_folder
 from ..plan import Plan

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from estimator_container.contract import Layout
+from estimator_container.contract.names import Layout
 
 from ..home import JobFolder, make_folder, write_private
 from ..plan import Plan

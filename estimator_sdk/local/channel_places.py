@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from estimator_container.channels.channel import Channel
+from estimator_container.agents.channels.channel import Channel
 
 from ..home import JobFolder
 from ..plan import ChannelPlan

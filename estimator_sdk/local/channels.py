@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from estimator_container.channels import agent
-from estimator_container.channels.agent import Settings
-from estimator_container.children import Children
-from estimator_container.contract import Layout
-from estimator_container.loop import Loop
+from estimator_container.agents.channels import agent
+from estimator_container.agents.channels.agent import Settings
+from estimator_container.contract.names import Layout
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
 
 from ..home import JobFolder
 from ..plan import Plan

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from estimator_container.checkpoints import agent
-from estimator_container.checkpoints.agent import Settings
-from estimator_container.children import Children
-from estimator_container.contract import Layout
-from estimator_container.loop import Loop
+from estimator_container.agents.checkpoints import agent
+from estimator_container.agents.checkpoints.agent import Settings
+from estimator_container.contract.names import Layout
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
 
 from ..home import JobFolder, make_folder
 from ..plan import Plan

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from estimator_container.lines import Block
+from estimator_container.logs.lines import Block
 
 from ..errors import BackendError, EstimatorError, InvalidArgument, JobNotFound
 from ..home import JobFolder, private_file, regular_file, secured, write_private

@@ -8,9 +8,9 @@ import signal
 import socket
 from collections.abc import Callable
 
-from estimator_container.children import Children
-from estimator_container.links import Link
-from estimator_container.loop import Loop
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.links import Link
+from estimator_container.runtime.loop import Loop
 
 from .detached import bare
 

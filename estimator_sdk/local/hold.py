@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from estimator_container.held import Held
-from estimator_container.loop import Loop
+from estimator_container.runtime.held import Held
+from estimator_container.runtime.loop import Loop
 
 from ..home import JobFolder
 from .watch import Watch

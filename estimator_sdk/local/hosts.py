@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from estimator_container.children import Children
-from estimator_container.loop import Loop
-from estimator_container.verdict import Verdict
+from estimator_container.failures.verdict import Verdict
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
 
 from ..home import JobFolder
 from ..plan import Plan

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from estimator_container.contract import Layout
-from estimator_container.frames import EVENT, Frame, FrameParser
-from estimator_container.lines import Block, Line, LineAssembler
+from estimator_container.contract.names import Layout
+from estimator_container.logs.frames import EVENT, Frame, FrameParser
+from estimator_container.logs.lines import Block, Line, LineAssembler
 
 from ..home import JobFolder
 from .record import Record

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from estimator_container.contract import Layout
+from estimator_container.contract.names import Layout
 
 from ..home import JobFolder
 from ..naming import some

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any, Literal, TypeVar
 
-from estimator_container.verdict import Verdict
+from estimator_container.failures.verdict import Verdict
 
 from ..conform import conform, field_hints
 from ..errors import EstimatorError

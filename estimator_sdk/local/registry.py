@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from estimator_container.verdict import Verdict, last_words
+from estimator_container.failures.verdict import Verdict, last_words
 
 from ..errors import EstimatorError, JobNotFound
 from ..home import JobFolder, jobs_of

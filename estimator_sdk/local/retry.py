@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estimator_container.verdict import Verdict
+from estimator_container.failures.verdict import Verdict
 
 OF_THE_PLATFORM = frozenset({"host_lost", "host_missing", "frozen", "platform"})
 """What another attempt may not meet again. A script that fails, fails again."""

@@ -19,12 +19,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from estimator_container import reserve
-from estimator_container.children import Children, become_subreaper
-from estimator_container.events import EventLog
-from estimator_container.frames import FrameWriter
-from estimator_container.loop import Loop
-from estimator_container.verdict import Verdict
+from estimator_container.failures.verdict import Verdict
+from estimator_container.logs.events import EventLog
+from estimator_container.logs.frames import FrameWriter
+from estimator_container.runtime import reserve
+from estimator_container.runtime.children import Children, become_subreaper
+from estimator_container.runtime.loop import Loop
 
 from ..home import JobFolder
 from ..plan import Plan

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from estimator_container import verdict as verdicts
-from estimator_container.contract import FAILURE_TEXT_LIMIT, Layout
-from estimator_container.frames import STDERR, FrameParser
-from estimator_container.verdict import Verdict
+from estimator_container.contract.names import FAILURE_TEXT_LIMIT, Layout
+from estimator_container.failures import verdict as verdicts
+from estimator_container.failures.verdict import Verdict
+from estimator_container.logs.frames import STDERR, FrameParser
 
 TAIL_BYTES = 1 << 18  # of a log that may be of any size
 

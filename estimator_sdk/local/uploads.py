@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from estimator_container.children import Children
-from estimator_container.contract import Layout
-from estimator_container.loop import Loop
+from estimator_container.contract.names import Layout
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
 
 from ..home import JobFolder, make_folder
 from ..plan import Plan
@@ -31,7 +31,7 @@ class Upload:
         held: str | None = None,
     ) -> None:
         """The arguments are the agent's `Settings`. Raises OSError."""
-        from estimator_container.outputs import agent  # not loaded before something is to be uploaded
+        from estimator_container.agents.outputs import agent  # not loaded before something is to be uploaded
 
         from .helper import Helper
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from estimator_container.storage.s3_faults import HOW_TO_SIGN_IN
+from estimator_container.storage.s3.faults import HOW_TO_SIGN_IN
 
 from ..errors import BackendError, InvalidArgument
 

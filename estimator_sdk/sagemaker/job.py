@@ -15,7 +15,7 @@ from .service import Service, new_session, region_of
 from .state import ServiceState
 
 if TYPE_CHECKING:
-    from estimator_container.lines import Block
+    from estimator_container.logs.lines import Block
 
     from ..job_port import OnEvent, OnOpenLine
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from estimator_container.frames import number_of
-from estimator_container.lines import Block
+from estimator_container.logs.frames import number_of
+from estimator_container.logs.lines import Block
 
 from . import faults
 from .service import Service

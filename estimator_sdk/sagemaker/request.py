@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from estimator_container import contract
-from estimator_container import hyperparameters as container_hp
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract import names as contract
 
 from .. import hyperparameters
 from ..errors import InvalidArgument

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from estimator_container.verdict import WHAT_TO_TRY, Verdict
+from estimator_container.failures.verdict import WHAT_TO_TRY, Verdict
 
 from ..local.record import FINAL, AttemptRecord
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from estimator_container import exec_limits
+from estimator_container.runtime import exec_limits
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
-from estimator_container.channels.channel import Channel, ChannelError
-from estimator_container.channels.fetch import fetch
-from estimator_container.channels.source import open_source
-from estimator_container.channels.stream import stream
-from estimator_container.checkpoints.restore import restore
+from estimator_container.agents.channels.channel import Channel, ChannelError
+from estimator_container.agents.channels.fetch import fetch
+from estimator_container.agents.channels.source import open_source
+from estimator_container.agents.channels.stream import stream
+from estimator_container.agents.checkpoints.restore import restore
 from estimator_container.storage import StorageError, open_store
 from hypothesis import example, given
 from hypothesis import strategies as st

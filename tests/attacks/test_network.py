@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from estimator_container import handshake
-from estimator_container.children import descendants
-from estimator_container.contract import HOST_ADDRESSES, HOSTS_PER_MACHINE, LISTEN_FD, WORLD_TIMEOUT
-from estimator_container.links import listen_tcp
-from estimator_container.loop import Loop
-from estimator_container.mesh import Leader, Worker
-from estimator_container.strangers import LIMIT
-from estimator_container.wire import pack
+from estimator_container.contract.names import HOST_ADDRESSES, HOSTS_PER_MACHINE, LISTEN_FD, WORLD_TIMEOUT
+from estimator_container.mesh import handshake
+from estimator_container.mesh.mesh import Leader, Worker
+from estimator_container.mesh.strangers import LIMIT
+from estimator_container.runtime.children import descendants
+from estimator_container.runtime.links import listen_tcp
+from estimator_container.runtime.loop import Loop
+from estimator_container.runtime.wire import pack
 from hypothesis import given, strategies
 
 from estimator_sdk import Job, launch

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from estimator_container.masking import in_line
+from estimator_container.logs.masking import in_line
 
 from estimator_sdk import InvalidArgument, Job, JobSpec, Plan, inheritance
 from estimator_sdk.cli.main import main

@@ -11,8 +11,8 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from estimator_container import private_folder
-from estimator_container.configuration import ConfigurationError
+from estimator_container.runtime import private_folder
+from estimator_container.runtime.errors import ConfigurationError
 
 from estimator_sdk import InvalidArgument
 from estimator_sdk.images import build

@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 import pytest
-from estimator_container import console
-from estimator_container.frames import EVENT, NO_RANK, STDERR, STDOUT, TOOLKIT, FrameWriter
-from estimator_container.lines import LONGEST_REDRAWN
-from estimator_container.rank import PIPE_SIZE
+from estimator_container.logs import console
+from estimator_container.logs.frames import EVENT, NO_RANK, STDERR, STDOUT, TOOLKIT, FrameWriter
+from estimator_container.logs.lines import LONGEST_REDRAWN
+from estimator_container.ranks.wrapper import PIPE_SIZE
 from hypothesis import given
 from hypothesis import strategies as st
 

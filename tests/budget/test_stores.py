@@ -8,12 +8,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from estimator_container.channels.channel import Channel
-from estimator_container.channels.fetch import fetch
-from estimator_container.channels.source import open_source
-from estimator_container.checkpoints import restore
-from estimator_container.checkpoints.folder import Folder
-from estimator_container.checkpoints.publisher import Publisher
+from estimator_container.agents.channels.channel import Channel
+from estimator_container.agents.channels.fetch import fetch
+from estimator_container.agents.channels.source import open_source
+from estimator_container.agents.checkpoints import restore
+from estimator_container.agents.checkpoints.folder import Folder
+from estimator_container.agents.checkpoints.publisher import Publisher
 from estimator_container.storage import open_store
 
 from tests.stores.servers import BUCKET

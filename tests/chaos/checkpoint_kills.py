@@ -25,12 +25,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from estimator_container.checkpoints import agent
-from estimator_container.checkpoints.agent import Settings
-from estimator_container.frames import EVENT, FrameParser
-from estimator_container.links import Link
-from estimator_container.loop import Loop
-from estimator_container.rank import FIRST_FD, last_fd
+from estimator_container.agents.checkpoints import agent
+from estimator_container.agents.checkpoints.agent import Settings
+from estimator_container.logs.frames import EVENT, FrameParser
+from estimator_container.ranks.wrapper import FIRST_FD, last_fd
+from estimator_container.runtime.links import Link
+from estimator_container.runtime.loop import Loop
 
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import localstack

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Literal
 
-from estimator_container.verdict import Verdict
+from estimator_container.failures.verdict import Verdict
 
 from estimator_sdk import Job, JobFailed
 from estimator_sdk.local.client import wait_until_gone

@@ -13,7 +13,7 @@ from typing import Any
 
 from estimator_sdk import Job
 
-WRAPPER = b"estimator_container/rank.py"
+WRAPPER = b"estimator_container/ranks/wrapper.py"
 SUPERVISOR = b"estimator_sdk/local"
 JOB_LABEL = "estimator.job"
 

@@ -6,8 +6,8 @@ import threading
 import time
 import uuid
 
-from estimator_container.checkpoints.agent import STORE_SECONDS
-from estimator_container.checkpoints.restore import restore
+from estimator_container.agents.checkpoints.agent import STORE_SECONDS
+from estimator_container.agents.checkpoints.restore import restore
 from estimator_container.storage import open_store
 
 from estimator_sdk import Estimator

@@ -14,8 +14,8 @@ from typing import Any
 import docker
 import pytest
 from docker.models.containers import Container
-from estimator_container.children import descendants
-from estimator_container.frames import EVENT, FrameParser
+from estimator_container.logs.frames import EVENT, FrameParser
+from estimator_container.runtime.children import descendants
 
 from estimator_sdk import Job, JobFailed
 from estimator_sdk.docker import engine

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from estimator_container.checkpoints.restore import restore, snapshots
+from estimator_container.agents.checkpoints.restore import restore, snapshots
 from estimator_container.storage import Store, open_store
 
 from estimator_sdk import Job, JobFailed

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from estimator_container.contract import PLATFORM_VARIABLES
-from estimator_container.rank import SOCKET_VARIABLE
+from estimator_container.contract.names import PLATFORM_VARIABLES
+from estimator_container.ranks.wrapper import SOCKET_VARIABLE
 
 from estimator_sdk import InvalidArgument
 from tests.conformance.conftest import Script

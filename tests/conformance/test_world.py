@@ -9,7 +9,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from estimator_container.contract import WORLD_TIMEOUT
+from estimator_container.contract.names import WORLD_TIMEOUT
 
 from estimator_sdk import InvalidArgument, JobFailed, launch
 from estimator_sdk.cli import junit

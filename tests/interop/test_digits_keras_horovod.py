@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from estimator_container.checkpoints.restore import restore
+from estimator_container.agents.checkpoints.restore import restore
 from estimator_container.storage import open_store
 
 from estimator_sdk import Job, JobFailed, TensorFlow

@@ -7,9 +7,9 @@ import uuid
 from pathlib import Path
 
 import pytest
-from estimator_container.checkpoints.folder import Folder
-from estimator_container.checkpoints.publisher import Publisher
-from estimator_container.checkpoints.restore import claim
+from estimator_container.agents.checkpoints.folder import Folder
+from estimator_container.agents.checkpoints.publisher import Publisher
+from estimator_container.agents.checkpoints.restore import claim
 from estimator_container.storage import open_store
 
 from .servers import BUCKET

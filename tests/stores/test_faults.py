@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable
 
 import pytest
-from estimator_container.checkpoints.folder import Folder
-from estimator_container.checkpoints.format import NOTHING
-from estimator_container.checkpoints.publisher import Publisher
-from estimator_container.checkpoints.restore import claim, restore
-from estimator_container.storage import Conflict, Object, SourceChanged, StoreUnavailable, open_store, s3_transfer
+from estimator_container.agents.checkpoints.folder import Folder
+from estimator_container.agents.checkpoints.format import NOTHING
+from estimator_container.agents.checkpoints.publisher import Publisher
+from estimator_container.agents.checkpoints.restore import claim, restore
+from estimator_container.storage import Conflict, Object, SourceChanged, StoreUnavailable, open_store
+from estimator_container.storage.s3 import transfer as s3_transfer
 
 from tests.conformance.jobs import wait_for
 

@@ -26,7 +26,7 @@ from estimator_container.storage import (
     SourceChanged,
     open_store,
 )
-from estimator_container.storage.s3_transfer import ELSEWHERE
+from estimator_container.storage.s3.transfer import ELSEWHERE
 from estimator_container.storage.source import Source
 
 MIB = 1 << 20

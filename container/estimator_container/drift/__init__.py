@@ -6,10 +6,12 @@ it can neither hold them up nor come between their collective operations. The fi
 after the same step.
 
     of_tensorflow.py, of_torch.py   how steps are noticed, and weights read
-    of_horovod.py                   what Horovod tells: who averages with whom, and which variables are a rank's own
+    of_horovod.py                   the same of joining, and of variables that a rank has alone
+    horovod_world.py                who averages with whom
     training.py                     counting, sampling, sending
     look.py                         what is sent
-    judge.py                        the first host's part: who differs, and whether that ends the job
+
+Who differs, and whether that ends the job, is for the first host to say: `failures/drift.py`.
 
 `docs/horovod.md` says what is found, what is never accused, and how to turn it off.
 """
@@ -18,8 +20,8 @@ from __future__ import annotations
 
 import os
 
-from ..after_import import after_import
-from ..contract import DRIFT_GUARD
+from ..contract.names import DRIFT_GUARD
+from ..runtime.after_import import after_import
 from .training import Guard
 
 _MODULES = {

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from . import of_horovod
+from . import horovod_world
 from .look import PRECISIONS
 from .training import Guard, Training, Weight, places
 
@@ -140,7 +140,7 @@ def _trained_by(optimizer: Any, guard: Guard) -> _Trained:
         trained = _Trained(guard, optimizer._trainable_variables, functools.partial(_is_own, weakref.ref(optimizer)))
         settings = getattr(optimizer, "_horovod_settings", None)
         if settings is not None:
-            trained.training.ranks = of_horovod.ranks_of(settings.process_set)
+            trained.training.ranks = horovod_world.ranks_of(settings.process_set)
         _optimizers[optimizer] = trained
         for tape in _tapes.values():
             _replace(tape, trained)
@@ -149,7 +149,7 @@ def _trained_by(optimizer: Any, guard: Guard) -> _Trained:
 
 def _is_own(optimizer: weakref.ref[Any], variable: Any) -> bool:
     reduction = getattr(optimizer(), "_horovod", None)
-    return of_horovod.is_own(variable) or (reduction is not None and variable.ref() in reduction.local)
+    return horovod_world.is_own(variable) or (reduction is not None and variable.ref() in reduction.local)
 
 
 def _gradients_taken(tape: Any, sources: Any, guard: Guard) -> None:
@@ -162,9 +162,9 @@ def _gradients_taken(tape: Any, sources: Any, guard: Guard) -> None:
     if trained is None or not trained.is_alive():
         for gone in [key for key, each in _tapes.items() if not each.is_alive()]:
             del _tapes[gone]
-        trained = _tapes[key] = _Trained(guard, _only_trained(variables), of_horovod.is_own)
+        trained = _tapes[key] = _Trained(guard, _only_trained(variables), horovod_world.is_own)
         if hasattr(tape, "_allreduce_grads"):
-            trained.training.ranks = of_horovod.ranks_of(getattr(tape, "process_set", None))
+            trained.training.ranks = horovod_world.ranks_of(getattr(tape, "process_set", None))
         for optimizer in _optimizers.values():
             _replace(trained, optimizer)
     if trained.training.due:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from . import of_horovod
+from . import horovod_world
 from .training import Guard, Training, Weight, places
 
 _SHARDED = ("_is_flat_param", "_fsdp_flattened", "tensor_model_parallel")
@@ -122,7 +122,7 @@ def _begin(optimizer: Any, guard: Guard) -> Training:
     _trainings[optimizer] = training
     parallel = [_parallel.get(parameter) for parameter in _parameters(optimizer)]
     if hasattr(optimizer, "_allreduce_delay"):  # one of Horovod's
-        training.ranks = of_horovod.ranks_of(getattr(optimizer, "process_set", None))
+        training.ranks = horovod_world.ranks_of(getattr(optimizer, "process_set", None))
     elif parallel and None not in parallel and len({ranks for ranks, _ in parallel}) == 1:
         training.ranks = parallel[0][0]
     if _SELDOM_AVERAGED in sys.modules:

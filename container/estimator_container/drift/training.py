@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from ..wire import pack
-from . import of_horovod
+from ..runtime.wire import pack
+from . import horovod_world
 from .look import PRECISIONS, Look, Sample, Standing
 
 FIRST_LOOKS = (2, 5, 20)
@@ -147,7 +147,7 @@ class Guard:
         ranks = training.ranks or ()
         if ranks and self._rank not in ranks:
             return
-        if training.step == FIRST_LOOKS[0] and of_horovod.is_for_some(self.size):
+        if training.step == FIRST_LOOKS[0] and horovod_world.is_for_some(self.size):
             training.end()
             return
         name = training.name(self._number)
@@ -164,7 +164,7 @@ class Guard:
         if training.ranks is not None:
             return Standing.AVERAGED
         averages = self.averages_unseen or any(other.ranks is not None for other in self._trainings)
-        asked = not averages and of_horovod.is_for_all(self.size)
+        asked = not averages and horovod_world.is_for_all(self.size)
         return Standing.ASKED if asked else Standing.FREE
 
     def _number(self, digest: str) -> int:

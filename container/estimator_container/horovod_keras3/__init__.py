@@ -26,8 +26,8 @@ import os
 import sys
 from types import ModuleType
 
-from ..after_import import after_import
-from ..contract import HOROVOD_KERAS3
+from ..contract.names import HOROVOD_KERAS3
+from ..runtime.after_import import after_import
 
 # What is adapted when it has been imported, and the module of this package that does it. Each imports those above it.
 _HOMES = {

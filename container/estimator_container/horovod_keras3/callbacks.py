@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from .broadcasting import broadcast
+from .operations import broadcast
 from .optimizer import Distributed
 from .reduction import plain, reference
 

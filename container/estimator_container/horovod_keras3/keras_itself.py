@@ -7,16 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import tensorflow as tf
 from keras.src.optimizers.base_optimizer import BaseOptimizer
 from keras.src.trainers.trainer import Trainer
 
-
-class CallableList(list[Any]):
-    """Variables that are a property, as in Keras 3, and can be asked for by a call, as in Keras 2."""
-
-    def __call__(self) -> CallableList:
-        return self
+from .optimizer import CallableList, Distributed, build_first
 
 
 @functools.lru_cache(maxsize=None)
@@ -28,14 +22,6 @@ def adapt() -> None:
     keras.optimizers.LossScaleOptimizer.apply = _scaled_apply(keras.optimizers.LossScaleOptimizer.apply)
     Trainer.compile = _compile(Trainer.compile)
     Trainer._resolve_auto_jit_compile = _automatic_jit(Trainer._resolve_auto_jit_compile)
-
-
-def build_first(optimizer: Any, variables: list[Any]) -> None:
-    """Build an optimizer before its first step, for no variables can be made where a step may or may not be."""
-    if not optimizer.built:
-        with tf.init_scope(), keras.name_scope(optimizer.name, caller=optimizer):
-            optimizer.build(variables)
-        optimizer.built = True
 
 
 def _ref(variable: Any) -> Any:
@@ -52,8 +38,6 @@ def _scaled_apply(apply: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(apply)
     def apply_scaled(self: Any, grads: Any, trainable_variables: Any = None) -> None:
-        from .optimizer import Distributed
-
         inner = self.inner_optimizer
         if not isinstance(inner, Distributed):
             apply(self, grads, trainable_variables)
@@ -89,8 +73,6 @@ def _automatic_jit(resolve: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
     @functools.wraps(resolve)
     def resolved(self: Any) -> bool:
-        from .optimizer import Distributed
-
         optimizer = getattr(self, "optimizer", None)
         if any(isinstance(each, Distributed) for each in (optimizer, getattr(optimizer, "inner_optimizer", None))):
             return False

@@ -9,12 +9,26 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from .keras_itself import CallableList, build_first
 from .passes import Passes
 from .reduction import Gradient, Gradients, Reduction, Settings, reference
 
 # AutoGraph would spend seconds of a first trace on translating what has no tensor to decide about.
 _as_it_is = tf.autograph.experimental.do_not_convert
+
+
+class CallableList(list[Any]):
+    """Variables that are a property, as in Keras 3, and can be asked for by a call, as in Keras 2."""
+
+    def __call__(self) -> CallableList:
+        return self
+
+
+def build_first(optimizer: Any, variables: list[Any]) -> None:
+    """Build an optimizer before its first step, for no variables can be made where a step may or may not be."""
+    if not optimizer.built:
+        with tf.init_scope(), keras.name_scope(optimizer.name, caller=optimizer):
+            optimizer.build(variables)
+        optimizer.built = True
 
 
 class Distributed:

@@ -12,8 +12,7 @@ import tensorflow as tf
 
 from . import keras_itself
 from .batch_normalization import sync_batch_normalization
-from .broadcasting import broadcast
-from .operations import Names
+from .operations import Names, broadcast
 from .reduction import Reduction, Settings, mark, plain
 
 _TAPE = "DistributedGradientTape"  # the name that Horovod gives to the reduction of its tapes

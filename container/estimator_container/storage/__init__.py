@@ -59,9 +59,9 @@ def open_store(uri: str, *, retry_seconds: float = 60.0, stall_seconds: float = 
     """
     location = parse(uri)
     if location.scheme == "file":
-        from .local import LocalStore
+        from .file import LocalStore
 
         return LocalStore(location.root)
-    from .s3 import open_s3
+    from .s3.store import open_s3
 
     return open_s3(location, retry_seconds=retry_seconds, stall_seconds=stall_seconds)

@@ -19,7 +19,7 @@ from typing import Any
 
 import docker
 import estimator_container
-from estimator_container import contract
+from estimator_container.contract import names as contract
 
 from .stand_in import Platform
 

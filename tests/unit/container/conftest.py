@@ -1,7 +1,7 @@
 import signal
 
 import pytest
-from estimator_container.loop import Loop
+from estimator_container.runtime.loop import Loop
 
 DEADLINE = 20.0  # seconds after which a test is stuck, however slow the machine
 

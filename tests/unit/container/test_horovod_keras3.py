@@ -9,7 +9,7 @@ import estimator_container
 import pytest
 
 TOOLKIT = str(Path(estimator_container.__file__).parents[1])
-RANK = ["-m", "estimator_container.rank_script", "train.py"]
+RANK = ["-m", "estimator_container.ranks.script_runner", "train.py"]
 # What has been adapted says so here: the real thing needs TensorFlow, which takes seconds to import.
 SPY = """
 import estimator_container, sys, types
@@ -67,7 +67,7 @@ def test_in_a_rank_they_are_adapted_as_a_script_imports_them_and_one_rank_says_s
 
 
 def test_a_module_that_runs_as_a_rank_is_no_different(run):
-    assert run("import horovod.keras", "-m", "estimator_container.rank_script", "-m", "train")[0] == ALL
+    assert run("import horovod.keras", "-m", "estimator_container.ranks.script_runner", "-m", "train")[0] == ALL
 
 
 @pytest.mark.parametrize("script", ["{ours}; import horovod.keras", "import horovod.keras; {ours}; {ours}"])

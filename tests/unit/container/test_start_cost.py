@@ -13,7 +13,7 @@ MODULES = sorted(".".join(path.relative_to(PACKAGE).with_suffix("").parts) for p
 # Runs under the user's interpreter beside its framework; of the toolkit only a rank that imports that loads it.
 OPTIONAL = ("keras_horovod", "horovod_keras3", "drift.of_tensorflow", "drift.of_torch")
 # Imported in a function, when a store on S3 is opened.
-WHEN_USED = {"storage.s3_client": {"obstore"}, "storage.aws_settings": {"botocore"}}
+WHEN_USED = {"storage.s3.client": {"obstore"}, "storage.s3.aws_settings": {"botocore"}}
 
 HEAVY = {
     "asyncio",
@@ -93,16 +93,19 @@ def test_the_start_of_a_host_loads_nothing_heavy():
 
 
 def test_the_start_of_a_rank_loads_a_short_list():
-    loaded = loaded_by("rank")
+    loaded = loaded_by("ranks.wrapper")
     ours = {name.partition(".")[2] for name in loaded if name.startswith("estimator_container.")}
-    assert ours == {"rank", "frames", "wire"}
+    assert ours == {"ranks", "ranks.wrapper", "logs", "logs.frames", "runtime", "runtime.wire"}
     others = {name for name in top_level(loaded) if not name.startswith("_") or name == "__future__"}
     assert others - {"estimator_container"} <= OF_A_RANK
 
 
 def test_what_runs_a_script_in_a_world_loads_nothing_of_ours_into_it_but_itself():
-    loaded = loaded_by("rank_script")
-    assert {name for name in loaded if name.startswith("estimator_container.")} == {"estimator_container.rank_script"}
+    loaded = loaded_by("ranks.script_runner")
+    assert {name for name in loaded if name.startswith("estimator_container.")} == {
+        "estimator_container.ranks",
+        "estimator_container.ranks.script_runner",
+    }
     assert not top_level(loaded) & (HEAVY | {"dataclasses", "inspect", "typing", "json", "re"})
 
 
@@ -132,8 +135,8 @@ def test_a_module_imports_the_standard_library_and_its_neighbours_alone(module):
 
 def test_the_port_of_storage_loads_nothing_heavy_and_a_folder_needs_no_client_of_s3():
     assert not top_level(loaded_by("storage")) & (HEAVY | {"obstore", "botocore"})
-    assert not top_level(loaded_by("storage.local")) & (HEAVY | {"obstore", "botocore"})
-    assert not top_level(loaded_by("storage.s3")) & {"obstore", "botocore", "boto3"}
+    assert not top_level(loaded_by("storage.file")) & (HEAVY | {"obstore", "botocore"})
+    assert not top_level(loaded_by("storage.s3.store")) & {"obstore", "botocore", "boto3"}
 
 
 @pytest.mark.parametrize("module", MODULES)

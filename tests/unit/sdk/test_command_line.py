@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from estimator_container import hyperparameters as container_hp
+from estimator_container.contract import hyperparameters as container_hp
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,8 +1,8 @@
 import json
 
 import pytest
-from estimator_container.hyperparameters import decode
-from estimator_container.mpi import World, world
+from estimator_container.contract.hyperparameters import decode
+from estimator_container.worlds.mpi import World, world
 
 from estimator_sdk.distribution_argument import (
     Mpi,

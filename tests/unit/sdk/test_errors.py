@@ -1,7 +1,7 @@
 import pickle
 
 import pytest
-from estimator_container.verdict import Verdict
+from estimator_container.failures.verdict import Verdict
 
 from estimator_sdk import errors
 

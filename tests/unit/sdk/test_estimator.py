@@ -7,7 +7,8 @@ from pathlib import Path
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
-from estimator_container.contract import (
+from estimator_container.contract.hyperparameters import decode, for_the_script
+from estimator_container.contract.names import (
     ARGUMENTS_HYPERPARAMETER,
     CHECKPOINT_KEEP_HYPERPARAMETER,
     COMMAND_HYPERPARAMETER,
@@ -17,7 +18,6 @@ from estimator_container.contract import (
     MEMORY_HYPERPARAMETER,
     STOP_TIMEOUT_HYPERPARAMETER,
 )
-from estimator_container.hyperparameters import decode, for_the_script
 
 from estimator_sdk.errors import InvalidArgument
 from estimator_sdk.estimator import Estimator

@@ -1,7 +1,7 @@
 import re
 from pathlib import Path
 
-from estimator_container.verdict import WHAT_TO_TRY
+from estimator_container.failures.verdict import WHAT_TO_TRY
 
 from estimator_sdk.local.retry import OF_THE_PLATFORM
 

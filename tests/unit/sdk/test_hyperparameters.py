@@ -4,7 +4,7 @@ from datetime import date
 
 import numpy
 import pytest
-from estimator_container.hyperparameters import decode
+from estimator_container.contract.hyperparameters import decode
 from hypothesis import given
 from hypothesis import strategies as st
 

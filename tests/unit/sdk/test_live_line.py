@@ -6,7 +6,7 @@ import io
 from types import SimpleNamespace
 
 import pytest
-from estimator_container.lines import Block, Line
+from estimator_container.logs.lines import Block, Line
 
 from estimator_sdk import live_line
 from estimator_sdk.live_line import CLEAR, LiveLine, fitted, state_of

@@ -1,5 +1,5 @@
 import pytest
-from estimator_container.contract import (
+from estimator_container.contract.names import (
     CHECKPOINT_KEEP_HYPERPARAMETER,
     CPUS_HYPERPARAMETER,
     MEMORY_HYPERPARAMETER,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from estimator_container.verdict import Verdict
+from estimator_container.failures.verdict import Verdict
 
 from estimator_sdk import EstimatorError, Job, JobFailed, JobNotFound, list_jobs
 from estimator_sdk.cli.main import main

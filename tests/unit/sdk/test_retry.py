@@ -1,5 +1,5 @@
 import pytest
-from estimator_container.verdict import Verdict
+from estimator_container.failures.verdict import Verdict
 
 from estimator_sdk.local.retry import OF_THE_PLATFORM, is_worth_another
 

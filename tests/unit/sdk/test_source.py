@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from estimator_container import code
+from estimator_container.host import code
 
 from estimator_sdk.errors import EstimatorError, InvalidArgument
 from estimator_sdk.source import Source

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from estimator_container.verdict import Verdict
+from estimator_container.failures.verdict import Verdict
 
 from estimator_sdk.errors import EstimatorError
 from estimator_sdk.home import JobFolder

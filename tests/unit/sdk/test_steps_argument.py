@@ -1,8 +1,8 @@
 import json
 
 import pytest
-from estimator_container.contract import STEPS_HYPERPARAMETER
-from estimator_container.steps import Step, of
+from estimator_container.contract.names import STEPS_HYPERPARAMETER
+from estimator_container.host.steps import Step, of
 
 from estimator_sdk import Estimator
 from estimator_sdk.errors import InvalidArgument

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from estimator_container import private_folder
+from estimator_container.runtime import private_folder
 
 from estimator_sdk import Estimator, InvalidArgument
 from estimator_sdk.home import jobs_folder

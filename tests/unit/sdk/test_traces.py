@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from estimator_container.contract import FAILURE_TEXT_LIMIT, Layout
-from estimator_container.frames import NO_RANK, STDERR, STDOUT, FrameWriter
+from estimator_container.contract.names import FAILURE_TEXT_LIMIT, Layout
+from estimator_container.logs.frames import NO_RANK, STDERR, STDOUT, FrameWriter
 
 from estimator_sdk.local import traces
 

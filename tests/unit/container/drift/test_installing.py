@@ -9,7 +9,7 @@ import estimator_container
 import pytest
 
 TOOLKIT = str(Path(estimator_container.__file__).parents[1])
-RANK = [sys.executable, "-m", "estimator_container.rank_script", "train.py"]
+RANK = [sys.executable, "-m", "estimator_container.ranks.script_runner", "train.py"]
 SCRIPT = """
 import os, sys
 assert "ESTIMATOR_WEIGHTS" not in os.environ

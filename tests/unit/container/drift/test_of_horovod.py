@@ -4,7 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from estimator_container.drift import of_horovod
+from estimator_container.drift import horovod_world, of_horovod
 from estimator_container.drift.training import Guard
 
 
@@ -41,7 +41,7 @@ def test_a_variable_that_is_registered_as_local_is_its_ranks_own(guard):
     optimizer = created(guard)
     optimizer.register_local_var(own)
     assert optimizer.local == [own]
-    assert (of_horovod.is_own(own), of_horovod.is_own(other)) == (True, False)
+    assert (horovod_world.is_own(own), horovod_world.is_own(other)) == (True, False)
 
 
 @pytest.mark.parametrize(("version", "unseen"), [("2.15.0", True), (None, True), ("3.15.1", False)])
@@ -52,7 +52,7 @@ def test_what_averages_on_keras_2_is_known_to_be_there(guard, version, unseen):
 
 @pytest.mark.parametrize(("number", "ranks"), [(0, ()), (3, (0, 2))])
 def test_the_process_set_of_all_ranks_needs_no_list_of_them(number, ranks):
-    assert of_horovod.ranks_of(SimpleNamespace(process_set_id=number, ranks=[0, 2])) == ranks
+    assert horovod_world.ranks_of(SimpleNamespace(process_set_id=number, ranks=[0, 2])) == ranks
 
 
 class Basics:
@@ -76,4 +76,4 @@ class Basics:
 )
 def test_whether_horovod_is_for_all_ranks(monkeypatch, basics, for_all, for_some):
     monkeypatch.setitem(sys.modules, "horovod.torch.mpi_ops", SimpleNamespace(_basics=basics))
-    assert (of_horovod.is_for_all(4), of_horovod.is_for_some(4)) == (for_all, for_some)
+    assert (horovod_world.is_for_all(4), horovod_world.is_for_some(4)) == (for_all, for_some)

@@ -6,7 +6,7 @@ import socket
 import pytest
 from estimator_container.drift.look import Look, Standing
 from estimator_container.drift.training import VARIABLES, Guard, Weight
-from estimator_container.wire import Unpacker
+from estimator_container.runtime.wire import Unpacker
 
 
 class Toolkit:

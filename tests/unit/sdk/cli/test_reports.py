@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
-from estimator_container.lines import Line
-from estimator_container.verdict import Verdict
+from estimator_container.failures.verdict import Verdict
+from estimator_container.logs.lines import Line
 from hypothesis import given
 from hypothesis import strategies as st
 

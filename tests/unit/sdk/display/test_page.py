@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
-from estimator_container.lines import Line
-from estimator_container.verdict import Verdict
+from estimator_container.failures.verdict import Verdict
+from estimator_container.logs.lines import Line
 
 from estimator_sdk.display import page, text
 from estimator_sdk.display.log import LAST_LINES, WIDTH

@@ -1,7 +1,7 @@
 from datetime import datetime, timezone
 
 import pytest
-from estimator_container.verdict import Verdict
+from estimator_container.failures.verdict import Verdict
 
 from estimator_sdk.sagemaker.state import ServiceState, hosts_of, verdict_of
 

@@ -1,0 +1,113 @@
+"""Put the objects of a channel into folders: each fetched once, however many hosts there are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...storage import Object, Progress
+from ...storage.landing import disk_errors
+from ...storage.tree import Tree
+from .channel import EVERY_HOST, Channel
+from .shares import shares
+from .source import Item, Source, local_path
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Links = Literal["symbolic", "hard"]
+else:
+    Links = str
+
+FETCHED = "fetched"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What a channel holds."""
+
+    objects: int
+    size: int
+    """In bytes."""
+
+
+def fetch(channel: Channel, source: Source, hosts: Sequence[str], links: Links, progress: Progress) -> Fetched:
+    """Fill the channel's folder, which appears when all of it is there: `every-host`, or a folder for each host.
+
+    Fetching starts with the first page of the listing. Files of this machine are not copied where a link of the kind
+    that is asked for can stand for them. Raises StorageError.
+    """
+    draft = channel.draft
+    whole = os.path.join(draft, FETCHED)
+    with disk_errors(whole):
+        os.makedirs(whole)
+    found = _download(source, whole, links, progress)
+    with disk_errors(draft):
+        if channel.is_sharded:
+            _share(found, draft, hosts, channel.seed)
+        else:
+            os.rename(whole, os.path.join(draft, EVERY_HOST))
+        os.rename(draft, channel.target)
+    return Fetched(len(found), sum(each.size for each in found))
+
+
+def _download(source: Source, folder: str, links: Links, progress: Progress) -> list[Object]:
+    """Each file below the folder, with its size."""
+    items = list[Item]()
+
+    def to_fetch() -> Iterator[tuple[str | Object, str]]:
+        for item in _each_once(source):
+            items.append(item)
+            yield item.target, os.path.join(folder, item.path)
+
+    if local_path(source.store, "") is not None:
+        return [_link(source, item, os.path.join(folder, item.path), links) for item in _each_once(source)]
+    digests = source.store.download_many(to_fetch(), progress=progress)
+    return [Object(item.path, digest.size, "") for item, digest in zip(items, digests)]
+
+
+def _each_once(source: Source) -> Iterator[Item]:
+    """The items, each with a path that a folder can hold beside the others; a manifest may say one twice.
+
+    Raises InvalidLocation.
+    """
+    tree, said = Tree(source.uri), set[str]()
+    for item in source.items:
+        if isinstance(item.target, str):
+            if item.target in said:
+                continue
+            said.add(item.target)
+        tree.add(item.path)
+        yield item
+
+
+def _link(source: Source, item: Item, place: str, links: Links) -> Object:
+    found = source.object_of(item)
+    path = os.path.realpath(local_path(source.store, item.key) or "")
+    with disk_errors(place):
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        if links == "symbolic":
+            os.symlink(path, place)
+        else:
+            _link_hard(path, place)
+    return Object(item.path, found.size, "")
+
+
+def _link_hard(path: str, place: str) -> None:
+    try:
+        os.link(path, place)
+    except OSError:  # another file system, or somebody else's file
+        shutil.copyfile(path, place)
+
+
+def _share(found: Sequence[Object], draft: str, hosts: Sequence[str], seed: int | None) -> None:
+    for host, share in zip(hosts, shares(found, len(hosts), seed)):
+        os.makedirs(os.path.join(draft, host))
+        for each in share:
+            place = os.path.join(draft, host, each.key)
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.rename(os.path.join(draft, FETCHED, each.key), place)
+    shutil.rmtree(os.path.join(draft, FETCHED))

@@ -1,0 +1,266 @@
+"""Why a job ended: which rank on which host, how, and in whose words."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from ..contract.names import FAILURE_TEXT_LIMIT
+from ..logs.frames import world_and_rank
+
+_TRACEBACK = "Traceback (most recent call last):"
+_CHAIN_LINKS = ("direct cause of the following exception", "another exception occurred")
+_IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
+LAST_LINES = 20
+SHOWN_OF_A_LINE = 80  # characters of a step's line in a message
+# In the words of the kernel, gloo, NCCL and gRPC.
+_ANOTHER_IS_GONE = re.compile(
+    r"connection (?:was )?(?:closed|reset|refused|aborted)|broken pipe|socket closed|remote process exited"
+    r"|failed to connect|failed to recv",
+    re.IGNORECASE,
+)
+
+WHAT_TO_TRY = {
+    "exception": "Fix the script at the line of the traceback; `job.logs(rank=…)` has all that a rank wrote.",
+    "import_error": "Add the package to requirements.txt in source_dir, or choose an image that has it.",
+    "exit_code": "`job.logs(rank=…)` has all that the rank wrote; a code above 128 is often 128 and a signal's number.",
+    "signal": "SIGSEGV and SIGBUS come from native code; SIGKILL mostly from a lack of memory, or from a person.",
+    "out_of_memory": "Give each host more memory, or the script a smaller batch or fewer processes per host.",
+    "early_exit": "Let every rank make the same collective calls: look for a branch, or a shorter share of the data.",
+    "deadlock": "Look for a collective call that not every rank makes; hang_timeout= is the time that it may take.",
+    "ranks_differ": "Average the gradients of each model over all ranks (by DistributedOptimizer, "
+    "DistributedGradientTape or DistributedDataParallel), and broadcast the first weights of one rank; if they "
+    'are to differ, environment={"ESTIMATOR_DRIFT_GUARD": "warn"} lets them.',
+    "frozen": "Something stopped the process from outside, such as a debugger; continue it with `kill -CONT`.",
+    "requirements": "Try `pip install -r requirements.txt` with the same Python.",
+    "mpi": "The toolkit's part of the log (`job.logs(stream='toolkit')`) has mpirun's words and its command line.",
+    "configuration": "The platform and the job's description do not fit together: see the file or variable it names.",
+    "channels": "Check the URI, and that the credentials may list and read it.",
+    "checkpoints": "Check checkpoint_s3_uri, and that the credentials may list, read and write below it.",
+    "outputs": "Check output_path, its credentials and the room on the disk; what was made is still where it says.",
+    "image": "Start the image by hand with `docker run` to see what it lacks.",
+    "host_lost": "Run the job again; max_retry_attempts= does so by itself, from the newest checkpoint.",
+    "host_missing": "See whether the host was started, and whether the hosts can reach each other's ports.",
+    "platform": "Run the job again; max_retry_attempts= does so by itself, from the newest checkpoint.",
+    "toolkit": "This is a fault of the toolkit: please report it with the traceback.",
+}
+"""Every kind of failure -> the first thing that its reader may do."""
+_WAYS_OUT = (
+    (
+        re.compile(r"MPI\.Intracomm\.Spawn.*\n.*MPI_ERR_INTERN"),
+        "Ranks of a single host cannot reach those that they start unless the code has a word for it, such as `Spawn`: "
+        "write `custom_mpi_options='-oversubscribe'`.",
+    ),
+    (
+        re.compile("MPI_ERR_WIN: invalid window"),
+        "Open MPI has windows between hosts by UCX, which an option or an Open MPI without it has left out; or, below "
+        "`MPI_THREAD_MULTIPLE`, by `mpi4py.rc.thread_level = 'serialized'` with `custom_mpi_options='-mca osc pt2pt'`.",
+    ),
+)
+"""Words of a culprit -> what helps more than what WHAT_TO_TRY says."""
+OF_THE_USER = frozenset(
+    (
+        "exception",
+        "import_error",
+        "exit_code",
+        "signal",
+        "out_of_memory",
+        "early_exit",
+        "deadlock",
+        "ranks_differ",
+        "requirements",
+    )
+)
+"""The kinds that are the script's doing, and will come again."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The cause of a failure, told apart from its consequences."""
+
+    kind: str
+    """One of `WHAT_TO_TRY`."""
+    message: str
+    """One sentence: what happened, on which rank and host."""
+    host: str | None = None
+    rank: int | None = None
+    """One that another rank has spawned has the number that `frames.number_of` gives it: from 65,536 on."""
+    exit_code: int | None = None
+    signal: str | None = None
+    """The signal's name, such as `SIGKILL`."""
+    detail: str = ""
+    """The traceback of the culprit, or its last words."""
+    victims: tuple[int, ...] = ()
+    """The ranks that were ended because of the culprit."""
+    step: str | None = None
+    """The name of the step that ran, in a job with steps."""
+
+    @property
+    def is_user_failure(self) -> bool:
+        return self.kind in OF_THE_USER
+
+    @property
+    def blames_another(self) -> bool:
+        """Whether the script's own words say that a process elsewhere is gone: that one may be the culprit."""
+        return self.kind == "exception" and _ANOTHER_IS_GONE.search(self.detail) is not None
+
+    def for_want_of_memory(self) -> Verdict:
+        """The same for a rank that the kernel killed because its host had no memory left."""
+        who = self.message.partition(" was killed")[0]
+        message = f"{who} was killed because its host had no memory left; give it more, or a smaller batch"
+        return replace(self, kind="out_of_memory", message=message)
+
+    def masked(self) -> Verdict:
+        """The same without secrets that their form tells, for the script's words are among its own."""
+        from ..logs.masking import in_text  # a job that does well has no need of it
+
+        return replace(self, message=in_text(self.message), detail=in_text(self.detail))
+
+    def in_step(self, name: str, line: str) -> Verdict:
+        """The same of a job in whose step `name` it happened, which ran `line`."""
+        first = line.strip().partition("\n")[0]
+        shown = first if first == line.strip() and len(first) <= SHOWN_OF_A_LINE else f"{first[:SHOWN_OF_A_LINE]} …"
+        return replace(self, message=f"step {name!r} ({shown}): {self.message}", step=name)
+
+    def text(self) -> str:
+        """The whole verdict for people: what happened, in whose words, whom it took along, what to try."""
+        return _paragraphs(self.message, self.detail.rstrip().lstrip("\n"), *self._last_paragraphs)
+
+    def failure_text(self) -> str:
+        """As `text`, cut to what the platform shows: the detail from its start, then what follows it, then the rest."""
+        message, detail, last = self.message, self.detail.rstrip().lstrip("\n"), self._last_paragraphs
+        if len(_paragraphs(message, *last)) > FAILURE_TEXT_LIMIT:
+            last = ()
+        if len(message) >= FAILURE_TEXT_LIMIT:
+            message = message[: FAILURE_TEXT_LIMIT - 2] + "…"
+        room = FAILURE_TEXT_LIMIT - len(_paragraphs(message, "… ", *last))
+        if len(detail) > room:
+            detail = f"… {detail[-room:]}" if room > 0 else ""
+        return _paragraphs(message, detail, *last)
+
+    @property
+    def _last_paragraphs(self) -> tuple[str, ...]:
+        ways_out = [way for words, way in _WAYS_OUT if words.search(self.detail)]
+        to_try = (*ways_out, WHAT_TO_TRY.get(self.kind, ""))[0]
+        return (f"It ended {names_of(self.victims)} too." if self.victims else "", to_try)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Verdict:
+        """Raises ValueError for text that `to_json` did not make."""
+        fields = json.loads(text)
+        try:
+            return cls(**{**fields, "victims": tuple(fields.get("victims", ()))})
+        except TypeError as error:
+            raise ValueError(f"not a verdict: {error}") from None
+
+
+def _paragraphs(*texts: str) -> str:
+    return "\n\n".join(text for text in texts if text) + "\n"
+
+
+def names_of(ranks: Sequence[int]) -> str:
+    """
+    >>> names_of([3]), names_of([0, 2, 3]), names_of([1, 65536])
+    ('rank 3', 'ranks 0, 2 and 3', 'ranks 1 and 0 of world 2')
+    """
+    *first, last = (_name_of(rank) for rank in ranks)
+    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
+
+
+def odd_one(groups: Collection[Sequence[int]]) -> int | None:
+    """The only rank that is apart from all others, where there are at least two of those.
+
+    >>> odd_one([[0, 1], [2]]), odd_one([[0], [1]]), odd_one([[0, 1], [2], [3]])
+    (2, None, None)
+    """
+    if len(groups) != 2:
+        return None
+    small, large = sorted(groups, key=len)
+    return small[0] if len(small) == 1 < len(large) else None
+
+
+def _name_of(rank: int) -> str:
+    world, in_world = world_and_rank(rank)
+    return str(rank) if world == 1 else f"{in_world} of world {world}"
+
+
+def of_rank(host: str, rank: int | None, code: int, stderr_tail: str, victims: tuple[int, ...] = ()) -> Verdict:
+    """The verdict on a script that ended with `code`: an exit code, or minus a signal's number."""
+    who = _who(host, rank)
+    if code < 0:
+        name = signal_name(-code)
+        hint = "; the machine may have run out of memory" if name == "SIGKILL" else ""
+        message = f"{who} was killed by {name}{hint}"
+        return Verdict("signal", message, host, rank, None, name, last_words(stderr_tail), victims)
+    words = last_words(stderr_tail)
+    message = f"{who} exited with code {code}"
+    kind = "exit_code"
+    # After a traceback that ended it, Python exits with 1; with another code the script had gone on.
+    if code == 1 and words.startswith(_TRACEBACK):
+        exception = _exception_in(words)
+        message += f": {exception}"
+        kind = "import_error" if exception.startswith(_IMPORT_ERRORS) else "exception"
+    return Verdict(kind, message, host, rank, code, None, words, victims)
+
+
+def _who(host: str, rank: int | None) -> str:
+    return f"{names_of([rank])} on {host}" if rank is not None else f"the script on {host}"
+
+
+def of_lost_host(host: str, seen_by: str) -> Verdict:
+    """The verdict on a host whose connection ended before the job did."""
+    return Verdict("host_lost", f"{host} is gone: its connection to {seen_by} ended in the middle of the job", host)
+
+
+def of_silent_host(host: str, heard_by: str, seconds: float) -> Verdict:
+    """The verdict on a host whose connection is there and says nothing."""
+    what = f"{host} is frozen or cut off: {heard_by} has heard nothing of it for {seconds:g} s"
+    return Verdict("host_lost", f"{what}, and its connection was never closed", host)
+
+
+def of_cut_off_host(host: str, others: Sequence[str], seconds: float) -> Verdict:
+    """The verdict of a host on itself: nothing on its network answers it."""
+    what = f"{host} is cut off from its network: for {seconds:g} s it has heard nothing of {', '.join(others)}"
+    return Verdict("host_lost", what, host)
+
+
+def of_frozen_rank(host: str, rank: int | None, signum: int, seconds: float) -> Verdict:
+    """The verdict on a rank that somebody has stopped, and nobody has let go on."""
+    how = f"was stopped by {signal_name(signum)} and not continued for {seconds:g} s"
+    return Verdict("frozen", f"{_who(host, rank)} {how}", host, rank, None, signal_name(signum))
+
+
+def last_words(stderr_tail: str) -> str:
+    """The last traceback in the text, to its end; without one, the last lines."""
+    start = stderr_tail.rfind(_TRACEBACK)
+    if start < 0:
+        return "\n".join(stderr_tail.rstrip().splitlines()[-LAST_LINES:])
+    while True:
+        earlier = stderr_tail.rfind(_TRACEBACK, 0, start)
+        # An exception raised while another was handled: the first one is the cause.
+        if earlier < 0 or not any(link in stderr_tail[earlier:start] for link in _CHAIN_LINKS):
+            return stderr_tail[start:]
+        start = earlier
+
+
+def _exception_in(words: str) -> str:
+    """The line that names the exception: the first below the last traceback that is not indented."""
+    lines = words[words.rfind(_TRACEBACK) :].rstrip().splitlines()
+    margin = re.match(r"(?: +\| )?", lines[1] if len(lines) > 1 else "")  # in an exception group each line has one
+    for line in (each.removeprefix(margin[0] if margin else "") for each in lines[1:]):
+        if line and not line[0].isspace():
+            return line.rstrip()
+    return lines[-1].strip()
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

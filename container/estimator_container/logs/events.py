@@ -1,0 +1,89 @@
+"""What the toolkit says of itself: events in the frame file, and the words of the programs it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from ..runtime.loop import Loop
+from .frames import EVENT, NO_RANK, TOOLKIT, FrameWriter
+
+TAIL_SIZE = 1 << 14  # bytes of a program's last words that can go into a verdict
+
+
+class EventLog:
+    """Writes this host's events and the toolkit's own lines, in order, to its frame file.
+
+    A disk that does not take them ends nothing: what a job is worth are its ranks, and their wrappers see it too.
+    """
+
+    def __init__(self, frames: FrameWriter) -> None:
+        self._frames = frames
+
+    def emit(self, event: str, **facts: Any) -> None:  # noqa: ANN401 - an event's facts are any JSON
+        self._write(EVENT, json.dumps({"event": event, **facts}).encode())
+
+    def say(self, text: str) -> None:
+        """A line of the toolkit's own."""
+        self._write(TOOLKIT, text.encode("utf-8", "replace") + b"\n")
+
+    def pass_on(self, data: bytes) -> None:
+        """Bytes that a program of the toolkit's wrote."""
+        self._write(TOOLKIT, data)
+
+    def _write(self, stream: int, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._frames.write(NO_RANK, stream, data)
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Frame a phase by an event at its start and one at its end, with its seconds."""
+        started = time.monotonic()
+        self.emit("phase_started", phase=name)
+        yield
+        self.emit("phase_ended", phase=name, seconds=round(time.monotonic() - started, 4))
+
+
+class ProgramOutput:
+    """Reads what a program of the toolkit's writes, keeps its last words, and passes it on."""
+
+    def __init__(self, loop: Loop, events: EventLog) -> None:
+        self._loop = loop
+        self._events = events
+        self._tail = b""
+        self._read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._read_fd, False)
+        loop.on_readable(self._read_fd, self._pump)
+
+    def started(self) -> None:
+        """The program has its own copy of the pipe's end."""
+        os.close(self.write_fd)
+
+    def finish(self) -> str:
+        """Take what is left, stop reading, and return the last words."""
+        while self._read_fd >= 0 and self._pump():
+            pass
+        self._close()
+        return self._tail.decode("utf-8", "replace")
+
+    def _pump(self) -> bool:
+        try:
+            data = os.read(self._read_fd, 1 << 16)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._close()
+            return False
+        self._events.pass_on(data)
+        self._tail = (self._tail + data)[-TAIL_SIZE:]
+        return True
+
+    def _close(self) -> None:
+        if self._read_fd >= 0:
+            self._loop.forget(self._read_fd)
+            os.close(self._read_fd)
+            self._read_fd = -1

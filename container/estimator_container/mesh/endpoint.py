@@ -1,0 +1,62 @@
+"""Where the other hosts find this one: its address, its interface, and a port that a rank can listen at."""
+
+from __future__ import annotations
+
+import socket
+
+from ..contract.configuration import Cluster
+from ..runtime import machine
+
+
+def address_of(cluster: Cluster) -> str:
+    """This host's address for the others. Raises OSError where its name leads nowhere."""
+    given = cluster.addresses.get(cluster.current_host)
+    if given:
+        return given[0]
+    return "127.0.0.1" if len(cluster.hosts) == 1 else socket.gethostbyname(cluster.current_host)
+
+
+def interface_of(cluster: Cluster) -> str:
+    """The network interface that connects the hosts. Raises OSError as `address_of` does."""
+    return "lo" if len(cluster.hosts) == 1 else machine.interface_for(address_of(cluster), cluster.network_interface)
+
+
+class Endpoint:
+    """An address and a port that is kept until the end of the job.
+
+    The port is bound and nobody listens at it, with SO_REUSEADDR. So the kernel gives it to no other process, of this
+    job or another, and lets one bind it that asks for that very port with SO_REUSEADDR too, as the servers of PyTorch
+    and gRPC do (socket(7); net/ipv4/inet_connection_sock.c of Linux).
+    """
+
+    def __init__(self, address: str) -> None:
+        self._socket = _bound()
+        self.text = f"{address}:{self._socket.getsockname()[1]}"
+        """As `address:port`."""
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def taken_ipv6_port() -> socket.socket | None:
+    """A socket that has a port of IPv6 as long as it is open, and does not listen; None where there is no IPv6."""
+    try:
+        found = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+        found.bind(("::", 0))
+    except OSError:
+        return None
+    return found
+
+
+def _bound() -> socket.socket:
+    """A socket at a free port of all addresses, of IPv6 too where there is that."""
+    try:
+        found = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+        found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(("::", 0))
+    except OSError:
+        found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(("0.0.0.0", 0))
+    return found

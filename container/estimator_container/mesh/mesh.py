@@ -1,0 +1,277 @@
+"""The connections between the hosts of a job: every other host to the first one.
+
+`Leader` accepts the workers, `Worker` finds the leader. Both give sealed links to the code above, which
+sees messages by host name and the loss of a host, and nothing of how it got them.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Sequence
+
+from ..runtime.links import Link, Listener
+from ..runtime.loop import Loop
+from ..runtime.wire import MAX_MESSAGE
+from .handshake import Seal, code, new_nonce, same, session_key
+from .pulse import Pulse
+from .strangers import LIMIT, SECONDS, Strangers
+
+STRANGER_LIMIT = 4096  # bytes that a connection may send in one message before it has proved itself
+CONNECT_RETRY_SECONDS = 0.02  # a host that is not up yet refuses; nothing else would tell
+
+WELCOME = "welcome"
+"""The leader's first sealed message. Until it is there a worker cannot tell whether its proof has arrived."""
+BEAT = "beat"
+
+OnMessage = Callable[[str, "list[str]"], None]
+OnJoined = Callable[[str], None]
+OnLost = Callable[[str, bool], None]
+"""Called with the host that is lost, and whether it fell silent on a connection that is still there."""
+
+
+class SealedLink:
+    """A link to a host that has proved who it is."""
+
+    def __init__(self, loop: Loop, link: Link, seal: Seal, on_message: OnMessage, on_lost: OnLost) -> None:
+        self._link = link
+        self._seal = seal
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._pulse = Pulse(loop, lambda: self.send(BEAT), lambda: self._lose(silent=True))
+        link.allow_messages_of(MAX_MESSAGE)
+        link.on_message = self._unwrap
+        link.on_close = lambda link: self._lose(silent=False)
+
+    def begin_to_beat(self) -> None:
+        """Let the other end count on a beat every `pulse.BEAT_SECONDS`; it does not count on any before."""
+        self._pulse.begin()
+
+    def send(self, *fields: str) -> None:
+        if not self._link.closed:
+            self._link.send(*self._seal.wrap(fields))
+
+    def close(self) -> None:
+        self._pulse.stop()
+        self._link.close()
+
+    def _unwrap(self, link: Link, message: list[str]) -> None:
+        fields = self._seal.unwrap(message)
+        if fields is None:
+            self._lose(silent=False)
+        elif fields == [BEAT]:
+            self._pulse.heard_beat()
+        else:
+            self._pulse.heard()
+            self._on_message(link.peer, fields)
+
+    def _lose(self, silent: bool) -> None:
+        self.close()
+        self._on_lost(self._link.peer, silent)
+
+
+class Leader:
+    """The first host's side: takes each worker once, and only with the right secret; listens until all are there."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        sock: socket.socket,
+        secret: bytes,
+        workers: Sequence[str],
+        on_message: OnMessage,
+        on_joined: OnJoined,
+        on_lost: OnLost,
+    ) -> None:
+        self.links: dict[str, SealedLink] = {}
+        self._loop = loop
+        self._secret = secret
+        self._workers = workers
+        self._on_message = on_message
+        self._on_joined = on_joined
+        self._on_lost = on_lost
+        self._strangers = Strangers(loop, LIMIT + len(workers))
+        self._beats = False
+        self._listener = Listener(loop, sock, self._meet)
+
+    @property
+    def missing(self) -> list[str]:
+        """The workers that have not joined yet, in their order."""
+        return [worker for worker in self._workers if worker not in self.links]
+
+    def send(self, host: str, *fields: str) -> None:
+        if host in self.links:
+            self.links[host].send(*fields)
+
+    def broadcast(self, *fields: str) -> None:
+        for link in self.links.values():
+            link.send(*fields)
+
+    def begin_to_beat(self) -> None:
+        """Let every worker, those that join later too, count on this host's beats."""
+        self._beats = True
+        for link in self.links.values():
+            link.begin_to_beat()
+
+    def close(self) -> None:
+        self._close_door()
+        for link in self.links.values():
+            link.close()
+
+    def _close_door(self) -> None:
+        self._listener.close()
+        self._strangers.close()
+
+    def _meet(self, sock: socket.socket) -> None:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._strangers.meet(Link(self._loop, sock, self._hello, self._strangers.know, STRANGER_LIMIT))
+
+    def _is_awaited(self, host: str) -> bool:
+        return host in self._workers and host not in self.links
+
+    def _hello(self, link: Link, message: list[str]) -> None:
+        if len(message) != 3 or message[0] != "hello" or not self._is_awaited(message[1]):
+            self._strangers.dismiss(link)
+            return
+        _, host, worker_nonce = message
+        nonce = new_nonce()
+        expected = code(self._secret, "worker", host, nonce, worker_nonce)
+        key = session_key(self._secret, worker_nonce, nonce)
+
+        def proof(link: Link, message: list[str]) -> None:
+            proved = len(message) == 2 and message[0] == "proof" and same(message[1], expected)
+            # Another connection may have joined as this host meanwhile.
+            if proved and self._is_awaited(host):
+                self._admit(link, host, Seal(key, "leader", "worker"))
+            else:
+                self._strangers.dismiss(link)
+
+        link.on_message = proof
+        link.send("challenge", nonce, code(self._secret, "leader", host, worker_nonce, nonce))
+
+    def _admit(self, link: Link, host: str, seal: Seal) -> None:
+        self._strangers.know(link)
+        link.peer = host
+        self.links[host] = SealedLink(self._loop, link, seal, self._on_message, self._on_lost)
+        self.links[host].send(WELCOME)
+        if self._beats:
+            self.links[host].begin_to_beat()
+        if not self.missing:
+            self._close_door()
+        self._on_joined(host)
+
+
+class Worker:
+    """Another host's side: connects to the first one as soon as that answers."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        host: str,
+        leader: str,
+        find_leader: Callable[[], tuple[str, int]],
+        secret: bytes,
+        deadline: float,
+        on_message: OnMessage,
+        on_joined: OnJoined,
+        on_lost: OnLost,
+    ) -> None:
+        self._loop = loop
+        self.met_another = False
+        """Whether somebody answered at the leader's address who does not hold the same secret."""
+        self._host = host
+        self._leader = leader
+        self._find_leader = find_leader
+        self._secret = secret
+        self._deadline = deadline
+        self._on_message = on_message
+        self._on_joined = on_joined
+        self._on_lost = on_lost
+        self._nonce = ""
+        self._stranger: Link | None = None
+        self._proved: SealedLink | None = None
+        """The link to a leader that is the right one, and may not have seen yet that this is the right worker."""
+        self._link: SealedLink | None = None
+        self._beats = False
+        self._late = loop.after(deadline - time.monotonic(), self._give_up)
+        self._patience = self._retry = loop.after(0.0, self._connect)
+
+    def send(self, *fields: str) -> None:
+        if self._link is not None:
+            self._link.send(*fields)
+
+    def begin_to_beat(self) -> None:
+        """Let the leader count on this host's beats, now or as soon as it is found."""
+        self._beats = True
+        if self._link is not None:
+            self._link.begin_to_beat()
+
+    def close(self) -> None:
+        for timer in (self._late, self._patience, self._retry):
+            timer.cancel()
+        for link in (self._stranger, self._proved):
+            if link is not None:
+                link.close()
+
+    def _give_up(self) -> None:
+        self.close()
+        self._on_lost(self._leader, False)
+
+    def _connect(self) -> None:
+        remaining = max(CONNECT_RETRY_SECONDS, self._deadline - time.monotonic())
+        try:
+            sock = socket.create_connection(self._find_leader(), timeout=min(remaining, 1.0))
+        except OSError:
+            self._connect_again()
+            return
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        link = Link(self._loop, sock, self._challenged, self._refused, STRANGER_LIMIT)
+        link.peer = self._leader
+        self._stranger = link
+        # Whoever listens there may not be the leader, or not be able to answer.
+        self._patience = self._loop.after(SECONDS, lambda: self._refused(link))
+        self._nonce = new_nonce()  # or what a leader has said once could be played again
+        link.send("hello", self._host, self._nonce)
+
+    def _connect_again(self) -> None:
+        self._retry = self._loop.after(CONNECT_RETRY_SECONDS, self._connect)
+
+    def _refused(self, link: Link) -> None:
+        link.close()
+        self._patience.cancel()
+        self._stranger = None
+        self._connect_again()
+
+    def _challenged(self, link: Link, message: list[str]) -> None:
+        if len(message) != 3 or message[0] != "challenge":
+            self._refused(link)
+            return
+        _, nonce, proof = message
+        if not same(proof, code(self._secret, "leader", self._host, self._nonce, nonce)):
+            self.met_another = True
+            self._refused(link)
+            return
+        link.send("proof", code(self._secret, "worker", self._host, nonce, self._nonce))
+        if link.closed:
+            return
+        self._patience.cancel()
+        self._stranger = None
+        seal = Seal(session_key(self._secret, self._nonce, nonce), "worker", "leader")
+        self._proved = SealedLink(self._loop, link, seal, self._hear, self._lose)
+
+    def _hear(self, leader: str, message: list[str]) -> None:
+        if self._link is not None:
+            self._on_message(leader, message)
+        elif message == [WELCOME]:
+            self._late.cancel()
+            self._link = self._proved
+            if self._beats:
+                self.begin_to_beat()
+            self._on_joined(leader)
+
+    def _lose(self, leader: str, silent: bool) -> None:
+        """Without a welcome it was turned away, in a crowd or because its proof came too late."""
+        if self._link is not None:
+            self._on_lost(leader, silent)
+        else:
+            self._connect_again()

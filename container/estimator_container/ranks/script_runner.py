@@ -1,0 +1,159 @@
+"""Run a Python script or module as a rank of an MPI world, so that its failure ends it at once.
+
+`script_runner.py script.py ARGS…` or `script_runner.py -m module ARGS…` behaves as `python` would, but for one
+thing: after an uncaught exception or a failing `sys.exit`, the process ends without the handlers that
+run at exit. One of those is MPI_Finalize, which would wait for the other ranks, which wait for this one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import os
+import runpy
+import signal
+import sys
+import types
+
+STACKS_VARIABLE = "ESTIMATOR_STACKS"  # the folder where a rank leaves its stacks, taken back before the script starts
+WEIGHTS_VARIABLE = "ESTIMATOR_WEIGHTS"  # the socket that takes what `drift` sees of a rank's weights; taken back too
+END_OF_SCRIPT = ".end"  # what the name of the file gets then
+STACKS_SIGNAL = signal.SIGRTMIN + 11  # the C library takes the first two, and scripts hardly take any
+
+
+def _stop_vouching_in_children() -> None:
+    """The files that say that this rank lives are not its children's to keep open (`checkpoints.vouching`)."""
+    for name in os.listdir("/proc/self/fd"):
+        path = _path_of(int(name))
+        if os.path.basename(os.path.dirname(path)) == "alive":
+            os.set_inheritable(int(name), False)  # nor those of a program that it starts
+            os.register_at_fork(
+                after_in_child=lambda fd=int(name), path=path: os.close(fd) if _path_of(fd) == path else None
+            )
+
+
+def _leave_stacks_when_asked() -> None:
+    """Let the interpreter write where its threads stand when the toolkit asks (`hang`)."""
+    folder = os.environ.pop(STACKS_VARIABLE, None)
+    if folder is None:
+        return
+    pid = os.getpid()
+    path = os.path.join(folder, str(pid))
+    fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    faulthandler.register(STACKS_SIGNAL, file=fd, all_threads=True)
+    os.rename(f"{path}.new", path)  # whoever finds it may ask
+    # The first that is registered is the last to be called: after it, only MPI waits for anybody.
+    atexit.register(_say_that_it_has_ended, path, pid)
+
+
+def _say_that_it_has_ended(path: str, pid: int) -> None:
+    if os.getpid() == pid:  # and no child of it
+        with contextlib.suppress(OSError):
+            os.rename(path, path + END_OF_SCRIPT)
+
+
+class _AtImport:
+    """Has a part of the toolkit loaded once a script imports what that part is for; before that nothing of it is."""
+
+    def __init__(self) -> None:
+        self._socket = os.environ.pop(WEIGHTS_VARIABLE, None)
+        self._awaited = {"horovod", "keras", "tensorflow", "torch"}
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """As a finder of modules that finds none."""
+        if name not in self._awaited:
+            return
+        self._awaited.remove(name)
+        if name == "horovod":
+            import estimator_container.horovod_keras3
+        if self._socket is not None:
+            import estimator_container.drift
+
+            estimator_container.drift.install(self._socket)
+
+
+def _path_of(fd: int) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return ""
+
+
+def run(argv: list[str]) -> None:
+    """Run the program that `argv` names in this interpreter."""
+    _stop_vouching_in_children()
+    _leave_stacks_when_asked()
+    sys.meta_path.insert(0, _AtImport())
+    # A module of its own that stays: those that `runpy` makes for its public functions are gone when they
+    # return, under the feet of threads and exit handlers.
+    main = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"] = main
+    is_module = argv[0] == "-m"
+    path = os.path.abspath(argv[0])
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.getcwd() if is_module else os.path.dirname(path)
+    if is_module:
+        sys.argv = ["-m", *argv[2:]]
+        # What the interpreter itself calls for `-m`.
+        runpy._run_module_as_main(argv[1])  # type: ignore[attr-defined]
+    else:
+        sys.argv = argv
+        main.__dict__["__file__"] = path
+        with open(path, "rb") as file:
+            source = compile(file.read(), path, "exec", dont_inherit=True)
+        exec(source, main.__dict__)
+
+
+def _without_our_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    ours = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
+    while traceback is not None and traceback.tb_frame.f_code.co_filename in ours:
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _advise(error: BaseException) -> None:
+    """Say what to write today in the place of an older word, unless whoever shows the exceptions sees to it."""
+    if sys.excepthook is sys.__excepthook__ and not {"keras", "tensorflow"}.isdisjoint(sys.modules):
+        from estimator_container.horovod_keras3.dropped import advice
+
+        line = advice(error)
+        if line is not None:
+            print(line, file=sys.stderr)
+
+
+def _exit_code(exit: SystemExit) -> int:
+    if exit.code is None or isinstance(exit.code, int):
+        return (exit.code or 0) & 0xFF
+    print(exit.code, file=sys.stderr)
+    return 1
+
+
+def _end_now(code: int) -> None:
+    logging = sys.modules.get("logging")
+    if logging is not None:
+        logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def main() -> None:
+    """The command line: exits as `python` would for the same program."""
+    try:
+        run(sys.argv[1:])
+    except SystemExit as exit:
+        code = _exit_code(exit)
+        if code != 0:
+            _end_now(code)
+    except BaseException as error:
+        shown = _without_our_frames(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(shown), shown)
+        _advise(error)
+        _end_now(130 if isinstance(error, KeyboardInterrupt) else 1)
+
+
+if __name__ == "__main__":
+    main()

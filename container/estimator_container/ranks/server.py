@@ -1,0 +1,166 @@
+"""The ranks of this host, as the toolkit sees them through their wrappers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from ..logs.frames import NO_RANK, SPAWNED
+from ..runtime.children import signal_group
+from ..runtime.links import Link, Listener, listen_unix
+from ..runtime.loop import Loop
+from .script_runner import WEIGHTS_VARIABLE
+
+
+class RankCommand(NamedTuple):
+    """What every wrapper on this host runs."""
+
+    argv: tuple[str, ...]
+    folder: str
+    """The working directory."""
+    frames: str
+    """The file that takes all that the rank writes."""
+    dropped: tuple[str, ...]
+    """Variables of the wrapper's environment that are not the script's business."""
+    settings: dict[str, str]
+    """Variables of the script, over those that MPI gave the wrapper."""
+    alive: str = ""
+    """The folder of `Layout.alive`, if the rank is to have its files there open."""
+
+
+class Ended(NamedTuple):
+    """How one rank ended."""
+
+    rank: int
+    """As `frames.number_of` has it: from SPAWNED on it is one that another rank started."""
+    code: int
+    """The exit code, or minus the number of the signal."""
+    told: bool
+    """Whether MPI had told it to end: then it is not the one that failed first."""
+    stderr_tail: str
+    out_of_memory: bool = False
+    """Whether the kernel killed it because its host had no memory left."""
+
+
+class RankServer:
+    """Tells the wrappers of this host what to run, and hears what becomes of it."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        path: str,
+        on_started: Callable[[int], None],
+        on_ended: Callable[[Ended], None],
+        on_frozen: Callable[[int, int], None],
+        on_weights: Callable[[list[str]], None],
+        on_stalled: Callable[[int, str], None],
+    ) -> None:
+        self.path = path
+        self.command: RankCommand | None = None
+        self.pids: dict[int, int] = {}
+        """Rank -> pid, which is also its process group, of the ranks that run."""
+        self.variables_of: Callable[[int], Mapping[str, str]] = lambda rank: {}
+        """What one rank finds in its environment, over what all do."""
+        self.cpus: Sequence[int] = ()
+        """The CPU of each rank of this host, by its local rank; empty where a rank may use any."""
+        self.mpirun_watches = False
+        """Whether mpirun sees how the wrappers end, and says more of it."""
+        self._on_started = on_started
+        self._on_ended = on_ended
+        self._on_frozen = on_frozen
+        self._on_weights = on_weights
+        self._on_stalled = on_stalled
+        self._links: dict[Link, int] = {}
+        self._other_links: set[Link] = set()
+        """Of wrappers whose rank has ended, and of the scripts themselves."""
+        self._loop = loop
+        self._listener = Listener(loop, listen_unix(path), self._accept)
+
+    def close(self) -> None:
+        self._listener.close()
+        for link in (*self._links, *self._other_links):
+            link.close()
+
+    def signal_all(self, signum: int) -> None:
+        """Signal every rank's process group."""
+        for pid in self.pids.values():
+            signal_group(pid, signum)
+
+    def hold(self) -> None:
+        """Keep the wrappers until the world ends, so that the end of one rank ends no other."""
+        for link in list(self._links):
+            link.send("hold")
+
+    def _accept(self, sock: socket.socket) -> None:
+        Link(self._loop, sock, self._on_message, self._on_close)
+
+    def _on_message(self, link: Link, message: list[str]) -> None:
+        kind = message[0]
+        if kind == "rank":
+            self._links[link] = int(message[1])
+            self._send_command(link, self.command, int(message[1]), int(message[2]))
+        elif kind == "spawned" and self.command is not None:
+            self._links[link] = int(message[1])
+            from . import spawned  # few scripts start ranks
+
+            folder, *words = message[3:]
+            settings = dict(self.command.settings)
+            settings.pop(WEIGHTS_VARIABLE, None)  # by its rank alone it would be taken for one of the job's own world
+            command = self.command._replace(
+                argv=spawned.argv(words, settings.get("PATH")),
+                folder=spawned.folder_here(folder, self.command.folder),
+                settings=settings,
+            )
+            self._send_command(link, command, int(message[1]), int(message[2]))
+        elif kind == "started":
+            rank = self._links[link]
+            if int(message[1]):
+                self.pids[rank] = int(message[1])
+            self._on_started(rank)
+        elif kind == "frozen":
+            self._on_frozen(self._links[link], int(message[1]))
+        elif kind == "thawed":
+            self._on_frozen(self._links[link], 0)
+        elif kind == "stalled":
+            self._on_stalled(self._links[link], message[1])
+        elif kind == "ended":
+            rank = self._links.pop(link)
+            self._other_links.add(link)
+            self.pids.pop(rank, None)
+            self._on_ended(Ended(rank, int(message[1]), bool(message[2]), message[3]))
+        elif kind == "weights":
+            self._other_links.add(link)
+            self._on_weights(message[1:])
+
+    def _send_command(self, link: Link, command: RankCommand | None, rank: int, local_rank: int) -> None:
+        if command is None:
+            link.close()
+            return
+        counts = (str(len(command.argv)), str(len(command.dropped)))
+        settings = [f"{name}={value}" for name, value in {**command.settings, **self.variables_of(rank)}.items()]
+        cpu = str(self.cpus[local_rank]) if rank < SPAWNED and local_rank < len(self.cpus) else ""
+        where = (command.frames, command.folder, command.alive, cpu)
+        link.send("run", *where, *counts, *command.argv, *command.dropped, *settings)
+
+    def _on_close(self, link: Link) -> None:
+        self._other_links.discard(link)
+        rank = self._links.pop(link, None)
+        if rank is None:
+            return
+        pid = self.pids.pop(rank, None)
+        if pid is not None:
+            # The wrapper is gone and the rank is not: somebody killed the wrapper.
+            signal_group(pid, signal.SIGKILL)
+            self._on_ended(Ended(rank, -signal.SIGKILL, False, "the wrapper of this rank was killed\n"))
+        elif not self.mpirun_watches:
+            self._on_ended(Ended(rank, 1, False, "the wrapper of the script ended before it could start it\n"))
+
+
+def rank_or_none(rank: int) -> int | None:
+    return None if rank == NO_RANK else rank
+
+
+WRAPPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wrapper.py")

@@ -1,0 +1,1 @@
+"""What any process of a host is made of: event loop, child processes, sockets, private folders, limits."""

@@ -1,0 +1,98 @@
+"""Folders of a host that no other user can enter: for its sockets, and for the memory that its ranks share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+
+from .errors import ConfigurationError
+
+SHARED_MEMORY = "/dev/shm"
+LONGEST_BASE = 85  # bytes: the path of a socket has at most 107 (unix(7)), and ends in "/est-0123456789ab/host"
+_PLACES = ("/tmp", "/var/tmp")
+
+
+def base() -> str:
+    """Where folders with short names are made: $TMPDIR, or the system's own place where that would not do.
+
+    Open MPI's parameters cannot carry a space or a colon. Raises ConfigurationError where no place will do.
+    """
+    named = [os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
+    places = [place for place in (*named, *_PLACES) if place and _is_usable(place)]
+    if not places:
+        raise ConfigurationError(
+            f"there is no temporary folder for the sockets of a host: neither $TMPDIR nor {' nor '.join(_PLACES)} is a "
+            f"folder that this user may write to, with a path of at most {LONGEST_BASE} bytes that holds no space and "
+            "no colon; set TMPDIR to one"
+        )
+    return next(filter(_keeps_names, places), places[0])
+
+
+def make(place: str) -> str:
+    """A new folder in `place` for this user alone. Raises ConfigurationError."""
+    path = os.path.join(place, f"est-{os.urandom(6).hex()}")
+    try:
+        os.mkdir(path, 0o700)
+    except OSError as error:
+        raise ConfigurationError(
+            f"a host needs a folder of its own for temporary files, and none can be made in {place}: {error.strerror}; "
+            "set TMPDIR to a folder that you may write, with room"
+        ) from None
+    check(path)
+    return path
+
+
+def make_for_memory(scratch: str) -> str:
+    """As `make`, in memory; the folder `scratch` where there is no such place."""
+    try:
+        return make(SHARED_MEMORY)
+    except ConfigurationError:
+        return scratch
+
+
+def given(path: str) -> str:
+    """The folder that the platform has named, made if it is not there. Raises OSError and ConfigurationError."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    check(path)
+    return path
+
+
+def write(path: str, text: str) -> None:
+    """Write a file of such a folder. Raises OSError, which names it also where the disk is full."""
+    try:
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+    except OSError as error:
+        error.filename = error.filename or path  # the kernel says of an open file only what is wrong
+        raise
+
+
+def check(path: str) -> None:
+    """Raises ConfigurationError unless it is a folder, and not a link to one, that only this user can enter."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be used for a host's own files: {error.strerror}") from None
+    try:
+        status = os.fstat(fd)
+    finally:
+        os.close(fd)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        raise ConfigurationError(
+            f"{path} cannot be used for a host's own files: it belongs to user {status.st_uid} and has mode "
+            f"{stat.S_IMODE(status.st_mode):o}, and must belong to user {os.geteuid()} and have mode 700; remove it"
+        )
+
+
+def _is_usable(place: str) -> bool:
+    fits = place.startswith("/") and len(os.fsencode(place)) <= LONGEST_BASE
+    plain = place.isprintable() and not set(" :").intersection(place)
+    return fits and plain and os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK)
+
+
+def _keeps_names(place: str) -> bool:
+    """Whether no other user can put something else in the place of what this user has made there."""
+    mode = os.stat(place).st_mode
+    return not mode & stat.S_IWOTH or bool(mode & stat.S_ISVTX)

@@ -1,0 +1,60 @@
+"""Which world the reserved hyperparameters of a job ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..contract.names import ENABLED, MPI, MULTI_WORKER_MIRRORED, TORCH_DISTRIBUTED
+from ..runtime.errors import ConfigurationError
+from . import mpi
+from .world import World, processes_per_host
+
+_TRUE = (True, "True", "true")
+_OF_OTHERS = (
+    "sagemaker_distributed_dataparallel_enabled",
+    "sagemaker_pytorch_ddp_enabled",
+    "sagemaker_pytorch_xla_multi_worker_enabled",
+)
+"""For these there are runners in `sagemaker-training` 5.1.4 (`smdataparallel.py`, `pytorch_xla.py`), or upon it."""
+
+
+def name_of(hyperparameters: Mapping[str, Any]) -> str | None:
+    """The name of the distribution that is enabled; None without one. Raises ConfigurationError for two at once."""
+    names = [name for name, key in ENABLED.items() if hyperparameters.get(key) in _TRUE]
+    if len(names) > 1:
+        raise ConfigurationError(f"{' and '.join(names)} are both enabled, and a job has one distribution")
+    return names[0] if names else None
+
+
+def refuse_others(hyperparameters: Mapping[str, Any]) -> None:
+    """Raises ConfigurationError for a distribution that only other toolkits have.
+
+    Without it each host would train by itself, and nobody would be told.
+    """
+    for key in _OF_OTHERS:
+        if hyperparameters.get(key) in _TRUE:
+            raise ConfigurationError(
+                f"{key} asks for a distribution that this toolkit does not have; use one of {', '.join(ENABLED)}, or "
+                "an image that has it"
+            )
+
+
+def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World | None:
+    """The world on these hosts, each with so many GPUs; None where every host runs the script by itself.
+
+    Raises ConfigurationError for what the hyperparameters may not say.
+    """
+    name = name_of(hyperparameters)
+    if name == MPI:
+        return mpi.world(hyperparameters, hosts, gpus)
+    # The others are imported where a job asks for them.
+    if name == TORCH_DISTRIBUTED:
+        from . import torch_distributed
+
+        return torch_distributed.World(hosts, processes_per_host(hyperparameters, gpus))
+    if name == MULTI_WORKER_MIRRORED:
+        from . import multi_worker_mirrored
+
+        return multi_worker_mirrored.World(hosts, 1)
+    return None

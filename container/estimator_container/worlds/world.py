@@ -1,0 +1,68 @@
+"""What all distributions have in common: how many ranks there are, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..contract.names import PROCESSES_PER_HOST
+from ..runtime.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class World:
+    """The ranks of a job."""
+
+    hosts: tuple[str, ...]
+    """The first one leads. Ranks are numbered host by host in this order."""
+    processes_per_host: int
+
+    @property
+    def size(self) -> int:
+        return len(self.hosts) * self.processes_per_host
+
+    def host_of(self, rank: int) -> str:
+        return self.hosts[rank // self.processes_per_host]
+
+    def ranks_of(self, host: str) -> range:
+        first = self.hosts.index(host) * self.processes_per_host
+        return range(first, first + self.processes_per_host)
+
+
+class DirectWorld(World):
+    """A world whose ranks are started by the toolkit of their host, and told where the others are.
+
+    Each host brings an endpoint, `address:port`, at which one of its ranks can listen.
+    """
+
+    def variables_of(self, rank: int, endpoints: Sequence[str]) -> dict[str, str]:
+        """What a rank finds in its environment; `endpoints` are those of the hosts, in their order."""
+        return {
+            "RANK": str(rank),
+            "WORLD_SIZE": str(self.size),
+            "LOCAL_RANK": str(rank % self.processes_per_host),
+            "LOCAL_WORLD_SIZE": str(self.processes_per_host),
+        }
+
+    def defaults(self, interface: str) -> dict[str, str]:
+        """Variables for every rank, where the user has set none of that name.
+
+        `interface` is the network interface that connects the hosts.
+        """
+        return {}
+
+
+def processes_per_host(hyperparameters: Mapping[str, Any], gpus: int) -> int:
+    """As many as the reserved hyperparameter says, else one for each GPU of a host, else one.
+
+    Raises ConfigurationError for what is not a whole number of at least 1.
+    """
+    given = hyperparameters.get(PROCESSES_PER_HOST)
+    per_host = max(1, gpus) if given is None else given
+    if not isinstance(per_host, int) or isinstance(per_host, bool) or per_host < 1:
+        raise ConfigurationError(
+            f"{PROCESSES_PER_HOST} must be a whole number of at least 1, such as 2, "
+            f"not {per_host!r} ({type(per_host).__name__})"
+        )
+    return per_host

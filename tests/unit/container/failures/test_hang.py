@@ -1,0 +1,219 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import estimator_container
+import pytest
+from estimator_container.failures.hang import AT_ITS_END, LOOKS, HangWatch, after_stall, verdict
+from estimator_container.failures.horovod_stalls import Stall
+from estimator_container.failures.verdict import of_rank
+from estimator_container.logs.frames import SPAWNED, STDERR, FrameWriter
+
+TOOLKIT = str(Path(estimator_container.__file__).absolute().parents[1])
+SECONDS = 6.0  # of standing still, where a busy machine must not look like ranks that move
+SHORT = 1.8  # where it may
+
+
+class Ranks:
+    """Scripts that run as ranks do, and what a watch says of them."""
+
+    def __init__(self, loop, folder):
+        self.pids, self.said = {}, []
+        self.folder = folder
+        self._processes = []
+        for name in ("stacks", "code"):
+            (folder / name).mkdir()
+        (folder / "frames").touch()
+        self._loop = loop
+
+    def start(self, script):
+        rank = len(self.pids)
+        (self.folder / "code" / f"rank{rank}.py").write_text(script)
+        env = {**os.environ, "PYTHONPATH": TOOLKIT, "ESTIMATOR_STACKS": str(self.folder / "stacks")}
+        argv = [sys.executable, "-m", "estimator_container.ranks.script_runner", f"rank{rank}.py"]
+        self._processes.append(subprocess.Popen(argv, env=env, cwd=self.folder / "code", start_new_session=True))
+        self.pids[rank] = self._processes[-1].pid
+
+    def watch(self, seconds=SECONDS):
+        paths = [str(self.folder / name) for name in ("frames", "stacks", "code")]
+        self._watch = HangWatch(self._loop, self, *paths, seconds, self._say)
+
+    def tell_of_stalls(self, besides=b""):
+        """As Horovod on rank 0 does, again and again."""
+        said = (
+            b"[2026-11-23 18:30:01.000123: W stall_inspector.cc:107] One or more tensors were submitted to be reduced, "
+            b"gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more than 60 "
+            b"seconds. This may indicate that they differ. \nMissing ranks:\n1: [a]\n"
+        )
+        FrameWriter(str(self.folder / "frames")).write(0, STDERR, said + besides)
+        self._watch.stalled(Stall(60, {1: ("a",)}))
+        self._loop.after(SHORT / LOOKS, lambda: self.tell_of_stalls(besides))
+
+    def _say(self, stacks):
+        """As a host does, which also writes it down."""
+        self.said.append(stacks)
+        with (self.folder / "frames").open("a") as file:
+            file.write("an event")
+
+    def run(self, seconds):
+        self._loop.run_until(lambda: False, seconds)
+
+    def close(self):
+        for process in self._processes:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def ranks(loop, tmp_path):
+    made = Ranks(loop, tmp_path)
+    yield made
+    made.close()
+
+
+STANDS = "import time\ndef wait():\n    time.sleep(600)\nwait()\n"
+LOOPS = "import time\nwhile True: sum(range(9999)); time.sleep(0.01)\n"  # and leaves some of the CPU to other tests
+
+
+def test_ranks_that_stand_still_are_told_of_once_with_their_places(ranks, run_until):
+    ranks.start(STANDS)
+    ranks.start(LOOPS)
+    ranks.watch()
+    started = time.monotonic()
+    run_until(lambda: ranks.said)
+    assert time.monotonic() - started > SECONDS
+    ranks.run(4 * SECONDS / LOOKS)
+    assert ranks.said == [
+        {
+            0: '  File "rank0.py", line 3 in wait\n  File "rank0.py", line 4 in <module>',
+            1: '  File "rank1.py", line 2 in <module>',
+        }
+    ]
+
+
+MOVES = {
+    "it goes from line to line": "import time\nwhile True:\n" + "    time.sleep(0.07)\n" * 30,
+    "a thread does": "import threading, time\ndef work():\n  while True:\n"
+    + "    time.sleep(0.07)\n" * 30
+    + "threading.Thread(target=work).start()\n",
+    "it writes": "import time\nwhile True: open('out', 'a').write('x'); time.sleep(0.01)\n",
+    "its child works": "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'while True: pass'])\n",
+    "it is no Python": "import os\nos.execvp('sleep', ['sleep', '60'])\n",
+}
+
+
+@pytest.mark.parametrize("script", MOVES.values(), ids=MOVES.keys())
+def test_a_rank_that_moves_or_may_do_so_excuses_all(ranks, script):
+    ranks.start(STANDS)
+    ranks.start(script)
+    ranks.watch(SHORT)
+    ranks.run(2.5 * SHORT)
+    assert ranks.said == []
+
+
+def test_that_they_move_again_is_told_too(ranks, run_until):
+    ranks.start(f"import signal\nsignal.signal(signal.SIGUSR1, lambda *_: open('out', 'w').write('on'))\n{LOOPS}")
+    ranks.watch()
+    run_until(lambda: ranks.said)
+    os.kill(ranks.pids[0], 10)
+    run_until(lambda: len(ranks.said) == 2)
+    assert ranks.said[1] is None
+
+
+def test_a_script_does_not_see_the_variable(ranks, tmp_path):
+    ranks.start(
+        "import os\nopen('seen', 'w').write(str(os.environ.get('ESTIMATOR_STACKS')))\nos.rename('seen', 'done')\n"
+    )
+    while not (tmp_path / "code" / "done").exists():
+        ranks.run(0.05)
+    assert (tmp_path / "code" / "done").read_text() == "None"
+
+
+HOSTS = {0: "algo-1", 1: "algo-1", 2: "algo-2", 3: "algo-2"}
+
+
+def test_the_one_that_stands_elsewhere_is_named():
+    found = verdict(HOSTS, {0: "a", 1: "a", 2: "a", 3: "b"}, (), 60)
+    assert (found.kind, found.rank, found.host) == ("deadlock", 3, "algo-2")
+    assert "for 60 s; rank 3 stands elsewhere" in found.message
+
+
+@pytest.mark.parametrize("places", ["aabb", "abcd", "aaaa", "abbc"])
+def test_where_no_single_one_stands_apart_nobody_is_named(places):
+    found = verdict(HOSTS, dict(enumerate(places)), (), 60)
+    assert (found.kind, found.rank, found.host) == ("deadlock", None, None)
+
+
+@pytest.mark.parametrize(
+    ("standing", "ended"), [({0: "a", 2: "a", 3: "b"}, {1}), ({0: "a", 1: AT_ITS_END, 2: "a", 3: "b"}, set())]
+)
+def test_the_one_that_ended_is_named_and_those_that_wait(standing, ended):
+    found = verdict(HOSTS, standing, ended, 60)
+    assert (found.kind, found.rank, found.host, found.victims) == ("early_exit", 1, "algo-1", (0, 2, 3))
+
+
+def test_when_all_are_at_their_end_it_is_a_deadlock_there():
+    assert verdict(HOSTS, dict.fromkeys(range(4), AT_ITS_END), (), 60).kind == "deadlock"
+
+
+# As Horovod has it, a thread that is not the first goes on to ask the other ranks.
+ASKS = """
+import os, threading, time
+def ask():
+    with open(os.devnull, "wb", buffering=0) as other:
+        while other.write(b"ready?"): time.sleep(0.01)
+threading.Thread(target=ask, daemon=True).start()
+time.sleep(600)
+"""
+
+
+def test_what_horovod_says_and_asks_during_a_stall_is_no_sign_of_life(ranks, run_until):
+    ranks.start(ASKS)
+    ranks.start(ASKS)
+    ranks.watch()
+    ranks.tell_of_stalls()
+    run_until(lambda: ranks.said)
+    assert sorted(ranks.said[0]) == [0, 1]
+
+
+def test_during_a_stall_other_words_in_the_log_are_a_sign_of_life(ranks):
+    ranks.start(STANDS)
+    ranks.watch(SHORT)
+    ranks.tell_of_stalls(besides=b"epoch 1\n")
+    ranks.run(3 * SHORT)
+    assert ranks.said == []
+
+
+def test_during_a_stall_what_the_first_thread_of_a_rank_writes_is_a_sign_of_life(ranks):
+    ranks.start(STANDS)
+    ranks.start("import time\nwith open('/dev/null', 'wb', buffering=0) as f:\n while f.write(b'a'): time.sleep(.01)\n")
+    ranks.watch(SHORT)
+    ranks.tell_of_stalls()
+    ranks.run(3 * SHORT)
+    assert ranks.said == []
+
+
+def test_a_verdict_names_the_rank_that_horovod_waits_for():
+    stacks = {0: "  in allreduce", 1: "  in evaluate", 2: "  in allreduce", 3: "  in allreduce"}
+    found = verdict(HOSTS, stacks, (), 60.0, Stall(7, {2: ("a", "b")}))
+    assert (found.kind, found.rank, found.host) == ("deadlock", 2, HOSTS[2])
+    assert found.message.endswith("; Horovod has waited more than 7 s for rank 2 to submit 'a', 'b'")
+
+
+def test_after_horovod_has_ended_the_world_the_verdict_is_on_who_was_missing():
+    failed = of_rank("algo-1", 0, 1, "Traceback (most recent call last):\nUnknownError: shut down\n", (1, 2, 3))
+    found = after_stall(failed, Stall(7, {2: ("a",)}, ends_the_world=True), HOSTS)
+    assert (found.kind, found.rank, found.host, found.victims) == ("deadlock", 2, HOSTS[2], (0, 1, 3))
+    assert found.message == "Horovod has shut down after it had waited more than 7 s for rank 2 to submit 'a'"
+    assert "UnknownError" in found.detail
+    several = after_stall(failed, Stall(7, {1: ("a",), 2: ("a",)}, ends_the_world=True), HOSTS)
+    assert (several.rank, several.host, several.victims) == (None, None, (0, 3))
+
+
+def test_a_spawned_rank_that_stands_elsewhere_is_named():
+    found = verdict({**HOSTS, SPAWNED: "algo-2"}, {0: "a", 1: "a", 2: "a", 3: "a", SPAWNED: "b"}, (), 60)
+    assert (found.rank, found.host) == (SPAWNED, "algo-2")
+    assert "rank 0 of world 2 stands elsewhere" in found.message

@@ -1,0 +1,63 @@
+import pytest
+from estimator_container.failures import late
+from estimator_container.failures.late import LateWatch
+
+
+class Events:
+    def __init__(self):
+        self.told, self.said = [], []
+
+    def emit(self, event, **facts):
+        self.told.append((event, facts))
+
+    def say(self, text):
+        self.said.append(text)
+
+
+@pytest.fixture
+def events(monkeypatch):
+    monkeypatch.setattr(late, "FIRST_SECONDS", 0.02)
+    return Events()
+
+
+def test_the_late_are_named_again_after_twice_the_time(loop, run_until, events):
+    still = [("algo-1", 1), ("algo-2", 2)]
+    watch = LateWatch(loop, events)
+    for _ in range(2):
+        watch.begin("train", lambda: list(still))
+    run_until(lambda: len(events.said) == 1)
+    still.pop(0)
+    run_until(lambda: len(events.said) == 2)
+    assert events.said == [
+        "step 'train': rank 1 on algo-1, rank 2 on algo-2 still run, and the others have waited 0.02 s",
+        "step 'train': rank 2 on algo-2 still runs, and the others have waited 0.04 s",
+    ]
+    assert events.told[0] == (
+        "ranks_late",
+        {"step": "train", "seconds": 0.02, "ranks": [1, 2], "hosts": ["algo-1", "algo-2"]},
+    )
+
+
+def test_nobody_is_named_once_all_have_ended(loop, run_until, events):
+    watch = LateWatch(loop, events)
+    watch.begin("one", list)
+    watch.end()
+    over = []
+    loop.after(0.1, lambda: over.append(True))
+    run_until(lambda: over)
+    assert events.said == []
+
+
+def test_a_step_after_another_begins_anew(loop, run_until, events):
+    watch = LateWatch(loop, events)
+    watch.begin("one", list)
+    watch.end()
+    watch.begin("two", lambda: [("algo-2", None)])
+    run_until(lambda: events.said)
+    assert events.said == ["step 'two': algo-2 still runs, and the others have waited 0.02 s"]
+
+
+def test_many_are_counted():
+    named = late._named([("algo-1", rank) for rank in range(11)])
+    assert named.startswith("rank 0 on algo-1, rank 1 on algo-1, ")
+    assert named.endswith("rank 7 on algo-1 and 3 more")

@@ -1,0 +1,71 @@
+import pytest
+from estimator_container.contract.names import STEPS_HYPERPARAMETER
+from estimator_container.host.steps import Step, of, to_value
+from estimator_container.runtime.errors import ConfigurationError
+
+PYTHON = "/venv/bin/python"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("python train.py", ["train.py"]),
+        ("python3 -u run/train.py --lr 0.1", ["run/train.py", "--lr", "0.1"]),
+        ("python -m pkg.train --name 'a  b' \"c'd\"", ["-m", "pkg.train", "--name", "a  b", "c'd"]),
+    ],
+)
+def test_a_line_of_python_alone_needs_no_shell(line, words):
+    assert Step("a", line).command(PYTHON, False) == [PYTHON, "-u", *words]
+    assert Step("a", line).command(PYTHON, True) == [
+        PYTHON,
+        "-u",
+        "-m",
+        "estimator_container.ranks.script_runner",
+        *words,
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo hello",
+        "python train.py > log",
+        "python train.py $LR",
+        "python train.py *.csv",
+        "python train.py ~/data",
+        "python train.py # really",
+        "python train.py\npython test.py",
+        "python train.py; python test.py",
+        "LR=1 python train.py",
+        "python train.py 'unclosed",
+        "/usr/bin/python train.py",
+        "",
+    ],
+)
+def test_any_other_line_is_a_shell_s(line):
+    assert Step("a", line).command(PYTHON, True) == ["/bin/sh", "-e", "-c", line]
+
+
+def test_steps_come_back_as_they_went():
+    steps = (Step("1", "a 'b'\nc"), Step("train", "ü"))
+    assert of({STEPS_HYPERPARAMETER: to_value(steps)}) == steps
+    assert of({}) == ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "python train.py",
+        [],
+        {},
+        ["python train.py"],
+        [{"name": "a"}],
+        [{"name": "a", "run": ""}],
+        [{"name": "a", "run": "b\0"}],
+        [{"name": "a", "run": 1}],
+        [{"name": "a", "run": "b", "more": "c"}],
+    ],
+)
+def test_what_no_estimator_makes_is_refused(wrong):
+    with pytest.raises(ConfigurationError, match=STEPS_HYPERPARAMETER):
+        of({STEPS_HYPERPARAMETER: wrong})

@@ -1,0 +1,506 @@
+"""The wrapper of a rank as a real process, and the toolkit's side of it."""
+
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from estimator_container.agents.checkpoints.ranks_alive import is_vouched_for
+from estimator_container.logs.frames import STDERR, STDOUT, FrameParser, number_of
+from estimator_container.ranks.server import WRAPPER, RankCommand, RankServer
+from estimator_container.ranks.wrapper import FIRST_FD, last_fd
+from estimator_container.runtime.wire import pack
+
+PYTHON = (sys.executable, "-I", "-S", "-c")
+
+
+class Ranks:
+    """Wrappers of one host, and what the toolkit hears of them."""
+
+    def __init__(self, loop, run_until, folder):
+        self.started, self.ended, self.frozen, self.weights, self.stalled = [], [], [], [], []
+        self.frames_file = folder / "frames"
+        self.processes = []
+        self._run_until = run_until
+        self._folder = folder
+        self.server = RankServer(
+            loop,
+            str(folder / "host"),
+            self.started.append,
+            self.ended.append,
+            lambda rank, signum: self.frozen.append((rank, signum)),
+            self.weights.append,
+            lambda rank, text: self.stalled.append((rank, text)),
+        )
+
+    def start(self, *argv, rank=0, dropped=(), settings=(), alive="", spawned=(), **env):
+        """Start the wrapper of one rank, as mpirun would; `spawned` is the command of one that another rank starts."""
+        self.server.command = RankCommand(
+            argv, str(self._folder), str(self.frames_file), dropped, dict(settings), str(alive)
+        )
+        whole = {**os.environ, "ESTIMATOR_HOST_SOCKET": self.server.path, "OMPI_COMM_WORLD_RANK": str(rank), **env}
+        words = ["mpi", *spawned] if spawned else []
+        self.processes.append(subprocess.Popen([sys.executable, "-I", "-S", WRAPPER, *words], env=whole))
+        return self.processes[-1]
+
+    def until_started(self, count=1):
+        self._run_until(lambda: len(self.started) == count)
+
+    def until_ended(self, count=1):
+        self._run_until(lambda: len(self.ended) == count)
+
+    def output(self, rank=0, stream=STDOUT):
+        return b"".join(self.pieces(rank, stream))
+
+    def pieces(self, rank=0, stream=STDOUT):
+        parser = FrameParser()
+        content = self.frames_file.read_bytes()
+        frames = [*parser.feed(content), *parser.finish()]
+        return [frame.data for frame in frames if (frame.rank, frame.stream) == (rank, stream)]
+
+    def close(self):
+        self.server.close()
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def ranks(loop, run_until, tmp_path):
+    made = Ranks(loop, run_until, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def run(ranks):
+    """Runs one rank to its end and gives how it ended."""
+
+    def run(*argv, **options):
+        ranks.start(*argv, **options)
+        ranks.until_ended()
+        return ranks.ended[0]
+
+    return run
+
+
+# What it writes.
+
+TORTURE = b"\xff\xfe\0 no\r 10 %\r 20 %\n" + random.Random(3).randbytes(1 << 20) + b"\n" + b"x" * 300_000 + b"no end"
+
+
+def test_every_byte_of_both_streams_is_stored(run, ranks, tmp_path):
+    (tmp_path / "torture").write_bytes(TORTURE)
+    assert run("/bin/sh", "-c", "cat torture; cat torture torture >&2").code == 0
+    assert ranks.output() == TORTURE
+    assert ranks.output(stream=STDERR) == TORTURE * 2
+
+
+@pytest.mark.parametrize("end", ["os._exit(7)", "os.kill(os.getpid(), 9)", "os.abort()"])
+def test_the_last_words_before_a_crash_are_stored(run, ranks, end):
+    run(*PYTHON, f"import os; os.write(1, b'x' * 60000 + b'last'); os.write(2, b'words'); {end}")
+    assert ranks.output()[-5:] == b"xlast"
+    assert ranks.output(stream=STDERR) == b"words"
+
+
+def test_ranks_that_write_at_the_same_time_stay_apart(ranks):
+    script = "import os\nfor n in range(300): os.write(1, b'%d\\n' % n * 50)"
+    for rank in range(3):
+        ranks.start(*PYTHON, script, rank=rank)
+    ranks.until_ended(3)
+    expected = b"".join(b"%d\n" % number * 50 for number in range(300))
+    assert [ranks.output(rank) for rank in range(3)] == [expected] * 3
+
+
+def test_lines_that_are_written_one_by_one_without_a_pause_are_taken_together(run, ranks):
+    run(*PYTHON, "import os\nfor number in range(20000): os.write(1, b'%d ' % number + b'x' * 70 + b'\\n')")
+    written = b"".join(b"%d " % number + b"x" * 70 + b"\n" for number in range(20000))
+    assert ranks.output() == written
+    assert len(ranks.pieces()) < 200  # some 50; without a nap 500
+
+
+# How it ends.
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_the_exit_code_is_told_with_the_rank(run, code):
+    ended = run("/bin/sh", "-c", f"exit {code}", rank=5)
+    assert (ended.rank, ended.code, ended.told) == (5, code, False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_a_signal_is_told_as_its_negative_number(run, number):
+    assert run(*PYTHON, f"import os; os.kill(os.getpid(), {int(number)})").code == -number
+
+
+def test_the_end_of_stderr_is_told_and_a_nul_in_it_does_no_harm(run):
+    tail = run(
+        "/bin/sh", "-c", r"printf 'x%.0s' $(seq 40000) >&2; printf '\000 \377 last words' >&2; exit 3"
+    ).stderr_tail
+    assert tail.endswith("xx\N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER} last words")
+    assert len(tail.encode()) <= (1 << 14) + 10
+
+
+def test_a_program_that_is_not_there_ends_as_in_a_shell_and_says_so(run, ranks):
+    ended = run("/no/such/program")
+    assert (ended.code, ended.rank) == (127, 0)
+    assert "cannot run '/no/such/program': No such file" in ended.stderr_tail
+    assert b"cannot run" in ranks.output(stream=STDERR)
+
+
+def test_a_rank_without_a_world_is_known_as_such(ranks, monkeypatch):
+    monkeypatch.delenv("OMPI_COMM_WORLD_RANK", raising=False)
+    process = ranks.start("/bin/true", rank=-1)
+    ranks.until_ended()
+    assert ranks.ended[0].rank == -1
+    assert process.wait() == 0
+
+
+def test_a_wrapper_of_a_rank_that_succeeded_ends_with_it(ranks):
+    process = ranks.start("/bin/true")
+    ranks.until_ended()
+    assert process.wait() == 0
+
+
+def test_a_wrapper_of_a_rank_that_failed_stays_until_the_toolkit_ends_it(ranks):
+    process = ranks.start("/bin/false")
+    ranks.until_ended()
+    assert process.poll() is None
+    ranks.close()
+    assert process.poll() is not None
+
+
+def test_a_held_wrapper_stays_although_its_rank_succeeded(ranks, tmp_path):
+    os.mkfifo(tmp_path / "gate")
+    process = ranks.start("/bin/sh", "-c", "read line < gate")
+    ranks.until_started()
+    ranks.server.hold()
+    (tmp_path / "gate").write_text("go\n")
+    ranks.until_ended()
+    assert process.poll() is None
+
+
+def test_what_a_rank_leaves_running_in_its_group_is_ended_with_it(ranks):
+    ranks.start("/bin/sh", "-c", "sleep 1000 & echo $!; exit 0")
+    ranks.until_ended()
+    wait_for_the_end_of(int(ranks.output()))
+
+
+def wait_for_the_end_of(pid):
+    """Blocks until a process that is no child of this one has ended."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    assert select.select([fd], [], [], 20.0)[0]
+    os.close(fd)
+
+
+# What others do to it.
+
+WAITS = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
+open("up", "w").close()
+while True: signal.pause()
+"""
+
+
+@pytest.fixture
+def start_waiting(ranks, tmp_path):
+    """Starts a rank that runs until it is told to end; gives its wrapper and its pid once it is ready to be told."""
+    os.mkfifo(tmp_path / "up")
+
+    def start():
+        process = ranks.start(*PYTHON, WAITS)
+        ranks.until_started()
+        assert (tmp_path / "up").read_text() == ""
+        return process, ranks.server.pids[0]
+
+    return start
+
+
+def test_a_rank_that_mpi_tells_to_end_is_told_apart(ranks, start_waiting):
+    process, _ = start_waiting()
+    process.send_signal(signal.SIGTERM)
+    ranks.until_ended()
+    assert (ranks.ended[0].code, ranks.ended[0].told) == (9, True)
+
+
+def test_a_signal_of_the_toolkit_reaches_the_rank_and_is_not_mpis(ranks, start_waiting):
+    start_waiting()
+    ranks.server.signal_all(signal.SIGTERM)
+    ranks.until_ended()
+    assert (ranks.ended[0].code, ranks.ended[0].told) == (9, False)
+    assert ranks.server.pids == {}
+
+
+def test_a_killed_wrapper_takes_its_rank_with_it_and_is_told(ranks, start_waiting):
+    process, pid = start_waiting()
+    process.kill()
+    ranks.until_ended()
+    wait_for_the_end_of(pid)
+    assert (ranks.ended[0].rank, ranks.ended[0].code) == (0, -signal.SIGKILL)
+    assert "wrapper" in ranks.ended[0].stderr_tail
+
+
+def test_a_rank_does_not_outlive_its_toolkit(ranks, start_waiting):
+    process, pid = start_waiting()
+    ranks.server.close()
+    assert process.wait() == 1
+    wait_for_the_end_of(pid)
+
+
+def test_wrappers_may_die_while_all_are_told_to_hold(ranks):
+    processes = [ranks.start("/bin/sh", "-c", "exec sleep 1000", rank=rank) for rank in range(3)]
+    ranks.until_started(3)
+    for process in processes:
+        process.kill()
+        process.wait()
+    ranks.server.hold()
+    ranks.server.hold()
+    ranks.until_ended(3)
+    assert {ended.rank for ended in ranks.ended} == {0, 1, 2}
+
+
+def test_a_wrapper_that_comes_before_there_is_anything_to_run_ends(loop, run_until, ranks):
+    process = ranks.start("/bin/true")
+    ranks.server.command = None
+    ended = []
+    fd = os.pidfd_open(process.pid)
+    loop.on_readable(fd, lambda: (ended.append(True), loop.forget(fd)))
+    run_until(lambda: ended)
+    os.close(fd)
+    assert process.wait() == 1
+    assert ranks.started == ranks.ended == []
+
+
+@pytest.mark.parametrize("rank", [-1, 2])
+def test_a_rank_whose_output_cannot_be_stored_fails_and_says_where(ranks, tmp_path, rank):
+    ranks.frames_file = tmp_path / "no such folder" / "frames"
+    ranks.start("/bin/true", rank=rank)
+    ranks.until_ended()
+    assert (ranks.ended[0].rank, ranks.ended[0].code) == (rank, 1)
+    assert str(ranks.frames_file) in ranks.ended[0].stderr_tail
+
+
+@pytest.mark.parametrize(
+    ("rank", "mpirun", "told"), [("-1", False, [(-1, 1)]), ("2", False, [(2, 1)]), ("2", True, [])]
+)
+def test_a_wrapper_that_dies_before_it_starts_anything_is_told_where_mpirun_does_not_see_it(
+    ranks, loop, run_until, rank, mpirun, told
+):
+    ranks.server.mpirun_watches = mpirun
+    ranks.server.command = RankCommand(("/bin/true",), "/", str(ranks.frames_file), (), {})
+    rounds = []
+    with socket.socket(socket.AF_UNIX) as wrapper:
+        wrapper.connect(ranks.server.path)
+        wrapper.sendall(pack(["rank", rank, "0"]))
+        loop.on_readable(wrapper.fileno(), lambda: (rounds.append(True), loop.forget(wrapper.fileno())))
+        run_until(lambda: rounds)
+    rounds.clear()
+    loop.after(0.0, lambda: loop.after(0.0, lambda: rounds.append(True)))
+    run_until(lambda: rounds)
+    assert [(ended.rank, ended.code) for ended in ranks.ended] == told
+    assert ranks.started == []
+
+
+# What it is given.
+
+
+def test_the_environment_is_that_of_mpi_less_what_is_dropped_with_the_settings(run, ranks):
+    world = {
+        "OMPI_COMM_WORLD_SIZE": "4",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+        "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+        "SECRET": "x",
+        "KEPT": "y",
+        "CHANGED": "old",
+    }
+    settings = {"CHANGED": "new", "EQUALS": "a=b=c", "LINES": "a\nb", "EMPTY": "", "ODD": "\udcff"}
+    script = "import os, sys; sys.stdout.buffer.write(b'\\0'.join(k + b'=' + v for k, v in os.environb.items()))"
+    run(*PYTHON, script, rank=3, dropped=("SECRET", "ESTIMATOR_HOST_SOCKET"), settings=settings, **world)
+    seen = dict(pair.split(b"=", 1) for pair in ranks.output(rank=3).split(b"\0"))
+    assert not {b"SECRET", b"ESTIMATOR_HOST_SOCKET"} & set(seen)
+    for name, value in {"KEPT": "y", **settings}.items():
+        assert seen[name.encode()] == os.fsencode(value)
+    assert [seen[name] for name in (b"RANK", b"WORLD_SIZE", b"LOCAL_RANK", b"LOCAL_WORLD_SIZE")] == [
+        b"3",
+        b"4",
+        b"1",
+        b"2",
+    ]
+
+
+def test_arguments_arrive_byte_for_byte_and_the_folder_is_the_codes(run, ranks, tmp_path):
+    arguments = ["", "a b", "'", '"', "$(ls)", "a\nb", "é", "\udcff", "-x"]
+    script = "import os, sys; sys.stdout.buffer.write(b'|'.join(map(os.fsencode, [os.getcwd(), *sys.argv[1:]])))"
+    run(*PYTHON, script, *arguments)
+    assert ranks.output() == b"|".join(map(os.fsencode, [str(tmp_path), *arguments]))
+
+
+def test_a_rank_reads_nothing_and_leads_a_group_of_its_own(run, ranks):
+    run(*PYTHON, "import os, sys; print(sys.stdin.read() == '', os.getpgid(0) == os.getpid())")
+    assert ranks.output() == b"True True\n"
+
+
+def test_a_rank_inherits_no_descriptor_of_the_wrapper(run, ranks):
+    given = [fd for fd in range(3, 500) if Path(f"/proc/self/fd/{fd}").exists() and os.get_inheritable(fd)]
+    run(*PYTHON, "import os; print(*(fd for fd in range(3, 500) if os.path.exists(f'/proc/self/fd/{fd}')))")
+    assert {int(word) for word in ranks.output().split()} <= set(given)
+
+
+def test_a_spawned_rank_runs_the_command_of_the_one_that_spawned_it_with_the_settings_of_all(run, ranks, tmp_path):
+    show = "import os, sys; print(os.environ['GIVEN'], os.environ['RANK'], sys.argv[1:], file=sys.stderr); sys.exit(4)"
+    ended = run("no-such", rank=1, settings={"GIVEN": "x"}, spawned=(*PYTHON, show, "a  b"), PMIX_NAMESPACE="458754")
+    child = number_of(2, 1)
+    assert (ended.rank, ended.code) == (child, 4) and ranks.started == [child]
+    assert ranks.output(rank=child, stream=STDERR) == b"x 1 ['a  b']\n"
+
+
+def test_a_spawned_rank_sends_no_weights(run, ranks):
+    show = "import os; print(os.environ['GIVEN'], os.environ.get('ESTIMATOR_WEIGHTS'))"
+    settings = {"GIVEN": "x", "ESTIMATOR_WEIGHTS": "/a/socket"}
+    run("no-such", rank=1, settings=settings, spawned=(*PYTHON, show), PMIX_NAMESPACE="458754")
+    assert ranks.output(rank=number_of(2, 1)) == b"x None\n"
+
+
+def test_a_rank_of_the_jobs_own_world_runs_what_the_toolkit_says(run, ranks):
+    run("/bin/echo", "own", spawned=("/bin/echo", "other"), PMIX_NAMESPACE="458753")
+    assert ranks.output() == b"own\n"
+
+
+# What tells whether it lives.
+
+DESCRIPTORS = """
+import os
+for name in sorted(os.listdir('/proc/self/fd'), key=int):
+    try: print(name, os.path.basename(os.readlink('/proc/self/fd/' + name)))
+    except OSError: pass
+"""
+
+
+@pytest.fixture
+def alive(tmp_path):
+    made = tmp_path / "alive"
+    made.mkdir()
+    return made
+
+
+def descriptors(ranks, rank=0):
+    return dict(line.split(" ", 1) for line in ranks.output(rank).decode().splitlines())
+
+
+def test_a_rank_has_a_file_open_under_its_lowest_and_its_highest_descriptor(run, ranks, alive):
+    run(*PYTHON, DESCRIPTORS, rank=7, alive=alive)
+    found = descriptors(ranks, 7)
+    assert found[str(FIRST_FD)] == "7-first"
+    assert found[str(last_fd())] == "7-last"
+    assert [fd for fd in found if found[fd].startswith("7-")] == [str(FIRST_FD), str(last_fd())]
+
+
+def test_without_being_asked_it_has_none(run, ranks, tmp_path):
+    run(*PYTHON, DESCRIPTORS)
+    assert not [name for name in descriptors(ranks).values() if name.endswith(("first", "last"))]
+    assert {path.name for path in tmp_path.iterdir()} <= {"frames", "host"}
+
+
+def test_the_files_are_no_matter_of_the_environment(ranks, alive):
+    script = "import os; print(sorted(set(os.environ.items()) - {('OMPI_COMM_WORLD_RANK', '0')}))"
+    said = []
+    for number, options in enumerate(({}, {"alive": alive})):
+        ranks.start(*PYTHON, script, **options)
+        ranks.until_ended(number + 1)
+        said.append(ranks.output())
+    assert said[1] == said[0] * 2
+
+
+ENDS = {
+    "success": ("exit 0", True),
+    "told to end, and it did": ("exit 143", True),
+    "a failure": ("exit 1", False),
+    "a signal": ("kill -9 $$", False),
+}
+
+
+@pytest.mark.parametrize(("end", "in_order"), ENDS.values(), ids=ENDS)
+def test_a_rank_is_vouched_for_while_it_lives_and_after_an_end_in_order(ranks, alive, tmp_path, end, in_order):
+    os.mkfifo(tmp_path / "gate")
+    ranks.start("/bin/sh", "-c", f"read line < gate; {end}", alive=alive)
+    ranks.until_started()
+    assert is_vouched_for(str(alive))
+    (tmp_path / "gate").write_text("go\n")
+    ranks.until_ended()
+    assert sorted(path.name for path in alive.iterdir()) == ["0-first", "0-last"]
+    assert is_vouched_for(str(alive)) == in_order
+
+
+def test_the_words_of_an_earlier_step_do_not_vouch_for_the_rank_of_a_later_one(ranks, alive):
+    ranks.start("/bin/sh", "-c", "exit 0", alive=alive)
+    ranks.until_ended()
+    assert is_vouched_for(str(alive))
+    ranks.start("/bin/sh", "-c", "kill -9 $$", alive=alive)
+    ranks.until_ended(2)
+    assert not is_vouched_for(str(alive))
+
+
+def test_a_killed_wrapper_vouches_for_nothing(ranks, alive):
+    process = ranks.start("/bin/sh", "-c", "exec sleep 1000", alive=alive)
+    ranks.until_started()
+    pid = ranks.server.pids[0]
+    process.kill()
+    ranks.until_ended()
+    wait_for_the_end_of(pid)
+    assert not is_vouched_for(str(alive))
+
+
+# When somebody stops it.
+
+
+def test_a_rank_that_is_stopped_is_told_of_and_so_is_its_going_on(ranks, run_until):
+    ranks.start("/bin/sh", "-c", "kill -STOP $$; sleep 60")
+    run_until(lambda: ranks.frozen)
+    os.kill(ranks.server.pids[0], signal.SIGCONT)
+    run_until(lambda: len(ranks.frozen) == 2)  # one that ended at once would hide that it went on
+    assert ranks.frozen == [(0, signal.SIGSTOP), (0, 0)]
+    assert ranks.ended == []
+
+
+def test_a_rank_that_is_killed_while_it_is_stopped_has_ended(ranks, run_until):
+    ranks.start("/bin/sh", "-c", "kill -STOP $$")
+    run_until(lambda: ranks.frozen)
+    os.kill(ranks.server.pids[0], signal.SIGKILL)
+    ranks.until_ended()
+    assert ranks.ended[0].code == -signal.SIGKILL
+
+
+SENDS_WEIGHTS = """
+import socket
+sock = socket.socket(socket.AF_UNIX)
+sock.connect({path!r})
+sock.sendall({message!r})
+"""
+
+
+def test_what_a_script_sends_of_its_weights_is_handed_on_beside_the_news_of_its_wrapper(ranks):
+    script = SENDS_WEIGHTS.format(path=ranks.server.path, message=pack(["weights", "0", "net", "2"]))
+    ranks.start(*PYTHON, script)
+    ranks.until_ended()
+    ranks._run_until(lambda: ranks.weights)
+    assert ranks.weights == [["0", "net", "2"]]
+    assert ranks.ended[0].code == 0
+
+
+def test_what_horovod_says_of_a_stall_is_told_while_the_rank_runs(ranks, run_until):
+    words = "Missing ranks:\\n1: [a]"  # in one piece, and the end of the line in another
+    script = f"import os, time; os.write(2, b'before\\n'); os.write(2, b'{words}'); os.write(2, b'\\n'); time.sleep(60)"
+    process = ranks.start(*PYTHON, script, rank=3)
+    run_until(lambda: ranks.stalled)
+    rank, said = ranks.stalled[0]
+    assert rank == 3 and "Missing ranks:\n1: [a]" in said
+    assert process.poll() is None

@@ -24,7 +24,7 @@ from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.worlds import mpi
 
 from estimator_sdk import Estimator, Job
-from estimator_sdk.local.client import wait_until_gone
+from estimator_sdk.backends.supervised.client import wait_until_gone
 
 from . import peers
 from .harness import SCRIPTS
@@ -295,8 +295,8 @@ def free_port() -> int:
 
 def our_image() -> str:
     """The name of the image without a framework, built if it is not there."""
-    from estimator_sdk.docker import engine
-    from estimator_sdk.images import build, catalogue
+    from estimator_sdk.backends.docker import engine
+    from estimator_sdk.backends.docker.images import build, catalogue
 
     build.ensure(engine.connect(), catalogue.MPI.name, sys.stderr)
     return catalogue.MPI.name
@@ -309,8 +309,8 @@ def bare_containers(
     """Containers alone, on a network of their own, started as many at a time as the backend does; removed after."""
     import docker
 
-    from estimator_sdk.docker import engine
-    from estimator_sdk.docker.containers import PARALLEL
+    from estimator_sdk.backends.docker import engine
+    from estimator_sdk.backends.docker.containers import PARALLEL
 
     client = docker.from_env()
     network = client.networks.create(f"bare-{os.urandom(4).hex()}", driver="bridge")

@@ -9,33 +9,34 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .errors import BackendError, EstimatorError, InvalidArgument, JobFailed, JobNotFound
-    from .estimator import Estimator
-    from .frameworks import PyTorch, TensorFlow
+    from .estimator.estimator import Estimator
+    from .estimator.frameworks import PyTorch, TensorFlow
+    from .estimator.job_spec import JobSpec
     from .functions.horovod_runner import HorovodRunner
     from .functions.remote import remote
-    from .job import Job, list_jobs
-    from .plan import Plan
-    from .spec import InstanceGroup, JobSpec
-    from .training_input import TrainingInput
+    from .job.job import Job, list_jobs
+    from .plan.plan import Plan
+    from .spec.job_document import InstanceGroup
+    from .spec.training_input import TrainingInput
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "BackendError": "errors",
-    "Estimator": "estimator",
+    "Estimator": "estimator.estimator",
     "EstimatorError": "errors",
     "HorovodRunner": "functions.horovod_runner",
-    "InstanceGroup": "spec",
+    "InstanceGroup": "spec.job_document",
     "InvalidArgument": "errors",
-    "Job": "job",
+    "Job": "job.job",
     "JobFailed": "errors",
     "JobNotFound": "errors",
-    "JobSpec": "spec",
-    "Plan": "plan",
-    "PyTorch": "frameworks",
-    "TensorFlow": "frameworks",
-    "TrainingInput": "training_input",
-    "list_jobs": "job",
+    "JobSpec": "estimator.job_spec",
+    "Plan": "plan.plan",
+    "PyTorch": "estimator.frameworks",
+    "TensorFlow": "estimator.frameworks",
+    "TrainingInput": "spec.training_input",
+    "list_jobs": "job.job",
     "remote": "functions.remote",
 }
 __all__ = [

@@ -10,21 +10,21 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import InvalidArgument
-from ..naming import shown, suggestion
+from ..values.naming import shown, suggestion
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from ..job_port import StartedJob
-    from ..local.hosts import HostsFactory
-    from ..plan import Plan
-    from ..spec import JobSpec
+    from ..plan.plan import Plan
+    from ..spec.job_document import JobDocument
+    from .port import StartedJob
+    from .supervised.supervisor.hosts import HostsFactory
 
 GROUP = "estimator_sdk.backends"
 BUILT_IN = {
-    "process": "estimator_sdk.backends.process:ProcessBackend",
-    "docker": "estimator_sdk.backends.docker:DockerBackend",
-    "sagemaker": "estimator_sdk.backends.sagemaker:SageMakerBackend",
+    "process": "estimator_sdk.backends.process.backend:ProcessBackend",
+    "docker": "estimator_sdk.backends.docker.backend:DockerBackend",
+    "sagemaker": "estimator_sdk.backends.sagemaker.backend:SageMakerBackend",
 }
 
 
@@ -33,7 +33,7 @@ class Backend(Protocol):
 
     name: str
 
-    def plan(self, spec: JobSpec) -> Plan:
+    def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job, without starting anything. Raises InvalidArgument for what cannot run here."""
 
     def start(self, plan: Plan) -> StartedJob:

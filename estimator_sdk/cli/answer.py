@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import EstimatorError
-from ..standard_streams import put
+from ..values.standard_streams import put
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from ..job import Job
+    from ..job.job import Job
 
 
 def show(arguments: Namespace, document: object, lines: Iterable[str]) -> None:

@@ -15,8 +15,8 @@ from .main import EXIT_INTERRUPTED
 from .parser import Parser
 
 if TYPE_CHECKING:
-    from ..job import Job
-    from ..plan import Plan
+    from ..job.job import Job
+    from ..plan.plan import Plan
 
 GITHUB_SUMMARY = "GITHUB_STEP_SUMMARY"  # "Adding a job summary", GitHub Actions documentation
 
@@ -43,7 +43,7 @@ def execute(plan: Plan, arguments: Namespace) -> int:
         show_plan(plan, arguments)
         return 0
     _check_files(arguments)
-    from .. import launch
+    from ..estimator import launch
 
     out = sys.stderr if arguments.json else sys.stdout
     try:
@@ -67,7 +67,7 @@ def _detached(job: Job, arguments: Namespace) -> int:
 
 def _interrupted(plan: Plan, arguments: Namespace) -> int:
     """The job has been stopped, or a second Ctrl-C leaves it to stop by itself, or there is none yet."""
-    from ..job import Job
+    from ..job.job import Job
 
     try:
         job = Job.attach(plan.job_name)
@@ -83,7 +83,7 @@ def _ended(plan: Plan, arguments: Namespace, code: int | None = None) -> int:
 
     1 in the place of 0 where the files of results could not be written.
     """
-    from ..job import Job
+    from ..job.job import Job
 
     job = Job.attach(plan.job_name)
     chosen = exit_code.of(job) if code is None else code
@@ -134,7 +134,7 @@ def _write_results(job: Job, plan: Plan, code: int, arguments: Namespace) -> Non
     github = os.environ.get(GITHUB_SUMMARY)
     if not (arguments.junit or arguments.summary or github):
         return
-    from . import junit, summary
+    from .reports import junit, summary
 
     told = summary.markdown(job, plan.without_secrets(), code).encode("utf-8", "backslashreplace")
     try:

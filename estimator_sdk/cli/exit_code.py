@@ -6,7 +6,7 @@ import signal
 
 from estimator_container.contract.names import EXIT_STOPPED
 
-from ..job import Job
+from ..job.job import Job
 
 
 def of(job: Job) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 
 from ..errors import JobNotFound
-from ..job import Job, list_jobs
-from ..job_name import checked
+from ..job.job import Job, list_jobs
+from ..values.job_name import checked
 from .parser import Parser
 
 

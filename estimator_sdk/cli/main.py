@@ -9,9 +9,10 @@ import warnings
 from collections.abc import Sequence
 
 from ..errors import EstimatorError, InvalidArgument, JobNotFound
-from ..naming import suggestion
-from ..standard_streams import Tolerant
-from . import answer, commands
+from ..values.naming import suggestion
+from ..values.standard_streams import Tolerant
+from . import answer
+from . import command_table as commands
 
 EXIT_WRONG_INPUT = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it

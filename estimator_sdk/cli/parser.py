@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ..errors import InvalidArgument
-from ..naming import suggestion
+from ..values.naming import suggestion
 from . import answer
 
 

@@ -12,9 +12,8 @@ from . import page, snapshot, text
 if TYPE_CHECKING:
     from estimator_container.logs.lines import Block, Line
 
-    from ..job import Job
-    from ..job_port import StartedJob
-    from ..progress import Logs
+    from ..backends.port import StartedJob
+    from .progress import Logs
 
 SECONDS = 0.5
 """Between two drawings of a cell."""
@@ -81,7 +80,7 @@ class Cell:
             self._view.notes.extend(said)
         return self
 
-    def ended(self, job: Job) -> None:
+    def ended(self, job: StartedJob) -> None:
         """The last drawing tells it."""
 
     def close(self) -> None:

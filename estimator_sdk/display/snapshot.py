@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import EstimatorError
-from ..job import metric_definitions
+from ..telemetry.metrics import metric_definitions
 from .view import View
 
 if TYPE_CHECKING:
-    from ..job_port import StartedJob, State
-    from ..progress import Logs
+    from ..backends.port import StartedJob, State
+    from .progress import Logs
 
 
 class Link(NamedTuple):

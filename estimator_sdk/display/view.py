@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..job import values_in
-from ..progress import sentence_about
+from ..telemetry.metrics import values_in
 from .log import Log, Source, shown
+from .progress import sentence_about
 from .series import Series
 
 if TYPE_CHECKING:
     from estimator_container.logs.lines import Line
 
-    from ..progress import Logs
+    from .progress import Logs
 
 NOTES = 20
 """Sentences kept about what happened."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidArgument
-from ..naming import suggestion
+from ..values.naming import suggestion
 from . import on_host
 from .on_host import culprit, host, payload
 

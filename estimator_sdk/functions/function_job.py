@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from .. import job_name as job_names
 from ..errors import InvalidArgument, JobFailed
-from ..estimator import Estimator
-from ..home import temporary_folder
-from ..naming import suggestion
+from ..estimator.estimator import Estimator
+from ..values import job_name as job_names
+from ..values.home import temporary_folder
+from ..values.naming import suggestion
 from .call import PROGRAM, Call
 
 if TYPE_CHECKING:
-    from ..progress import Logs
-    from ..training_input import Inputs
+    from ..display.progress import Logs
+    from ..spec.training_input import Inputs
 
 _INSTEAD = {
     "entry_point": "the function is what runs",
@@ -53,8 +53,8 @@ class FunctionJob:
         Raises InvalidArgument, with nothing started; the function's own exception, whose cause is JobFailed; JobFailed
         where it was no exception or cannot be had; and EstimatorError for a job that was stopped.
         """
-        from .. import launch
-        from ..job import Job
+        from ..estimator import launch
+        from ..job.job import Job
         from . import outcome
 
         call.check()

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from .. import instances
 from ..errors import InvalidArgument
-from ..naming import shown, suggestion
+from ..spec import instances
+from ..values.naming import shown, suggestion
 from .call import Call
 from .function_job import FunctionJob
 
 if TYPE_CHECKING:
-    from ..progress import Logs
-    from ..training_input import Inputs
+    from ..display.progress import Logs
+    from ..spec.training_input import Inputs
 
 Verbosity = Literal["all", "log_callback_only"]
 _SHOWN: dict[Verbosity, Logs] = {"all": "all", "log_callback_only": "rank0"}

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EstimatorError
-from ..home import temporary_folder
+from ..values.home import temporary_folder
 from .on_host import host, payload
 
 if TYPE_CHECKING:
     from estimator_container.failures.verdict import Verdict
 
-    from ..job import Job
+    from ..job.job import Job
 
 
 def value_of(job: Job) -> Any:  # noqa: ANN401 - whatever the function returned
@@ -52,7 +52,7 @@ def exception_of(job: Job, verdict: Verdict) -> Exception | None:
 
 def _member(uri: str, name: str) -> bytes | None:
     """A file of an archive; None if it is not in it. Raises EstimatorError and OSError."""
-    from .. import model_files
+    from ..job import model_files
 
     with (
         temporary_folder(f"what is in {uri}") as folder,

@@ -11,7 +11,7 @@ from .call import Call
 from .function_job import FunctionJob
 
 if TYPE_CHECKING:
-    from ..training_input import Inputs
+    from ..spec.training_input import Inputs
 
 P = ParamSpec("P")
 R = TypeVar("R")

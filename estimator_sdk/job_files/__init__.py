@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from ..errors import EstimatorError, InvalidArgument
 
 if TYPE_CHECKING:
-    from ..estimator import Estimator
-    from ..job import Job
-    from ..plan import Plan
-    from ..progress import Logs
-    from ..training_input import Inputs
+    from ..display.progress import Logs
+    from ..estimator.estimator import Estimator
+    from ..job.job import Job
+    from ..plan.plan import Plan
+    from ..spec.training_input import Inputs
     from .document import Document
     from .parts import Parts
 
@@ -43,7 +43,7 @@ class JobFile:
 
     def fit(self, wait: bool = True, logs: Logs | bool = "all", job_name: str | None = None) -> Job:
         """As `Estimator.fit`, with the inputs of the file. Raises InvalidArgument as `plan`, and JobFailed."""
-        from .. import launch
+        from ..estimator import launch
 
         chosen = launch.checked_logs(logs)
         return launch.run(self.plan(job_name), wait, chosen)
@@ -75,13 +75,13 @@ def read(path: str | os.PathLike[str], *, from_step: str | None = None, backend:
 
 
 def _estimator(parts: Parts, from_step: str | None) -> Estimator:
-    from ..estimator import Estimator
-    from ..frameworks import PyTorch, TensorFlow
+    from ..estimator.estimator import Estimator
+    from ..estimator.frameworks import PyTorch, TensorFlow
 
     classes: dict[str | None, type[Estimator]] = {None: Estimator, "tensorflow": TensorFlow, "pytorch": PyTorch}
     estimator = classes[parts.framework](**parts.arguments)
     if from_step is not None:
-        from .. import steps_argument
+        from ..spec import steps_argument
 
         steps = steps_argument.beginning_with(steps_argument.parse(estimator.steps), from_step)
         estimator.steps = [{"name": step.name, "run": step.line} for step in steps]

@@ -9,7 +9,7 @@ from estimator_container.logs.masking import is_secret
 from jsonschema import Draft7Validator
 from jsonschema.exceptions import ValidationError
 
-from ..naming import nearest, suggestion
+from ..values.naming import nearest, suggestion
 from . import schema
 from .document import Document, Place
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .parts import Parts
 
 if TYPE_CHECKING:
-    from ..training_input import Input
+    from ..spec.training_input import Input
     from .document import Document
 
 
@@ -37,7 +37,7 @@ def _from(folder: Path, path: str) -> str:
 
 
 def _input(document: Document, value: str | dict[str, Any], place: tuple[str, ...]) -> Input:
-    from ..training_input import TrainingInput
+    from ..spec.training_input import TrainingInput
 
     if isinstance(value, str):
         return _uri(document, value, place)

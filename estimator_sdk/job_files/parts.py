@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..training_input import Inputs
+    from ..spec.training_input import Inputs
     from .document import Place
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from .. import job_name
+from ..values import job_name
 from .parts import Parts
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from ..conform import field_hints, without_none
+from ..values.conform import field_hints, without_none
 
 FILE = Path(__file__).parent / "job.schema.json"
 ADDRESS = "https://github.com/estimator-sdk/estimator-sdk/raw/main/estimator_sdk/job_files/job.schema.json"
@@ -53,8 +53,8 @@ def build() -> Schema:
 
 
 def _job() -> Schema:
-    from ..estimator_checks import RANGES
-    from ..frameworks import TensorFlow
+    from ..estimator.frameworks import TensorFlow
+    from ..spec.limits import RANGES
 
     given = _properties(TensorFlow)  # which has all that a plain estimator has
     for name, (low, high) in RANGES.items():
@@ -95,13 +95,13 @@ def _step() -> Schema:
 
 
 def _input() -> Schema:
-    from ..training_input import TrainingInput
+    from ..spec.training_input import TrainingInput
 
     return _object(_properties(TrainingInput), required=["s3_data"])
 
 
 def _riseml() -> Schema:
-    from ..estimator_checks import RANGES
+    from ..spec.limits import RANGES
     from .riseml import MIB_OF_GIB
 
     workers = {

@@ -24,7 +24,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import estimator_sdk
-from estimator_sdk import EstimatorError, model_files
+from estimator_sdk import EstimatorError
+from estimator_sdk.job import model_files
 
 DEBIAN_12 = "/usr/bin/python3"
 Member = tuple[tarfile.TarInfo, bytes]

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator_sdk import Estimator, HorovodRunner, InvalidArgument, Job, JobSpec, TrainingInput, list_jobs
-from estimator_sdk.spec import ShuffleConfig
+from estimator_sdk.spec.job_document import ShuffleConfig
 from tests.conformance.conftest import Script
 
 Out = Callable[..., bytes]
@@ -228,7 +228,7 @@ def test_the_most_parameters_of_open_mpi_that_are_planned_reach_its_daemons(scri
 
 
 def test_a_job_that_nobody_planned_here_is_refused_by_its_host(script: Script, monkeypatch):
-    monkeypatch.setattr("estimator_sdk.kernel_limits.check_processes", lambda plan, *_: plan)
+    monkeypatch.setattr("estimator_sdk.plan.kernel_limits.check_processes", lambda plan, *_: plan)
     failed = script.fail(SAY_HOW_MUCH, hyperparameters={"text": "x" * (ONE - 20)})
     assert failed.verdict.kind == "configuration"
     assert "the variable SM_USER_ARGS of the script is 131,077 bytes long" in failed.verdict.message

@@ -27,7 +27,8 @@ from estimator_container.runtime.loop import Loop
 from estimator_container.runtime.wire import pack
 from hypothesis import given, strategies
 
-from estimator_sdk import Job, launch
+from estimator_sdk import Job
+from estimator_sdk.estimator import launch
 from tests.conformance.jobs import toolkit_of, wait_for
 
 DESCRIPTORS = 256

@@ -13,9 +13,9 @@ import pytest
 from estimator_container.storage import open_store
 
 from estimator_sdk import Job, JobFailed, JobNotFound
-from estimator_sdk.home import JobFolder
-from estimator_sdk.local.record import Process
-from estimator_sdk.progress import sentence_about
+from estimator_sdk.backends.supervised.job_folder.record import Process
+from estimator_sdk.display.progress import sentence_about
+from estimator_sdk.values.home import JobFolder
 
 EVERYTHING = """
 import os, socket

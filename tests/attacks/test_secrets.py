@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from estimator_container.logs.masking import in_line
 
-from estimator_sdk import InvalidArgument, Job, JobSpec, Plan, inheritance
+from estimator_sdk import InvalidArgument, Job, JobSpec, Plan
 from estimator_sdk.cli.main import main
+from estimator_sdk.plan import inheritance
 from tests.conformance.conftest import Script
 
 SAY_WHAT_IS_THERE = 'import os; print(*sorted(name for name in os.environ if name.startswith(("AWS_", "CI_", "H"))))'

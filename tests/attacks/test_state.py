@@ -17,13 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator_sdk import Estimator, EstimatorError, InvalidArgument, Job, JobSpec, list_jobs, model_files
-from estimator_sdk.cli import complete
+from estimator_sdk import Estimator, EstimatorError, InvalidArgument, Job, JobSpec, list_jobs
+from estimator_sdk.backends.supervised.job_folder import registry
+from estimator_sdk.backends.supervised.job_folder.record import Process, Record, write_copy
+from estimator_sdk.backends.supervised.job_folder.supervision import is_supervisor, signal_supervisor
+from estimator_sdk.cli.commands import complete
 from estimator_sdk.cli.main import main
-from estimator_sdk.home import JobFolder
-from estimator_sdk.local import registry
-from estimator_sdk.local.record import Process, Record, write_copy
-from estimator_sdk.local.supervision import is_supervisor, signal_supervisor
+from estimator_sdk.job import model_files
+from estimator_sdk.values.home import JobFolder
 
 WAITS = "import time\nprint('up', flush=True)\ntime.sleep(60)"
 NOT_NAMES = [
@@ -313,7 +314,7 @@ def test_a_row_of_the_database_is_held_to_the_same(home, innocent):
 
 
 def test_a_note_of_the_service_that_is_damaged_is_no_note(home):
-    from estimator_sdk.sagemaker import submitted
+    from estimator_sdk.backends.sagemaker import submitted
 
     submitted.note("a", "eu-west-1")
     assert submitted.region_of("a") == "eu-west-1"

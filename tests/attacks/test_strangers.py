@@ -15,7 +15,7 @@ from estimator_container.runtime import private_folder
 from estimator_container.runtime.errors import ConfigurationError
 
 from estimator_sdk import InvalidArgument
-from estimator_sdk.images import build
+from estimator_sdk.backends.docker.images import build
 
 from .conftest import STRANGER
 

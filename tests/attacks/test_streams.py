@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator_sdk import Job
-from estimator_sdk.local.logs import HostLog
+from estimator_sdk.backends.supervised.job_folder.logs import HostLog
 
 FLOOD = 48 << 20  # bytes
 ROOM = 80_000  # KiB that a process may take in all, Python and its modules included
@@ -35,7 +35,7 @@ READ = """
 import sys
 from pathlib import Path
 from estimator_sdk.display.view import View
-from estimator_sdk.local.logs import HostLog
+from estimator_sdk.backends.supervised.job_folder.logs import HostLog
 
 view, log, size = View(), HostLog("algo-1", Path(sys.argv[1])), 0
 for blocks in (log.new_blocks(), log.last_blocks()):

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from estimator_sdk import Estimator, EstimatorError, HorovodRunner, Job, JobFailed, code_store, list_jobs
+from estimator_sdk import Estimator, EstimatorError, HorovodRunner, Job, JobFailed, list_jobs
+from estimator_sdk.backends.docker.images import build
+from estimator_sdk.backends.sagemaker import submitted
 from estimator_sdk.cli.main import main
-from estimator_sdk.images import build
-from estimator_sdk.sagemaker import submitted
-from tests.unit.sdk.test_state import fill
+from estimator_sdk.code import store as code_store
+from tests.unit.sdk.backends.supervised.job_folder.test_state import fill
 
 CODE = 5
 SCRIPT = """

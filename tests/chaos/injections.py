@@ -110,8 +110,8 @@ def image_for(backend: str) -> str | None:
     """The image that jobs of a backend run in, built if it is not there; None where none is needed."""
     if backend != "docker":
         return None
-    from estimator_sdk.docker import engine
-    from estimator_sdk.images import build, catalogue
+    from estimator_sdk.backends.docker import engine
+    from estimator_sdk.backends.docker.images import build, catalogue
 
     build.ensure(engine.connect(), catalogue.MPI.name, sys.stderr)
     return catalogue.MPI.name

@@ -14,7 +14,7 @@ from typing import Any
 from estimator_sdk import Job
 
 WRAPPER = b"estimator_container/ranks/wrapper.py"
-SUPERVISOR = b"estimator_sdk/local"
+SUPERVISOR = b"estimator_sdk/backends/supervised"
 JOB_LABEL = "estimator.job"
 
 

@@ -15,8 +15,8 @@ from estimator_container.storage import open_store
 
 from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.backends import BUILT_IN
-from estimator_sdk.docker import engine
-from estimator_sdk.images import build, catalogue
+from estimator_sdk.backends.docker import engine
+from estimator_sdk.backends.docker.images import build, catalogue
 from tests.interop.sagemaker_service import stand_in
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import BUCKET

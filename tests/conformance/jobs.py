@@ -18,7 +18,7 @@ from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.runtime.children import descendants
 
 from estimator_sdk import Job, JobFailed
-from estimator_sdk.docker import engine
+from estimator_sdk.backends.docker import engine
 
 SILENCE_BOUND = 5.0  # seconds from the moment that a host falls silent to the end of the job on all hosts
 # As the frameworks do: rank 0 serves at MASTER_PORT, or each worker at its own address of TF_CONFIG.

@@ -222,8 +222,8 @@ def elsewhere(backend, request) -> dict[str, str]:
 def image_of_the_other() -> str:
     import sys
 
-    from estimator_sdk.docker import engine
-    from estimator_sdk.images import build, catalogue
+    from estimator_sdk.backends.docker import engine
+    from estimator_sdk.backends.docker.images import build, catalogue
 
     build.ensure(engine.connect(), catalogue.MPI.name, sys.stderr)
     return catalogue.MPI.name

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from estimator_sdk import BackendError, Estimator, InvalidArgument, backends, launch
-from estimator_sdk.spec import JobSpec
+from estimator_sdk import BackendError, Estimator, InvalidArgument, JobSpec, backends
+from estimator_sdk.estimator import launch
 
 TREE = """
 import hashlib, json, os
@@ -209,7 +209,7 @@ def test_an_unsafe_archive_is_refused_and_nothing_runs(script, monkeypatch, tmp_
             info = tarfile.TarInfo(member)
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
-    monkeypatch.setattr("estimator_sdk.launch.bundle", lambda source: archive)
+    monkeypatch.setattr("estimator_sdk.estimator.launch.bundle", lambda source: archive)
     failed = script.fail("print('ran')")
     assert "escaped.py" in str(failed) and "refused" in str(failed)
     assert failed.verdict.host == "algo-1"

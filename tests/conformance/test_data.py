@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import InvalidArgument, Job, JobFailed, TrainingInput
-from estimator_sdk.docker import engine
-from estimator_sdk.local.client import wait_until_gone
-from estimator_sdk.spec import ShuffleConfig
+from estimator_sdk.backends.docker import engine
+from estimator_sdk.backends.supervised.client import wait_until_gone
+from estimator_sdk.spec.job_document import ShuffleConfig
 from tests.conformance.jobs import left_of, wait_for
 from tests.stores.servers import BUCKET
 

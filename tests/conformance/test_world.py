@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 import pytest
 from estimator_container.contract.names import WORLD_TIMEOUT
 
-from estimator_sdk import InvalidArgument, JobFailed, launch
-from estimator_sdk.cli import junit
+from estimator_sdk import InvalidArgument, JobFailed
+from estimator_sdk.cli.reports import junit
+from estimator_sdk.estimator import launch
 
 REPORT = """
 import json, os

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from estimator_sdk.docker import engine
-from estimator_sdk.images import build, catalogue
+from estimator_sdk.backends.docker import engine
+from estimator_sdk.backends.docker.images import build, catalogue
 from tests.interop.sagemaker_training import image as theirs
 
 

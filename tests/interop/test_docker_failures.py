@@ -19,8 +19,8 @@ import docker
 import pytest
 
 from estimator_sdk import Estimator, EstimatorError, JobFailed
-from estimator_sdk.docker import engine
-from estimator_sdk.local.client import wait_until_gone
+from estimator_sdk.backends.docker import engine
+from estimator_sdk.backends.supervised.client import wait_until_gone
 from tests.chaos import leaks
 
 MPI = {"mpi": {"enabled": True}}
@@ -123,7 +123,7 @@ def test_an_engine_that_dies_in_mid_job_is_named_and_what_is_left_goes_when_it_i
 
 def test_an_engine_that_is_closed_to_the_user_is_one_sentence(tmp_path, image):
     """A user who is not in the group that owns the socket."""
-    call = "from estimator_sdk.docker import engine; engine.connect()"
+    call = "from estimator_sdk.backends.docker.backend import engine; engine.connect()"
     # Without its own folders on the path: the interpreter may lie where only root can enter.
     program = f"import os; import docker, docker.transport; os.setgroups([]); os.setgid(4242); os.setuid(4242); {call}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

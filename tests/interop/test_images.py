@@ -13,9 +13,9 @@ import docker
 import pytest
 
 from estimator_sdk import BackendError, PyTorch, TensorFlow
-from estimator_sdk.docker import engine
-from estimator_sdk.images import __main__ as command
-from estimator_sdk.images import base, build, catalogue
+from estimator_sdk.backends.docker import engine
+from estimator_sdk.backends.docker.images import __main__ as command
+from estimator_sdk.backends.docker.images import base, build, catalogue
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 

@@ -11,7 +11,7 @@ import docker
 import pytest
 
 from estimator_sdk import Estimator, JobFailed
-from estimator_sdk.docker import engine
+from estimator_sdk.backends.docker import engine
 
 from . import package_index
 from .package_index import PASSWORD, USER, with_password

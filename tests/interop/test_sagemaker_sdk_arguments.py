@@ -12,7 +12,7 @@ import pytest
 
 import estimator_sdk
 from estimator_sdk import InvalidArgument
-from estimator_sdk.sdk_v2_arguments import ArgumentIgnored
+from estimator_sdk.estimator.sdk_v2_arguments import ArgumentIgnored
 
 SDK = Path(__file__).parents[2] / ".venv-sagemaker" / "bin" / "python"
 LISTING = Path(__file__).parent / "sagemaker_sdk" / "arguments.py"

@@ -22,8 +22,8 @@ import docker
 import pytest
 
 from estimator_sdk import Estimator, InvalidArgument, Job, JobFailed
-from estimator_sdk.docker import engine
-from estimator_sdk.local.client import wait_until_gone
+from estimator_sdk.backends.docker import engine
+from estimator_sdk.backends.supervised.client import wait_until_gone
 
 NOBODY = 65534
 CLIENT_SECONDS = 300

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Job, JobFailed, PyTorch
-from estimator_sdk.docker import engine
-from estimator_sdk.images import build, catalogue
+from estimator_sdk.backends.docker import engine
+from estimator_sdk.backends.docker.images import build, catalogue
 
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 VERSION = "2.13"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import TensorFlow
-from estimator_sdk.images import catalogue
+from estimator_sdk.backends.docker.images import catalogue
 
 JOB = Path(__file__).parent / "job"
 CASES = [name for path in sorted(JOB.glob("*.py")) for name in re.findall(r"^def case_(\w+)", path.read_text(), re.M)]

@@ -20,7 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from estimator_sdk.images import catalogue
+from estimator_sdk.backends.docker.images import catalogue
 from tests.interop.horovod_suites import examples, known, suites
 from tests.interop.horovod_suites.world import World
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import boto3
 import pytest
 
-from estimator_sdk.sagemaker import job as sagemaker_job
-from estimator_sdk.sagemaker import log_events
+from estimator_sdk.backends.sagemaker import job as sagemaker_job
+from estimator_sdk.backends.sagemaker import log_events
 from tests.conformance.jobs import wait_for
 from tests.stores.servers import free_port, running
 

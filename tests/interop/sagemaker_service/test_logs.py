@@ -6,7 +6,7 @@ import time
 import pytest
 
 from estimator_sdk import BackendError
-from estimator_sdk.sagemaker.log_events import block_of
+from estimator_sdk.backends.sagemaker.log_events import block_of
 
 from .conftest import cloud, in_background
 

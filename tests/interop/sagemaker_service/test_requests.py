@@ -9,7 +9,7 @@ import tarfile
 import pytest
 
 from estimator_sdk import InstanceGroup, InvalidArgument, Job, JobSpec, TrainingInput
-from tests.unit.sdk.test_estimator import EVERYTHING
+from tests.unit.sdk.estimator.test_estimator import EVERYTHING
 
 from .conftest import cloud
 from .instances import Instances

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from estimator_sdk import Job, JobFailed, JobSpec, job_name
+from estimator_sdk import Job, JobFailed, JobSpec
+from estimator_sdk.values import job_name
 from tests.conformance.jobs import MEET
 
 from .conftest import cloud

@@ -12,8 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from estimator_sdk.docker import engine
-from estimator_sdk.images import base as bases
+from estimator_sdk.backends.docker import engine
+from estimator_sdk.backends.docker.images import base as bases
 
 TAG = "estimator/sagemaker-training:5.1.4"
 FOLDER = Path(__file__).parent

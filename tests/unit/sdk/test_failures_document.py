@@ -3,7 +3,7 @@ from pathlib import Path
 
 from estimator_container.failures.verdict import WHAT_TO_TRY
 
-from estimator_sdk.local.retry import OF_THE_PLATFORM
+from estimator_sdk.backends.supervised.supervisor.retry import OF_THE_PLATFORM
 
 ROWS = re.findall(
     r"^\| `(\w+)` \|.*\| (yes)? ?\|$", (Path(__file__).parents[3] / "docs/failures.md").read_text(), re.MULTILINE

@@ -6,7 +6,7 @@ import pytest
 from estimator_container.runtime import private_folder
 
 from estimator_sdk import Estimator, InvalidArgument
-from estimator_sdk.home import jobs_folder
+from estimator_sdk.values.home import jobs_folder
 
 SCRIPT = """
 import os

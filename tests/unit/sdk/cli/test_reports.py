@@ -15,8 +15,9 @@ from estimator_container.logs.lines import Line
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator_sdk.cli import exit_code, junit, summary
-from estimator_sdk.plan import HostPlan, Plan, RankPlan, StepPlan
+from estimator_sdk.cli import exit_code
+from estimator_sdk.cli.reports import junit, summary
+from estimator_sdk.plan.plan import HostPlan, Plan, RankPlan, StepPlan
 
 RANKS = tuple(RankPlan(rank, rank % 2, f"algo-{rank // 2 + 1}") for rank in range(4))
 HOSTS = tuple(HostPlan(f"algo-{number}", "", "", (), {}) for number in (1, 2))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from estimator_sdk.cli.commands import COMMANDS
+from estimator_sdk.cli.command_table import COMMANDS
 
 HEAVY = set(
     "asyncio boto3 botocore docker email http importlib.metadata keras mpi4py multiprocessing numpy obstore rich "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from estimator_sdk.home import JobFolder
-from estimator_sdk.local import registry
-from estimator_sdk.local.record import Record
+from estimator_sdk.backends.supervised.job_folder import registry
+from estimator_sdk.backends.supervised.job_folder.record import Record
+from estimator_sdk.values.home import JobFolder
 
 RUN = "--", "python", "train.py"
 JOB = "train-2030-01-31"

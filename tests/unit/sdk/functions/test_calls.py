@@ -14,7 +14,7 @@ import pytest
 from estimator_sdk import EstimatorError, HorovodRunner, InvalidArgument, JobFailed, list_jobs, remote
 from estimator_sdk.functions.call import Call
 from estimator_sdk.functions.on_host import host, payload
-from estimator_sdk.home import bundles_folder, jobs_folder
+from estimator_sdk.values.home import bundles_folder, jobs_folder
 
 LOCAL = {"backend": "process"}
 lock = threading.Lock()

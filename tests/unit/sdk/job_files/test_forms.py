@@ -1,8 +1,8 @@
 import pytest
 
 from estimator_sdk import Estimator, PyTorch, TensorFlow, TrainingInput, job_files
-from estimator_sdk.images import catalogue
-from estimator_sdk.instances import LOCAL
+from estimator_sdk.backends.docker.images import catalogue
+from estimator_sdk.spec.instances import LOCAL
 
 NEWEST = catalogue.newest("tensorflow")
 RISEML = f"""

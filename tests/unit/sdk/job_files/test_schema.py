@@ -7,8 +7,8 @@ from jsonschema import Draft7Validator
 from ruamel.yaml import YAML
 
 from estimator_sdk import Estimator
-from estimator_sdk.conform import field_hints
 from estimator_sdk.job_files import schema
+from estimator_sdk.values.conform import field_hints
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "job_files.md"
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", DOCUMENT.read_text(), re.DOTALL | re.MULTILINE)

@@ -1,0 +1,1 @@
+"""Local Docker mode: every host is a container."""

@@ -1,0 +1,126 @@
+"""Local Docker mode: every host is a container on a network of the job's own.
+
+The engine is reached through the Docker SDK for Python, which is imported when a job is planned or run, not before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, TextIO, cast
+
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract import names as contract
+from estimator_container.runtime import machine
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
+
+from ...errors import InvalidArgument
+from ...plan.plan import HostPlan, Plan
+from ...values.home import JobFolder
+from ...values.standard_streams import Tolerant
+from ..supervised.supervisor.hosts import Hosts, OnHostEnded
+from . import engine
+from .containers import CODE_IN_CONTAINER, DockerHosts
+
+if TYPE_CHECKING:
+    from ...spec.job_document import JobDocument
+    from ..supervised.client import LocalJob
+
+
+class DockerBackend:
+    """Runs the hosts of a job as containers of this machine's Docker engine."""
+
+    name = "docker"
+
+    def plan(self, spec: JobDocument) -> Plan:
+        """Resolve a job for the engine. Raises InvalidArgument for what it cannot do, BackendError without one."""
+        # Not for the supervisor, which loads this module to start what was planned.
+        from ...plan import distributions, inheritance, kernel_limits
+        from ...plan import local as local_plan
+        from .images import catalogue
+
+        spec, image = _with_image(spec)
+        client = engine.connect()
+        is_ours = catalogue.by_name(image) is not None  # it may not be built yet
+        if not is_ours:
+            engine.require_image(client, image)
+        has_toolkit = is_ours or engine.has_toolkit(client, image)
+        plan = local_plan.base(spec, self.name, _host if has_toolkit else _other_host)
+        engine.require_room(client, plan.cpus, plan.memory)
+        if plan.code is not None:
+            moved = {"sagemaker_submit_directory": json.dumps(CODE_IN_CONTAINER)}
+            plan = replace(plan, hyperparameters={**plan.hyperparameters, **moved})
+        decoded = container_hp.decode(plan.hyperparameters)
+        if has_toolkit:
+            distributions.refuse_others(decoded)
+        else:
+            _check_other_toolkit(image, decoded)
+        plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
+        plan = inheritance.for_containers(plan, decoded, os.environ)
+        kernel_limits.check_own()
+        return kernel_limits.check_containers(local_plan.with_command(replace(plan, image=image), "python", None))
+
+    def start(self, plan: Plan) -> LocalJob:
+        """Start the plan's containers under a supervisor, and return at once.
+
+        An image of ours that the engine does not have, or has with an older toolkit, is built first, which is shown on
+        the standard error. Raises BackendError where that fails.
+        """
+        from ...code import store as code_store
+        from ..supervised.client import start
+        from .images import build
+
+        code_store.upload(plan.code, plan.code_uri)
+        build.ensure(engine.connect(), plan.image or "", cast("TextIO", Tolerant(sys.stderr)))
+        return start(plan)
+
+    def hosts(
+        self, plan: Plan, folder: JobFolder, attempt: int, loop: Loop, children: Children, on_ended: OnHostEnded
+    ) -> Hosts:
+        """The containers of one attempt, for its supervisor."""
+        return DockerHosts(plan, folder, attempt, loop, on_ended)
+
+
+def _with_image(spec: JobDocument) -> tuple[JobDocument, str]:
+    """The job with an image, and that image; where none is named, the one of ours that has what the job needs."""
+    from ...spec.job_document import AlgorithmSpecification
+    from .images import catalogue
+
+    algorithm = spec.algorithm_specification or AlgorithmSpecification(training_input_mode="File")
+    if algorithm.training_image is not None:
+        return spec, algorithm.training_image
+    image = catalogue.default(container_hp.decode(dict(spec.hyperparameters or {}))).name
+    return replace(spec, algorithm_specification=replace(algorithm, training_image=image)), image
+
+
+def _host(name: str, index: int, hosts: int) -> HostPlan:
+    return HostPlan(
+        name=name,
+        address="",
+        base_dir=contract.DEFAULT_BASE_DIR,
+        argv=("train",),
+        environment={contract.HOSTS_PER_MACHINE: str(hosts), contract.CONSOLE: "off"},
+    )
+
+
+def _check_other_toolkit(image: str, hyperparameters: Mapping[str, object]) -> None:
+    """Raises InvalidArgument for what only our toolkit runs; another one would leave it out and say nothing."""
+    for name, argument in (
+        (contract.COMMAND_HYPERPARAMETER, "command"),
+        (contract.ARGUMENTS_HYPERPARAMETER, "arguments"),
+        (contract.STEPS_HYPERPARAMETER, "steps"),
+    ):
+        if name in hyperparameters:
+            what = f"{argument} needs an image with estimator-container, and {image} has another toolkit"
+            raise InvalidArgument(
+                argument, f"{what}; give entry_point, and hyperparameters in the order of their names"
+            )
+
+
+def _other_host(name: str, index: int, hosts: int) -> HostPlan:
+    """A host whose image has a toolkit that would hand our variables to the script."""
+    return replace(_host(name, index, hosts), environment={})

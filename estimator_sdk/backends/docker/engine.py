@@ -1,0 +1,177 @@
+"""Reach the Docker engine, and say in one sentence why that fails."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ...errors import BackendError, InvalidArgument
+
+if TYPE_CHECKING:
+    from docker import APIClient, DockerClient
+
+JOB_LABEL = "estimator.job"
+"""On every container and network of a job: its name."""
+TOOLKIT_LABEL = "estimator.toolkit"
+"""On images that hold our toolkit: it takes secrets from files and needs no root."""
+GIB = 1 << 30
+DETACH_SECONDS, DETACH_LOOK_SECONDS = 10.0, 0.02
+"""How long the engine may take to take a container that is gone off its network, and between looks."""
+_PULLABLE = re.compile(r"[a-z0-9][^\s]*")
+"""What a reference to an image begins with ("reference" in the OCI distribution specification), in one word."""
+INSTEAD = "or use backend='process', which needs no engine"
+
+
+def connect() -> DockerClient:
+    """A client of the engine that DOCKER_HOST names, else of the local one. Raises BackendError."""
+    try:
+        import docker
+    except ImportError:
+        raise BackendError(
+            f"backend 'docker' needs the package docker: pip install 'estimator-sdk[docker]', {INSTEAD}"
+        ) from None
+    try:
+        return docker.from_env(timeout=120)
+    except (docker.errors.DockerException, ValueError) as error:  # ValueError: of an address, such as a port of 99999
+        raise BackendError(_why(error)) from None
+
+
+@contextmanager
+def asked_to(what: str) -> Iterator[None]:
+    """Around what a client asks of the engine. Raises BackendError where that does not answer, or does not do it."""
+    import docker
+    import requests
+
+    try:
+        yield
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        raise BackendError(
+            f"the Docker engine was asked to {what}, and did not: {words(error)}; see its log, or restart it, {INSTEAD}"
+        ) from None
+
+
+def require_image(client: DockerClient, image: str) -> None:
+    """Raises InvalidArgument when the engine does not have the image."""
+    if not has_image(client, image):
+        pull = f"get it with `docker pull {image}`, or " if _PULLABLE.fullmatch(image) else ""
+        raise InvalidArgument(
+            "image_uri",
+            f"image_uri {image!r} is not an image of the Docker engine; {pull}choose one of those that "
+            "`estimator images ls` lists",
+        )
+
+
+def has_image(client: DockerClient, image: str) -> bool:
+    """Whether the engine has the image."""
+    return _labels(client, image) is not None
+
+
+def require_room(client: DockerClient, cpus: float | None, memory: float | None) -> None:
+    """Raises InvalidArgument when a host is to have more CPUs, or GiB of memory, than the engine's machine."""
+    if cpus is None and memory is None:
+        return
+    with asked_to("say what its machine has"):
+        machine = client.info()
+    for name, wanted, there in (("cpus", cpus, machine["NCPU"]), ("memory", memory, machine["MemTotal"] / GIB)):
+        if wanted is not None and wanted > there:
+            raise InvalidArgument(
+                name, f"{name}={wanted:g} is more than the {there:.4g} of the engine's machine; lower it"
+            )
+
+
+def has_toolkit(client: DockerClient, image: str) -> bool:
+    """Whether the image holds our toolkit."""
+    return toolkit_of(client, image) is not None
+
+
+def toolkit_of(client: DockerClient, image: str) -> str | None:
+    """The digest of the toolkit that an image holds; None for an image without ours, or none at all."""
+    return (_labels(client, image) or {}).get(TOOLKIT_LABEL)
+
+
+def _labels(client: DockerClient, image: str) -> dict[str, str] | None:
+    """The labels of an image; None where the engine does not have it."""
+    import docker
+
+    with asked_to(f"describe the image {image}"):
+        try:
+            return client.images.get(image).labels or {}
+        except (docker.errors.ImageNotFound, docker.errors.NullResource):
+            return None
+        except docker.errors.APIError as error:
+            if error.status_code not in (400, 404):  # what no image can be called, such as `..`
+                raise
+            return None
+
+
+def remove_container(api: APIClient, identity: str) -> None:
+    """End and remove a container; nothing happens if somebody else has, or does at this moment."""
+    import docker
+
+    try:
+        api.remove_container(identity, force=True, v=True)
+    except docker.errors.APIError as error:
+        if error.status_code not in (404, 409):
+            raise
+
+
+def remove_network(api: APIClient, identity: str) -> None:
+    """Remove a network; nothing happens if it is gone.
+
+    The engine may say that a container is gone, and that its network still has it ("active endpoints").
+    """
+    import docker
+
+    deadline = time.monotonic() + DETACH_SECONDS
+    while True:
+        try:
+            api.remove_network(identity)
+        except docker.errors.NotFound:
+            return
+        except docker.errors.APIError as error:
+            if error.status_code != 403 or time.monotonic() > deadline:
+                raise
+            time.sleep(DETACH_LOOK_SECONDS)  # the event that tells of it may have passed already
+        else:
+            return
+
+
+def remove_job(client: DockerClient, job_name: str) -> None:
+    """End and remove every container and network of a job, whatever state they are in."""
+    chosen = {"label": f"{JOB_LABEL}={job_name}"}
+    for container in client.containers.list(all=True, filters=chosen, ignore_removed=True):
+        remove_container(client.api, container.id)
+    for network in client.networks.list(filters=chosen):
+        remove_network(client.api, network.id)
+
+
+def try_to_remove_job(job_name: str) -> bool:
+    """As `remove_job`, on the engine that there is. False when it does not answer, or not with what was asked."""
+    import docker
+
+    try:
+        remove_job(connect(), job_name)
+    except (BackendError, docker.errors.DockerException, OSError):
+        return False
+    return True
+
+
+def words(error: Exception) -> str:
+    """What the engine itself said, without the request that it answered."""
+    return str(getattr(error, "explanation", None) or error).strip()
+
+
+def _why(error: Exception) -> str:
+    text = str(error)
+    if "Permission denied" in text:
+        return (
+            "the Docker engine's socket is not open to this user; join the group that owns it (`sudo usermod -aG "
+            f"docker $USER`, then log in again), {INSTEAD}"
+        )
+    if given := os.environ.get("DOCKER_HOST"):
+        return f"no Docker engine answers at DOCKER_HOST={given} ({text}); start it, or fix DOCKER_HOST, {INSTEAD}"
+    return f"no Docker engine answers ({text}); start it (`systemctl start docker` or `dockerd`), {INSTEAD}"

@@ -1,0 +1,1 @@
+"""The training images: their names, their recipe, and how they are built."""

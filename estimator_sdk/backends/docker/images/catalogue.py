@@ -1,0 +1,123 @@
+"""The images there are: their names, and what each is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from estimator_container.contract.names import ENABLED, MULTI_WORKER_MIRRORED, TORCH_DISTRIBUTED
+
+from ....errors import InvalidArgument
+from ....values.naming import suggestion
+
+Framework = Literal["mpi", "tensorflow", "pytorch"]
+
+PULLED = "python:3.11-slim-bookworm"
+"""The image that they are built on, where it can be had."""
+PYTHON = "py311"
+"""The Python of the images, as `py_version=` has it."""
+
+# Version -> what pip installs, the newest first. Horovod was built for each of these, and docs/horovod.md says what ran
+# on it. (TensorFlow 2.19 is left out because Horovod 0.28.1 does not compile against its headers. 2.15 is the last with
+# Keras 2, so that scripts of its time run as they are.)
+_TENSORFLOW = {
+    "2.21.0": ("tensorflow-cpu==2.21.0", "keras==3.15.1"),
+    "2.20.0": ("tensorflow-cpu==2.20.0", "keras==3.11.3"),
+    "2.18.1": ("tensorflow-cpu==2.18.1", "keras==3.8.0"),
+    "2.15.1": ("tensorflow-cpu==2.15.1", "keras==2.15.0"),
+}
+_PYTORCH = {
+    "2.13.0": ("torch==2.13.0",),
+}
+VERSIONS: Mapping[Framework, Mapping[str, tuple[str, ...]]] = {"tensorflow": _TENSORFLOW, "pytorch": _PYTORCH}
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that can be built."""
+
+    framework: Framework
+    version: str | None
+    """The framework's version; None where there is none."""
+
+    @property
+    def name(self) -> str:
+        """The name under which the engine has it, such as `estimator/tensorflow:2.21.0-py311`."""
+        return f"estimator/{self.framework}:{self.version + '-' if self.version else ''}{PYTHON}"
+
+    @property
+    def target(self) -> str:
+        """The stage of the Dockerfile."""
+        return "mpi" if self.framework == "mpi" else "framework"
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What pip installs besides Open MPI, mpi4py, NumPy and scikit-learn."""
+        return VERSIONS[self.framework][self.version] if self.version else ()
+
+    @property
+    def has_keras_2(self) -> bool:
+        return any(package.startswith("keras==2.") for package in self.packages)
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether no image of its framework is newer."""
+        return self == newest(self.framework)
+
+    @property
+    def constraints(self) -> str:
+        """The file in `container/image/constraints` that pins every package of it. The newest images share theirs."""
+        return "newest.txt" if self.is_newest else f"{self.framework}-{self.version}.txt"
+
+
+MPI = Image("mpi", None)
+
+
+def find(framework: Framework, framework_version: str, py_version: str | None = None) -> Image:
+    """The image of a framework's version: `2.21` or `2.21.0`.
+
+    Raises InvalidArgument for a version that there is no image of, with those that there are.
+    """
+    versions = VERSIONS[framework]
+    if py_version not in (None, PYTHON):
+        raise InvalidArgument(
+            "py_version",
+            f"py_version {py_version!r} is not one that images are built with; use {PYTHON!r}, or image_uri= of an "
+            "image of your own",
+        )
+    for version in versions:
+        if framework_version in (version, version.rpartition(".")[0]):
+            return Image(framework, version)
+    raise InvalidArgument(
+        "framework_version",
+        f"framework_version {framework_version!r} of {framework} has no image; "
+        f"{suggestion(framework_version, versions)} Any other: image_uri= of an image of your own.",
+    )
+
+
+def newest(framework: Framework) -> Image:
+    """The image of a framework's newest version."""
+    return MPI if framework == "mpi" else Image(framework, next(iter(VERSIONS[framework])))
+
+
+def default(hyperparameters: Mapping[str, object]) -> Image:
+    """The image of a job that names none: the plain one, or that of the framework that its distribution is of."""
+    of_frameworks: Mapping[str, Framework] = {TORCH_DISTRIBUTED: "pytorch", MULTI_WORKER_MIRRORED: "tensorflow"}
+    for distribution, framework in of_frameworks.items():
+        if hyperparameters.get(ENABLED[distribution]):
+            return newest(framework)
+    return MPI
+
+
+def everything() -> Iterator[Image]:
+    """All images."""
+    yield MPI
+    for framework, versions in VERSIONS.items():
+        for version in versions:
+            yield Image(framework, version)
+
+
+def by_name(name: str) -> Image | None:
+    """The image of ours that a name means; None for any other image."""
+    return next((image for image in everything() if image.name == name), None)

@@ -1,0 +1,1 @@
+"""The embedded default: every host is a process tree of this machine."""

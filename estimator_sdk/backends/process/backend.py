@@ -1,0 +1,217 @@
+"""The embedded default: every host is a process tree of this machine, with a base directory of its own.
+
+No Docker, no account, no privileges. The hosts are the same toolkit that runs in a container, told by
+their environment where their base directory is and at which address of the loopback network they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import estimator_container
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract import names as contract
+from estimator_container.contract.names import Layout
+from estimator_container.runtime import machine, private_folder
+from estimator_container.runtime.children import Children, kill_descendants_but, signal_group
+from estimator_container.runtime.errors import ConfigurationError
+from estimator_container.runtime.loop import Loop
+
+from ...errors import InvalidArgument
+from ...plan.plan import DEFAULT_CHECKPOINTS, HostPlan, Plan
+from ...values.home import HOME_VARIABLE, JobFolder, home
+from ..supervised.supervisor import base_directory
+from ..supervised.supervisor.hosts import Hosts, OnHostEnded
+
+if TYPE_CHECKING:
+    from ...spec.job_document import JobDocument
+    from ..supervised.client import LocalJob
+
+TOOLKIT = str(Path(estimator_container.__file__).parent)
+INTERFACE = "lo"
+
+
+class ProcessBackend:
+    """Runs the hosts of a job as processes."""
+
+    name = "process"
+
+    def plan(self, spec: JobDocument) -> Plan:
+        """Resolve a job for this machine. Raises InvalidArgument for what processes cannot do."""
+        # Not for the supervisor, which loads this module to start what was planned.
+        from ...plan import distributions, inheritance, kernel_limits
+        from ...plan import local as local_plan
+
+        if not sys.platform.startswith("linux"):
+            raise InvalidArgument("backend", f"backend 'process' needs Linux, and this is {sys.platform}")
+        _check_places()
+        plan = local_plan.base(spec, self.name, _host)
+        for name in ("cpus", "memory"):
+            if getattr(plan, name) is not None:
+                raise InvalidArgument(
+                    name,
+                    f"{name} limits hosts that are containers, and those of backend 'process' are not; leave it out, "
+                    "or use backend='docker'",
+                )
+        if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
+            raise InvalidArgument(
+                "checkpoint_local_path",
+                f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, and backend 'process' has "
+                "none: leave it out, and let the script write to SM_CHECKPOINT_DIR",
+            )
+        decoded = container_hp.decode(plan.hyperparameters)
+        distributions.refuse_others(decoded)
+        plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
+        overlay = JobFolder.of(plan.job_name).overlay(1)
+        plan = inheritance.for_processes(local_plan.with_command(plan, sys.executable, overlay), decoded)
+        attempts = JobFolder.of(plan.job_name).attempt(1 + plan.max_retry_attempts)
+        base = str(attempts / plan.hosts[-1].base_dir)
+        return kernel_limits.check_processes(
+            plan, base, plan.inherited_from(os.environ), str(overlay / "bin" / "python")
+        )
+
+    def start(self, plan: Plan) -> LocalJob:
+        """Start the plan's hosts under a supervisor, and return at once."""
+        from ...code import store as code_store
+        from ..supervised.client import start
+
+        code_store.upload(plan.code, plan.code_uri)
+        return start(plan)
+
+    def hosts(
+        self,
+        plan: Plan,
+        folder: JobFolder,
+        attempt: int,
+        loop: Loop,
+        children: Children,
+        on_ended: OnHostEnded,
+    ) -> Hosts:
+        """The hosts of one attempt, for its supervisor."""
+        return ProcessHosts(plan, folder, attempt, children, on_ended)
+
+
+def _check_places() -> None:
+    """Raises InvalidArgument where the user's settings leave no place for what hosts need."""
+    try:
+        private_folder.base()
+    except ConfigurationError as error:
+        raise InvalidArgument("TMPDIR", str(error)) from None
+    if os.pathsep in str(home()):
+        raise InvalidArgument(
+            HOME_VARIABLE,
+            f"backend 'process' cannot run jobs below {home()}: the script's code would be on PYTHONPATH, which has no "
+            f"way to hold a path with {os.pathsep!r}; set {HOME_VARIABLE} to a folder without one",
+        )
+
+
+def _host(name: str, index: int, hosts: int) -> HostPlan:
+    return HostPlan(
+        name=name,
+        # All of 127.0.0.0/8 is this machine (RFC 1122, 3.2.1.3).
+        address=f"127.0.{(index + 1) // 256}.{(index + 1) % 256}",
+        base_dir=name,
+        argv=(sys.executable, "-I", "-S", TOOLKIT, "train"),
+        environment={contract.HOSTS_PER_MACHINE: str(hosts), contract.CONSOLE: "off"},
+    )
+
+
+class ProcessHosts:
+    """The process trees of one attempt."""
+
+    def __init__(self, plan: Plan, folder: JobFolder, attempt: int, children: Children, on_ended: OnHostEnded) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._attempt = attempt
+        self._children = children
+        self._on_ended = on_ended
+        self._pids: dict[str, int] = {}
+        self._private_folders: list[str] = []
+        self._lifeline: tuple[int, int] | None = None
+
+    def start(self) -> None:
+        secret = os.urandom(contract.SECRET_BYTES)
+        for host in self._plan.hosts:
+            layout = self._layout(host)
+            base_directory.write(self._plan, host.name, layout, INTERFACE)
+            base_directory.write_secret(layout, secret)
+            base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
+        # Every host inherits the reading end; when this process is gone, all of them see it.
+        self._lifeline = os.pipe()
+        first, *others = self._plan.hosts
+        addresses = {host.name: host.address for host in self._plan.hosts}
+        with contextlib.ExitStack() as until_started:
+            inherited = {contract.LIFELINE_FD: self._lifeline[0]}
+            if others:  # which the first one listens for
+                sock = until_started.enter_context(_listening(first.address))
+                addresses[first.name] = f"{first.address}:{sock.getsockname()[1]}"
+                inherited[contract.LISTEN_FD] = sock.fileno()
+            self._start_host(first, addresses, inherited)
+        for host in others:
+            self._start_host(host, addresses, {contract.LIFELINE_FD: self._lifeline[0]})
+
+    def signal(self, signum: int) -> None:
+        for pid in self._pids.values():
+            signal_group(pid, signum)
+
+    def close(self) -> None:
+        # What a killed toolkit left came to the supervisor, which has another child for the checkpoints.
+        kill_descendants_but(self._children.pids - set(self._pids.values()))
+        if self._lifeline is not None:
+            for fd in self._lifeline:
+                os.close(fd)
+            self._lifeline = None
+        for path in self._private_folders:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def wait_until_gone(self) -> None:
+        """`close` leaves nothing to wait for."""
+
+    def _start_host(self, host: HostPlan, addresses: dict[str, str], inherited: dict[str, int]) -> None:
+        """`inherited` are descriptors that the host gets, under the variables that name them."""
+        self._private_folders.append(scratch := private_folder.make(private_folder.base()))
+        self._private_folders.append(shared_memory := private_folder.make_for_memory(scratch))
+        env = {
+            **self._plan.inherited_from(os.environ),
+            **self._plan.environment,
+            **host.environment,
+            contract.BASE_DIR_VARIABLE: self._layout(host).base,
+            contract.SCRATCH_DIR: scratch,
+            contract.SHARED_MEMORY_DIR: shared_memory,
+            contract.OVERLAY_DIR: str(self._folder.overlay(self._attempt)),
+            contract.HOST_ADDRESSES: json.dumps(addresses),
+            **{variable: str(fd) for variable, fd in inherited.items()},
+            contract.STOP_TIMEOUT: str(self._plan.stop_timeout),
+            "TRAINING_JOB_NAME": self._plan.job_name,
+        }
+        log = os.open(self._folder.attempt(self._attempt) / f"{host.name}.log", os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            for fd in inherited.values():
+                os.set_inheritable(fd, True)
+            pid = self._children.start(host.argv, env, lambda code: self._ended(host.name, code), log, log)
+        finally:
+            for fd in inherited.values():
+                os.set_inheritable(fd, False)
+            os.close(log)
+        self._pids[host.name] = pid
+
+    def _ended(self, host: str, code: int) -> None:
+        del self._pids[host]
+        self._on_ended(host, code)
+
+    def _layout(self, host: HostPlan) -> Layout:
+        return Layout(str(self._folder.attempt(self._attempt) / host.base_dir))
+
+
+def _listening(address: str) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.bind((address, 0))
+    sock.listen(128)
+    return sock

@@ -1,0 +1,166 @@
+"""A job of the service, seen from any process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import BackendError, EstimatorError, JobNotFound
+from . import faults, submitted
+from .log_events import GROUP, JobLog
+from .service import Service, new_session, region_of
+from .state import ServiceState
+
+if TYPE_CHECKING:
+    from estimator_container.logs.lines import Block
+
+    from ..port import OnEvent, OnOpenLine
+
+POLL_SECONDS = 5.0  # between two looks; the service tells nobody by itself
+STREAM_SECONDS = 0.1  # the same for each host's log; an account may read 25 a second ("CloudWatch Logs quotas")
+SETTLED_SECONDS = 300.0  # after a job's end, when nothing of its log is still on its way
+
+
+class SageMakerJob:
+    """A training job of one region."""
+
+    def __init__(self, name: str, service: Service) -> None:
+        self.name = name
+        self._service = service
+        self._last: dict[str, Any] | None = None
+
+    @property
+    def path(self) -> Path:
+        raise EstimatorError(
+            f"{self.name} runs on SageMaker in {self._service.region} and has no folder on this machine; its log is in "
+            f"CloudWatch, {GROUP}, and logs() reads it"
+        )
+
+    def record(self) -> ServiceState:
+        """The state of the job now. Raises JobNotFound, and BackendError where the service does not answer."""
+        return ServiceState.of(self.request())
+
+    def request(self) -> dict[str, Any]:
+        """What DescribeTrainingJob says; asked for once more until it is final."""
+        if self._last is None or not ServiceState.of(self._last).is_final:
+            self._last = self._describe()
+        return self._last
+
+    def wait(self, timeout: float | None = None) -> ServiceState:
+        """Wait for the end of the job, at most `timeout` seconds; returns its state then."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not (state := self.record()).is_final:
+            remaining = POLL_SECONDS if deadline is None else deadline - time.monotonic()
+            if remaining <= 0:
+                break
+            time.sleep(min(remaining, POLL_SECONDS))
+        return state
+
+    def blocks(
+        self, follow: bool, on_event: OnEvent | None = None, on_open_line: OnOpenLine | None = None
+    ) -> Iterator[Block]:
+        """The job's log lines: those that have come, or with `follow` all until the job has ended.
+
+        The service has whole lines only, so `on_open_line` is told nothing.
+        """
+        log = JobLog(self._service, self.name)
+        told = 0
+        while follow:
+            # What has been written by now was written in states that the service tells of after that.
+            new = log.new_blocks()
+            first = list(islice(new, 1))
+            state = self.record()
+            told = _tell(on_event, state, told)
+            yield from chain(first, new)
+            if state.is_final:
+                if state.ended is None or time.time() - state.ended < SETTLED_SECONDS:
+                    yield from log.last_blocks()
+                return
+            time.sleep(max(POLL_SECONDS, STREAM_SECONDS * len(state.hosts)))
+        if on_event is not None:
+            _tell(on_event, self.record(), 0)
+        yield from log.new_blocks()
+
+    def log_files(self) -> list[Path]:
+        """None are on this machine."""
+        return []
+
+    def stop(self) -> None:
+        """Ask the service to stop the job; it sends SIGTERM, and SIGKILL after 120 seconds."""
+        try:
+            self._service.call("sagemaker", "stop_training_job", f"stop {self.name}", TrainingJobName=self.name)
+        except faults.Refused as error:
+            if error.code != "ValidationException" or not self.record().is_final:
+                raise
+
+    def _describe(self) -> dict[str, Any]:
+        doing = f"look at the job {self.name}"
+        try:
+            return self._service.call("sagemaker", "describe_training_job", doing, TrainingJobName=self.name)
+        except faults.Refused as error:
+            if error.code == "ValidationException" and "not f" in error.service_message.lower():
+                raise JobNotFound(f"SageMaker in {self._service.region} has no job {self.name!r}") from None
+            raise
+
+
+def _tell(on_event: OnEvent | None, state: ServiceState, told: int) -> int:
+    """Tell of what the service says that was not told yet; returns how much there is."""
+    if on_event is not None:
+        for status, message in state.transitions[told:]:
+            on_event("", {"event": "service_status", "status": status, "message": message})
+    return len(state.transitions)
+
+
+def attach(name: str, missing: str) -> SageMakerJob:
+    """The job of that name that was submitted from here, or that is in the configured region.
+
+    Asks nobody where there is no note of it and boto3, a region or credentials are missing. Raises JobNotFound, which
+    begins with `missing`.
+    """
+    region = submitted.region_of(name)
+    if region is None and not _is_configured():
+        raise JobNotFound(missing)
+    try:
+        job = SageMakerJob(name, Service(region))
+        job.record()
+    except (JobNotFound, BackendError) as error:
+        raise JobNotFound(f"{missing}; and {error}") from None
+    return job
+
+
+def list_jobs(limit: int) -> list[SageMakerJob]:
+    """The newest jobs of the configured region, the newest first, at most `limit`."""
+    service = Service()
+    found: list[SageMakerJob] = []
+    more: dict[str, str] = {}
+    while len(found) < limit:
+        page = service.call(
+            "sagemaker",
+            "list_training_jobs",
+            f"list the jobs in {service.region}",
+            SortBy="CreationTime",
+            SortOrder="Descending",
+            MaxResults=min(100, limit - len(found)),
+            **more,
+        )
+        found += [SageMakerJob(each["TrainingJobName"], service) for each in page["TrainingJobSummaries"]]
+        if not page.get("NextToken"):
+            break
+        more = {"NextToken": page["NextToken"]}
+    return found
+
+
+def _is_configured() -> bool:
+    try:
+        session = new_session()
+    except BackendError:  # without botocore
+        return False
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        return bool(region_of(session) and session.get_credentials())
+    except (BackendError, BotoCoreError):  # of a profile that is not there, or half of one
+        return False

@@ -1,0 +1,159 @@
+"""The whole CreateTrainingJob document of a spec: what the service needs besides what the user has said.
+
+What the service cannot do is refused here by name. The defaults are those of SageMaker's SDK, version 2.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract import names as contract
+
+from ...errors import InvalidArgument
+from ...spec import hyperparameters
+from ...spec.job_document import Channel, DataSource, JobDocument, OutputDataConfig, ResourceConfig, S3DataSource
+from .service import Service
+from .state import hosts_of
+
+_ECR = re.compile(r"\d{12}\.dkr[.-]ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.(?:amazonaws|on\.aws|sc2s|c2s)")
+_ONLY_HERE = {
+    contract.CPUS_HYPERPARAMETER: ("cpus", "the instance type sets how many CPUs a host has; leave it out"),
+    contract.MEMORY_HYPERPARAMETER: ("memory", "the instance type sets how much memory a host has; leave it out"),
+    contract.STOP_TIMEOUT_HYPERPARAMETER: ("stop_timeout", "SageMaker always gives 120 seconds; leave it out"),
+}
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A spec with nothing left to add, and what has to be in S3 before it can run."""
+
+    spec: JobDocument
+    code_uri: str | None
+    """Where the code bundle goes."""
+    world_uri: str | None
+    """Where the secret goes that the job's hosts share, if there are several."""
+
+
+def complete(spec: JobDocument, bundle_name: str | None, code_uri: str | None, service: Service) -> Completed:
+    """The spec as the service takes it. The code has the file name `bundle_name`; `code_uri` is where it is to be
+    kept, None leaving that to the default bucket.
+
+    Raises InvalidArgument for what the service cannot do.
+    """
+    _check(spec, service.region)
+    places = _Places(service)
+    if bundle_name is not None and code_uri is None:
+        code_uri = f"{places.default}/estimator-sdk/code/{bundle_name}"
+    world_uri = _world_uri(spec, code_uri, places)
+    isolated = bool(spec.enable_network_isolation)
+    encoded = {**(spec.hyperparameters or {}), **hyperparameters.launch_variables(spec.environment or {})}
+    if code_uri is not None:
+        # Where nothing can be fetched the code must be looked for in the channel, also by toolkits that are not ours.
+        name = PurePosixPath(code_uri).name
+        where = f"{contract.DEFAULT_BASE_DIR}/input/data/{contract.CODE_CHANNEL}/{name}" if isolated else code_uri
+        encoded["sagemaker_submit_directory"] = json.dumps(where)
+    hyperparameters.check_service_limits(encoded)
+    found = {contract.CODE_CHANNEL: code_uri, contract.WORLD_CHANNEL: world_uri}
+    added = tuple(_channel(name, uri) for name, uri in found.items() if uri is not None)
+    output = spec.output_data_config or OutputDataConfig(s3_output_path=places.default)
+    made = replace(
+        spec,
+        role_arn=service.role_arn(spec.role_arn or ""),
+        hyperparameters=encoded or None,
+        input_data_config=(*(spec.input_data_config or ()), *added) or None,
+        output_data_config=output,
+    )
+    return Completed(made, code_uri, world_uri)
+
+
+class _Places:
+    """The default bucket, which is asked for only if something needs it."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._found: str | None = None
+
+    @property
+    def default(self) -> str:
+        if self._found is None:
+            self._found = f"s3://{self._service.default_bucket()}"
+        return self._found
+
+
+def _world_uri(spec: JobDocument, code_uri: str | None, places: _Places) -> str | None:
+    resources = (spec.resource_config or ResourceConfig()).to_document()
+    ours = {"sagemaker_program", contract.COMMAND_HYPERPARAMETER, contract.STEPS_HYPERPARAMETER}
+    program = ours & set(spec.hyperparameters or {}) or "SAGEMAKER_PROGRAM" in (spec.environment or {})
+    if len(hosts_of(resources)) == 1 or not program:
+        return None
+    root = code_uri.rpartition("/")[0] if code_uri else f"{places.default}/estimator-sdk"
+    return f"{root}/worlds/{spec.training_job_name}/{contract.WORLD_SECRET_FILE}"
+
+
+def _channel(name: str, uri: str) -> Channel:
+    source = S3DataSource(s3_data_type="S3Prefix", s3_uri=uri, s3_data_distribution_type="FullyReplicated")
+    return Channel(channel_name=name, data_source=DataSource(s3_data_source=source), input_mode="File")
+
+
+def _check(spec: JobDocument, region: str) -> None:
+    if not spec.role_arn:
+        what = "role is missing, and SageMaker needs the ARN or the name of an IAM role that it may assume for the job"
+        raise InvalidArgument("role", f"{what}; give role='arn:aws:iam::ACCOUNT:role/NAME'")
+    decoded = container_hp.decode(dict(spec.hyperparameters or {}))
+    for key, (argument, why) in _ONLY_HERE.items():
+        if key in decoded:
+            raise InvalidArgument(argument, f"{argument} is {decoded[key]}, but {why}")
+    _check_instances(spec)
+    _check_image(spec, region)
+    for argument, uri in _uris(spec):
+        if not uri.startswith("s3://"):
+            raise InvalidArgument(
+                argument,
+                f"{argument} is {uri!r}, which the instances of SageMaker cannot reach; copy it to S3, for example "
+                "with `aws s3 cp --recursive`, and give its s3:// URI",
+            )
+
+
+def _check_instances(spec: JobDocument) -> None:
+    resources = spec.resource_config or ResourceConfig()
+    types = [resources.instance_type, *(group.instance_type for group in resources.instance_groups or ())]
+    for each in types:
+        if each is not None and not each.startswith("ml."):
+            what = f"instance_type {each!r} is this machine; backend 'sagemaker' takes types such as 'ml.m5.xlarge'"
+            raise InvalidArgument("instance_type", what)
+
+
+def _check_image(spec: JobDocument, region: str) -> None:
+    algorithm = spec.algorithm_specification
+    if algorithm is None or algorithm.algorithm_name is not None:
+        return
+    image = algorithm.training_image
+    how = "push it to Amazon ECR, as docs/sagemaker.md shows, and give that URI"
+    if image is None:
+        raise InvalidArgument("image_uri", f"image_uri is missing, and SageMaker runs nothing but images; {how}")
+    found = _ECR.match(image)
+    if found is None and "TrainingImageConfig" not in algorithm.other:
+        raise InvalidArgument("image_uri", f"image_uri {image!r} is not in a registry that SageMaker reads; {how}")
+    if found is not None and found["region"] != region:
+        what = (
+            f"image_uri is in {found['region']} and the job would be in {region}: SageMaker reads images of its region"
+        )
+        raise InvalidArgument("image_uri", f"{what}; push it to a repository in {region}, or set AWS_REGION")
+
+
+def _uris(spec: JobDocument) -> list[tuple[str, str]]:
+    """The places that a job names, under the arguments that they come from."""
+    found = [
+        (f"inputs[{channel.channel_name!r}]", channel.data_source.s3_data_source.s3_uri)
+        for channel in spec.input_data_config or ()
+        if channel.data_source.s3_data_source is not None
+    ]
+    if spec.output_data_config is not None:
+        found.append(("output_path", spec.output_data_config.s3_output_path))
+    if spec.checkpoint_config is not None:
+        found.append(("checkpoint_s3_uri", spec.checkpoint_config.s3_uri))
+    return found

@@ -1,0 +1,111 @@
+"""The supervisor's side of the input channels: what is fetched for the hosts of this machine, once for all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from estimator_container.agents.channels import agent
+from estimator_container.agents.channels.agent import Settings
+from estimator_container.contract.names import Layout
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
+
+from ....plan.plan import Plan
+from ....values.home import JobFolder
+from .channel_places import as_channel
+from .helper import Helper
+
+
+class Channels:
+    """The channels of one attempt. What an earlier one has fetched is there; pipes begin anew."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: JobFolder,
+        attempt: int,
+        loop: Loop,
+        children: Children,
+        on_failed: Callable[[str], None],
+    ) -> None:
+        """`on_failed` is called with the reason when a pipe fails after `wait`."""
+        self._folder = folder
+        self._loop = loop
+        self._children = children
+        self._on_failed = on_failed
+        layouts = {host.name: Layout(str(folder.host(attempt, host.name))) for host in plan.hosts}
+        missing = (each for each in plan.channels if not each.is_in_place and not folder.channel(each.name).exists())
+        self._settings = Settings(
+            channels=tuple(as_channel(each, folder) for each in missing),
+            hosts={name: layout.data for name, layout in layouts.items()},
+            # A container sees only what is mounted.
+            links="symbolic" if plan.image is None else "hard",
+            frames=layouts[plan.hosts[0].name].frames,
+        )
+        self._helper: Helper | None = None
+        self._ready = False
+        self._failed: str | None = None
+        self._stopped = False
+
+    def start(self) -> None:
+        """Begin to fetch, and return at once. Raises OSError."""
+        self._clear()
+        if self._settings.channels and not self._stopped:
+            self._helper = Helper(self._loop, self._children, agent.__file__, self._hear, self._lost)
+            self._helper.send("settings", self._settings.to_json())
+
+    def wait(self) -> str | None:
+        """Wait until all is in place. Returns why that cannot be; None also when it was stopped."""
+        if self._helper is not None:
+            self._loop.run_until(lambda: self._ready or self._stopped or self._failed is not None)
+        return self._failed
+
+    def stop(self) -> None:
+        """Let `wait` return."""
+        self._stopped = True
+
+    def end(self) -> None:
+        """End whatever is under way; nothing half fetched is left, and no FIFO."""
+        if self._helper is not None:
+            self._helper.kill()
+            self._helper = None
+        self._clear()
+
+    def abandon(self) -> None:
+        """End whatever is under way, and touch nothing: the folder is not ours any more."""
+        if self._helper is not None:
+            self._helper.kill()
+            self._helper = None
+        self._settings = replace(self._settings, channels=())
+
+    def _clear(self) -> None:
+        for channel in self._settings.channels:
+            shutil.rmtree(channel.draft, ignore_errors=True)
+            for folder in self._settings.hosts.values() if channel.is_piped else ():
+                _remove_pipes(Path(folder), channel.name)
+
+    def _hear(self, message: list[str]) -> None:
+        kind, reason = message
+        if kind == "ready":
+            self._ready = True
+        elif self._failed is None:
+            self._failed = reason
+            if self._ready:
+                self._on_failed(reason)
+
+    def _lost(self, code: int) -> None:
+        self._hear(["failed", f"the process that fetches the channels ended with {code}; run the job again"])
+
+
+def _remove_pipes(folder: Path, name: str) -> None:
+    pattern = re.compile(rf"{re.escape(name)}_\d+")
+    with contextlib.suppress(FileNotFoundError):
+        for path in folder.iterdir():
+            if pattern.fullmatch(path.name) and stat.S_ISFIFO(path.lstat().st_mode):
+                path.unlink()

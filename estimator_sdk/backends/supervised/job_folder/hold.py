@@ -1,0 +1,43 @@
+"""A supervisor's hold on its job's folder: once that is removed, what is under the job's name may be another job's."""
+
+from __future__ import annotations
+
+from estimator_container.runtime.held import Held
+from estimator_container.runtime.loop import Loop
+
+from ....values.home import JobFolder
+from ..watch import Watch
+
+
+class NotOurs(Exception):
+    """The job's folder, or its record, is not the one that this process has to write to."""
+
+
+class Hold:
+    """The folder that has the job's name when this is made."""
+
+    def __init__(self, folder: JobFolder) -> None:
+        """Raises OSError."""
+        self._path = folder.path
+        self._held = Held(str(folder.path))
+
+    def check(self) -> None:
+        """Raises NotOurs unless the folder under the job's name is still the same."""
+        if not self._held.is_there():
+            raise NotOurs(f"the job's folder {self._path} was removed or replaced: the job ends, and leaves nothing")
+
+    def watch(self, loop: Loop) -> None:
+        """Have the loop raise NotOurs as soon as that happens, if the kernel gives an inotify instance."""
+        watch = Watch()
+        watch.add_removals(self._path.parent)
+        if watch.fileno() >= 0:
+            loop.on_readable(watch.fileno(), lambda: self._look(loop, watch))
+
+    def _look(self, loop: Loop, watch: Watch) -> None:
+        watch.clear()
+        try:
+            self.check()
+        except NotOurs:
+            loop.forget(watch.fileno())  # once is enough
+            watch.close()
+            raise

@@ -1,0 +1,152 @@
+"""Read and follow the logs of a local job, from any process, while it runs and after it has ended."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from estimator_container.contract.names import Layout
+from estimator_container.logs.frames import EVENT, Frame, FrameParser
+from estimator_container.logs.lines import Block, Line, LineAssembler
+
+from ....values.home import JobFolder
+from ..watch import Watch
+from .record import Record
+
+if TYPE_CHECKING:
+    from ...port import OnEvent, OnOpenLine
+
+READ_SIZE = 1 << 20  # bytes of one host's log taken at a time
+RUSH_SECONDS = 0.002  # between two changes: then ranks write without a pause
+NAP_SECONDS = 0.001  # in such a rush, for what comes together is read with less work
+NEWS_SECONDS = 0.1  # between two tellings of lines that grow
+
+
+class HostLog:
+    """Reads one host's frames as far as they are written, again and again."""
+
+    def __init__(self, host: str, path: Path, on_event: OnEvent | None = None) -> None:
+        self.path = path
+        self._host = host
+        self._on_event = on_event
+        self._parser = FrameParser()
+        self._assembler = LineAssembler(host)
+        self._file = path.open("rb")
+
+    def new_blocks(self) -> Iterator[Block]:
+        """The lines that have been completed since the last call."""
+        while data := self._file.read(READ_SIZE):
+            yield from self._blocks(self._parser.feed(data))
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a line that has no end yet has grown since `news` was asked."""
+        return self._assembler.has_news
+
+    def news(self) -> Iterator[Line]:
+        """The newest states of such lines."""
+        return self._assembler.news()
+
+    def last_blocks(self) -> Iterator[Block]:
+        """What is left when nothing more will be written."""
+        yield from self.new_blocks()
+        yield from self._blocks(self._parser.finish())
+        yield from self._assembler.flush()
+        self._file.close()
+
+    def _blocks(self, frames: list[Frame]) -> Iterator[Block]:
+        for frame in frames:
+            if frame.stream == EVENT and self._on_event is not None:
+                self._tell(frame.data)
+            block = self._assembler.feed(frame)
+            if block is not None:
+                yield block
+
+    def _tell(self, data: bytes) -> None:
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):  # it was cut short, as by a full disk
+            return
+        if self._on_event is not None and isinstance(event, dict) and "event" in event:
+            self._on_event(self._host, event)
+
+
+class _Teller:
+    """Tells of lines that grow: at once, and at most every `NEWS_SECONDS`."""
+
+    def __init__(self, on_open_line: OnOpenLine | None) -> None:
+        self._on_open_line = on_open_line
+        self._told_at = 0.0
+
+    def tell(self, logs: list[HostLog]) -> float | None:
+        """Tell what is due; returns the seconds until more is, None where there is nothing."""
+        if self._on_open_line is None or not any(log.has_news for log in logs):
+            return None
+        wait = self._told_at + NEWS_SECONDS - time.monotonic()
+        if wait > 0:
+            return wait
+        for log in logs:
+            for line in log.news():
+                self._on_open_line(line)
+        self._told_at = time.monotonic()
+        return None
+
+
+def host_log_path(folder: JobFolder, attempt: int, host: str) -> Path:
+    return Path(Layout(str(folder.host(attempt, host))).frames)
+
+
+def read(folder: JobFolder, record: Record, on_event: OnEvent | None = None) -> Iterator[Block]:
+    """All lines written so far, of all hosts and attempts, merged by time."""
+    for attempt in range(1, record.attempt + 1):
+        yield from _merged(folder, record, attempt, on_event)
+
+
+def _merged(folder: JobFolder, record: Record, attempt: int, on_event: OnEvent | None = None) -> Iterator[Block]:
+    paths = [(host, host_log_path(folder, attempt, host)) for host in record.hosts]
+    logs = [HostLog(host, path, on_event).last_blocks() for host, path in paths if path.is_file()]
+    yield from heapq.merge(*logs, key=lambda block: block.time_ns)
+
+
+def follow(
+    folder: JobFolder,
+    state: Callable[[], Record],
+    watch: Watch,
+    on_event: OnEvent | None = None,
+    on_open_line: OnOpenLine | None = None,
+) -> Iterator[Block]:
+    """All lines from the first, then new ones as they are written, until `state` says that the job has ended.
+
+    After the last line the job's record is final. A consumer that is slow delays nobody: the lines
+    wait in the files. `on_open_line` is told, between two lines, how those go on that have no end yet.
+    """
+    attempt, logs, teller = 0, list[HostLog](), _Teller(on_open_line)
+    looked_at = 0.0
+    try:
+        while True:
+            record = state()
+            if record.attempt != attempt:
+                yield from (block for log in logs for block in log.last_blocks())
+                for missed in range(attempt + 1, record.attempt):  # one that ended between two looks
+                    yield from _merged(folder, record, missed, on_event)
+                attempt = record.attempt
+                paths = [(host, host_log_path(folder, attempt, host)) for host in record.hosts]
+                logs = [HostLog(host, path, on_event) for host, path in paths if path.is_file()]
+                for log in logs:
+                    watch.add(log.path)
+            for log in logs:
+                yield from log.new_blocks()
+            if record.is_final:
+                yield from (block for log in logs for block in log.last_blocks())
+                return
+            watch.wait(teller.tell(logs))
+            now = time.monotonic()
+            if now - looked_at < RUSH_SECONDS:
+                time.sleep(NAP_SECONDS)
+            looked_at = now
+    finally:
+        watch.close()

@@ -1,0 +1,192 @@
+"""What is known of a local job at one moment, and its copy in the job's folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
+
+from estimator_container.failures.verdict import Verdict
+
+from ....errors import EstimatorError
+from ....values.conform import conform, field_hints
+from ....values.home import JobFolder, regular_file, write_private
+from ...status import FINAL, AttemptRecord, Status
+
+FORMAT = 2
+"""Of the copy. In format 1, when it was a job's only state, there was no more of the attempts than their number."""
+_MOST_OF_FORMAT_1 = 31
+"""Attempts: the first, and those of max_retry_attempts."""
+_MOST_PROCESSES = 1 << 22
+"""Of Linux: PID_MAX_LIMIT (linux/threads.h)."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process, told apart from a later one with the same number."""
+
+    pid: int
+    start: str
+    """Its start time in clock ticks since boot: field 22 of `/proc/PID/stat`."""
+
+    @classmethod
+    def of(cls, pid: int) -> Process | None:
+        """The process that has this number now; None when there is none, or only its zombie."""
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            return None
+        return None if fields[0] in (b"Z", b"X") else cls(pid, fields[19].decode())
+
+    @classmethod
+    def started_as(cls, pid: int) -> Process:
+        """A process that has just been started, though it may have been killed already."""
+        return cls.of(pid) or cls(pid, "")
+
+    def is_alive(self) -> bool:
+        return Process.of(self.pid) == self
+
+    def wait(self, seconds: float) -> None:
+        """Return when it has ended, or after so many seconds; at once where the kernel cannot tell."""
+        with contextlib.suppress(OSError):
+            fd = os.pidfd_open(self.pid)
+            try:
+                if self.is_alive():
+                    select.select([fd], [], [], seconds)
+            finally:
+                os.close(fd)
+
+
+@dataclass(frozen=True)
+class Record:
+    """The state of a job."""
+
+    name: str
+    status: Status
+    backend: str
+    hosts: tuple[str, ...]
+    created: float
+    """Seconds since 1970, as the other times."""
+    attempts: tuple[AttemptRecord, ...] = ()
+    """Those that have begun, from the first."""
+    ended: float | None = None
+    reason: str = ""
+    """Why it was stopped, where it was."""
+    verdict: Verdict | None = None
+    """Why it failed, where it did."""
+    output: str = ""
+    """The URI below which the job's archives are."""
+    model_data: str | None = None
+    """The URI of `model.tar.gz`, once it is written."""
+    supervisor: Process | None = None
+
+    @property
+    def attempt(self) -> int:
+        """The number of the current attempt, from 1; 0 before the first has begun."""
+        return len(self.attempts)
+
+    @property
+    def is_final(self) -> bool:
+        return self.status in FINAL
+
+    def with_attempt(self, **changes: Any) -> Record:  # noqa: ANN401 - fields of AttemptRecord
+        """The same with changes to the current attempt."""
+        return replace(self, attempts=(*self.attempts[:-1], replace(self.attempts[-1], **changes)))
+
+    def fields(self) -> dict[str, Any]:
+        """Everything as JSON has it."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Record:
+        """The opposite of `fields`. Raises ValueError, TypeError or KeyError for what that did not make."""
+        attempts = [_made(AttemptRecord, {**each, "verdict": _verdict(each["verdict"])}) for each in fields["attempts"]]
+        supervisor = _made(Process, fields["supervisor"]) if fields["supervisor"] else None
+        if supervisor is not None and not 0 < supervisor.pid <= _MOST_PROCESSES:
+            raise ValueError(f"{supervisor.pid} is not the number of a process")
+        verdict = _verdict(fields["verdict"])
+        record = _made(cls, {**fields, "attempts": attempts, "verdict": verdict, "supervisor": supervisor})
+        for host in record.hosts:
+            if PurePath(host).name != host:  # it becomes the name of a folder
+                raise ValueError(f"{host!r} is not the name of a host")
+        return record
+
+
+def write_copy(record: Record, folder: JobFolder) -> None:
+    """Put it in the place of the one before, which whoever watches the folder sees. Raises OSError."""
+    draft = folder.record.with_suffix(".new")
+    write_private(draft, json.dumps({"format": FORMAT, **record.fields()}, indent=1))
+    draft.replace(folder.record)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What a job's folder tells of the job."""
+
+    record: Record
+    is_followed: bool
+    """Whether the job goes on to be written here alone: its supervisor is of a version that had no database."""
+
+
+def read_copy(folder: JobFolder) -> Copy | None:
+    """The copy in a folder; None if there is none. Raises EstimatorError for one that cannot be understood."""
+    try:
+        with open(folder.record, encoding="utf-8", opener=regular_file) as file:
+            fields = json.load(file)
+        written = fields.pop("format")
+        if written == 1:
+            fields["attempts"] = _attempts_of_format_1(fields)
+        elif written != FORMAT:
+            raise ValueError(f"it was written by another version, in format {written}")
+        record = Record.of({**fields, "name": folder.name})
+        return Copy(record, is_followed=written == 1 and not record.is_final)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        words = f"the record of the job {folder.name} cannot be read: {folder.record}: {error!r}"
+        raise EstimatorError(f"{words}; its logs and outputs are in {folder.path}") from None
+
+
+def read_copies(jobs: Path) -> tuple[list[Copy], list[str]]:
+    """What the folders of the jobs tell, and a sentence for each copy that cannot be understood."""
+    return copies_in(JobFolder(path) for path in (jobs.iterdir() if jobs.exists() else ()))
+
+
+def copies_in(folders: Iterable[JobFolder]) -> tuple[list[Copy], list[str]]:
+    """As `read_copies`, for some folders."""
+    copies, sentences = list[Copy](), list[str]()
+    for folder in folders:
+        try:
+            copy = read_copy(folder)
+        except EstimatorError as error:
+            sentences.append(str(error))
+        else:
+            copies += [copy] if copy is not None else []
+    return copies, sentences
+
+
+def _attempts_of_format_1(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    count = fields.pop("attempt")
+    if count > _MOST_OF_FORMAT_1:
+        raise ValueError(f"{count} attempts are more than there can be")
+    attempts = [asdict(AttemptRecord(number)) for number in range(1, count + 1)]
+    if attempts:
+        attempts[-1] |= {"ended": fields["ended"], "verdict": fields["verdict"]}
+    return attempts
+
+
+def _verdict(fields: Mapping[str, Any] | None) -> Verdict | None:
+    return _made(Verdict, {"victims": (), **fields}) if fields else None
+
+
+def _made(cls: type[T], fields: Mapping[str, Any]) -> T:
+    """One of a dataclass, each of whose fields is of the type that it says. Raises ValueError or TypeError."""
+    hints = field_hints(cls)
+    return cls(**{name: conform(hints.get(name, object), value, name) for name, value in fields.items()})

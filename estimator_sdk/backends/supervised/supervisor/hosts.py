@@ -1,0 +1,60 @@
+"""What a local backend does for the supervisor: start the hosts of a plan, signal them, end them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from estimator_container.failures.verdict import Verdict
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
+
+from ....plan.plan import Plan
+from ....values.home import JobFolder
+
+
+class NotStarted(Exception):
+    """The hosts of an attempt could not be started, and it is known why."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.message)
+        self.verdict = verdict
+
+
+class OnHostEnded(Protocol):
+    """What is called when a host has ended."""
+
+    def __call__(self, host: str, code: int, found: Verdict | None = None) -> None:
+        """`code` is its exit code, or minus a signal's number; `found` what the platform knows and the host cannot."""
+
+
+class Hosts(Protocol):
+    """The running hosts of one attempt."""
+
+    def start(self) -> None:
+        """Start all of them; returns as soon as the last one is on its way. Raises OSError or NotStarted."""
+
+    def signal(self, signum: int) -> None:
+        """Send a signal to the toolkit of every host that still runs."""
+
+    def close(self) -> None:
+        """End the hosts that still run, and begin to remove everything that this attempt had besides its files.
+
+        Nobody writes to those any more when it returns.
+        """
+
+    def wait_until_gone(self) -> None:
+        """Wait until all that is removed."""
+
+
+class HostsFactory(Protocol):
+    """Makes the hosts of one attempt; each local backend has one."""
+
+    def __call__(
+        self,
+        plan: Plan,
+        folder: JobFolder,
+        attempt: int,
+        loop: Loop,
+        children: Children,
+        on_ended: OnHostEnded,
+    ) -> Hosts: ...

@@ -1,0 +1,216 @@
+"""The process that owns a local job: starts its hosts, watches them, and records what becomes of it.
+
+It is detached from the client that started it, so the job outlives that one. If the supervisor itself
+is killed, its hosts see the end of a pipe that it holds, and end with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from estimator_container.failures.verdict import Verdict
+from estimator_container.logs.events import EventLog
+from estimator_container.logs.frames import FrameWriter
+from estimator_container.runtime import reserve
+from estimator_container.runtime.children import Children, become_subreaper
+from estimator_container.runtime.loop import Loop
+
+from ....plan.plan import Plan
+from ....values.home import JobFolder
+from ...status import AttemptRecord, Status
+from ..agents import uploads
+from ..job_folder.hold import Hold, NotOurs
+from ..job_folder.record import Process
+from ..job_folder.registry import read, write
+from ..stopping import STOPPED_BY
+from . import outputs
+from .attempt import Attempt
+from .hosts import HostsFactory
+from .retry import is_worth_another
+
+RESERVE = 1 << 18  # bytes; the database's log has an index of 32 KiB, and every change is there a page of 4 KiB or more
+
+
+class Supervisor:
+    """A job, from its plan to its final record, in one attempt or more."""
+
+    def __init__(self, plan: Plan, folder: JobFolder, hold: Hold, factory: HostsFactory) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._hold = hold
+        self._factory = factory
+        self._loop = Loop()
+        self._children = Children(self._loop)
+        self._stop_reason: str | None = None
+        self._has_ended = False
+        self._record = replace(read(folder), supervisor=Process.of(os.getpid()))
+        self._attempt = self._new_attempt(1)
+
+    def run(self) -> None:
+        """Run the job to its end; always leaves a final record, unless the job's folder was taken from it."""
+        become_subreaper()
+        for signum in STOPPED_BY:
+            self._loop.on_signal(signum, lambda: self._stop("stopped by the user"))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPED_BY)
+        try:
+            self._finish(*self._result(self._run_to_verdict()))
+        except NotOurs as reason:
+            print(reason, file=sys.stderr)
+            self._attempt.wait_until_gone()
+
+    def _run_to_verdict(self) -> Verdict | None:
+        try:
+            self._hold.watch(self._loop)
+            reserve.keep(str(self._folder.reserve), RESERVE)
+            self._loop.after(self._plan.max_run, self._too_long)
+            return self._run_attempts()
+        except NotOurs:
+            raise
+        except Exception as error:  # whatever it is, the job must not be left without an end
+            _log_error()
+            verdict = Verdict("platform", f"the hosts could not be run: {error}")
+            self._attempt_ended(verdict)
+            return verdict
+
+    def _run_attempts(self) -> Verdict | None:
+        while True:
+            self._hold.check()
+            number = self._attempt.number
+            found = self._attempt.run(self._begun)
+            verdict = found.masked() if found is not None else None
+            self._attempt_ended(verdict)
+            if verdict is None or not is_worth_another(verdict, number, self._plan.max_retry_attempts):
+                return verdict
+            self._hold.check()
+            self._tell_of_another(verdict)
+            self._attempt.wait_until_gone()
+            self._attempt = self._new_attempt(number + 1)
+
+    def _new_attempt(self, number: int) -> Attempt:
+        output = self._record.output
+        return Attempt(self._plan, self._folder, number, self._loop, self._children, self._factory, output)
+
+    def _tell_of_another(self, verdict: Verdict) -> None:
+        frames = FrameWriter(self._attempt.layout(self._plan.hosts[0].name).frames)
+        left = self._plan.max_retry_attempts - self._attempt.number
+        EventLog(frames).emit("attempt_failed", attempt=self._attempt.number, reason=verdict.message, left=left)
+        frames.close()
+
+    def _begun(self) -> None:
+        self._note(attempts=(*self._record.attempts, AttemptRecord(self._attempt.number, time.time())))
+
+    def _attempt_ended(self, verdict: Verdict | None) -> None:
+        """Known from now on; it is written with what comes next, another attempt or the end of the job."""
+        if self._record.attempts:
+            self._record = self._record.with_attempt(ended=time.time(), verdict=verdict)
+
+    def _note(self, **changes: Any) -> None:  # noqa: ANN401 - fields of Record
+        self._record = replace(self._record, **changes)
+        self._hold.check()
+        write(self._record, self._folder)
+
+    def _too_long(self) -> None:
+        self._stop(f"MaxRuntimeExceeded: it ran for max_run={self._plan.max_run:g} seconds")
+
+    def _stop(self, reason: str) -> None:
+        if self._stop_reason is not None or self._has_ended:
+            return
+        self._stop_reason = reason
+        self._attempt.stop()  # before anything that waits for the disk
+        with contextlib.suppress(OSError):  # a full disk keeps no job from being stopped
+            self._note(status="Stopping", reason=reason)
+
+    # The end.
+
+    def _result(self, verdict: Verdict | None) -> tuple[Status, Verdict | None]:
+        if self._stop_reason is not None:
+            return "Stopped", None
+        return ("Completed", None) if verdict is None else ("Failed", verdict)
+
+    def _finish(self, status: Status, verdict: Verdict | None) -> None:
+        self._has_ended = True  # what is left is to keep what there is
+        self._hold.check()
+        try:
+            made, failed, said = self._keep_outputs(status)
+        except Exception as error:  # whatever it is, as above
+            _log_error()
+            kept = self._folder.attempt(self._attempt.number)
+            failed = f"the job's outputs could not be written: {error}; what the script left is still in {kept}"
+            made, said = {}, []
+        if failed:
+            status = "Failed"
+            verdict = _with_detail(verdict, failed) if verdict else Verdict("outputs", failed)
+        reasons = [reason for reason in (self._stop_reason, self._attempt.unpublished, *said) if reason]
+        self._hold.check()  # again, for that may have taken long
+        shutil.rmtree(self._folder.channels, ignore_errors=True)  # it is where it came from
+        reserve.release(str(self._folder.reserve))
+        try:
+            self._note(status=status, verdict=verdict, ended=time.time(), reason="; ".join(reasons), **made)
+        finally:
+            self._attempt.wait_until_gone()
+
+    def _keep_outputs(self, status: Status) -> tuple[dict[str, str], str, list[str]]:
+        """Make the archives and bring them to where they belong.
+
+        Returns what to record, what failed, in words, and sentences on what is not as the script left it.
+        """
+        uri = self._record.output
+        local = Path(uri.removeprefix("file://")) if uri.startswith("file://") else self._folder.output
+        if local.is_relative_to(self._folder.path):
+            os.umask(0o077)  # as all that is kept in the home; elsewhere the user's own umask says who may read them
+        with_model = status != "Failed"
+        said = outputs.write(self._plan, self._folder, self._attempt.number, local, with_model)
+        said.append(self._attempt.not_uploadable)
+        made = {"model_data": f"{uri}/{outputs.MODEL}"} if with_model else {}
+        reasons = [self._attempt.not_uploaded]
+        if not uri.startswith("file://"):
+            files = {str(path.relative_to(local)): path for path in local.rglob("*") if path.is_file()}
+            reasons.append(uploads.upload(self._loop, self._children, uri, files))
+            made = {} if reasons[-1] else made
+            if not any(reasons):
+                shutil.rmtree(local)  # each is whole in the store
+        if not any(reasons):
+            return made, "", said
+        kept = f"the archives are in {local}, the folders of the hosts in {self._folder.attempt(self._attempt.number)}"
+        what = f"the outputs of {self._plan.job_name} are not all in {uri}: {'; '.join(filter(None, reasons))}"
+        return made, f"{what}; nothing is lost: {kept}", said
+
+
+def _log_error() -> None:
+    """Into the supervisor's log; a full disk does not take it, which must not keep the end of a job from being told."""
+    with contextlib.suppress(OSError):
+        traceback.print_exc()
+
+
+def _with_detail(verdict: Verdict, failed: str) -> Verdict:
+    return replace(verdict, detail=f"{verdict.detail}\n\n{failed}")
+
+
+def main(argv: list[str], find_factory: Callable[[str], HostsFactory]) -> int:
+    """Run the job in the folder `argv[0]`; the plan comes on standard input, so no file holds its secrets."""
+    folder = JobFolder(Path(argv[0]))
+    hold = Hold(folder)
+    try:
+        plan = Plan.from_json(sys.stdin.read())
+    except ValueError:
+        print("its client ended before it had handed over the plan", file=sys.stderr)
+        hold.check()
+        if not folder.record.exists():
+            shutil.rmtree(folder.path, ignore_errors=True)  # nothing of a job that never was, not even its name
+        return 1
+    supervisor = Supervisor(plan, folder, hold, find_factory(plan.backend))
+    gc.freeze()  # what there is now, stays
+    gc.enable()
+    supervisor.run()
+    return 0

@@ -1,0 +1,45 @@
+"""The commands there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from .parser import Parser
+
+COMMANDS = {
+    "run": "run a command on one or many hosts",
+    "fit": "run the job that a file describes",
+    "plan": "show what run would start, and start nothing",
+    "ps": "list the jobs",
+    "logs": "show what the ranks of a job wrote",
+    "attach": "follow a running job to its end",
+    "stop": "ask for the end of a job",
+    "why": "say why a job ended as it did",
+    "describe": "show all that is known of a job",
+    "download": "bring a job's model here",
+    "checkpoints": "list, verify or bring the snapshots of a job",
+    "images": "list or build training images",
+    "doctor": "check what is installed, and say how to fix what is missing",
+    "completion": "print the completion of bash or zsh",
+}
+"""Name -> what it is for, in the order of `estimator --help`. The module has the same name."""
+_OF_JOBS = ("ps", "logs", "attach", "stop", "why", "describe", "download")
+"""Those that ask for, or look at, jobs that were started."""
+
+
+class Command(Protocol):
+    """What a module of a command offers."""
+
+    add: Callable[[Parser], None]
+    run: Callable[[Namespace], int]
+
+
+def load(name: str) -> Command:
+    folder = "commands.jobs" if name in _OF_JOBS else "commands"
+    module: Command = import_module(f"{__package__}.{folder}.{name}")
+    return module

@@ -1,0 +1,44 @@
+"""`estimator doctor`: check what is installed, and say how to fix what is missing."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import asdict
+
+from .. import answer
+from ..parser import Parser
+from ..reports.diagnosis import PURPOSES, Finding, findings
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument(
+        "--needs",
+        metavar="PURPOSE",
+        choices=PURPOSES,
+        action="append",
+        default=[],
+        help=f"what is needed besides MPI jobs on this machine: {', '.join(PURPOSES)}; may be given several times",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """1 where something is missing that every job needs, or that serves a purpose that was named."""
+    found = list(findings())
+    missing = {each.what for each in found if not each.is_there and _is_needed(each, arguments)}
+    document = [{**asdict(each), "is_needed": _is_needed(each, arguments)} for each in found]
+    rows = [[_word(each, arguments), each.what, each.detail] for each in found]
+    lines: list[str] = []
+    for each, line in zip(found, answer.table(rows), strict=True):
+        lines += [line] if each.is_there else [line, f"         fix it: {each.fix}"]
+    answer.show(arguments, document, lines)
+    return 1 if missing else 0
+
+
+def _is_needed(finding: Finding, arguments: Namespace) -> bool:
+    return finding.purpose is None or finding.purpose in arguments.needs
+
+
+def _word(finding: Finding, arguments: Namespace) -> str:
+    if finding.is_there:
+        return "ok"
+    return "missing" if _is_needed(finding, arguments) else f"missing (only {finding.purpose} needs it)"

@@ -1,0 +1,1 @@
+"""The commands that ask for, or look at, jobs that were started."""

@@ -1,0 +1,34 @@
+"""`estimator ps`: list the jobs."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from typing import get_args
+
+from ....backends.status import Status
+from ....job.job import Job, list_jobs
+from ... import answer
+from ...parser import Parser, count
+
+
+def add(parser: Parser) -> None:
+    parser.add_argument("--backend", help="only the jobs of one; sagemaker asks the service")
+    parser.add_argument("--status", choices=get_args(Status), help="only the jobs with this status")
+    parser.add_argument("-n", "--limit", metavar="N", type=count, help="only the newest N")
+
+
+def run(arguments: Namespace) -> int:
+    # The status is looked up for those that are shown, so that a long history costs nothing.
+    found = list_jobs(arguments.backend, None if arguments.status else arguments.limit)
+    jobs = [job for job in found if arguments.status in (None, job.status)][: arguments.limit]
+    rows = [["JOB", "STATUS", "BACKEND", "HOSTS", "STARTED", "TIME"], *map(_row, jobs)]
+    answer.show(arguments, [answer.of_job(job) for job in jobs], answer.table(rows))
+    return 0
+
+
+def _row(job: Job) -> list[str]:
+    created, ended = job.created, job.ended
+    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(created)) if created else "-"
+    seconds = "-" if created is None else f"{(ended or time.time()) - created:.0f} s"
+    return [job.name, job.status, job.backend, str(len(job.hosts)), started, seconds]

@@ -1,0 +1,1 @@
+"""From the arguments of an estimator to a running job."""

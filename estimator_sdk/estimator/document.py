@@ -1,0 +1,124 @@
+"""From an estimator's arguments to the CreateTrainingJob document that they ask for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from estimator_container.contract import names as contract
+
+from ..spec import distribution_argument, steps_argument
+from ..spec import hyperparameters as encoding
+from ..spec import job_document as documents
+from . import checks, service_arguments
+from .arguments import Arguments
+from .job_spec import JobSpec
+
+
+class Code(NamedTuple):
+    """The user's code in a job."""
+
+    program: str | None
+    """The entry point, relative to the code folder; None where there is none, but steps."""
+    uri: str | None
+    """Where the bundle is, once it is known."""
+
+
+def job_spec(
+    given: Arguments, name: str, image: str | None, code: Code | None, channels: Sequence[documents.Channel]
+) -> JobSpec:
+    """The job of that name, without code where the image's own program runs. Raises InvalidArgument."""
+    return JobSpec(
+        training_job_name=name,
+        algorithm_specification=documents.AlgorithmSpecification(
+            training_image=image,
+            training_input_mode=given.input_mode,
+            metric_definitions=checks.metric_definitions(given.metric_definitions),
+            enable_sagemaker_metrics_time_series=given.enable_sagemaker_metrics,
+            container_entrypoint=_tuple(given.container_entry_point),
+            container_arguments=_tuple(given.container_arguments),
+            other=service_arguments.image_config(given),
+        ),
+        role_arn=given.role,
+        hyperparameters=_hyperparameters(given, name, code),
+        input_data_config=(*channels, *service_arguments.model_channel(given)) or None,
+        output_data_config=_output(given),
+        resource_config=service_arguments.resources(given),
+        vpc_config=_vpc(given),
+        stopping_condition=documents.StoppingCondition(
+            max_runtime_in_seconds=given.max_run, max_wait_time_in_seconds=given.max_wait
+        ),
+        tags=checks.tags(given.tags),
+        # False is what an absent member means to the service.
+        enable_network_isolation=given.enable_network_isolation or None,
+        enable_inter_container_traffic_encryption=given.encrypt_inter_container_traffic or None,
+        enable_managed_spot_training=given.use_spot_instances or None,
+        checkpoint_config=_checkpoints(given),
+        environment=given.environment,
+        retry_strategy=_retries(given),
+        other=service_arguments.job_members(given),
+    )
+
+
+def _hyperparameters(given: Arguments, name: str, code: Code | None) -> dict[str, str]:
+    encoded = encoding.encode(given.hyperparameters or {})
+    distribution = distribution_argument.parse(given.distribution)
+    reserved: dict[str, object] = {}
+    # An image with a program of its own may refuse what it does not know.
+    if code is not None:
+        if code.program is not None:
+            reserved["sagemaker_program"] = code.program
+        reserved["sagemaker_container_log_level"] = given.container_log_level
+        reserved["sagemaker_job_name"] = name
+    if code is not None and code.uri is not None:
+        reserved["sagemaker_submit_directory"] = code.uri
+    for key, value, default in (
+        (contract.STOP_TIMEOUT_HYPERPARAMETER, given.stop_timeout, contract.DEFAULT_STOP_TIMEOUT),
+        (contract.HANG_TIMEOUT_HYPERPARAMETER, given.hang_timeout, contract.DEFAULT_HANG_TIMEOUT),
+        (contract.CPUS_HYPERPARAMETER, given.cpus, None),
+        (contract.MEMORY_HYPERPARAMETER, given.memory, None),
+        (contract.CHECKPOINT_KEEP_HYPERPARAMETER, given.checkpoint_keep, None),
+        (contract.ARGUMENTS_HYPERPARAMETER, given.arguments, None),
+        (contract.COMMAND_HYPERPARAMETER, given.command, None),
+        (contract.INHERIT_HYPERPARAMETER, given.inherit_environment, None),
+    ):
+        if value != default:
+            reserved[key] = value
+    encoded |= {key: json.dumps(value) for key, value in reserved.items()}
+    encoded |= distribution_argument.to_hyperparameters(distribution)
+    encoded |= steps_argument.to_hyperparameters(steps_argument.parse(given.steps))
+    encoding.check_count(encoded)
+    return encoded
+
+
+def _output(given: Arguments) -> documents.OutputDataConfig | None:
+    if given.output_path is None:
+        return None
+    return documents.OutputDataConfig(
+        s3_output_path=given.output_path,
+        kms_key_id=given.output_kms_key,
+        compression_type="NONE" if given.disable_output_compression else None,
+    )
+
+
+def _vpc(given: Arguments) -> documents.VpcConfig | None:
+    if given.subnets is None or given.security_group_ids is None:
+        return None
+    return documents.VpcConfig(subnets=tuple(given.subnets), security_group_ids=tuple(given.security_group_ids))
+
+
+def _checkpoints(given: Arguments) -> documents.CheckpointConfig | None:
+    if given.checkpoint_s3_uri is None:
+        return None
+    return documents.CheckpointConfig(s3_uri=given.checkpoint_s3_uri, local_path=given.checkpoint_local_path)
+
+
+def _retries(given: Arguments) -> documents.RetryStrategy | None:
+    if given.max_retry_attempts is None:
+        return None
+    return documents.RetryStrategy(maximum_retry_attempts=given.max_retry_attempts)
+
+
+def _tuple(given: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if given is None else tuple(given)

@@ -1,0 +1,139 @@
+"""The estimator: every setting of a training job, under the names that SageMaker users know."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from ..code.source import Source
+from ..spec.training_input import Inputs, channels
+from ..values import job_name as job_names
+from ..values.arguments import named_arguments
+from . import checks, command_line, document
+from .arguments import Arguments
+from .job_spec import JobSpec
+from .sdk_v2_arguments import takes_sdk_v2_arguments
+
+if TYPE_CHECKING:
+    from ..display.progress import Logs
+    from ..job.job import Job
+    from ..plan.plan import Plan
+
+
+@takes_sdk_v2_arguments
+@named_arguments
+@dataclass(kw_only=True, eq=False, repr=False)
+class Estimator(Arguments):
+    """A training job that can be run again and again; `fit()` runs it.
+
+    All arguments are given by name. Each is checked here, before anything starts: an unknown name, a wrong
+    type or a value out of range raises InvalidArgument, which names it and, where there is one, the nearest
+    right one. Attributes can be changed afterwards and are checked again by `spec()`.
+    """
+
+    def __post_init__(self) -> None:
+        # What a spec would refuse is refused now, at the line that says it.
+        self.spec()
+
+    def __repr__(self) -> str:
+        from . import secrets
+
+        return secrets.representation(self)
+
+    @property
+    def source(self) -> Source | None:
+        """The user's code; None where the image's own program runs."""
+        if self.entry_point is None and self.command is None and self.steps is None:
+            return None
+        return Source(
+            None if self.entry_point is None else os.fspath(self.entry_point),
+            None if self.source_dir is None else os.fspath(self.source_dir),
+            tuple(os.fspath(dependency) for dependency in self.dependencies),
+            None if self.command is None else command_line.script_of(self.command),
+        )
+
+    @property
+    def training_image(self) -> str | None:
+        """The container image of the job; None where it runs in this Python environment."""
+        return self.image_uri
+
+    def set_hyperparameters(self, **hyperparameters: object) -> None:
+        """Add to the hyperparameters, or replace those of the same names."""
+        self.hyperparameters = {**(self.hyperparameters or {}), **hyperparameters}
+        self.spec()
+
+    def spec(
+        self, inputs: Inputs | None = None, job_name: str | None = None, *, code_uri: str | None = None
+    ) -> JobSpec:
+        """The job as a CreateTrainingJob document in typed form; `code_uri` is where its code bundle is.
+
+        Looks at no file. Without `job_name` each call makes a new name. Raises InvalidArgument.
+        """
+        self._check()
+        name = self._new_job_name() if job_name is None else job_names.checked(job_name)
+        code = None if self.source is None else document.Code(self.source.program, code_uri)
+        return document.job_spec(self, name, self.training_image, code, channels(inputs) or ())
+
+    def plan(self, inputs: Inputs | None = None, job_name: str | None = None) -> Plan:
+        """What `fit()` with the same arguments would run, resolved to the last detail; `print` it to see it.
+
+        Starts nothing. Raises InvalidArgument for what cannot run.
+        """
+        from . import launch
+
+        name = self._new_job_name() if job_name is None else job_name
+        return launch.plan(
+            self.source, lambda code: self.spec(inputs, name, code_uri=code), self.backend, self.code_location
+        )
+
+    def to_training_job_request(self, inputs: Inputs | None = None, job_name: str | None = None) -> dict[str, Any]:
+        """The CreateTrainingJob document that `fit()` on SageMaker sends, with its code already in S3.
+
+        It can be given to `aws sagemaker create-training-job --cli-input-json`, to boto3, or to
+        `JobSpec.from_request`, which any backend runs. Starts nothing. Raises InvalidArgument as `plan` does, and
+        BackendError where the code cannot be uploaded.
+        """
+        from . import launch
+
+        name = self._new_job_name() if job_name is None else job_name
+        return launch.request(self.source, lambda code: self.spec(inputs, name, code_uri=code), self.code_location)
+
+    def fit(
+        self,
+        inputs: Inputs | None = None,
+        wait: bool = True,
+        logs: Logs | bool = "all",
+        job_name: str | None = None,
+    ) -> Job:
+        """Run the job. It is `plan()`, then the start of that very plan.
+
+        inputs: a URI or a TrainingInput, or a dict of them by channel name.
+        wait: return at the end of the job; False returns as soon as it is started.
+        logs: what to show while waiting: `all`, the lines of `rank0`, or `none`.
+        job_name: the job's name; None makes a new one.
+
+        Raises InvalidArgument before anything has started, and JobFailed, which names the first failing rank,
+        when a job that is waited for fails. Ctrl-C stops the job in good order.
+        """
+        from . import launch
+
+        chosen = launch.checked_logs(logs)
+        return launch.run(self.plan(inputs, job_name), wait, chosen)
+
+    def _check(self) -> None:
+        checks.check(self)
+
+    def _new_job_name(self) -> str:
+        if self.base_job_name is not None:
+            return job_names.unique(self.base_job_name)
+        program = self.source.program if self.source is not None else None
+        if self.command is not None:
+            program = command_line.named_by(self.command)
+        if self.steps is not None and self.source_dir is not None:
+            program = Path(self.source_dir).resolve().name
+        if program is not None:
+            return job_names.unique(job_names.base_of(PurePosixPath(program).stem))
+        image = (self.training_image or "").rpartition("/")[2].partition("@")[0].partition(":")[0]
+        return job_names.unique(job_names.base_of(image))

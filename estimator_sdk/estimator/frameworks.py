@@ -1,0 +1,82 @@
+"""Estimators that know their framework: they choose the image that has the version that is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ..backends.docker.images import catalogue
+from ..errors import InvalidArgument
+from ..values.arguments import named_arguments
+from .estimator import Estimator
+from .sdk_v2_arguments import takes_sdk_v2_arguments
+
+if TYPE_CHECKING:
+    from ..plan.plan import Plan
+    from ..spec.training_input import Inputs
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class _FrameworkEstimator(Estimator):
+    framework_version: str | None = None
+    """The framework's version, such as `2.21`: chooses the image, which is built when it is first used. None: the
+    script runs with the framework that this Python environment has, or `image_uri` has; with `backend="docker"` it
+    is the newest there is an image of."""
+    py_version: str | None = None
+    """The image's Python, as SageMaker writes it: `py311`, which is also the default."""
+
+    _framework: ClassVar[catalogue.Framework]
+    _distributions: ClassVar[tuple[str, ...]]
+
+    @property
+    def training_image(self) -> str | None:
+        """`image_uri`, else the image of the framework's version. Raises InvalidArgument for an unknown version."""
+        if self.image_uri is not None:
+            return self.image_uri
+        if self.framework_version is None:
+            if self.py_version is not None:
+                what = "py_version means nothing without framework_version; give both, or neither"
+                raise InvalidArgument("py_version", what)
+            # Containers have nothing of this environment, so there has to be a version.
+            return catalogue.newest(self._framework).name if self.backend == "docker" else None
+        return catalogue.find(self._framework, self.framework_version, self.py_version).name
+
+    def plan(self, inputs: Inputs | None = None, job_name: str | None = None) -> Plan:
+        """As `Estimator.plan`; on processes it also holds this environment against `framework_version`."""
+        plan = super().plan(inputs, job_name)
+        if plan.image is None and self.framework_version is not None and plan.backend == "process":
+            self._check_environment(self.framework_version)
+        return plan
+
+    def _check_environment(self, wanted: str) -> None:
+        from importlib.metadata import distributions
+
+        found = next((each for name in self._distributions for each in distributions(name=name)), None)
+        version = found.version.partition("+")[0] if found else "none"
+        if not f"{version}.".startswith(f"{wanted}."):
+            raise InvalidArgument(
+                "framework_version",
+                f"framework_version is {wanted}, and hosts that are processes have this Python environment's "
+                f"{self._distributions[0]}, which is {version}; install {wanted} here, leave framework_version out, or "
+                "use backend='docker'",
+            )
+
+
+@takes_sdk_v2_arguments
+@named_arguments
+@dataclass(kw_only=True, eq=False, repr=False)
+class TensorFlow(_FrameworkEstimator):
+    """An Estimator whose image has TensorFlow, Keras and Horovod."""
+
+    _framework = "tensorflow"
+    _distributions = ("tensorflow", "tensorflow-cpu")
+
+
+@takes_sdk_v2_arguments
+@named_arguments
+@dataclass(kw_only=True, eq=False, repr=False)
+class PyTorch(_FrameworkEstimator):
+    """An Estimator whose image has PyTorch and Horovod."""
+
+    _framework = "pytorch"
+    _distributions = ("torch",)

@@ -1,0 +1,40 @@
+"""A job as data that can be run: what an estimator makes, and what `JobSpec.from_request` takes from elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..spec.job_document import JobDocument
+
+if TYPE_CHECKING:
+    from ..display.progress import Logs
+    from ..job.job import Job
+    from ..plan.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class JobSpec(JobDocument):
+    """One job, whole: what `fit()` runs, and what CreateTrainingJob takes.
+
+    Equal documents make equal specs. Values are read-only and are checked against their types when a spec is
+    made; what a service would refuse beyond that (patterns, lengths) is its own to say.
+    """
+
+    def plan(self, backend: str | None = None, job_name: str | None = None) -> Plan:
+        """What `fit()` with the same arguments would run. Raises InvalidArgument."""
+        from . import launch
+
+        return launch.plan_of(self, backend, job_name)
+
+    def fit(
+        self, backend: str | None = None, wait: bool = True, logs: Logs | bool = "all", job_name: str | None = None
+    ) -> Job:
+        """Run the job as `Estimator.fit` does, on the backend that its instance type chooses, or on another one.
+
+        `job_name` is another name than its own. Raises InvalidArgument, and JobFailed.
+        """
+        from . import launch
+
+        chosen = launch.checked_logs(logs)
+        return launch.run(self.plan(backend, job_name), wait, chosen)

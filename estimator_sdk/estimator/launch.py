@@ -1,0 +1,173 @@
+"""From an estimator to a running job: bundle the code, plan, start, show."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from .. import backends
+from ..code import channel as code_channel
+from ..code import store as code_store
+from ..display import notebook
+from ..display.progress import LOGS, Logs, Progress
+from ..errors import BackendError, InvalidArgument
+from ..plan.plan import Plan
+from ..spec import channel_names
+from ..spec.job_document import JobDocument
+from ..values import job_name as job_names
+from ..values.home import bundles_folder, secured, writing
+from ..values.naming import suggestion
+from . import secrets
+
+if TYPE_CHECKING:
+    from ..backends.port import StartedJob
+    from ..code.source import Source
+    from ..display.cell import Cell
+    from ..job.job import Job
+
+
+def plan(
+    source: Source | None,
+    make_spec: Callable[[str | None], JobDocument],
+    backend: str | None,
+    code_location: str | None = None,
+) -> Plan:
+    """The plan of a job on its backend; `make_spec` takes the place of the code bundle.
+
+    Bundles the code, which starts nothing and writes nothing that is there already; it is uploaded to `code_location`
+    when the plan is run. Raises InvalidArgument.
+    """
+    spec = make_spec(None)
+    chosen = _backend_for(spec, backend)
+    if source is not None:
+        place = bundle(source)
+        spec = make_spec(code_store.uri_of(place, code_location) if code_location else str(place))
+    planned = chosen.plan(spec)
+    secrets.warn_of_secrets(planned)
+    return planned
+
+
+def request(
+    source: Source | None, make_spec: Callable[[str | None], JobDocument], code_location: str | None
+) -> dict[str, Any]:
+    """The document of a job for SageMaker, with what it needs in S3. Raises InvalidArgument and BackendError."""
+    from ..backends.sagemaker.backend import SageMakerBackend
+
+    planned = plan(source, make_spec, SageMakerBackend.name, code_location)
+    SageMakerBackend().prepare(planned)
+    return dict(planned.request)
+
+
+def plan_of(spec: JobDocument, backend: str | None, job_name: str | None) -> Plan:
+    """The plan of a job that is given as a whole, under another name if one is given. Raises InvalidArgument."""
+    secrets.refuse_hidden(spec)
+    spec = code_channel.without(spec)
+    if job_name is not None:
+        spec = _renamed(spec, job_names.checked(job_name))
+    planned = _backend_for(spec, backend).plan(spec)
+    secrets.warn_of_secrets(planned)
+    return planned
+
+
+def _backend_for(spec: JobDocument, named: str | None) -> backends.Backend:
+    """What is to plan the job. Raises InvalidArgument for names in it that no backend could use."""
+    job_names.checked(spec.training_job_name, "TrainingJobName")
+    channel_names.check(spec.input_data_config or ())
+    return backends.load(named or backends.choose(*_type_and_image(spec)))
+
+
+def _renamed(spec: JobDocument, name: str) -> JobDocument:
+    hyperparameters = dict(spec.hyperparameters or {})
+    if "sagemaker_job_name" in hyperparameters:
+        hyperparameters["sagemaker_job_name"] = json.dumps(name)
+    return replace(spec, training_job_name=name, hyperparameters=hyperparameters or None)
+
+
+def _type_and_image(spec: JobDocument) -> tuple[str, str | None]:
+    resources, algorithm = spec.resource_config, spec.algorithm_specification
+    instance_type = resources.instance_type if resources else None
+    if resources and resources.instance_groups:
+        instance_type = resources.instance_groups[0].instance_type
+    return instance_type or "local", algorithm.training_image if algorithm else None
+
+
+@writing("the code bundle")
+def bundle(source: Source) -> Path:
+    """The code as an archive under the hash of its bytes, so that equal code is kept once. Raises EstimatorError."""
+    folder = secured(bundles_folder())
+    draft = folder / f".{os.getpid()}-{os.urandom(4).hex()}.new"
+    try:
+        place = folder / f"{source.bundle(draft)}.tar.gz"
+        draft.replace(place)
+    finally:
+        draft.unlink(missing_ok=True)
+    return place
+
+
+def checked_logs(logs: object) -> Logs:
+    """What `fit(logs=)` says; True and False are taken as SageMaker's SDK takes them."""
+    if isinstance(logs, bool):
+        return "all" if logs else "none"
+    for known in LOGS:
+        if isinstance(logs, str) and logs.lower() == known:
+            return known
+    raise InvalidArgument("logs", f"logs must be one of {', '.join(map(repr, LOGS))}; {suggestion(logs, LOGS)}")
+
+
+def run(plan: Plan, wait: bool, logs: Logs, out: TextIO | None = None) -> Job:
+    """Start exactly what the plan says; with `wait` show it and return at its end.
+
+    It is shown on `out`; without one in the notebook's cell that runs, else on standard output.
+
+    Raises JobFailed when a job that is waited for fails, and BackendError when it can no longer be watched. A
+    KeyboardInterrupt stops the job in good order and is raised again at its end; a second one leaves the job to its
+    supervisor at once.
+    """
+    from ..job.job import Job
+
+    # What takes time comes before the start: a Ctrl-C after it has to be heard where it stops the job.
+    shown = _shown_by(plan, logs, out)
+    local = backends.load(plan.backend).start(plan)
+    job = Job(local)
+    if not wait:
+        return job
+    progress = shown(local)
+    try:
+        _watch(local, job, progress)
+        progress.ended(local)
+    finally:
+        progress.close()
+    job.wait()
+    return job
+
+
+def _watch(local: StartedJob, job: Job, progress: Progress | Cell) -> None:
+    try:
+        progress.started()
+        _show(local, progress)
+    except KeyboardInterrupt:
+        progress.say("stopping; a second Ctrl-C leaves it to stop by itself")
+        job.stop()
+        _show(local, progress.again())
+        progress.ended(local)
+        raise
+    except BackendError as error:
+        what = f"{error}; the job goes on, and Job.attach({job.name!r}) finds it"
+        raise BackendError(what) from None
+
+
+def _shown_by(plan: Plan, logs: Logs, out: TextIO | None) -> Callable[[StartedJob], Progress | Cell]:
+    if out is not None or not notebook.is_here():
+        return lambda local: Progress(plan, logs, out)
+    from ..display.cell import Cell
+
+    return lambda local: Cell(local, logs)
+
+
+def _show(local: StartedJob, progress: Progress | Cell) -> None:
+    for block in local.blocks(True, progress.on_event, progress.on_open_line):
+        progress.on_block(block)

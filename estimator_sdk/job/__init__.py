@@ -1,0 +1,1 @@
+"""A job that was started, as its user sees it."""

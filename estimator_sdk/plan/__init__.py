@@ -1,0 +1,1 @@
+"""A job resolved for one backend: nothing is left to decide."""

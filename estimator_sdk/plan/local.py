@@ -1,0 +1,205 @@
+"""The part of a plan that all local backends share: hosts, channels, the command, what cannot run here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from estimator_container.contract import entry_point
+from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract import names as contract
+from estimator_container.host import requirements, steps
+from estimator_container.runtime.errors import ConfigurationError
+
+from ..code import store as code_store
+from ..errors import InvalidArgument
+from ..spec import environment_argument, hyperparameters, instances, limits
+from ..spec.job_document import JobDocument, ResourceConfig
+from ..values import uris
+from ..values.conform import conform
+from ..values.home import jobs_folder
+from . import local_channels
+from .plan import DEFAULT_CHECKPOINT_KEEP, DEFAULT_CHECKPOINTS, HostPlan, Plan, StepPlan
+
+DEFAULT_MAX_RUN = 86400.0  # seconds; the service's default for MaxRuntimeInSeconds is the same day
+
+
+def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPlan]) -> Plan:
+    """A plan without a distribution; `host` makes each host of its name, its index and the number of hosts.
+
+    Raises InvalidArgument for what no backend of this machine can do.
+    """
+    checkpoints = spec.checkpoint_config
+    if checkpoints is not None:
+        uris.check_store("checkpoint_s3_uri", checkpoints.s3_uri)
+    encoded = {**(spec.hyperparameters or {}), **hyperparameters.launch_variables(spec.environment or {})}
+    decoded = container_hp.decode(encoded)
+    hyperparameters.check_reserved(decoded)
+    resources = spec.resource_config or ResourceConfig()
+    if resources.instance_groups:
+        raise InvalidArgument("instance_groups", "instance_groups: a job on this machine has instances of one type")
+    count = 1 if resources.instance_count is None else resources.instance_count
+    limits.check("instance_count", count)  # a job that was not made by an Estimator has not been
+    stop_timeout = _limit(decoded, contract.STOP_TIMEOUT_HYPERPARAMETER, "stop_timeout")
+    environment = dict(spec.environment or {})
+    code, code_uri = code_store.resolve(decoded.get("sagemaker_submit_directory"))
+    if code_uri is not None:
+        uris.check_store("code_location", code_uri)
+    if code is not None:
+        encoded["sagemaker_submit_directory"] = json.dumps(code)  # hosts of this machine take it from here
+    return Plan(
+        job_name=spec.training_job_name,
+        backend=backend,
+        instance_type=resources.instance_type or "local",
+        hosts=tuple(host(f"algo-{index + 1}", index, count) for index in range(count)),
+        ranks=(),
+        distribution="none",
+        program=environment.get("SAGEMAKER_PROGRAM") or decoded.get("sagemaker_program"),
+        command=(),
+        hyperparameters=encoded,
+        environment=environment,
+        channels=local_channels.plans(spec),
+        code=code,
+        code_uri=code_uri,
+        output_path=_output_path(spec, count),
+        checkpoint_uri=checkpoints.s3_uri if checkpoints else None,
+        checkpoint_path=(checkpoints and checkpoints.local_path) or DEFAULT_CHECKPOINTS,
+        checkpoint_keep=_checkpoint_keep(decoded),
+        max_retry_attempts=spec.retry_strategy.maximum_retry_attempts if spec.retry_strategy else 0,
+        request=spec.to_request(),
+        max_run=_max_run(spec),
+        stop_timeout=contract.DEFAULT_STOP_TIMEOUT if stop_timeout is None else float(stop_timeout),
+        cpus=_limit(decoded, contract.CPUS_HYPERPARAMETER, "cpus"),
+        memory=_limit(decoded, contract.MEMORY_HYPERPARAMETER, "memory"),
+    )
+
+
+def gpus(instance_type: str, of_this_machine: int) -> int:
+    """The GPUs of one host of a type. Raises InvalidArgument for `local_gpu` on a machine without one."""
+    of_type = instances.lookup(instance_type).gpus
+    if of_type is not None:
+        return of_type
+    if of_this_machine == 0:
+        raise InvalidArgument(
+            "instance_type", f"instance_type {instance_type!r} needs a GPU, and this machine has none; use 'local'"
+        )
+    return of_this_machine
+
+
+def with_command(plan: Plan, python: str, overlay: Path | None) -> Plan:
+    """The plan with what its ranks run; `overlay` is the environment that requirements would be installed to.
+
+    Raises InvalidArgument when the code does not hold the entry point, for steps that are none, and for names and
+    values that no process can be given.
+    """
+    hyperparameters.check_names(plan.hyperparameters)
+    environment_argument.check(plan.environment)
+    decoded = container_hp.decode(plan.hyperparameters)
+    try:
+        found = steps.of(decoded)
+        words = container_hp.command(decoded)
+        arguments = container_hp.script_arguments(decoded)
+    except ConfigurationError as error:
+        raise InvalidArgument("hyperparameters", f"hyperparameters: {error}") from None
+    if plan.code is None or (plan.program is None and words is None and not found):
+        return plan
+    with _opened(plan.code) as bundle:
+        files = {member.name: member for member in bundle.getmembers() if not member.isdir()}
+        program = None if found else _program(plan.program or "", words, bundle, files)
+    if overlay is not None and (requirements.FILE in files or (program is not None and program.is_package)):
+        python = str(overlay / "bin" / "python")
+    elif overlay is not None and isinstance(program, entry_point.CommandLine):
+        _check_on_path(program.command(python, False)[0], python)
+    in_world = plan.distribution != "none"
+    if program is None:
+        return replace(plan, steps=tuple(StepPlan(step.name, tuple(step.command(python, in_world))) for step in found))
+    return replace(plan, command=tuple(program.command(python, in_world, arguments)))
+
+
+@contextmanager
+def _opened(code: str) -> Iterator[tarfile.TarFile]:
+    """The bundle of the code. Raises InvalidArgument for what is none: a document may name anything."""
+    try:
+        with tarfile.open(code) as bundle:
+            yield bundle
+    except InvalidArgument:
+        raise
+    except (OSError, EOFError, ValueError, zlib.error, tarfile.TarError) as error:
+        name = "sagemaker_submit_directory"
+        what = f"{name} is {code}, which cannot be read as an archive of code: {error}"
+        raise InvalidArgument(name, f"{what}; give the path of a .tar.gz") from None
+
+
+def _program(
+    name: str, words: list[str] | None, bundle: tarfile.TarFile, files: Mapping[str, tarfile.TarInfo]
+) -> entry_point.Program | entry_point.CommandLine:
+    def head(file: str) -> bytes:
+        opened = bundle.extractfile(files[file])
+        return opened.read(entry_point.HEAD_BYTES) if opened else b""
+
+    if words is not None:
+        return entry_point.CommandLine(tuple(words))
+    try:
+        return entry_point.program(name, files, head)
+    except ConfigurationError as error:
+        raise InvalidArgument("entry_point", f"entry_point: {error}") from None
+
+
+def _check_on_path(program: str, python: str) -> None:
+    """Raises InvalidArgument for a program that this machine does not have, where nothing will bring it."""
+    path = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", os.defpath)])
+    if "/" not in program and shutil.which(program, path=path) is None:
+        what = f"command: there is no program {program!r} on PATH"
+        raise InvalidArgument("command", f"{what}; install it, or write ./{program} for one in source_dir")
+
+
+def _max_run(spec: JobDocument) -> float:
+    given = spec.stopping_condition.max_runtime_in_seconds if spec.stopping_condition else None
+    limits.check("max_run", given)
+    return DEFAULT_MAX_RUN if given is None else float(given)
+
+
+def _limit(decoded: Mapping[str, object], name: str, argument: str) -> float | None:
+    """The number that a hyperparameter carries for an argument of the Estimator; None where the job has none.
+
+    Raises InvalidArgument: a job that was not made by an Estimator has not been checked.
+    """
+    number = cast("float | None", conform(float | None, decoded.get(name), f"the hyperparameter {name}"))
+    limits.check(argument, number)
+    return number
+
+
+def _checkpoint_keep(decoded: Mapping[str, object]) -> int:
+    """Raises InvalidArgument: a job that was not made by an Estimator has not been checked."""
+    kept = decoded.get(contract.CHECKPOINT_KEEP_HYPERPARAMETER, DEFAULT_CHECKPOINT_KEEP)
+    if isinstance(kept, bool) or not isinstance(kept, int) or kept < 1:
+        name = contract.CHECKPOINT_KEEP_HYPERPARAMETER
+        raise InvalidArgument(
+            "checkpoint_keep", f"the hyperparameter {name} must be a whole number from 1, not {kept!r}"
+        )
+    return kept
+
+
+def _output_path(spec: JobDocument, hosts: int) -> str:
+    output = spec.output_data_config
+    if output and output.kms_key_id:
+        what = "output_kms_key is for outputs that SageMaker writes, and those of a job on this machine are not"
+        raise InvalidArgument("output_kms_key", f"{what}; leave it out, and let the bucket encrypt by default")
+    if output and output.compression_type == "NONE":
+        what = "OutputDataConfig.CompressionType is 'NONE', and outputs of a job on this machine are .tar.gz archives"
+        raise InvalidArgument("OutputDataConfig.CompressionType", f"{what}; leave it out")
+    path = output.s3_output_path if output else None
+    if not path:
+        return f"file://{jobs_folder()}"
+    uris.check_store("output_path", path)
+    host = f"hosts/algo-{hosts}/" if hosts > 1 else ""
+    uris.check_room("output_path", path, f"{spec.training_job_name}/output/{host}output.tar.gz")
+    return path.rstrip("/")

@@ -1,0 +1,105 @@
+"""The inputs of a job: what `fit(inputs=...)` takes, and the channels it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import InvalidArgument
+from ..values import uris
+from ..values.arguments import named_arguments
+from ..values.conform import conform, field_hints
+from ..values.naming import shown
+from . import channel_names
+from .job_document import Channel, DataSource, InputMode, S3DataSource, ShuffleConfig
+
+DEFAULT_CHANNEL = "training"
+
+
+@named_arguments
+@dataclass(frozen=True)
+class TrainingInput:
+    """One channel's data and how it arrives. The names are those of the SageMaker SDK.
+
+    Raises InvalidArgument for a value of the wrong type, and for a place that is no `s3://` or `file://` URI.
+    """
+
+    s3_data: str
+    """`s3://bucket/prefix`, or `file:///folder` here; a relative `file://./data` is made absolute."""
+    distribution: Literal["FullyReplicated", "ShardedByS3Key"] | None = None
+    """Whether each host gets all objects (the service's default) or its share of them."""
+    compression: Literal["None", "Gzip"] | None = None
+    content_type: str | None = None
+    record_wrapping: Literal["None", "RecordIO"] | None = None
+    s3_data_type: Literal["ManifestFile", "S3Prefix", "AugmentedManifestFile", "Converse"] = "S3Prefix"
+    instance_groups: Sequence[str] | None = None
+    """Names of the instance groups that get this channel; None means all."""
+    input_mode: InputMode | None = None
+    """None means the estimator's `input_mode`."""
+    attribute_names: Sequence[str] | None = None
+    """What to take from each line of an augmented manifest, in this order."""
+    target_attribute_name: str | None = None
+    """Only jobs of AutoML have it: refused here."""
+    shuffle_config: ShuffleConfig | None = None
+    hub_access_config: Mapping[str, object] | None = None
+    """`HubAccessConfig` of CreateTrainingJob; only SageMaker has a use for it, and for the next."""
+    model_access_config: Mapping[str, object] | None = None
+
+    def __post_init__(self) -> None:
+        for name, hint in field_hints(type(self)).items():
+            object.__setattr__(self, name, conform(hint, getattr(self, name), name))
+        object.__setattr__(self, "s3_data", uris.checked("s3_data", self.s3_data))
+        if self.target_attribute_name is not None:
+            what = "target_attribute_name is for AutoML jobs; a training job has no such member; leave it out"
+            raise InvalidArgument("target_attribute_name", what)
+
+    def channel(self, name: str) -> Channel:
+        """This input as the channel `name`."""
+        access = {"HubAccessConfig": self.hub_access_config, "ModelAccessConfig": self.model_access_config}
+        source = S3DataSource(
+            s3_data_type=self.s3_data_type,
+            s3_uri=self.s3_data,
+            s3_data_distribution_type=self.distribution,
+            attribute_names=None if self.attribute_names is None else tuple(self.attribute_names),
+            instance_group_names=None if self.instance_groups is None else tuple(self.instance_groups),
+            other={member: value for member, value in access.items() if value is not None},
+        )
+        return Channel(
+            channel_name=name,
+            data_source=DataSource(s3_data_source=source),
+            content_type=self.content_type,
+            compression_type=self.compression,
+            record_wrapper_type=self.record_wrapping,
+            input_mode=self.input_mode,
+            shuffle_config=self.shuffle_config,
+        )
+
+
+Input = str | TrainingInput
+Inputs = Mapping[str, Input] | Input
+
+
+def channels(inputs: Inputs | None) -> tuple[Channel, ...] | None:
+    """The channels of `fit(inputs=...)`: a lone one is the channel `training`; a dict has names.
+
+    None, and a dict without entries, mean no channels. Raises InvalidArgument, which names the channel.
+
+    >>> [channel.channel_name for channel in channels({"train": "s3://bucket/a", "test": "s3://bucket/b"})]
+    ['train', 'test']
+    """
+    if inputs is None:
+        return None
+    if not isinstance(inputs, Mapping):
+        return (_channel("inputs", DEFAULT_CHANNEL, inputs),)
+    return tuple(_channel(f"inputs[{shown(name)}]", name, given) for name, given in inputs.items()) or None
+
+
+def _channel(where: str, name: object, given: object) -> Channel:
+    name = channel_names.checked(name, where)
+    if isinstance(given, str):
+        given = TrainingInput(uris.checked(where, given))
+    if not isinstance(given, TrainingInput):
+        what = "must be a URI such as 's3://bucket/prefix' or 'file:///folder', or a TrainingInput"
+        raise InvalidArgument(where, f"{where} {what}, not {shown(given)} ({type(given).__name__})")
+    return given.channel(name)

@@ -1,0 +1,1 @@
+"""What a job tells of itself while it runs, as data."""

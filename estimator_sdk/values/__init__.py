@@ -1,0 +1,1 @@
+"""Values that all rooms use: names, URIs, folders of the user, checks of types."""

@@ -1,0 +1,271 @@
+"""Where the SDK keeps jobs and code bundles on the user's machine, and how it keeps other users out of there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import EstimatorError, InvalidArgument
+
+HOME_VARIABLE = "ESTIMATOR_HOME"
+CACHE_VARIABLE = "XDG_CACHE_HOME"
+LONGEST_HOME = 480  # bytes; SQLite opens no file whose path, with the name of its log, has more than 512
+_DAC_OVERRIDE = 1  # linux/capability.h
+_JOBS = "jobs"
+_STATE = "state.db"
+
+
+def home() -> Path:
+    """`$ESTIMATOR_HOME`, else a folder in the user's data directory.
+
+    By the XDG Base Directory Specification a relative path in one of its variables is as good as none.
+    Raises InvalidArgument for a path that is too long, EstimatorError for a user without any, as a container may run
+    one.
+    """
+    given, data = os.environ.get(HOME_VARIABLE), os.environ.get("XDG_DATA_HOME")
+    try:
+        folder = Path(given).expanduser().absolute() if given else _data(data) / "estimator-sdk"
+    except RuntimeError as error:
+        raise _nowhere(error, HOME_VARIABLE) from None
+    length = len(os.fsencode(folder))
+    if length > LONGEST_HOME:
+        raise InvalidArgument(
+            HOME_VARIABLE,
+            f"the folder for jobs has a path of {length} bytes, and the database of the jobs can have one of "
+            f"{LONGEST_HOME} at most: set {HOME_VARIABLE} to a shorter path than {folder}",
+        )
+    return folder
+
+
+def _data(given: str | None) -> Path:
+    return Path(given) if given and Path(given).is_absolute() else Path.home() / ".local" / "share"
+
+
+def cache_folder() -> Path:
+    """What can be made again, in the user's cache; `build_horovod.py`, which stands alone, has its `wheels` there."""
+    given = os.environ.get(CACHE_VARIABLE)
+    try:
+        return (Path(given) if given and Path(given).is_absolute() else Path.home() / ".cache") / "estimator-sdk"
+    except RuntimeError as error:
+        raise _nowhere(error, CACHE_VARIABLE) from None
+
+
+@contextmanager
+def writing(what: str, variable: str = HOME_VARIABLE) -> Iterator[None]:
+    """Around what writes below the folder that a variable sets. Raises EstimatorError for OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise EstimatorError(
+            f"{what} cannot be written: {error}; set {variable} to a folder that you may write, with room"
+        ) from None
+
+
+def writing_cache(what: str) -> AbstractContextManager[None]:
+    """The same for the cache."""
+    return writing(what, CACHE_VARIABLE)
+
+
+@contextmanager
+def temporary_folder(what: str, fill: Callable[[Path], None] | None = None) -> Iterator[str]:
+    """A folder below $TMPDIR that holds `what`, which `fill` writes, for as long as the block runs.
+
+    Raises EstimatorError, which names the folder, where the disk does not take it, and as `check_umask`.
+    """
+    import shutil
+    import tempfile
+
+    check_umask()
+    with ExitStack() as stack:
+        with writing(what, "TMPDIR"):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="est-"))
+        # The kernel says of an open file only what is wrong, and copytree() of many files a list.
+        with writing(f"{what} to {folder}", "TMPDIR"):
+            try:
+                if fill is not None:
+                    fill(Path(folder))
+            except shutil.Error as several:
+                raise OSError(several.args[0][0][-1]) from None
+        yield folder
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Around what looks for jobs. Raises EstimatorError for a home that may not be looked into."""
+    try:
+        yield
+    except PermissionError as error:
+        raise EstimatorError(
+            f"the jobs cannot be read: {error}; set {HOME_VARIABLE} to a folder that you may read, or ask its owner"
+        ) from None
+
+
+def _nowhere(error: RuntimeError, variable: str) -> EstimatorError:
+    words = str(error).rstrip(".")
+    return EstimatorError(f"there is no folder to keep jobs in: {words}; set {variable} to one that you may write")
+
+
+def jobs_folder() -> Path:
+    return home() / _JOBS
+
+
+def state_file() -> Path:
+    """The database of all jobs."""
+    return home() / _STATE
+
+
+def jobs_of(state: Path) -> Path:
+    """The folder of the jobs whose state is in that database."""
+    return state.with_name(_JOBS)
+
+
+def bundles_folder() -> Path:
+    """Code bundles, each under the hash of its bytes."""
+    return home() / "code"
+
+
+def check_umask() -> None:
+    """Raises EstimatorError for a umask that keeps this user out of the folders and files that they make.
+
+    Root enters them all the same, where it has that capability (capabilities(7), CAP_DAC_OVERRIDE).
+    """
+    with suppress(OSError, KeyError, ValueError):  # of a kernel that does not tell, which is older than 4.7
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        facts = dict(line.split(":\t", 1) for line in lines if line.startswith(("Umask:", "CapEff:")))
+        if not int(facts["Umask"], 8) & 0o700 or int(facts["CapEff"], 16) & 1 << _DAC_OVERRIDE:
+            return
+        what = f"the umask is {facts['Umask']}, so you could not use the folders that are made for you"
+        raise EstimatorError(f"{what}; set another one, such as `umask 077`")
+
+
+def make_folder(folder: Path | str) -> None:
+    """Make a folder, and those above it that are missing, each for this user alone. Raises OSError."""
+    path = Path(folder)
+    try:
+        path.mkdir(0o700, exist_ok=True)
+    except FileNotFoundError:
+        make_folder(path.parent)
+        path.mkdir(0o700, exist_ok=True)
+
+
+def secured(folder: Path, variable: str = HOME_VARIABLE) -> Path:
+    """As `make_folder`, for a folder that is kept: one that is there is closed to others, and must be this user's.
+
+    Raises OSError, and InvalidArgument for a folder that others control; `variable` names another place for it.
+    Raises EstimatorError as `check_umask`.
+    """
+    check_umask()
+    make_folder(folder)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(fd)
+        if status.st_uid != os.geteuid():
+            raise _not_ours(folder, f"belongs to another user, with the id {status.st_uid}", variable)
+        if folder.parent.stat().st_mode & stat.S_IWOTH:
+            raise _not_ours(folder.parent, "can be written to by every user of this machine", variable)
+        if status.st_mode & 0o077:
+            os.fchmod(fd, 0o700)
+    finally:
+        os.close(fd)
+    return folder
+
+
+def _not_ours(folder: Path, why: str, variable: str) -> InvalidArgument:
+    what = f"{folder} {why}, so others could change the code and the state of jobs that are kept there"
+    return InvalidArgument(variable, f"{what}; set {variable} to a folder of your own")
+
+
+def private_file(path: str, flags: int) -> int:
+    """An `opener` for `open`, whose new files only this user may read."""
+    return os.open(path, flags, 0o600)
+
+
+def regular_file(path: str, flags: int) -> int:
+    """An `opener` for `open` that takes a file alone: a FIFO would be waited for, and a device may have no end."""
+    fd = os.open(path, flags | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, "it is not a file", path)
+
+
+def write_private(path: Path | str, text: str, errors: str = "strict") -> None:
+    """Write a text file that only this user may read, if it is not there yet. Raises OSError."""
+    with open(path, "w", encoding="utf-8", errors=errors, opener=private_file) as file:
+        file.write(text)
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """The files of one local job. Every path of a job is made here."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, job_name: str) -> JobFolder:
+        """Raises InvalidArgument for what is not a name: it may be a path."""
+        from .job_name import checked
+
+        return cls(jobs_folder() / checked(job_name))
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def state(self) -> Path:
+        """The database that has the job's state and that of all others."""
+        return self.path.parents[1] / _STATE
+
+    @property
+    def record(self) -> Path:
+        """A copy of the job's state, replaced as a whole after it has changed."""
+        return self.path / "record.json"
+
+    @property
+    def plan(self) -> Path:
+        """What runs, for people; secrets are left out."""
+        return self.path / "plan.txt"
+
+    @property
+    def request(self) -> Path:
+        """The job as a CreateTrainingJob document; secrets are left out."""
+        return self.path / "request.json"
+
+    @property
+    def reserve(self) -> Path:
+        """Room for the last change of `state` and `record` on a disk that the job fills up."""
+        return self.path / "reserve"
+
+    @property
+    def supervisor_log(self) -> Path:
+        return self.path / "supervisor.log"
+
+    @property
+    def output(self) -> Path:
+        """The default output path of the job."""
+        return self.path / "output"
+
+    def channel(self, name: str) -> Path:
+        """What was fetched of a channel, as long as the job runs."""
+        return self.channels / name
+
+    @property
+    def channels(self) -> Path:
+        return self.path / "channels"
+
+    def attempt(self, number: int) -> Path:
+        return self.path / "attempts" / str(number)
+
+    def host(self, attempt: int, host: str) -> Path:
+        """The base directory of one host, which takes the place of `/opt/ml`."""
+        return self.attempt(attempt) / host
+
+    def overlay(self, attempt: int) -> Path:
+        """The virtual environment that the hosts of an attempt share, if the code has requirements."""
+        return self.attempt(attempt) / "environment"

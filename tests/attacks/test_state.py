@@ -187,7 +187,7 @@ def test_a_job_is_known_and_stopped_through_a_link_to_the_home(home, running, mo
 
 def test_another_user_s_process_is_no_supervisor_of_ours_whatever_it_calls_itself(tmp_path, home):
     tmp_path.chmod(0o755)
-    script = tmp_path / "estimator_sdk" / "local"
+    script = tmp_path / "estimator_sdk" / "backends" / "supervised"
     folder = planted(home / "jobs" / "planted", None)
     words = ["-c", "sleep 60; :", str(script), str(folder)]
     for user in (65534, os.geteuid()):

@@ -265,8 +265,8 @@ def work():
     with contextlib.suppress(StorageError if sys.argv[3] == "exit" else ()):
         store.download_many((name, f"{sys.argv[2]}/{name}") for name in [*map(str, range(50)), "large"])
 def interrupt_elsewhere():
-    sys.stdin.readline()
-    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+    if sys.stdin.readline():  # and not its end, which comes when somebody else has interrupted the process
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 if sys.argv[3] == "exit":
     threading.Thread(target=work, daemon=True).start()
     sys.stdin.readline()

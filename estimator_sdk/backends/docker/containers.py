@@ -23,6 +23,7 @@ from estimator_container.logs.frames import NO_RANK, STDERR, STDOUT, FrameWriter
 from estimator_container.runtime.loop import Loop
 
 from ...plan.plan import HostPlan, Plan
+from ...values.debugging import debug
 from ...values.home import JobFolder
 from ..supervised import detached
 from ..supervised.agents import channel_places
@@ -203,6 +204,7 @@ class DockerHosts:
         name = self._name(host.name)
         made = container.create(self._client.api, self._plan, host, name, self._network, mounts, self._own_toolkit)
         self._containers[host.name] = made
+        debug("%s: container %s is made", self._plan.job_name, name)
 
     def _watch(self, host: str, watched: HostContainer) -> None:
         """In a thread of its own: tell the loop when a container has ended, and remove it."""

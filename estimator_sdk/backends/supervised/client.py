@@ -18,6 +18,7 @@ from estimator_container.logs.lines import Block
 
 from ...errors import BackendError, EstimatorError, InvalidArgument, JobNotFound
 from ...plan.plan import Plan
+from ...values.debugging import debug
 from ...values.home import JobFolder, private_file, regular_file, secured, write_private
 from . import detached
 from .job_folder import logs
@@ -73,6 +74,7 @@ def start(plan: Plan) -> LocalJob:
             f"the job {plan.job_name} could not be started: {error}; set ESTIMATOR_HOME to a folder that you may "
             "write, with room"
         ) from None
+    debug("%s: the supervisor is process %d, its folder %s", plan.job_name, supervisor.pid, folder.path)
     assert supervisor.stdin is not None
     # One that was killed takes no plan: the state of the job says so, to everybody.
     with contextlib.suppress(BrokenPipeError), supervisor.stdin as pipe:

@@ -27,6 +27,7 @@ from estimator_container.runtime.children import Children, become_subreaper
 from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
+from ....values.debugging import debug
 from ....values.home import JobFolder
 from ...status import AttemptRecord, Status
 from ..agents import uploads
@@ -90,6 +91,7 @@ class Supervisor:
             found = self._attempt.run(self._begun)
             verdict = found.masked() if found is not None else None
             self._attempt_ended(verdict)
+            debug("%s: attempt %d ended: %s", self._plan.job_name, number, verdict.kind if verdict else "well")
             if verdict is None or not is_worth_another(verdict, number, self._plan.max_retry_attempts):
                 return verdict
             self._hold.check()
@@ -108,6 +110,7 @@ class Supervisor:
         frames.close()
 
     def _begun(self) -> None:
+        debug("%s: attempt %d has begun", self._plan.job_name, self._attempt.number)
         self._note(attempts=(*self._record.attempts, AttemptRecord(self._attempt.number, time.time())))
 
     def _attempt_ended(self, verdict: Verdict | None) -> None:
@@ -127,6 +130,7 @@ class Supervisor:
         if self._stop_reason is not None or self._has_ended:
             return
         self._stop_reason = reason
+        debug("%s: stopping: %s", self._plan.job_name, reason)
         self._attempt.stop()  # before anything that waits for the disk
         with contextlib.suppress(OSError):  # a full disk keeps no job from being stopped
             self._note(status="Stopping", reason=reason)

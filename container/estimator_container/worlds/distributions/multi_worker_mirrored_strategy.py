@@ -7,9 +7,10 @@ which is on the first host, and no parameter servers.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from .world import DirectWorld
+from ..world import DirectWorld
 
 
 class World(DirectWorld):
@@ -23,3 +24,7 @@ class World(DirectWorld):
             # gRPC would ask the proxy of `http_proxy` for the other workers ("Environment Variables" of gRPC Core).
             "no_grpc_proxy": ",".join(endpoint.rpartition(":")[0] for endpoint in endpoints),
         }
+
+
+def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
+    return World(hosts, 1)

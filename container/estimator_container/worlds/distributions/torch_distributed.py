@@ -6,9 +6,10 @@ of torchrun). A script meets the others by `init_process_group(...)`, whose defa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from .world import DirectWorld
+from ..world import DirectWorld, processes_per_host
 
 
 class World(DirectWorld):
@@ -43,3 +44,7 @@ class World(DirectWorld):
             "GLOO_SOCKET_IFNAME": interface,
             "NCCL_SOCKET_IFNAME": interface,
         }
+
+
+def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
+    return World(hosts, processes_per_host(hyperparameters, gpus))

@@ -5,13 +5,10 @@ from estimator_container.contract.hyperparameters import decode
 from estimator_container.worlds.mpi import World, world
 
 from estimator_sdk.errors import InvalidArgument
-from estimator_sdk.spec.distribution_argument import (
-    Mpi,
-    MultiWorkerMirroredStrategy,
-    TorchDistributed,
-    parse,
-    to_hyperparameters,
-)
+from estimator_sdk.spec.distributions import parse
+from estimator_sdk.spec.distributions.mpi import Mpi
+from estimator_sdk.spec.distributions.multi_worker_mirrored_strategy import MultiWorkerMirroredStrategy
+from estimator_sdk.spec.distributions.torch_distributed import TorchDistributed
 
 
 @pytest.mark.parametrize(
@@ -54,7 +51,7 @@ def test_processes_per_host_is_a_whole_number_of_at_least_one(name, wrong):
         ({"mpii": {"enabled": True}}, "distribution['mpii']", "did you mean 'mpi'"),
         ({"MPI": {"enabled": True}}, "distribution['MPI']", "did you mean 'mpi'"),
         ({1: {}}, "distribution[1]", "is not a distribution"),
-        ({"smdistributed": {}}, "distribution['smdistributed']", "not supported; use one of mpi, torch_distributed"),
+        ({"smdistributed": {}}, "distribution['smdistributed']", "not supported; use one of mpi, multi_worker"),
         ({"torch_distribute": {}}, "distribution['torch_distribute']", "did you mean 'torch_distributed'"),
         ({"torch_distributed": None}, "distribution['torch_distributed']", "must be a dict"),
         ({"torch_distributed": {}}, "distribution['torch_distributed']['enabled']", "is absent"),
@@ -107,29 +104,25 @@ def test_what_is_wrong_is_refused_and_named(given, argument, words):
     assert str(raised.value).startswith(argument)
 
 
-def test_no_distribution_adds_no_hyperparameters():
-    assert to_hyperparameters(None) == {}
-
-
 def test_hyperparameters_are_json_under_the_names_that_the_toolkit_reads():
-    assert to_hyperparameters(Mpi(True, 2, "-x A=b")) == {
+    assert Mpi(True, 2, "-x A=b").to_hyperparameters() == {
         "sagemaker_mpi_enabled": "true",
         "sagemaker_mpi_num_of_processes_per_host": "2",
         "sagemaker_mpi_custom_mpi_options": json.dumps("-x A=b"),
     }
-    assert to_hyperparameters(Mpi(True)).keys() == {
+    assert Mpi(True).to_hyperparameters().keys() == {
         "sagemaker_mpi_enabled",
         "sagemaker_mpi_custom_mpi_options",
     }
-    assert world(decode(to_hyperparameters(Mpi(True, 2))), ("algo-1",), 0) == World(("algo-1",), 2)
+    assert world(decode(Mpi(True, 2).to_hyperparameters()), ("algo-1",), 0) == World(("algo-1",), 2)
 
 
 def test_the_other_distributions_go_by_the_names_of_the_sagemaker_sdk():
-    assert to_hyperparameters(TorchDistributed(True, 2)) == {
+    assert TorchDistributed(True, 2).to_hyperparameters() == {
         "sagemaker_torch_distributed_enabled": "true",
         "sagemaker_mpi_num_of_processes_per_host": "2",
     }
-    assert to_hyperparameters(TorchDistributed(True)) == {"sagemaker_torch_distributed_enabled": "true"}
-    assert to_hyperparameters(MultiWorkerMirroredStrategy(True)) == {
+    assert TorchDistributed(True).to_hyperparameters() == {"sagemaker_torch_distributed_enabled": "true"}
+    assert MultiWorkerMirroredStrategy(True).to_hyperparameters() == {
         "sagemaker_multi_worker_mirrored_strategy_enabled": "true"
     }

@@ -31,15 +31,14 @@ from ....values.home import JobFolder
 from ...status import AttemptRecord, Status
 from ..agents import uploads
 from ..job_folder.hold import Hold, NotOurs
-from ..job_folder.record import Process
-from ..job_folder.registry import read, write
+from ..job_folder.record import Process, Record, read_record, write_record
 from ..stopping import STOPPED_BY
 from . import outputs
 from .attempt import Attempt
 from .hosts import HostsFactory
 from .retry import is_worth_another
 
-RESERVE = 1 << 18  # bytes; the database's log has an index of 32 KiB, and every change is there a page of 4 KiB or more
+RESERVE = 1 << 18  # bytes, for a record with the verdict of each of many attempts, and the end of the log
 
 
 class Supervisor:
@@ -54,7 +53,7 @@ class Supervisor:
         self._children = Children(self._loop)
         self._stop_reason: str | None = None
         self._has_ended = False
-        self._record = replace(read(folder), supervisor=Process.of(os.getpid()))
+        self._record = replace(_first_record(folder), supervisor=Process.of(os.getpid()))
         self._attempt = self._new_attempt(1)
 
     def run(self) -> None:
@@ -118,7 +117,7 @@ class Supervisor:
     def _note(self, **changes: Any) -> None:  # noqa: ANN401 - fields of Record
         self._record = replace(self._record, **changes)
         self._hold.check()
-        write(self._record, self._folder)
+        write_record(self._record, self._folder, self._hold.fileno())
 
     def _too_long(self) -> None:
         self._stop(f"MaxRuntimeExceeded: it ran for max_run={self._plan.max_run:g} seconds")
@@ -185,6 +184,14 @@ class Supervisor:
         kept = f"the archives are in {local}, the folders of the hosts in {self._folder.attempt(self._attempt.number)}"
         what = f"the outputs of {self._plan.job_name} are not all in {uri}: {'; '.join(filter(None, reasons))}"
         return made, f"{what}; nothing is lost: {kept}", said
+
+
+def _first_record(folder: JobFolder) -> Record:
+    """What the client has written before it handed over the plan. Raises NotOurs where it was removed since."""
+    record = read_record(folder)
+    if record is None:
+        raise NotOurs(f"the job's record {folder.record} was removed before it began")
+    return record
 
 
 def _log_error() -> None:

@@ -237,12 +237,22 @@ class JobFolder:
     def channels(self) -> Path:
         return self.path / "channels"
 
+    @property
+    def hosts(self) -> Path:
+        """What the hosts have of their own, in a folder each, during the current attempt and after the last one."""
+        return self.path / "hosts"
+
+    def host(self, host: str) -> Path:
+        """The base directory of one host, which takes the place of `/opt/ml`."""
+        return self.hosts / host
+
     def attempt(self, number: int) -> Path:
+        """What is of one attempt alone."""
         return self.path / "attempts" / str(number)
 
-    def host(self, attempt: int, host: str) -> Path:
-        """The base directory of one host, which takes the place of `/opt/ml`."""
-        return self.attempt(attempt) / host
+    def left(self, attempt: int) -> Path:
+        """What `hosts` was at the end of an attempt that was followed by another."""
+        return self.attempt(attempt) / "hosts"
 
     def overlay(self, attempt: int) -> Path:
         """The virtual environment that the hosts of an attempt share, if the code has requirements."""

@@ -152,8 +152,9 @@ class LocalJob:
     def log_files(self) -> list[Path]:
         """The framed logs, one a host and attempt."""
         record = self.record()
-        attempts = range(1, record.attempt + 1)
-        return [logs.host_log_path(self.folder, attempt, host) for attempt in attempts for host in record.hosts]
+        attempts = [self.folder.left(attempt) for attempt in range(1, record.attempt)]
+        attempts += [self.folder.hosts] if record.attempt else []
+        return [logs.log_file(hosts, host) for hosts in attempts for host in record.hosts]
 
     def record(self) -> Record:
         """The state of the job now: it is read again only after a change, for a log that is followed asks often."""

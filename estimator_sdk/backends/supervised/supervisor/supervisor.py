@@ -27,7 +27,7 @@ from estimator_container.runtime.children import Children, become_subreaper
 from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
-from ....values.home import JobFolder
+from ....values.home import JobFolder, make_folder
 from ...status import AttemptRecord, Status
 from ..agents import uploads
 from ..job_folder.hold import Hold, NotOurs
@@ -94,11 +94,17 @@ class Supervisor:
             self._hold.check()
             self._tell_of_another(verdict)
             self._attempt.wait_until_gone()
+            self._set_hosts_aside(number)
             self._attempt = self._new_attempt(number + 1)
 
     def _new_attempt(self, number: int) -> Attempt:
         output = self._record.output
         return Attempt(self._plan, self._folder, number, self._loop, self._children, self._factory, output)
+
+    def _set_hosts_aside(self, attempt: int) -> None:
+        """So that the next attempt finds nothing of this one; `logs.open_logs` counts on its being one step."""
+        make_folder(self._folder.attempt(attempt))
+        self._folder.hosts.rename(self._folder.left(attempt))
 
     def _tell_of_another(self, verdict: Verdict) -> None:
         frames = FrameWriter(self._attempt.layout(self._plan.hosts[0].name).frames)
@@ -144,8 +150,8 @@ class Supervisor:
             made, failed, said = self._keep_outputs(status)
         except Exception as error:  # whatever it is, as above
             _log_error()
-            kept = self._folder.attempt(self._attempt.number)
-            failed = f"the job's outputs could not be written: {error}; what the script left is still in {kept}"
+            kept = f"what the script left is still in {self._folder.hosts}"
+            failed = f"the job's outputs could not be written: {error}; {kept}"
             made, said = {}, []
         if failed:
             status = "Failed"
@@ -169,7 +175,7 @@ class Supervisor:
         if local.is_relative_to(self._folder.path):
             os.umask(0o077)  # as all that is kept in the home; elsewhere the user's own umask says who may read them
         with_model = status != "Failed"
-        said = outputs.write(self._plan, self._folder, self._attempt.number, local, with_model)
+        said = outputs.write(self._plan, self._folder, local, with_model)
         said.append(self._attempt.not_uploadable)
         made = {"model_data": f"{uri}/{outputs.MODEL}"} if with_model else {}
         reasons = [self._attempt.not_uploaded]
@@ -181,7 +187,7 @@ class Supervisor:
                 shutil.rmtree(local)  # each is whole in the store
         if not any(reasons):
             return made, "", said
-        kept = f"the archives are in {local}, the folders of the hosts in {self._folder.attempt(self._attempt.number)}"
+        kept = f"the archives are in {local}, those of the hosts in {self._folder.hosts}"
         what = f"the outputs of {self._plan.job_name} are not all in {uri}: {'; '.join(filter(None, reasons))}"
         return made, f"{what}; nothing is lost: {kept}", said
 

@@ -13,7 +13,7 @@ import pytest
 from estimator_sdk import Estimator, EstimatorError, InvalidArgument, Job, JobFailed, list_jobs
 from estimator_sdk.backends.supervised import client, detached
 from estimator_sdk.values.home import JobFolder, jobs_folder, list_cache
-from tests.conformance.jobs import processes_of
+from tests.conformance.jobs import kill_host, processes_of
 
 WAITS = """
 import os, time
@@ -36,7 +36,7 @@ def estimator(tmp_path) -> Estimator:
 
 
 def go(job: Job) -> None:
-    (job.folder / "attempts" / "1" / "algo-1" / "output" / "data" / "go").touch()
+    (job.folder / "hosts" / "algo-1" / "output" / "data" / "go").touch()
 
 
 def test_a_job_that_runs_needs_nothing_but_its_folder(estimator):
@@ -118,3 +118,39 @@ def test_a_job_is_stopped_as_soon_as_it_is_started(estimator):
     job = estimator.fit(wait=False)
     job.stop()
     assert job.wait(30) == "Stopped"
+
+
+LEAVES_TRACES = """
+import os, time
+from pathlib import Path
+base = Path(os.environ["SM_MODEL_DIR"]).parent
+places = [base / each for each in ("model", "output/data", "checkpoints", "input/data")]
+print("found", [path.name for place in places for path in place.iterdir()], flush=True)
+seen = Path(os.environ["SEEN"])
+for place in places:
+    (place / f"of-{seen.exists()}").touch()
+if not seen.exists():
+    seen.touch()
+    (base / "model").chmod(0)
+    print("up", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_new_attempt_finds_nothing_of_the_one_before_and_nothing_of_that_is_lost(estimator, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(LEAVES_TRACES)
+    environment = {"SEEN": str(tmp_path / "seen")}
+    estimator = Estimator(entry_point=str(script), backend="process", environment=environment, max_retry_attempts=1)
+    job = estimator.fit(wait=False)
+    lines = job.logs(stream="stdout", follow=True)
+    assert [next(lines).data, next(lines).data] == [b"found []\n", b"up\n"]
+    kill_host(job, "algo-1")
+    assert [line.data for line in lines] == [b"found []\n"]  # who follows goes on with the second attempt
+    assert job.wait(30) == "Completed" and len(job.attempts) == 2
+    assert [line.data for line in job.logs(stream="stdout")] == [b"found []\n", b"up\n", b"found []\n"]
+    first, second = job.log_files
+    assert first == job.folder / "attempts/1/hosts/algo-1/output/logs/frames" and first.is_file()
+    assert second == job.folder / "hosts/algo-1/output/logs/frames" and second.is_file()
+    assert (job.folder / "attempts/1/hosts/algo-1/output/data/of-False").exists()
+    assert [path.name for path in job.download(tmp_path / "model").iterdir()] == ["of-True"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from estimator_container.failures.verdict import Verdict
@@ -63,6 +63,23 @@ class State(Protocol):
     @property
     def is_final(self) -> bool:
         """Whether the status will not change any more."""
+
+
+class Summary(NamedTuple):
+    """What a list shows of a job: a tuple, for a list may be long."""
+
+    name: str
+    status: Status
+    backend: str
+    hosts: tuple[str, ...]
+    created: float | None
+    """In seconds since 1970, as `ended`."""
+    ended: float | None
+
+    @classmethod
+    def of(cls, state: State) -> Summary:
+        """The same, of all that is known of a job."""
+        return cls(state.name, state.status, state.backend, state.hosts, state.created, state.ended)
 
 
 class StartedJob(Protocol):

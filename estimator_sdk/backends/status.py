@@ -19,9 +19,8 @@ class AttemptRecord:
 
     number: int
     """From 1."""
-    began: float | None = None
-    """None for an attempt that a version of the SDK made which did not keep it."""
+    began: float
     ended: float | None = None
-    """None as long as it runs, for one whose supervisor was killed, and where `began` is None."""
+    """None as long as it runs, and for one whose supervisor was killed."""
     verdict: Verdict | None = None
-    """Why it failed; None if it did not, if it was stopped, and where `began` is None but for the last."""
+    """Why it failed; None if it did not, or was stopped."""

@@ -12,6 +12,7 @@ from ..values.standard_streams import put
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from ..backends.port import Summary
     from ..job.job import Job
 
 
@@ -56,7 +57,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(row).rstrip() for row in cells]
 
 
-def of_job(job: Job) -> dict[str, object]:
+def of_job(job: Job | Summary) -> dict[str, object]:
     """What `ps` and `describe` both say of a job."""
     return {
         "name": job.name,

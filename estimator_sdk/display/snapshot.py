@@ -38,7 +38,7 @@ class Snapshot:
     def seconds(self) -> float | None:
         """From the begin of the first attempt to the end of the last, or until now; None before the first."""
         attempts = self.state.attempts
-        if not attempts or attempts[0].began is None:
+        if not attempts:
             return None
         ended = attempts[-1].ended if self.state.is_final else time.time()
         return None if ended is None else max(0.0, ended - attempts[0].began)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import EstimatorError, InvalidArgument, JobFailed, JobNotFound
 from ..telemetry.metrics import Metric, metric_definitions, values_in
-from ..values.home import JobFolder, check_umask, jobs_folder, reading, state_file
+from ..values.home import JobFolder, check_umask, jobs_folder, reading
 
 if TYPE_CHECKING:
     from estimator_container.failures.verdict import Verdict
     from estimator_container.logs.lines import Block, Line
     from estimator_container.storage import Progress
 
-    from ..backends.port import OnOpenLine, StartedJob
+    from ..backends.port import OnOpenLine, StartedJob, Summary
+    from ..backends.sagemaker.job import SageMakerJob
     from ..backends.status import AttemptRecord, Status
 
 STREAMS = ("stdout", "stderr", "toolkit")
@@ -244,26 +245,38 @@ def list_jobs(backend: str | None = None, limit: int | None = None) -> list[Job]
     and 100 of SageMaker's. Raises InvalidArgument for an unknown backend, and BackendError where SageMaker does not
     answer.
     """
+    if backend == "sagemaker":
+        return [Job(each) for each in _of_the_service(limit)]
+    from ..backends.supervised.client import LocalJob
+
+    jobs = jobs_folder()
+    return [Job(LocalJob(JobFolder(jobs / each.name))) for each in summaries(backend, limit)]
+
+
+def summaries(backend: str | None = None, limit: int | None = None) -> list[Summary]:
+    """What a list shows of the same jobs, without a look at each that has ended long ago. Raises as `list_jobs`.
+
+    Warns of a job of this machine whose state cannot be understood, and leaves it out.
+    """
+    from ..backends.port import Summary
+
+    if backend == "sagemaker":
+        return [Summary.of(each.record()) for each in _of_the_service(limit)]
     if backend is not None:
         from ..backends import check_name
 
         check_name(backend)
-    if backend == "sagemaker":
-        from ..backends.sagemaker import job as service
+    from ..backends.supervised.job_folder import listing
 
-        return [Job(each) for each in service.list_jobs(100 if limit is None else limit)]
-    return [job for job in _local_jobs() if backend is None or job.backend == backend][:limit]
-
-
-def _local_jobs() -> list[Job]:
-    """Warns of a job whose state cannot be understood, and leaves it out. Raises EstimatorError."""
     with reading():
-        if not jobs_folder().exists():
-            return []
-    from ..backends.supervised.client import LocalJob
-    from ..backends.supervised.job_folder import registry
+        found = listing.summaries(jobs_folder())
+    return [each for each in found if backend in (None, each.backend)][:limit]
 
-    return [Job(LocalJob(JobFolder.of(record.name))) for record in registry.read_all(state_file())]
+
+def _of_the_service(limit: int | None) -> list[SageMakerJob]:
+    from ..backends.sagemaker import job as service
+
+    return service.list_jobs(100 if limit is None else limit)
 
 
 def _chosen(block: Block, rank: int | None, host: str | None, stream: str | None) -> bool:

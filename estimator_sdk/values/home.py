@@ -14,32 +14,20 @@ from ..errors import EstimatorError, InvalidArgument
 
 HOME_VARIABLE = "ESTIMATOR_HOME"
 CACHE_VARIABLE = "XDG_CACHE_HOME"
-LONGEST_HOME = 480  # bytes; SQLite opens no file whose path, with the name of its log, has more than 512
 _DAC_OVERRIDE = 1  # linux/capability.h
-_JOBS = "jobs"
-_STATE = "state.db"
 
 
 def home() -> Path:
     """`$ESTIMATOR_HOME`, else a folder in the user's data directory.
 
     By the XDG Base Directory Specification a relative path in one of its variables is as good as none.
-    Raises InvalidArgument for a path that is too long, EstimatorError for a user without any, as a container may run
-    one.
+    Raises EstimatorError for a user without any, as a container may run one.
     """
     given, data = os.environ.get(HOME_VARIABLE), os.environ.get("XDG_DATA_HOME")
     try:
-        folder = Path(given).expanduser().absolute() if given else _data(data) / "estimator-sdk"
+        return Path(given).expanduser().absolute() if given else _data(data) / "estimator-sdk"
     except RuntimeError as error:
         raise _nowhere(error, HOME_VARIABLE) from None
-    length = len(os.fsencode(folder))
-    if length > LONGEST_HOME:
-        raise InvalidArgument(
-            HOME_VARIABLE,
-            f"the folder for jobs has a path of {length} bytes, and the database of the jobs can have one of "
-            f"{LONGEST_HOME} at most: set {HOME_VARIABLE} to a shorter path than {folder}",
-        )
-    return folder
 
 
 def _data(given: str | None) -> Path:
@@ -96,10 +84,10 @@ def temporary_folder(what: str, fill: Callable[[Path], None] | None = None) -> I
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Around what looks for jobs. Raises EstimatorError for a home that may not be looked into."""
+    """Around what looks for jobs. Raises EstimatorError for a home that cannot be looked into."""
     try:
         yield
-    except PermissionError as error:
+    except OSError as error:
         raise EstimatorError(
             f"the jobs cannot be read: {error}; set {HOME_VARIABLE} to a folder that you may read, or ask its owner"
         ) from None
@@ -111,17 +99,12 @@ def _nowhere(error: RuntimeError, variable: str) -> EstimatorError:
 
 
 def jobs_folder() -> Path:
-    return home() / _JOBS
+    return home() / "jobs"
 
 
-def state_file() -> Path:
-    """The database of all jobs."""
-    return home() / _STATE
-
-
-def jobs_of(state: Path) -> Path:
-    """The folder of the jobs whose state is in that database."""
-    return state.with_name(_JOBS)
+def list_cache(jobs: Path) -> Path:
+    """What is known of the jobs of that folder which have ended; it can be removed at any time."""
+    return jobs.with_name("jobs.cache")
 
 
 def bundles_folder() -> Path:
@@ -218,13 +201,8 @@ class JobFolder:
         return self.path.name
 
     @property
-    def state(self) -> Path:
-        """The database that has the job's state and that of all others."""
-        return self.path.parents[1] / _STATE
-
-    @property
     def record(self) -> Path:
-        """A copy of the job's state, replaced as a whole after it has changed."""
+        """The job's state, replaced as a whole with every change."""
         return self.path / "record.json"
 
     @property
@@ -239,7 +217,7 @@ class JobFolder:
 
     @property
     def reserve(self) -> Path:
-        """Room for the last change of `state` and `record` on a disk that the job fills up."""
+        """Room for the last change of `record` on a disk that the job fills up."""
         return self.path / "reserve"
 
     @property
@@ -259,12 +237,22 @@ class JobFolder:
     def channels(self) -> Path:
         return self.path / "channels"
 
+    @property
+    def hosts(self) -> Path:
+        """What the hosts have of their own, in a folder each, during the current attempt and after the last one."""
+        return self.path / "hosts"
+
+    def host(self, host: str) -> Path:
+        """The base directory of one host, which takes the place of `/opt/ml`."""
+        return self.hosts / host
+
     def attempt(self, number: int) -> Path:
+        """What is of one attempt alone."""
         return self.path / "attempts" / str(number)
 
-    def host(self, attempt: int, host: str) -> Path:
-        """The base directory of one host, which takes the place of `/opt/ml`."""
-        return self.attempt(attempt) / host
+    def left(self, attempt: int) -> Path:
+        """What `hosts` was at the end of an attempt that was followed by another."""
+        return self.attempt(attempt) / "hosts"
 
     def overlay(self, attempt: int) -> Path:
         """The virtual environment that the hosts of an attempt share, if the code has requirements."""

@@ -98,7 +98,7 @@ def test_a_stranger_enters_and_reads_and_connects_to_nothing_of_a_job(script, pl
     assert len(inside) > 50 and any(path.endswith("/host") for path in inside)
     assert as_stranger(ENTERS, "\n".join(inside)).stdout == ""
     for host in ("algo-1", "algo-2"):
-        (job.folder / "attempts" / "1" / host / "input" / "go").touch(0o600)
+        (job.folder / "hosts" / host / "input" / "go").touch(0o600)
     assert job.wait(30) == "Completed", job.why()
     assert open_to_others(home) == []
 

@@ -137,8 +137,9 @@ def wait_for(condition, seconds: float = 15.0) -> None:
 
 
 def base_directory(job: Job, host: str, attempt: int | None = None) -> Path:
-    """A host's `/opt/ml`, of the current attempt if none is named."""
-    return job.folder / "attempts" / str(attempt or job._started.record().attempt) / host
+    """A host's `/opt/ml`, or what is left of it of an attempt that was followed by another."""
+    is_over = attempt is not None and attempt < job._started.record().attempt
+    return job.folder / (f"attempts/{attempt}/hosts" if is_over else "hosts") / host
 
 
 def tell(job: Job, name: str, host: str = "algo-1") -> None:

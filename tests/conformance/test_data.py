@@ -155,7 +155,7 @@ def refused(script, uri, home, **arguments):
     assert failed.verdict.kind == "channels"
     job = Job.attach(failed.job_name)
     assert list(job.logs()) == []
-    assert not [path for path in job.folder.glob("attempts/*/*/*") if path.name not in ("output", "input")]
+    assert not [path for path in job.folder.glob("hosts/*/*") if path.name not in ("output", "input")]
     assert not (job.folder / "channels").exists()
     return str(failed)
 
@@ -400,7 +400,7 @@ def lose_a_host(job, backend):
     if backend == "docker":
         engine.connect().containers.get(f"{job.name}-1-algo-1").kill()
         return
-    mark = f"SAGEMAKER_BASE_DIR={job.folder}/attempts/1/algo-1".encode()
+    mark = f"SAGEMAKER_BASE_DIR={job.folder}/hosts/algo-1".encode()
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             of_the_host = mark in (process / "environ").read_bytes().split(b"\0")

@@ -94,7 +94,7 @@ def test_the_first_failing_rank_is_named(script, name):
     assert ended - float(said[2]) < FAIL_BOUND + (MPI_LINGERS if kind == "early_exit" else 0.0)
     assert left_of(job) == []
     for host in ("algo-1", "algo-2"):
-        failure_file = job.folder / "attempts" / "1" / host / "output" / "failure"
+        failure_file = job.folder / "hosts" / host / "output" / "failure"
         assert f"rank {rank} on algo-{rank // 2 + 1}" in failure_file.read_text()
 
 

@@ -44,7 +44,7 @@ def test_every_byte_of_every_rank_and_stream_is_stored(script, tmp_path):
     folder = job.folder
     for rank in range(4):
         for fd, stream in ((1, "stdout"), (2, "stderr")):
-            (expected,) = folder.glob(f"attempts/1/*/output/data/{rank}-{fd}")
+            (expected,) = folder.glob(f"hosts/*/output/data/{rank}-{fd}")
             stored = hashlib.sha256()
             for line in job.logs(rank=rank, stream=stream):
                 stored.update(line.data)

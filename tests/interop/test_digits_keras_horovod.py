@@ -93,7 +93,7 @@ def test_four_ranks_resume_where_two_ended_and_learn_and_the_model_loads_with_pl
     assert (accuracy.name, accuracy.rank) == ("accuracy", 0) and accuracy.value > 0.95
     # Only rank 0 speaks and writes.
     assert [line for rank in (1, 2, 3) for line in job.logs(rank=rank, stream="stdout")] == []
-    assert not list((job.folder / "attempts" / "1" / "algo-2" / "model").iterdir())
+    assert not list((job.folder / "hosts" / "algo-2" / "model").iterdir())
     model = job.download(tmp_path) / "model.keras"
     load = "import keras, sys; model = keras.models.load_model(sys.argv[1]); print(type(model.optimizer).__name__)"
     loaded = subprocess.run([sys.executable, "-c", load, str(model)], capture_output=True, text=True, check=True)

@@ -99,7 +99,7 @@ def estimator(folder: Path, source: str, image_uri: str, processes: int | None =
 
 def ranks_of(job: Job) -> list[dict[str, Any]]:
     """What the ranks left in their hosts' folders, in the order of hosts."""
-    return [json.loads(path.read_text()) for path in sorted(job.folder.glob("attempts/1/*/output/data/rank-*"))]
+    return [json.loads(path.read_text()) for path in sorted(job.folder.glob("hosts/*/output/data/rank-*"))]
 
 
 def text(job: Job, **choice: str) -> str:

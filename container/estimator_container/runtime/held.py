@@ -14,6 +14,10 @@ class Held:
         # As long as it is open, no other folder gets its number.
         self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
+    def fileno(self) -> int:
+        """Its descriptor."""
+        return self._fd
+
     def is_there(self) -> bool:
         """Whether it is still the one at the path; also where that cannot be told, as while a file system is away."""
         try:

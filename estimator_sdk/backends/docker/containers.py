@@ -162,7 +162,7 @@ class DockerHosts:
         return f"{self._plan.job_name}-{self._attempt}-{of}"
 
     def _layout(self, host: str) -> Layout:
-        return Layout(str(self._folder.host(self._attempt, host)))
+        return Layout(str(self._folder.host(host)))
 
     def _write_base_directory(self, host: HostPlan, secret: bytes) -> None:
         layout = self._layout(host.name)
@@ -296,7 +296,7 @@ class DockerHosts:
             remove=True,
             network_mode="none",
             labels={engine.JOB_LABEL: self._plan.job_name},
-            mounts=[Mount(place, str(self._folder.attempt(self._attempt)), type="bind")],
+            mounts=[Mount(place, str(self._folder.hosts), type="bind")],
         )
 
 

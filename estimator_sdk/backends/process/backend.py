@@ -26,7 +26,7 @@ from estimator_container.runtime.loop import Loop
 
 from ...errors import InvalidArgument
 from ...plan.plan import DEFAULT_CHECKPOINTS, HostPlan, Plan
-from ...values.home import HOME_VARIABLE, JobFolder, home
+from ...values.home import HOME_VARIABLE, JobFolder, home, make_folder
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import Hosts, OnHostEnded
 
@@ -71,8 +71,7 @@ class ProcessBackend:
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
         overlay = JobFolder.of(plan.job_name).overlay(1)
         plan = inheritance.for_processes(local_plan.with_command(plan, sys.executable, overlay), decoded)
-        attempts = JobFolder.of(plan.job_name).attempt(1 + plan.max_retry_attempts)
-        base = str(attempts / plan.hosts[-1].base_dir)
+        base = str(JobFolder.of(plan.job_name).hosts / plan.hosts[-1].base_dir)
         return kernel_limits.check_processes(
             plan, base, plan.inherited_from(os.environ), str(overlay / "bin" / "python")
         )
@@ -191,6 +190,7 @@ class ProcessHosts:
             contract.STOP_TIMEOUT: str(self._plan.stop_timeout),
             "TRAINING_JOB_NAME": self._plan.job_name,
         }
+        make_folder(self._folder.attempt(self._attempt))
         log = os.open(self._folder.attempt(self._attempt) / f"{host.name}.log", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             for fd in inherited.values():
@@ -207,7 +207,7 @@ class ProcessHosts:
         self._on_ended(host, code)
 
     def _layout(self, host: HostPlan) -> Layout:
-        return Layout(str(self._folder.attempt(self._attempt) / host.base_dir))
+        return Layout(str(self._folder.hosts / host.base_dir))
 
 
 def _listening(address: str) -> socket.socket:

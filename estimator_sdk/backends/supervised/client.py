@@ -22,8 +22,9 @@ from ...values.debugging import debug
 from ...values.home import JobFolder, private_file, regular_file, secured, write_private
 from . import detached
 from .job_folder import logs
-from .job_folder.record import Process, Record
-from .job_folder.supervision import signal_supervisor
+from .job_folder.record import Process, Record, write_record
+from .job_folder.registry import read
+from .job_folder.supervision import signal_supervisor, supervisors
 from .stopping import STOPPED_BY
 from .watch import Watch
 
@@ -51,8 +52,8 @@ def wait_until_gone() -> None:
 def start(plan: Plan) -> LocalJob:
     """Hand a plan to a supervisor of its own, and return without waiting for it.
 
-    Raises InvalidArgument when a job of that name exists, BackendError when the disk does not take the job's folder or
-    its state, and EstimatorError when the database of the jobs cannot be used.
+    Raises InvalidArgument when a job of that name exists, and BackendError when the disk does not take the job's
+    folder or its record.
     """
     folder = JobFolder.of(plan.job_name)
     earlier = _leaving.pop(plan.job_name, None)
@@ -99,7 +100,8 @@ def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[by
         with open(folder.supervisor_log, "wb", opener=private_file) as log:
             supervisor = detached.start(MAIN, str(folder.path), log, blocked=STOPPED_BY)
         # Who it is, is known before it says a word: so one that never does is missed.
-        _claim(replace(record, supervisor=Process.started_as(supervisor.pid)), folder)
+        _wait_for_earlier(folder, supervisor.pid)
+        write_record(replace(record, supervisor=Process.started_as(supervisor.pid)), folder)
     except BaseException:
         if supervisor is not None:
             supervisor.kill()
@@ -109,21 +111,15 @@ def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[by
     return supervisor
 
 
-def _claim(record: Record, folder: JobFolder) -> None:
-    """Write the first record. Raises InvalidArgument where an earlier job of that name does not end."""
-    from .job_folder.registry import claim  # while the supervisor, which waits for its plan, starts
-    from .job_folder.state import StillRuns
-
-    try:
-        claim(record, folder)
-        return
-    except StillRuns as earlier:
-        earlier.supervisor.wait(LEAVING_SECONDS)  # its folder was removed, so it is about to end
-    try:
-        claim(record, folder)
-    except StillRuns as earlier:
-        what = f"an earlier job {record.name!r}, whose folder was removed, still runs as process {earlier}"
-        raise InvalidArgument("job_name", f"job_name: {what}; end that process, or choose another name") from None
+def _wait_for_earlier(folder: JobFolder, supervisor: int) -> None:
+    """Raises InvalidArgument where an earlier job of that name, whose folder was removed, does not end."""
+    for earlier in supervisors(folder):
+        if earlier.pid == supervisor:
+            continue
+        earlier.wait(LEAVING_SECONDS)
+        if earlier.is_alive():
+            what = f"an earlier job {folder.name!r}, whose folder was removed, still runs as process {earlier.pid}"
+            raise InvalidArgument("job_name", f"job_name: {what}; end that process, or choose another name")
 
 
 class LocalJob:
@@ -158,13 +154,12 @@ class LocalJob:
     def log_files(self) -> list[Path]:
         """The framed logs, one a host and attempt."""
         record = self.record()
-        attempts = range(1, record.attempt + 1)
-        return [logs.host_log_path(self.folder, attempt, host) for attempt in attempts for host in record.hosts]
+        attempts = [self.folder.left(attempt) for attempt in range(1, record.attempt)]
+        attempts += [self.folder.hosts] if record.attempt else []
+        return [logs.log_file(hosts, host) for hosts in attempts for host in record.hosts]
 
     def record(self) -> Record:
         """The state of the job now: it is read again only after a change, for a log that is followed asks often."""
-        from .job_folder.registry import read
-
         changed = _changed(self.folder.record)
         known = self._record if changed is not None and changed == self._read_at else None
         if known is None or not (known.is_final or (known.supervisor is not None and known.supervisor.is_alive())):

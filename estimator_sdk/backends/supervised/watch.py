@@ -20,7 +20,6 @@ class Watch:
     def __init__(self, pid: int | None = None) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._inotify = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._seen: set[Path] = set()
         self._pidfd = _open_pidfd(pid)
         self._longest = _LONGEST_WAIT if pid is None or self._pidfd >= 0 else _LOOK_SECONDS
         self._poll = select.poll()
@@ -37,10 +36,8 @@ class Watch:
         self._add(folder, _IN_DELETE | _IN_MOVED_FROM)
 
     def _add(self, path: Path, mask: int) -> None:
-        if path in self._seen or self._inotify < 0:
-            return
-        if self._libc.inotify_add_watch(self._inotify, os.fsencode(path), mask) >= 0:
-            self._seen.add(path)
+        if self._inotify >= 0:
+            self._libc.inotify_add_watch(self._inotify, os.fsencode(path), mask)
 
     def fileno(self) -> int:
         """Readable after a change; negative where the kernel gives no inotify instance."""

@@ -1,7 +1,7 @@
 """What may stand at a place of a command line: a shell asks `estimator complete -- INDEX WORD…`.
 
 `WORD…` are those after the program's name, and INDEX counts the one to complete from 1, as bash and zsh do. Names of
-jobs are those of the folders of this machine: no database is opened and no service is asked.
+jobs are those of the folders of this machine: no record is read and no service is asked.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ def kernel() -> Iterator[Kernel]:
 
 
 def go(name: str) -> None:
-    (Job.attach(name).folder / "attempts" / "1" / "algo-1" / "output" / "data" / "go").touch()
+    (Job.attach(name).folder / "hosts" / "algo-1" / "output" / "data" / "go").touch()
 
 
 def test_a_cell_that_waits_is_drawn_while_the_job_runs(tmp_path):

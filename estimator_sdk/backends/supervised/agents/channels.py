@@ -29,7 +29,6 @@ class Channels:
         self,
         plan: Plan,
         folder: JobFolder,
-        attempt: int,
         loop: Loop,
         children: Children,
         on_failed: Callable[[str], None],
@@ -39,7 +38,7 @@ class Channels:
         self._loop = loop
         self._children = children
         self._on_failed = on_failed
-        layouts = {host.name: Layout(str(folder.host(attempt, host.name))) for host in plan.hosts}
+        layouts = {host.name: Layout(str(folder.host(host.name))) for host in plan.hosts}
         missing = (each for each in plan.channels if not each.is_in_place and not folder.channel(each.name).exists())
         self._settings = Settings(
             channels=tuple(as_channel(each, folder) for each in missing),

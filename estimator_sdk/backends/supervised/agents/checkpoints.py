@@ -22,8 +22,8 @@ LAST_SECONDS = 1.0  # beyond its deadline, for its answer
 class Checkpoints:
     """The checkpoints of one attempt. The first host's are published; every host begins with the same."""
 
-    def __init__(self, plan: Plan, folder: JobFolder, attempt: int, loop: Loop, children: Children) -> None:
-        first, *others = (Layout(str(folder.host(attempt, host.name))) for host in plan.hosts)
+    def __init__(self, plan: Plan, folder: JobFolder, loop: Loop, children: Children) -> None:
+        first, *others = (Layout(str(folder.host(host.name))) for host in plan.hosts)
         self._settings = Settings(
             uri=plan.checkpoint_uri or "",
             folder=first.checkpoints,

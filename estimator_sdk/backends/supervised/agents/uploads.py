@@ -65,16 +65,16 @@ class Upload:
 class Intermediate:
     """`output/intermediate` of every host of an attempt; nothing is started before a script writes there."""
 
-    def __init__(self, plan: Plan, folder: JobFolder, attempt: int, uri: str, loop: Loop, children: Children) -> None:
+    def __init__(self, plan: Plan, folder: JobFolder, uri: str, loop: Loop, children: Children) -> None:
         self._loop = loop
         self._children = children
-        layouts = {host.name: Layout(str(folder.host(attempt, host.name))) for host in plan.hosts}
+        layouts = {host.name: Layout(str(folder.host(host.name))) for host in plan.hosts}
         self._uri = uri
         self._folders = {
             prefix_of(plan, name) + INTERMEDIATE: layout.output_intermediate for name, layout in layouts.items()
         }
         # In a container the script knows its folder by another path.
-        inside = {host.name: Layout(str(folder.attempt(attempt) / host.base_dir)) for host in plan.hosts}
+        inside = {host.name: Layout(str(folder.hosts / host.base_dir)) for host in plan.hosts}
         self._named = {
             prefix_of(plan, name) + INTERMEDIATE: layout.output_intermediate for name, layout in inside.items()
         }

@@ -10,7 +10,7 @@ from ..watch import Watch
 
 
 class NotOurs(Exception):
-    """The job's folder, or its record, is not the one that this process has to write to."""
+    """The job's folder is not the one that this process has to write to."""
 
 
 class Hold:
@@ -25,6 +25,10 @@ class Hold:
         """Raises NotOurs unless the folder under the job's name is still the same."""
         if not self._held.is_there():
             raise NotOurs(f"the job's folder {self._path} was removed or replaced: the job ends, and leaves nothing")
+
+    def fileno(self) -> int:
+        """A descriptor of the folder: what is opened below it is in this folder, whatever has its name by now."""
+        return self._held.fileno()
 
     def watch(self, loop: Loop) -> None:
         """Have the loop raise NotOurs as soon as that happens, if the kernel gives an inotify instance."""

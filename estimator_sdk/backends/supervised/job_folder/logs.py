@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from estimator_container.contract.names import Layout
 from estimator_container.logs.frames import EVENT, Frame, FrameParser
@@ -29,13 +29,12 @@ NEWS_SECONDS = 0.1  # between two tellings of lines that grow
 class HostLog:
     """Reads one host's frames as far as they are written, again and again."""
 
-    def __init__(self, host: str, path: Path, on_event: OnEvent | None = None) -> None:
-        self.path = path
+    def __init__(self, host: str, file: BinaryIO, on_event: OnEvent | None = None) -> None:
         self._host = host
         self._on_event = on_event
         self._parser = FrameParser()
         self._assembler = LineAssembler(host)
-        self._file = path.open("rb")
+        self._file = file
 
     def new_blocks(self) -> Iterator[Block]:
         """The lines that have been completed since the last call."""
@@ -96,8 +95,33 @@ class _Teller:
         return None
 
 
-def host_log_path(folder: JobFolder, attempt: int, host: str) -> Path:
-    return Path(Layout(str(folder.host(attempt, host))).frames)
+def log_file(hosts: Path, host: str) -> Path:
+    """The log of a host below `JobFolder.hosts`, or what is left of that."""
+    return Path(Layout(str(hosts / host)).frames)
+
+
+def open_logs(folder: JobFolder, record: Record, attempt: int, on_event: OnEvent | None = None) -> list[HostLog]:
+    """The logs of an attempt that has begun, of the hosts that have one."""
+    files = ((host, _open(folder, attempt, host)) for host in record.hosts)
+    return [HostLog(host, file, on_event) for host, file in files if file is not None]
+
+
+def _open(folder: JobFolder, attempt: int, host: str) -> BinaryIO | None:
+    aside = log_file(folder.left(attempt), host)
+    if not aside.is_file():
+        file = _file(log_file(folder.hosts, host))
+        if not aside.is_file():
+            return file
+        if file is not None:  # it may be the next attempt's: that is made when this one's has been set aside
+            file.close()
+    return _file(aside)
+
+
+def _file(path: Path) -> BinaryIO | None:
+    try:
+        return path.open("rb") if path.is_file() else None
+    except FileNotFoundError:  # it has just been set aside
+        return None
 
 
 def read(folder: JobFolder, record: Record, on_event: OnEvent | None = None) -> Iterator[Block]:
@@ -107,9 +131,8 @@ def read(folder: JobFolder, record: Record, on_event: OnEvent | None = None) -> 
 
 
 def _merged(folder: JobFolder, record: Record, attempt: int, on_event: OnEvent | None = None) -> Iterator[Block]:
-    paths = [(host, host_log_path(folder, attempt, host)) for host in record.hosts]
-    logs = [HostLog(host, path, on_event).last_blocks() for host, path in paths if path.is_file()]
-    yield from heapq.merge(*logs, key=lambda block: block.time_ns)
+    logs = open_logs(folder, record, attempt, on_event)
+    yield from heapq.merge(*(log.last_blocks() for log in logs), key=lambda block: block.time_ns)
 
 
 def follow(
@@ -134,10 +157,9 @@ def follow(
                 for missed in range(attempt + 1, record.attempt):  # one that ended between two looks
                     yield from _merged(folder, record, missed, on_event)
                 attempt = record.attempt
-                paths = [(host, host_log_path(folder, attempt, host)) for host in record.hosts]
-                logs = [HostLog(host, path, on_event) for host, path in paths if path.is_file()]
-                for log in logs:
-                    watch.add(log.path)
+                for host in record.hosts:
+                    watch.add(log_file(folder.hosts, host))
+                logs = open_logs(folder, record, attempt, on_event)
             for log in logs:
                 yield from log.new_blocks()
             if record.is_final:

@@ -1,4 +1,4 @@
-"""What is known of a local job at one moment, and its copy in the job's folder."""
+"""What is known of a local job at one moment, and the file in the job's folder that is the truth of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import select
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
@@ -15,15 +15,15 @@ from estimator_container.failures.verdict import Verdict
 
 from ....errors import EstimatorError
 from ....values.conform import conform, field_hints
-from ....values.home import JobFolder, regular_file, write_private
+from ....values.home import JobFolder, regular_file
 from ...status import FINAL, AttemptRecord, Status
 
-FORMAT = 2
-"""Of the copy. In format 1, when it was a job's only state, there was no more of the attempts than their number."""
-_MOST_OF_FORMAT_1 = 31
-"""Attempts: the first, and those of max_retry_attempts."""
+FORMAT = 1
+"""Of the file. It grows with every change of what a job, an attempt or a verdict is made of."""
 _MOST_PROCESSES = 1 << 22
 """Of Linux: PID_MAX_LIMIT (linux/threads.h)."""
+_NO_TIME_MORE = 253402300800.0
+"""The year 10000, in seconds since 1970: what is shown of a time has four digits for a year."""
 
 T = TypeVar("T")
 
@@ -113,73 +113,47 @@ class Record:
             raise ValueError(f"{supervisor.pid} is not the number of a process")
         verdict = _verdict(fields["verdict"])
         record = _made(cls, {**fields, "attempts": attempts, "verdict": verdict, "supervisor": supervisor})
+        times = (record.created, record.ended, *(time for each in record.attempts for time in (each.began, each.ended)))
+        for time in times:
+            if time is not None and not 0 <= time < _NO_TIME_MORE:
+                raise ValueError(f"{time} is not a time")
         for host in record.hosts:
             if PurePath(host).name != host:  # it becomes the name of a folder
                 raise ValueError(f"{host!r} is not the name of a host")
         return record
 
 
-def write_copy(record: Record, folder: JobFolder) -> None:
-    """Put it in the place of the one before, which whoever watches the folder sees. Raises OSError."""
-    draft = folder.record.with_suffix(".new")
-    write_private(draft, json.dumps({"format": FORMAT, **record.fields()}, indent=1))
-    draft.replace(folder.record)
+def write_record(record: Record, folder: JobFolder, held: int | None = None) -> None:
+    """Put it in the place of the one before, which whoever watches the folder sees. Raises OSError.
+
+    It is whole, and on the disk, before it has its name. A job's client writes the first one, before there is a plan
+    to supervise, and its supervisor all others: so there is one writer at a time, and no lock. `held` is an open
+    descriptor of the folder, for who must not write into another one that has its name by now.
+    """
+    target = str(folder.record) if held is None else folder.record.name
+    draft = f"{target}.new"
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=held)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        file.write(json.dumps({"format": FORMAT, **record.fields()}, indent=1))
+        file.flush()
+        os.fsync(fd)
+    os.rename(draft, target, src_dir_fd=held, dst_dir_fd=held)
 
 
-@dataclass(frozen=True)
-class Copy:
-    """What a job's folder tells of the job."""
-
-    record: Record
-    is_followed: bool
-    """Whether the job goes on to be written here alone: its supervisor is of a version that had no database."""
-
-
-def read_copy(folder: JobFolder) -> Copy | None:
-    """The copy in a folder; None if there is none. Raises EstimatorError for one that cannot be understood."""
+def read_record(folder: JobFolder) -> Record | None:
+    """What was written last; None if nothing was. Raises EstimatorError for what cannot be understood."""
     try:
         with open(folder.record, encoding="utf-8", opener=regular_file) as file:
             fields = json.load(file)
         written = fields.pop("format")
-        if written == 1:
-            fields["attempts"] = _attempts_of_format_1(fields)
-        elif written != FORMAT:
+        if written != FORMAT:
             raise ValueError(f"it was written by another version, in format {written}")
-        record = Record.of({**fields, "name": folder.name})
-        return Copy(record, is_followed=written == 1 and not record.is_final)
-    except FileNotFoundError:
+        return Record.of({**fields, "name": folder.name})
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         words = f"the record of the job {folder.name} cannot be read: {folder.record}: {error!r}"
         raise EstimatorError(f"{words}; its logs and outputs are in {folder.path}") from None
-
-
-def read_copies(jobs: Path) -> tuple[list[Copy], list[str]]:
-    """What the folders of the jobs tell, and a sentence for each copy that cannot be understood."""
-    return copies_in(JobFolder(path) for path in (jobs.iterdir() if jobs.exists() else ()))
-
-
-def copies_in(folders: Iterable[JobFolder]) -> tuple[list[Copy], list[str]]:
-    """As `read_copies`, for some folders."""
-    copies, sentences = list[Copy](), list[str]()
-    for folder in folders:
-        try:
-            copy = read_copy(folder)
-        except EstimatorError as error:
-            sentences.append(str(error))
-        else:
-            copies += [copy] if copy is not None else []
-    return copies, sentences
-
-
-def _attempts_of_format_1(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    count = fields.pop("attempt")
-    if count > _MOST_OF_FORMAT_1:
-        raise ValueError(f"{count} attempts are more than there can be")
-    attempts = [asdict(AttemptRecord(number)) for number in range(1, count + 1)]
-    if attempts:
-        attempts[-1] |= {"ended": fields["ended"], "verdict": fields["verdict"]}
-    return attempts
 
 
 def _verdict(fields: Mapping[str, Any] | None) -> Verdict | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ....errors import BackendError
@@ -33,6 +35,19 @@ def is_supervisor(process: Process, folder: JobFolder) -> bool:
         )
     except OSError:
         return False
+
+
+def supervisors(folder: JobFolder) -> Iterator[Process]:
+    """All processes that were started as the supervisor of a folder with this path.
+
+    One may be that of an earlier job, whose folder was removed: it knows that, and is about to end.
+    """
+    for about in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended
+            if _supervises((about / "cmdline").read_bytes().split(b"\0"), folder.path):
+                process = Process.of(int(about.name))
+                if process is not None and is_supervisor(process, folder):
+                    yield process
 
 
 def signal_supervisor(process: Process, folder: JobFolder, signum: signal.Signals) -> None:

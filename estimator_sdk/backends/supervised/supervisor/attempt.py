@@ -68,14 +68,14 @@ class Attempt:
         if plan.checkpoint_uri is not None:
             from ..agents.checkpoints import Checkpoints  # a job without them need not load what they need
 
-            self._checkpoints = Checkpoints(plan, folder, number, loop, children)
+            self._checkpoints = Checkpoints(plan, folder, loop, children)
         self._channels: Channels | None = None
         if not all(channel.is_in_place for channel in plan.channels):
             from ..agents.channels import Channels
 
-            self._channels = Channels(plan, folder, number, loop, children, self._channel_failed)
+            self._channels = Channels(plan, folder, loop, children, self._channel_failed)
 
-        self._intermediate = Intermediate(plan, folder, number, output, loop, children)
+        self._intermediate = Intermediate(plan, folder, output, loop, children)
 
     def run(self, begun: Callable[[], None]) -> Verdict | None:
         """Run to the end; `begun` is called once each host has a log that can be followed.
@@ -122,7 +122,7 @@ class Attempt:
 
     def layout(self, host: str) -> Layout:
         """The files of a host."""
-        return Layout(str(self._folder.host(self.number, host)))
+        return Layout(str(self._folder.host(host)))
 
     def _make_logs(self) -> None:
         for host in self._plan.hosts:

@@ -27,8 +27,8 @@ _WIDTH = 60  # characters of a long name
 _FOLDERS = {MODEL: "model", DATA: "output_data"}
 
 
-def write(plan: Plan, folder: JobFolder, attempt: int, target: Path, with_model: bool) -> list[str]:
-    """Make the archives that SageMaker makes of what an attempt left, and one for each host that is kept apart.
+def write(plan: Plan, folder: JobFolder, target: Path, with_model: bool) -> list[str]:
+    """Make the archives that SageMaker makes of what the hosts left, and one for each host that is kept apart.
 
     Hosts that make the model together are merged file by file. One whose files differ from those of the same names
     that an earlier host left is kept apart too, whole, so nothing is lost. Returns sentences on that, and on what no
@@ -37,7 +37,7 @@ def write(plan: Plan, folder: JobFolder, attempt: int, target: Path, with_model:
     makers = plan.model_hosts or tuple(host.name for host in plan.hosts)
     said: list[str] = []
     for name in (MODEL, DATA):
-        trees = {host.name: _tree(host, folder, attempt, name) for host in plan.hosts}
+        trees = {host.name: _tree(host, folder, name) for host in plan.hosts}
         left_out: list[str] = []
         clashes: Mapping[str, Collection[str]] = {}
         if with_model or name == DATA:
@@ -173,8 +173,8 @@ def _add(tar: tarfile.TarFile, name: str, entry: _Entry) -> None:
     tar.addfile(member)
 
 
-def _tree(host: HostPlan, folder: JobFolder, attempt: int, name: str) -> Tree:
-    bases = (folder.host(attempt, host.name), folder.attempt(attempt) / host.base_dir)
+def _tree(host: HostPlan, folder: JobFolder, name: str) -> Tree:
+    bases = (folder.host(host.name), folder.hosts / host.base_dir)
     path, named = (getattr(Layout(str(base)), _FOLDERS[name]) for base in bases)
     return Tree(host.name, Path(path), named)
 

@@ -28,19 +28,18 @@ from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
 from ....values.debugging import debug
-from ....values.home import JobFolder
+from ....values.home import JobFolder, make_folder
 from ...status import AttemptRecord, Status
 from ..agents import uploads
 from ..job_folder.hold import Hold, NotOurs
-from ..job_folder.record import Process
-from ..job_folder.registry import read, write
+from ..job_folder.record import Process, Record, read_record, write_record
 from ..stopping import STOPPED_BY
 from . import outputs
 from .attempt import Attempt
 from .hosts import HostsFactory
 from .retry import is_worth_another
 
-RESERVE = 1 << 18  # bytes; the database's log has an index of 32 KiB, and every change is there a page of 4 KiB or more
+RESERVE = 1 << 18  # bytes, for a record with the verdict of each of many attempts, and the end of the log
 
 
 class Supervisor:
@@ -55,7 +54,7 @@ class Supervisor:
         self._children = Children(self._loop)
         self._stop_reason: str | None = None
         self._has_ended = False
-        self._record = replace(read(folder), supervisor=Process.of(os.getpid()))
+        self._record = replace(_first_record(folder), supervisor=Process.of(os.getpid()))
         self._attempt = self._new_attempt(1)
 
     def run(self) -> None:
@@ -97,11 +96,17 @@ class Supervisor:
             self._hold.check()
             self._tell_of_another(verdict)
             self._attempt.wait_until_gone()
+            self._set_hosts_aside(number)
             self._attempt = self._new_attempt(number + 1)
 
     def _new_attempt(self, number: int) -> Attempt:
         output = self._record.output
         return Attempt(self._plan, self._folder, number, self._loop, self._children, self._factory, output)
+
+    def _set_hosts_aside(self, attempt: int) -> None:
+        """So that the next attempt finds nothing of this one; `logs.open_logs` counts on its being one step."""
+        make_folder(self._folder.attempt(attempt))
+        self._folder.hosts.rename(self._folder.left(attempt))
 
     def _tell_of_another(self, verdict: Verdict) -> None:
         frames = FrameWriter(self._attempt.layout(self._plan.hosts[0].name).frames)
@@ -121,7 +126,7 @@ class Supervisor:
     def _note(self, **changes: Any) -> None:  # noqa: ANN401 - fields of Record
         self._record = replace(self._record, **changes)
         self._hold.check()
-        write(self._record, self._folder)
+        write_record(self._record, self._folder, self._hold.fileno())
 
     def _too_long(self) -> None:
         self._stop(f"MaxRuntimeExceeded: it ran for max_run={self._plan.max_run:g} seconds")
@@ -149,8 +154,8 @@ class Supervisor:
             made, failed, said = self._keep_outputs(status)
         except Exception as error:  # whatever it is, as above
             _log_error()
-            kept = self._folder.attempt(self._attempt.number)
-            failed = f"the job's outputs could not be written: {error}; what the script left is still in {kept}"
+            kept = f"what the script left is still in {self._folder.hosts}"
+            failed = f"the job's outputs could not be written: {error}; {kept}"
             made, said = {}, []
         if failed:
             status = "Failed"
@@ -174,7 +179,7 @@ class Supervisor:
         if local.is_relative_to(self._folder.path):
             os.umask(0o077)  # as all that is kept in the home; elsewhere the user's own umask says who may read them
         with_model = status != "Failed"
-        said = outputs.write(self._plan, self._folder, self._attempt.number, local, with_model)
+        said = outputs.write(self._plan, self._folder, local, with_model)
         said.append(self._attempt.not_uploadable)
         made = {"model_data": f"{uri}/{outputs.MODEL}"} if with_model else {}
         reasons = [self._attempt.not_uploaded]
@@ -186,9 +191,17 @@ class Supervisor:
                 shutil.rmtree(local)  # each is whole in the store
         if not any(reasons):
             return made, "", said
-        kept = f"the archives are in {local}, the folders of the hosts in {self._folder.attempt(self._attempt.number)}"
+        kept = f"the archives are in {local}, those of the hosts in {self._folder.hosts}"
         what = f"the outputs of {self._plan.job_name} are not all in {uri}: {'; '.join(filter(None, reasons))}"
         return made, f"{what}; nothing is lost: {kept}", said
+
+
+def _first_record(folder: JobFolder) -> Record:
+    """What the client has written before it handed over the plan. Raises NotOurs where it was removed since."""
+    record = read_record(folder)
+    if record is None:
+        raise NotOurs(f"the job's record {folder.record} was removed before it began")
+    return record
 
 
 def _log_error() -> None:

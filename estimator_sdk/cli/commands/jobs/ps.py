@@ -6,8 +6,9 @@ import time
 from argparse import Namespace
 from typing import get_args
 
+from ....backends.port import Summary
 from ....backends.status import Status
-from ....job.job import Job, list_jobs
+from ....job.job import summaries
 from ... import answer
 from ...parser import Parser, count
 
@@ -19,15 +20,14 @@ def add(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    # The status is looked up for those that are shown, so that a long history costs nothing.
-    found = list_jobs(arguments.backend, None if arguments.status else arguments.limit)
+    found = summaries(arguments.backend, None if arguments.status else arguments.limit)
     jobs = [job for job in found if arguments.status in (None, job.status)][: arguments.limit]
     rows = [["JOB", "STATUS", "BACKEND", "HOSTS", "STARTED", "TIME"], *map(_row, jobs)]
     answer.show(arguments, [answer.of_job(job) for job in jobs], answer.table(rows))
     return 0
 
 
-def _row(job: Job) -> list[str]:
+def _row(job: Summary) -> list[str]:
     created, ended = job.created, job.ended
     started = time.strftime("%Y-%m-%d %H:%M", time.localtime(created)) if created else "-"
     seconds = "-" if created is None else f"{(ended or time.time()) - created:.0f} s"

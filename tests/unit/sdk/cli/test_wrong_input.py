@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from estimator_sdk.backends.supervised.job_folder import registry
-from estimator_sdk.backends.supervised.job_folder.record import Record
+from estimator_sdk.backends.supervised.job_folder.record import Record, write_record
 from estimator_sdk.values.home import JobFolder
 
 RUN = "--", "python", "train.py"
@@ -18,7 +17,7 @@ def job(home) -> None:
     folder = JobFolder.of(JOB)
     folder.path.mkdir(parents=True)
     folder.request.write_text("{}")
-    registry.write(Record(JOB, "Completed", "process", ("algo-1", "algo-2"), 1.0, ended=2.0), folder)
+    write_record(Record(JOB, "Completed", "process", ("algo-1", "algo-2"), 1.0, ended=2.0), folder)
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from estimator_sdk import Estimator, InvalidArgument
-from estimator_sdk.backends.supervised.job_folder.state import State
+from estimator_sdk import Estimator, EstimatorError, InvalidArgument, Job, list_jobs
 from estimator_sdk.code.source import Source
 from estimator_sdk.values.home import (
     HOME_VARIABLE,
-    LONGEST_HOME,
     cache_folder,
     home,
     jobs_folder,
@@ -66,24 +65,20 @@ def test_a_home_that_everybody_may_write_to_is_refused(tmp_path):
         secured(tmp_path / "jobs")
 
 
-def test_the_database_takes_nothing_that_lies_in_its_place(tmp_path):
-    (tmp_path / "foreign").write_text("mine")
-    (tmp_path / "state.db").symlink_to("dangling")
-    with pytest.raises(FileExistsError):
-        State(tmp_path / "state.db").all()
-    assert not (tmp_path / "dangling").exists()
-
-
-def test_the_longest_home_has_a_database_and_a_longer_one_is_refused(tmp_path, monkeypatch):
-    longest = tmp_path
-    while (room := LONGEST_HOME - len(str(longest)) - 1) > 0:
-        longest = longest / ("x" * (100 if room > 101 else room))
-    make_folder(longest)
-    monkeypatch.setenv(HOME_VARIABLE, str(longest))
-    assert len(str(home())) == LONGEST_HOME and State(home() / "state.db").all() == []
-    monkeypatch.setenv(HOME_VARIABLE, f"{longest}y")
-    with pytest.raises(InvalidArgument, match=r"has a path of 481 bytes, .* 480 at most: set ESTIMATOR_HOME to a sho"):
-        home()
+def test_a_home_of_any_length_is_one_or_a_sentence(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text("print('up')")
+    estimator = Estimator(entry_point=str(tmp_path / "train.py"), backend="process")
+    long = tmp_path.joinpath(*["x" * 100] * 12)
+    monkeypatch.setenv(HOME_VARIABLE, str(long))
+    assert estimator.fit(logs="none", job_name="any").status == list_jobs()[0].status == "Completed"
+    for length in (41, 400):
+        monkeypatch.setenv(HOME_VARIABLE, str(tmp_path.joinpath(*["x" * 100] * length)))
+        with suppress(EstimatorError):
+            assert list_jobs() == []
+        for use in (lambda: Job.attach("any"), lambda: estimator.fit(wait=False)):
+            with pytest.raises(EstimatorError):
+                use()
+                raise AssertionError(length, use)
 
 
 def test_a_home_with_a_colon_is_refused_before_the_start(tmp_path, monkeypatch):

@@ -1,19 +1,19 @@
-"""A local job from its start to its end, where something happens to the database of the jobs."""
+"""A local job from its start to its end, where something happens to its folder, its client or its supervisor."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 
 import pytest
 
-from estimator_sdk import Estimator, EstimatorError, Job, JobFailed, list_jobs
-from estimator_sdk.backends.supervised import detached
-from estimator_sdk.values.home import JobFolder, jobs_folder, state_file
-from tests.conformance.jobs import processes_of
-from tests.unit.sdk.backends.supervised.job_folder.test_state import garbage
+from estimator_sdk import Estimator, EstimatorError, InvalidArgument, Job, JobFailed, list_jobs
+from estimator_sdk.backends.supervised import client, detached
+from estimator_sdk.values.home import JobFolder, jobs_folder, list_cache
+from tests.conformance.jobs import kill_host, processes_of
 
 WAITS = """
 import os, time
@@ -36,44 +36,51 @@ def estimator(tmp_path) -> Estimator:
 
 
 def go(job: Job) -> None:
-    (job.folder / "attempts" / "1" / "algo-1" / "output" / "data" / "go").touch()
+    (job.folder / "hosts" / "algo-1" / "output" / "data" / "go").touch()
 
 
-def test_a_job_that_runs_while_the_database_is_damaged_is_known_and_ends_as_ever(estimator):
+def test_a_job_that_runs_needs_nothing_but_its_folder(estimator):
     job = estimator.fit(wait=False)
     lines = job.logs(stream="stdout", follow=True)
     assert next(lines).data == b"up\n"
-    garbage(state_file())
-    with pytest.warns(UserWarning, match="was damaged: file is not a database; .* from their folders: 1$"):
-        assert [(each.name, each.status) for each in list_jobs()] == [(job.name, "InProgress")]
-    garbage(state_file())
+    assert [(each.name, each.status) for each in list_jobs()] == [(job.name, "InProgress")]
+    list_cache(jobs_folder()).write_bytes(b"damage")
     go(job)
     assert list(lines) == []
-    assert job.wait(30) == Job.attach(job.name).status == "Completed"
-    assert "was damaged" in JobFolder.of(job.name).supervisor_log.read_text()
-    assert len(list(state_file().parent.glob("*.damaged-*"))) == 2
+    assert job.wait(30) == Job.attach(job.name).status == list_jobs()[0].status == "Completed"
+    assert JobFolder.of(job.name).supervisor_log.read_text() == ""
 
 
-def test_a_job_that_cannot_be_recorded_is_refused_and_leaves_nothing(estimator):
-    state_file().parent.mkdir(parents=True)
-    with sqlite3.connect(state_file()) as db:
-        db.execute("PRAGMA user_version = 99")
-    db.close()
-    with pytest.raises(EstimatorError, match="was made by a newer version of estimator-sdk"):
-        estimator.fit(wait=False, job_name="refused")
+def test_a_job_that_cannot_be_recorded_is_refused_and_its_name_stays_free(estimator, monkeypatch):
+    def refuse(record, folder, held=None):
+        raise OSError(28, "No space left on device", str(folder.record))
+
+    with monkeypatch.context() as full:
+        full.setattr(client, "write_record", refuse)
+        with pytest.raises(EstimatorError, match="the job taken could not be started: .*No space.*; set ESTIMATOR_HOM"):
+            estimator.fit(wait=False, job_name="taken")
     assert list(jobs_folder().iterdir()) == []
-    assert processes_of(JobFolder.of("refused").path) == []
-
-
-def test_a_database_that_is_no_file_is_one_sentence_and_the_name_stays_free(estimator):
-    state_file().mkdir(parents=True)
-    with pytest.raises(EstimatorError, match="the job taken could not be started: .*state.db'; set ESTIMATOR_HOME"):
-        estimator.fit(wait=False, job_name="taken")
-    state_file().rmdir()
+    assert processes_of(JobFolder.of("taken").path) == []
     job = estimator.fit(wait=False, job_name="taken")
     assert next(job.logs(stream="stdout", follow=True)).data == b"up\n"
     go(job)
     assert job.wait(30) == "Completed"
+
+
+def test_a_job_whose_supervisor_does_not_end_keeps_its_name_though_its_folder_was_removed(estimator, monkeypatch):
+    job = estimator.fit(wait=False, job_name="taken")
+    assert next(job.logs(stream="stdout", follow=True)).data == b"up\n"
+    supervisor = job._started.record().supervisor
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    try:
+        shutil.rmtree(job.folder)
+        monkeypatch.setattr(client, "LEAVING_SECONDS", 0.2)
+        with pytest.raises(InvalidArgument, match=f"was removed, still runs as process {supervisor.pid}; end that"):
+            estimator.fit(wait=False, job_name="taken")
+        assert not job.folder.exists()
+    finally:
+        os.kill(supervisor.pid, signal.SIGCONT)
+    monkeypatch.undo()
 
 
 def test_a_job_whose_supervisor_is_killed_before_it_says_a_word_has_failed_for_everybody(estimator, monkeypatch):
@@ -111,3 +118,39 @@ def test_a_job_is_stopped_as_soon_as_it_is_started(estimator):
     job = estimator.fit(wait=False)
     job.stop()
     assert job.wait(30) == "Stopped"
+
+
+LEAVES_TRACES = """
+import os, time
+from pathlib import Path
+base = Path(os.environ["SM_MODEL_DIR"]).parent
+places = [base / each for each in ("model", "output/data", "checkpoints", "input/data")]
+print("found", [path.name for place in places for path in place.iterdir()], flush=True)
+seen = Path(os.environ["SEEN"])
+for place in places:
+    (place / f"of-{seen.exists()}").touch()
+if not seen.exists():
+    seen.touch()
+    (base / "model").chmod(0)
+    print("up", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_new_attempt_finds_nothing_of_the_one_before_and_nothing_of_that_is_lost(estimator, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(LEAVES_TRACES)
+    environment = {"SEEN": str(tmp_path / "seen")}
+    estimator = Estimator(entry_point=str(script), backend="process", environment=environment, max_retry_attempts=1)
+    job = estimator.fit(wait=False)
+    lines = job.logs(stream="stdout", follow=True)
+    assert [next(lines).data, next(lines).data] == [b"found []\n", b"up\n"]
+    kill_host(job, "algo-1")
+    assert [line.data for line in lines] == [b"found []\n"]  # who follows goes on with the second attempt
+    assert job.wait(30) == "Completed" and len(job.attempts) == 2
+    assert [line.data for line in job.logs(stream="stdout")] == [b"found []\n", b"up\n", b"found []\n"]
+    first, second = job.log_files
+    assert first == job.folder / "attempts/1/hosts/algo-1/output/logs/frames" and first.is_file()
+    assert second == job.folder / "hosts/algo-1/output/logs/frames" and second.is_file()
+    assert (job.folder / "attempts/1/hosts/algo-1/output/data/of-False").exists()
+    assert [path.name for path in job.download(tmp_path / "model").iterdir()] == ["of-True"]

@@ -80,7 +80,7 @@ def test_a_state_directory_that_cannot_be_made_is_missing(tmp_path):
 def test_a_state_directory_that_jobs_would_refuse_is_missing(tmp_path):
     (tmp_path / "all").mkdir()
     (tmp_path / "all").chmod(0o1777)
-    for unfit in (tmp_path / "all", tmp_path / ("x" * 250) / ("x" * 250)):
+    for unfit in (tmp_path / "all", tmp_path.joinpath(*["x" * 250] * 17)):
         code, found = doctor(sys.executable, tmp_path, ESTIMATOR_HOME=str(unfit))
         assert (code, found["state directory"]["is_there"]) == (1, False)
 

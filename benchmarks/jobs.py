@@ -24,7 +24,7 @@ from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.worlds import mpi
 
 from estimator_sdk import Estimator, Job
-from estimator_sdk.backends.supervised.client import wait_until_gone
+from estimator_sdk.backends.supervised.job import wait_until_gone
 
 from . import peers
 from .harness import SCRIPTS

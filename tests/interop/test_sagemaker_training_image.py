@@ -23,7 +23,7 @@ import pytest
 
 from estimator_sdk import Estimator, InvalidArgument, Job, JobFailed
 from estimator_sdk.backends.docker import engine
-from estimator_sdk.backends.supervised.client import wait_until_gone
+from estimator_sdk.backends.supervised.job import wait_until_gone
 
 NOBODY = 65534
 CLIENT_SECONDS = 60

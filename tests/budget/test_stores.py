@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from estimator_container.agents.channels.channel import Channel
+from estimator_container.agents.channels.channel import ChannelTask
 from estimator_container.agents.channels.fetch import fetch
 from estimator_container.agents.channels.source import open_source
 from estimator_container.agents.checkpoints import restore
@@ -113,7 +113,7 @@ def test_a_restore(proxy, uri, folder, tmp_path, keep_to_budget):
 
 def test_a_channel_comes_once_however_many_hosts_there_are(proxy, uri, folder, tmp_path, keep_to_budget):
     open_store(uri).upload_many((str(path), path.name) for path in sorted(folder.iterdir()))
-    channel = Channel("train", f"{uri}/", str(tmp_path / "channel"))
+    channel = ChannelTask("train", f"{uri}/", str(tmp_path / "channel"))
     with Counting(proxy) as counted:
         fetch(channel, open_source(channel), HOSTS, "symbolic", lambda *_: None)
     assert len(list((tmp_path / "channel" / "every-host").iterdir())) == FILES

@@ -23,11 +23,11 @@ from dataclasses import asdict, dataclass
 if __name__ == "__main__":
     sys.path[:] = json.loads(sys.argv[2])
 
-from estimator_container.agents.channels.channel import Channel, ChannelError
+from estimator_container.agents.channels.channel import ChannelError, ChannelTask
 from estimator_container.agents.channels.epochs import Epochs
 from estimator_container.agents.channels.fetch import Links, fetch
 from estimator_container.agents.channels.pipes import Pipe
-from estimator_container.agents.channels.source import Source, open_source
+from estimator_container.agents.channels.source import ChannelSource, open_source
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
 from estimator_container.runtime.wire import Unpacker, pack
@@ -40,7 +40,7 @@ REPORT_SECONDS = 0.5  # between two reports of how far a channel is
 class Settings:
     """What the agent is to do."""
 
-    channels: tuple[Channel, ...]
+    channels: tuple[ChannelTask, ...]
     hosts: dict[str, str]
     """The name of each host, and its `input/data`, which takes the FIFOs."""
     links: Links
@@ -54,7 +54,7 @@ class Settings:
     @classmethod
     def from_json(cls, text: str) -> Settings:
         fields = json.loads(text)
-        return cls(**{**fields, "channels": tuple(map(Channel.from_fields, fields["channels"]))})
+        return cls(**{**fields, "channels": tuple(map(ChannelTask.from_fields, fields["channels"]))})
 
 
 class Agent:
@@ -87,7 +87,7 @@ class Agent:
         for channel in settings.channels:
             self._in_a_thread(channel, lambda channel=channel: self._prepare(channel))  # type: ignore[misc]
 
-    def _prepare(self, channel: Channel) -> None:
+    def _prepare(self, channel: ChannelTask) -> None:
         if channel.is_piped:
             self._open_pipes(channel)
         else:
@@ -97,7 +97,7 @@ class Agent:
             if self._missing == 0:
                 self._owner.sendall(pack(["ready", ""]))
 
-    def _fetch(self, channel: Channel) -> None:
+    def _fetch(self, channel: ChannelTask) -> None:
         started = reported = time.monotonic()
         self._events.emit("channel_fetching", channel=channel.name, source=channel.uri)
 
@@ -115,8 +115,8 @@ class Agent:
         facts = {"channel": channel.name, "bytes": found.size, "objects": found.objects, "seconds": seconds}
         self._events.emit("channel_fetched", **facts)
 
-    def _open_pipes(self, channel: Channel) -> None:
-        source: Source = open_source(channel)
+    def _open_pipes(self, channel: ChannelTask) -> None:
+        source: ChannelSource = open_source(channel)
         epochs = Epochs(channel, source.objects(), len(self._settings.hosts))
         for number, folder in enumerate(self._settings.hosts.values()):
             pipe = Pipe(channel, source.store, epochs, number, folder)
@@ -124,7 +124,7 @@ class Agent:
             self._in_a_thread(channel, pipe.feed)
         self._events.emit("channel_piped", channel=channel.name, source=channel.uri)
 
-    def _in_a_thread(self, channel: Channel, work: Callable[[], None]) -> None:
+    def _in_a_thread(self, channel: ChannelTask, work: Callable[[], None]) -> None:
         def run() -> None:
             try:
                 work()
@@ -135,7 +135,7 @@ class Agent:
 
         threading.Thread(target=run, name=channel.name, daemon=True).start()
 
-    def _fail(self, channel: Channel, reason: str) -> None:
+    def _fail(self, channel: ChannelTask, reason: str) -> None:
         what = f"the channel {channel.name!r} cannot be had from {channel.uri}: {reason}"
         with self._answering:
             self._owner.sendall(pack(["failed", what.replace("\0", "")]))

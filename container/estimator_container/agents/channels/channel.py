@@ -11,8 +11,8 @@ class ChannelError(Exception):
 
 
 @dataclass(frozen=True)
-class Channel:
-    """One channel, with SageMaker's S3DataSource and Channel in mind."""
+class ChannelTask:
+    """What is to be brought of one channel, with SageMaker's S3DataSource and Channel in mind."""
 
     name: str
     uri: str
@@ -30,7 +30,7 @@ class Channel:
     """Of the shuffle; None keeps the order of the keys."""
 
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Channel:
+    def from_fields(cls, fields: dict[str, Any]) -> ChannelTask:
         """The way back from `dataclasses.asdict`."""
         return cls(**fields)
 

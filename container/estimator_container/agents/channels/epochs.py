@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from ...storage import Object
-from .channel import Channel
+from .channel import ChannelTask
 from .shares import ordered, shares
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Shared(Generic[T]):
 class Epochs:
     """See the module; may be asked from several threads."""
 
-    def __init__(self, channel: Channel, objects: Iterable[Object], hosts: int) -> None:
+    def __init__(self, channel: ChannelTask, objects: Iterable[Object], hosts: int) -> None:
         self._channel = channel
         self._objects = Shared(objects)
         self._hosts = hosts

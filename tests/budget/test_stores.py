@@ -12,8 +12,8 @@ from estimator_container.agents.channels.channel import ChannelTask
 from estimator_container.agents.channels.fetch import fetch
 from estimator_container.agents.channels.source import open_source
 from estimator_container.agents.checkpoints import restore
-from estimator_container.agents.checkpoints.folder import Folder
 from estimator_container.agents.checkpoints.publisher import Publisher
+from estimator_container.agents.watching.folder import WatchedFolder
 from estimator_container.storage import open_store
 
 from tests.stores.servers import BUCKET
@@ -62,14 +62,14 @@ def kind(request) -> str:
     return "LIST" if "list-type" in request.target else request.method
 
 
-def publisher_of(uri: str, folder: Path) -> tuple[Publisher, Folder]:
-    store, watched = open_store(uri), Folder(str(folder))
+def publisher_of(uri: str, folder: Path) -> tuple[Publisher, WatchedFolder]:
+    store, watched = open_store(uri), WatchedFolder(str(folder))
     publisher = Publisher(store, restore.claim(store, "budget"), watched)
     publisher.begin_with(None, restore.NOTHING)
     return publisher, watched
 
 
-def publish(publisher: Publisher, watched: Folder) -> None:
+def publish(publisher: Publisher, watched: WatchedFolder) -> None:
     state = watched.state({}, 10.0)
     assert state is not None
     publisher.publish(state)

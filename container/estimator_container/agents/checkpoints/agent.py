@@ -22,11 +22,12 @@ if __name__ == "__main__":
     sys.path[:] = json.loads(sys.argv[2])
 
 from estimator_container.agents.checkpoints.appended import Rewritten, StillWritten
-from estimator_container.agents.checkpoints.folder import Folder, Stamp, State
 from estimator_container.agents.checkpoints.format import NOTHING
 from estimator_container.agents.checkpoints.publisher import KEPT, Overtaken, Published, Publisher
 from estimator_container.agents.checkpoints.ranks_alive import is_vouched_for
 from estimator_container.agents.checkpoints.restore import Restored, claim, copy, newest_whole_manifest, restore
+from estimator_container.agents.watching.folder import WatchedFolder
+from estimator_container.agents.watching.state import FolderState, Stamp
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
 from estimator_container.runtime.held import Held
@@ -132,7 +133,7 @@ class Agent:
         store = open_store(settings.uri, retry_seconds=STORE_SECONDS, stall_seconds=STALL_SECONDS)
         mine = claim(store, settings.job)
         self._held = Held(settings.held) if settings.held else None
-        self._folder = Folder(settings.folder, settings.named)
+        self._folder = WatchedFolder(settings.folder, settings.named)
         self._publisher = Publisher(store, mine, self._folder, settings.kept)
         if settings.restore:
             restored = restore(store, settings.folder)
@@ -246,7 +247,7 @@ class Agent:
         else:
             self._look_when_there_are_logs()
 
-    def _publish(self, state: State, logs: Sequence[str]) -> None:
+    def _publish(self, state: FolderState, logs: Sequence[str]) -> None:
         wait = self._not_before - time.monotonic()
         if wait > 0:
             self._look_soon(wait)
@@ -254,7 +255,7 @@ class Agent:
         self._publishing_since, self._changed_at = self._changed_at, None
         self._call(lambda: self._publisher.publish(state, logs), self._publication_ended)
 
-    def _note_open(self, state: State, doubtful: Sequence[str]) -> None:
+    def _note_open(self, state: FolderState, doubtful: Sequence[str]) -> None:
         """Since when files are open for writing; for a file that a rank's death may have closed that goes on."""
         now = time.monotonic()
         still = {path: since for path, since in self._open_since.items() if path in doubtful}
@@ -265,7 +266,7 @@ class Agent:
         since = self._open_since.get(path)
         return since is not None and time.monotonic() - since >= self._log_seconds
 
-    def _logs(self, state: State) -> list[str]:
+    def _logs(self, state: FolderState) -> list[str]:
         """The files that hold up a snapshot, and have been open for longer than anybody writes a checkpoint.
 
         They are logs if they have only grown, which shows when they are copied.
@@ -287,7 +288,7 @@ class Agent:
         else:
             self._look_soon(AGAIN_SECONDS)
 
-    def _look_for_the_end(self, state: State, doubtful: Sequence[str]) -> None:
+    def _look_for_the_end(self, state: FolderState, doubtful: Sequence[str]) -> None:
         if doubtful:
             self._last_word(f"not every file is known to be whole: {', '.join(doubtful)}")
         elif state.unsettled:
@@ -299,7 +300,7 @@ class Agent:
         else:
             self._last_word()
 
-    def _doubtful(self, state: State) -> list[str]:
+    def _doubtful(self, state: FolderState) -> list[str]:
         """The files that may not be what the script meant to write: a rank's death may have closed them."""
         assert self._settings is not None
         if is_vouched_for(self._settings.alive):

@@ -8,7 +8,7 @@ import time
 from typing import IO, TYPE_CHECKING
 
 from ...storage import SourceChanged
-from .folder import TICK_NS, Stamp
+from ..watching.state import TICK_NS, Stamp
 from .format import File
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from .folder import has_writer
+from ..watching.leases import has_writer
 
 
 def is_vouched_for(alive: str) -> bool:

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from ...storage import Conflict, Digest, NotFound, Progress, SourceChanged, StorageError, Store
 from ...storage.tree import Tree
+from ..watching.state import FOLDER_PERMISSIONS, PERMISSIONS
 from . import packs
 from .background import Beside
-from .folder import FOLDER_PERMISSIONS, PERMISSIONS
 from .format import (
     CLAIMS,
     NOTHING,

@@ -21,8 +21,9 @@ from dataclasses import asdict, dataclass, field
 if __name__ == "__main__":
     sys.path[:] = json.loads(sys.argv[2])
 
-from estimator_container.agents.checkpoints.folder import Folder, Stamp, State
 from estimator_container.agents.outputs import leavings
+from estimator_container.agents.watching.folder import WatchedFolder
+from estimator_container.agents.watching.state import FolderState, Stamp
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
 from estimator_container.runtime.held import Held
@@ -67,7 +68,7 @@ class Agent:
         self._loop = Loop()
         self._link = Link(self._loop, owner, self._told, lambda link: self._end())
         self._settings = Settings("")
-        self._folders: dict[str, Folder] = {}
+        self._folders: dict[str, WatchedFolder] = {}
         self._known: dict[str, dict[str, Stamp]] = {}
         self._leavings: dict[str, leavings.Leavings] = {}
         self._left_out: dict[str, str] = {}
@@ -106,11 +107,11 @@ class Agent:
         for prefix, path in self._settings.folders.items():
             self._known[prefix] = {}
             with contextlib.suppress(OSError):  # where the kernel gives no more watches, the end is soon enough
-                self._folders[prefix] = folder = Folder(path)
+                self._folders[prefix] = folder = WatchedFolder(path)
                 self._loop.on_readable(folder.fileno(), lambda folder=folder: self._news(folder))  # type: ignore[misc]
         self._look_soon(0)
 
-    def _news(self, folder: Folder) -> None:
+    def _news(self, folder: WatchedFolder) -> None:
         if folder.changed():
             self._look_soon(SETTLE_SECONDS)
 
@@ -151,13 +152,13 @@ class Agent:
             files = state.files
         return {name: stamp for name, stamp in files.items() if known.get(name) != stamp}
 
-    def _state(self, prefix: str) -> State | None:
+    def _state(self, prefix: str) -> FolderState | None:
         """What a folder holds while the script runs; None when it did not hold still."""
         folder = self._folders.get(prefix)
         try:
-            return folder.state(self._known[prefix], HOLD_STILL_SECONDS) if folder is not None else State()
+            return folder.state(self._known[prefix], HOLD_STILL_SECONDS) if folder is not None else FolderState()
         except OSError:  # something in it cannot be watched or read: the end is soon enough, and says what
-            return State()
+            return FolderState()
 
     def _leave_out(self, prefix: str, found: dict[str, Stamp]) -> dict[str, str]:
         """Take away the files that cannot go up, whatever the store says. Returns why, by their keys."""

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 from estimator_container.agents.checkpoints import appended as grown
-from estimator_container.agents.checkpoints.folder import Stamp
 from estimator_container.agents.checkpoints.format import CLAIMS, DATA, SNAPSHOTS, Claim, Manifest
 from estimator_container.agents.checkpoints.publisher import Overtaken
 from estimator_container.agents.checkpoints.restore import claim, read_manifest, restore, snapshots
+from estimator_container.agents.watching.state import Stamp
 from estimator_container.storage import SourceChanged, StoreUnavailable
 
 

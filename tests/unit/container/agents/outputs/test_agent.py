@@ -3,8 +3,8 @@ from __future__ import annotations
 import os
 import socket
 
-from estimator_container.agents.checkpoints.folder import Folder
 from estimator_container.agents.outputs.agent import Agent, Settings
+from estimator_container.agents.watching.folder import WatchedFolder
 from estimator_container.runtime.wire import Unpacker, pack
 
 
@@ -20,8 +20,8 @@ def test_a_folder_that_cannot_be_watched_goes_up_in_the_end(tmp_path, monkeypatc
         os.close(deep)
         deep = below
     os.close(deep)
-    looks, state = [], Folder.state
-    monkeypatch.setattr(Folder, "state", lambda *arguments: (looks.append(1), state(*arguments))[1])
+    looks, state = [], WatchedFolder.state
+    monkeypatch.setattr(WatchedFolder, "state", lambda *arguments: (looks.append(1), state(*arguments))[1])
     owner, own = socket.socketpair()
     with owner:
         agent = Agent(own)

@@ -6,21 +6,13 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...storage import Object, Progress
 from ...storage.landing import disk_errors
 from ...storage.tree import Tree
-from .channel import EVERY_HOST, ChannelTask
+from .channel import EVERY_HOST, ChannelTask, Links
 from .shares import shares
 from .source import ChannelSource, Item, local_path
-
-if TYPE_CHECKING:
-    from typing import Literal
-
-    Links = Literal["symbolic", "hard"]
-else:
-    Links = str
 
 FETCHED = "fetched"
 

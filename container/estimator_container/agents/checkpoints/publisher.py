@@ -17,9 +17,9 @@ from . import appended as grown
 from . import packs
 from .format import CLAIMS, DATA, SNAPSHOTS, Claim, Damaged, File, Manifest, Name
 from .restore import is_overtaken, read_manifest, snapshots
+from .settings import KEPT
 
 _CHUNK = 4 << 20  # bytes
-KEPT = 3  # snapshots; one would be enough, were it not for a store that damages it
 
 
 class Overtaken(StorageError):

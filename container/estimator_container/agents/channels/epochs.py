@@ -51,7 +51,7 @@ class Epochs:
         self._objects = Shared(objects)
         self._hosts = hosts
 
-    def of(self, host: int, epoch: int) -> Iterable[Object]:
+    def objects(self, host: int, epoch: int) -> Iterable[Object]:
         """What the host with this number gets, in order. Raises StorageError, also while it is gone through."""
         seed = self._channel.seed
         if self._channel.is_sharded:

@@ -48,7 +48,7 @@ class Pipe:
             os.unlink(self._path(epoch))
 
     def _objects(self, epoch: int) -> Iterable[Object]:
-        return self._epochs.of(self._host, epoch)
+        return self._epochs.objects(self._host, epoch)
 
     def _path(self, epoch: int) -> str:
         return os.path.join(self._folder, f"{self._channel.name}_{epoch}")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from ...storage import NotFound, SourceChanged, StorageError, Store
 from ..watching.folder import WatchedFolder
 from ..watching.state import PERMISSIONS, FolderState, Stamp
-from . import appended as grown
 from . import packs
+from .appended import copy_log
 from .format import CLAIMS, DATA, SNAPSHOTS, Claim, Damaged, File, Manifest, Name
 from .restore import is_overtaken, read_manifest, snapshots
 from .settings import KEPT
@@ -121,8 +121,8 @@ class Publisher:
         """Make a snapshot of the state; it is in the store, whole, when this returns.
 
         Of `logs`, files of the last snapshot that somebody has open, it holds what they hold now, if they begin with
-        what they were. Raises SourceChanged when a file is no more what it was in the state, grown.Rewritten for a log
-        that is none, Overtaken, StorageError and OSError.
+        what they were. Raises SourceChanged when a file is no more what it was in the state, Rewritten for a log that
+        is none, Overtaken, StorageError and OSError.
         """
         with self._scratch("appended") as scratch:
             copied = self._copy_logs(state, logs, scratch)
@@ -236,7 +236,7 @@ class Publisher:
         try:
             for path in sorted(logs):
                 place = os.path.join(scratch, str(len(copied)))
-                stamp, sha256 = grown.copy(self._folder.path, kept[path], place)
+                stamp, sha256 = copy_log(self._folder.path, kept[path], place)
                 file = replace(kept[path], mode=stamp.mode, mtime_ns=stamp.mtime_ns)
                 if stamp.size != file.size:
                     file = File(path, stamp.size, sha256, stamp.mode, stamp.mtime_ns, self._new_key())

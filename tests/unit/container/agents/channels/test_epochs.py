@@ -40,13 +40,13 @@ def test_a_whole_channel_begins_before_its_listing_ends():
         raise AssertionError("nobody has asked for more")
 
     epochs = Epochs(ChannelTask("train", "s3://b", "", is_piped=True), listing(), 2)
-    assert next(iter(epochs.of(1, 0))) == OBJECTS[0]
+    assert next(iter(epochs.objects(1, 0))) == OBJECTS[0]
 
 
 def test_shares_of_an_epoch_are_whole_together_and_change_with_a_shuffle():
     channel = ChannelTask("train", "s3://b", "", is_piped=True, is_sharded=True, seed=4)
     epochs = Epochs(channel, OBJECTS, 3)
-    first, second = ([list(epochs.of(host, epoch)) for host in range(3)] for epoch in range(2))
+    first, second = ([list(epochs.objects(host, epoch)) for host in range(3)] for epoch in range(2))
     for epoch in (first, second):
         assert sorted(each.key for share in epoch for each in share) == [each.key for each in OBJECTS]
     assert first != second

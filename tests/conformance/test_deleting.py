@@ -6,9 +6,11 @@ import pytest
 
 from estimator_sdk import EstimatorError, Job, JobNotFound, list_jobs
 
+TRAINS = "import os; open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close()"
+
 
 def test_what_was_kept_of_a_job_is_gone_and_its_name_is_free(script):
-    job = script.run("import os; open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close()")
+    job = script.run(TRAINS)
     folder = job.folder
     assert folder.exists() and job.model_data is not None
     job.delete()
@@ -22,9 +24,7 @@ def test_what_was_kept_of_a_job_is_gone_and_its_name_is_free(script):
 
 def test_what_it_wrote_elsewhere_stays(script, tmp_path):
     place = tmp_path / "results"
-    job = script.run(
-        "import os; open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close()", output_path=place.as_uri()
-    )
+    job = script.run(TRAINS, output_path=place.as_uri())
     job.delete()
     assert (place / job.name / "output" / "model.tar.gz").exists()
 

@@ -68,11 +68,9 @@ def test_it_is_found_and_listed_by_any_process_and_the_command_line(fit):
     assert [each.name for each in list_jobs("shell")] == [job.name]
     _, out, _ = cli("ps", "--json")
     assert ("shell", "Completed") in {(each["backend"], each["status"]) for each in json.loads(out)}
-    program = f"from estimator_sdk import Job; print(Job.attach({job.name!r}).status)"
-    ran = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"], capture_output=True
-    )
-    assert ran.stdout == b"Completed\n", ran.stderr
+    search = f"import sys; sys.path[:0] = {sys.path!r}"
+    program = f"{search}; from estimator_sdk import Job; print(Job.attach({job.name!r}).status)"
+    assert subprocess.check_output([sys.executable, "-c", program]) == b"Completed\n"
 
 
 def test_it_is_stopped(fit):
@@ -96,7 +94,7 @@ def test_it_is_deleted_once_it_has_ended_and_not_before(fit):
 
 
 def test_the_doctor_asks_it_what_it_needs():
-    code, out, _ = cli("doctor", "--json", "--needs", "shell")
+    _, out, _ = cli("doctor", "--json", "--needs", "shell")
     assert ("shell", True) in {(each["what"], each["is_there"]) for each in json.loads(out)}
 
 

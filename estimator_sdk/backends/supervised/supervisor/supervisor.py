@@ -30,7 +30,6 @@ from ....plan.plan import Plan
 from ....values.debugging import debug
 from ....values.home import JobFolder, make_folder
 from ...status import AttemptRecord, Status
-from ..agents import uploads
 from ..job_folder.hold import Hold, NotOurs
 from ..job_folder.record import Process, Record, read_record, write_record
 from ..stopping import STOPPED_BY
@@ -184,8 +183,10 @@ class Supervisor:
         made = {"model_data": f"{uri}/{outputs.MODEL}"} if with_model else {}
         reasons = [self._attempt.not_uploaded]
         if not uri.startswith("file://"):
+            from ..agents.uploads import upload  # a job that keeps its outputs here need not load it
+
             files = {str(path.relative_to(local)): path for path in local.rglob("*") if path.is_file()}
-            reasons.append(uploads.upload(self._loop, self._children, uri, files))
+            reasons.append(upload(self._loop, self._children, uri, files))
             made = {} if reasons[-1] else made
             if not any(reasons):
                 shutil.rmtree(local)  # each is whole in the store

@@ -1,4 +1,4 @@
-"""A call that goes on beside others: a store's answers take their time, and few depend on each other."""
+"""A call that goes on in the background: a store's answers take their time, and few depend on each other."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Callable, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Beside(Generic[T]):
+class BackgroundCall(Generic[T]):
     """Begins at once, in a thread. One whose result nobody asks for is of no consequence, whatever it raises."""
 
-    def __init__(self, call: Callable[[], T]) -> None:
+    def __init__(self, call: Callable[[], T], on_end: Callable[[BackgroundCall[T]], None] | None = None) -> None:
+        """`on_end` is called in the thread, when there is a result."""
         self._call = call
+        self._on_end = on_end
         self._results: list[T] = []
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="beside", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="background", daemon=True)
         self._thread.start()
 
     def result(self) -> T:
@@ -30,3 +32,5 @@ class Beside(Generic[T]):
             self._results.append(self._call())
         except BaseException as error:  # whatever it is, the caller is to see it
             self._error = error
+        if self._on_end is not None:
+            self._on_end(self)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from estimator_container.agents.checkpoints import folder as folders
-from estimator_container.agents.checkpoints.folder import Stamp, has_writer
+from estimator_container.agents.watching import folder as folders
+from estimator_container.agents.watching.state import Stamp
 
 
 def until_news(watched):
@@ -33,7 +33,7 @@ def test_a_state_holds_all_files_folders_and_links(watched):
 
 def test_only_files_folders_and_links_count(watched):
     os.mkfifo(watched.path / "pipe")
-    assert watched.state() == folders.State()
+    assert watched.state() == folders.FolderState()
 
 
 CHANGES = {
@@ -98,7 +98,7 @@ def test_the_whole_folder_may_go_and_come_back(watched):
     watched.write("model")
     watched.state()
     shutil.rmtree(watched.path)
-    assert watched.state() == folders.State()
+    assert watched.state() == folders.FolderState()
     watched.path.mkdir()
     assert until_news(watched)
     watched.write("model")
@@ -153,14 +153,6 @@ def test_a_file_that_is_mapped_is_being_written(watched):
     with mapped:
         assert watched.folder.is_being_written("model")
     assert not watched.folder.is_being_written("model")
-
-
-def test_a_file_that_is_read_has_no_writer(tmp_path):
-    (tmp_path / "model").write_text("x")
-    with (tmp_path / "model").open():
-        assert not has_writer(str(tmp_path / "model"))
-    with (tmp_path / "model").open("a"):
-        assert has_writer(str(tmp_path / "model"))
 
 
 def test_a_file_of_the_same_size_and_time_is_another(watched):
@@ -296,7 +288,7 @@ def test_a_move_of_a_folder_is_trusted_for_what_was_in_it(watched):
 
 
 def test_a_link_by_the_name_that_a_container_has_for_the_folder_is_relative(tmp_path):
-    folder = folders.Folder(str(tmp_path), "/opt/ml/checkpoints")
+    folder = folders.WatchedFolder(str(tmp_path), "/opt/ml/checkpoints")
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "latest").symlink_to("/opt/ml/checkpoints/step-1")
     (tmp_path / "other").symlink_to("/opt/ml/checkpoints-of-others")
@@ -346,7 +338,7 @@ def test_a_folder_that_cannot_be_watched_is_an_error_that_says_so(watched, monke
         ctypes.set_errno(errno.ENOSPC)
         return -1
 
-    monkeypatch.setattr(watched.folder._libc, "inotify_add_watch", refused)
+    monkeypatch.setattr(watched.folder._inotify._libc, "inotify_add_watch", refused)
     with pytest.raises(OSError, match="max_user_watches"):
         watched.state()
 
@@ -358,11 +350,3 @@ def test_a_path_that_no_program_can_open_is_an_error_that_names_its_beginning(wa
         os.chdir("d" * 250)
     with pytest.raises(OSError, match=rf"^'d{{60}}'… in {watched.path} is too long for a path: rename or remove it$"):
         watched.state()
-
-
-def test_leases_are_tried_where_the_folder_is(tmp_path, monkeypatch):
-    assert folders._leases_work(str(tmp_path))
-    monkeypatch.setattr(folders, "has_writer", lambda path: False)  # as a file system that grants each of them
-    assert not folders._leases_work(str(tmp_path))
-    assert not folders._leases_work(str(tmp_path / "missing"))
-    assert list(tmp_path.iterdir()) == []

@@ -287,7 +287,8 @@ import json, sys, warnings
 sys.path[:0] = json.loads(sys.argv[1])
 warnings.simplefilter("ignore")
 from pathlib import Path
-from estimator_sdk import EstimatorError, model_files
+from estimator_sdk import EstimatorError
+from estimator_sdk.job import model_files
 from estimator_container.host.code import fetch
 from estimator_container.runtime.errors import ConfigurationError
 for name in sys.argv[3:]:

@@ -164,6 +164,7 @@ def test_nothing_that_is_shown_or_kept_of_a_job_has_a_secret_in_it(script: Scrip
         # What the hosts are told, in a folder that is nobody else's.
         assert job.folder.stat().st_mode & 0o777 == 0o700
         assert {Path(path).name for path in holding(job.folder)} == {"hyperparameters.json"}
+    assert PASSWORD not in command("ps")
     beside = [path for path in home.iterdir() if path.is_file()]  # the jobs of other tests have files of any name
     assert beside and [path for path in beside if PASSWORD.encode() in path.read_bytes()] == []
     assert holding(home / "code") == set()

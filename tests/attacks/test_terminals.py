@@ -19,7 +19,7 @@ from estimator_sdk.backends.docker.images import build
 from estimator_sdk.backends.sagemaker import submitted
 from estimator_sdk.cli.main import main
 from estimator_sdk.code import store as code_store
-from tests.unit.sdk.backends.supervised.job_folder.test_state import fill
+from tests.unit.sdk.backends.supervised.job_folder.test_listing import fill
 
 CODE = 5
 SCRIPT = """

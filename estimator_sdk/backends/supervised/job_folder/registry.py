@@ -44,7 +44,7 @@ def names(jobs: Path) -> list[str]:
 
 
 def _last(folder: JobFolder) -> Record:
-    record = read_record(folder)
+    record = read_record(folder) if folder.path.exists() else None
     if record is None:
         raise _not_found(folder)
     return record

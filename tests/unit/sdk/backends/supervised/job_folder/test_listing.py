@@ -197,13 +197,17 @@ def small_home(tmp_path, monkeypatch) -> Path:
     subprocess.run(["umount", str(disk)], check=True)
 
 
+def fill(disk: Path) -> None:
+    with pytest.raises(OSError, match="No space"), (disk / "filler").open("wb", buffering=0) as filler:
+        while True:
+            filler.write(bytes(1 << 12))
+
+
 @pytest.mark.parametrize("trouble", ["full", "read-only"])
 def test_jobs_are_listed_on_a_disk_that_takes_nothing(small_home, trouble):
     expected = many()
     if trouble == "full":
-        with pytest.raises(OSError, match="No space"), (small_home / "filler").open("wb", buffering=0) as filler:
-            while True:
-                filler.write(bytes(1 << 12))
+        fill(small_home)
     else:
         subprocess.run(["mount", "-o", "remount,ro", str(small_home)], check=True)
     with warnings.catch_warnings():

@@ -12,8 +12,8 @@ from ..logs.events import ProgramOutput
 from ..mesh.pulse import SILENT_SECONDS, Reach
 from ..ranks.server import Ended
 from ..runtime.errors import ConfigurationError
-from ..worlds import mpi
-from ..worlds.launch_agents import STARTED
+from ..worlds.mpi import daemon, programs
+from ..worlds.mpi.launch_agents import STARTED
 
 if TYPE_CHECKING:
     from ..failures.horovod_stalls import Stall
@@ -164,11 +164,11 @@ class Follower:
     def _start_daemon(self, node: str, request: str) -> None:
         host = self._host
         try:
-            path = mpi.find("orted")
-            argv = mpi.daemon(request, path, host.scratch, host.renamed, host.ipv6_port)
-            env = {**host.program_environment(), **mpi.relocation(path)}
+            path = programs.find("orted")
+            argv = daemon.daemon(request, path, host.scratch, host.renamed, host.ipv6_port)
+            env = {**host.program_environment(), **programs.relocation(path)}
             if host.renamed:
-                env.update(mpi.daemon_identity(node))
+                env.update(daemon.daemon_identity(node))
             self._daemon = host.start_program(argv, env, self._daemon_ended)
         except (ConfigurationError, OSError) as error:
             self._send("daemon", str(error))

@@ -51,7 +51,9 @@ from ..runtime import machine, private_folder, reserve
 from ..runtime.children import Children, OnExit, become_subreaper, kill_descendants
 from ..runtime.errors import ConfigurationError
 from ..runtime.loop import Loop, Timer
-from ..worlds import distributions, mpi
+from ..worlds import distributions
+from ..worlds.mpi import command_line, programs
+from ..worlds.mpi.world import World as MpiWorld
 from ..worlds.world import DirectWorld
 from . import code, requirements, steps
 from .follower import Follower
@@ -122,7 +124,7 @@ class Host:
             self._coordinator.weights_seen,
             self._rank_stalled,
         )
-        if isinstance(self._world, mpi.World):
+        if isinstance(self._world, MpiWorld):
             self._ranks.mpirun_watches = True
             self._ranks.cpus = self._cpus_of_ranks(self._world)
 
@@ -276,16 +278,16 @@ class Host:
             # Open MPI's own choice is names in /tmp and /dev/shm that others can guess, and make first.
             "OMPI_MCA_orte_tmpdir_base": self.scratch,
             "OMPI_MCA_btl_vader_backing_directory": self.shared_memory,
-            **({} if isinstance(self._world, mpi.World) else mpi.for_scripts(sys.executable)),
+            **({} if isinstance(self._world, MpiWorld) else programs.for_scripts(sys.executable)),
             **(self._world.defaults(interface_of(self.cluster)) if isinstance(self._world, DirectWorld) else {}),
             **environment.of_the_script(self._configuration, self.layout, self._seen_by_ranks(), program, python),
         }
         if self._world is not None:
             settings[STACKS_VARIABLE] = self._stacks
             settings[WEIGHTS_VARIABLE] = self._ranks.path
-        if isinstance(self._world, mpi.World):
-            if mpi.RULES_VARIABLE not in os.environ:
-                settings[mpi.RULES_VARIABLE] = self._write_rules()
+        if isinstance(self._world, MpiWorld):
+            if command_line.RULES_VARIABLE not in os.environ:
+                settings[command_line.RULES_VARIABLE] = self._write_rules()
             settings.update(self._world.variables)
         return RankCommand(
             argv=(),
@@ -295,21 +297,21 @@ class Host:
             dropped=(
                 *sorted(PLATFORM_VARIABLES),
                 SOCKET_VARIABLE,
-                *mpi.BORROWED_VARIABLES,
-                f"OMPI_MCA_{mpi.FORK_AGENT}",
+                *programs.BORROWED_VARIABLES,
+                f"OMPI_MCA_{programs.FORK_AGENT}",
             ),
             settings=settings,
             alive=self._make_alive(),
         )
 
     def _seen_by_ranks(self) -> Mapping[str, str]:
-        if not isinstance(self._world, mpi.World):
+        if not isinstance(self._world, MpiWorld):
             return os.environ
-        from ..worlds import inherited
+        from ..worlds.mpi import inherited
 
         return inherited.for_ranks(os.environ, self.given_variables)
 
-    def _cpus_of_ranks(self, world: mpi.World) -> list[int]:
+    def _cpus_of_ranks(self, world: MpiWorld) -> list[int]:
         """One for each rank of this host, if its machine has just as many as ranks; else none are set apart."""
         hosts, shared = world.hosts, self.hosts_per_machine
         cpus = sorted(os.sched_getaffinity(0))
@@ -323,7 +325,7 @@ class Host:
     def _write_rules(self) -> str:
         """The leader decides whether they are followed, for ranks that did not agree would wait for ever."""
         path = os.path.join(self.scratch, "rules")
-        private_folder.write(path, mpi.rules(len(self.cluster.hosts)))
+        private_folder.write(path, command_line.rules(len(self.cluster.hosts)))
         return path
 
     def _make_alive(self) -> str:
@@ -371,9 +373,9 @@ class Host:
 
     def program_environment(self) -> dict[str, str]:
         """The environment of MPI's programs and of the wrappers on this host."""
-        if not isinstance(self._world, mpi.World):
+        if not isinstance(self._world, MpiWorld):
             return {**os.environ, SOCKET_VARIABLE: self._ranks.path}
-        from ..worlds import inherited
+        from ..worlds.mpi import inherited
 
         seen = inherited.for_programs(os.environ, self.given_variables)
         return {**self._world.defaults(interface_of(self.cluster)), **seen, SOCKET_VARIABLE: self._ranks.path}

@@ -20,8 +20,9 @@ from ..ranks.server import WRAPPER, Ended, rank_or_none
 from ..runtime import machine
 from ..runtime.errors import ConfigurationError
 from ..runtime.links import listen_tcp
-from ..worlds import mpi
-from ..worlds.launch_agents import STARTED, LaunchAgents
+from ..worlds.mpi import command_line, programs
+from ..worlds.mpi.launch_agents import STARTED, LaunchAgents
+from ..worlds.mpi.world import World as MpiWorld
 from ..worlds.world import World
 from .step_run import Place, StepRun
 
@@ -40,7 +41,7 @@ class Leader:
     def __init__(self, host: Host, world: World | None) -> None:
         self._host = host
         self._world = world
-        self._mpi = world if isinstance(world, mpi.World) else None
+        self._mpi = world if isinstance(world, MpiWorld) else None
         self._endpoints: dict[str, str] = {}
         self._step = 0
         self._run = StepRun(self._places())
@@ -235,20 +236,20 @@ class Leader:
     def _tell_world(self, world: World, **how: object) -> None:
         self._host.events.emit("world_starting", hosts=list(world.hosts), size=world.size, **how)
 
-    def _start_mpi(self, world: mpi.World) -> None:
+    def _start_mpi(self, world: MpiWorld) -> None:
         """Start mpirun, which starts the ranks when it has its daemons: each one as soon as its host is ready."""
         self._nodes = _node_names(world.hosts)
         try:
-            path = mpi.find("mpirun")
+            path = programs.find("mpirun")
             folder = os.path.join(self._host.scratch, "agents")
             self._run.agents = LaunchAgents(self._host.loop, folder, list(self._nodes)[1:], self._daemon_request)
             given = self._host.given_variables
-            self._run.command = mpi.mpirun(world, self._fit(world), path, self._run.agents.path, given)
+            self._run.command = command_line.mpirun(world, self._fit(world), path, self._run.agents.path, given)
             self._tell_what_is_left_out()
         except ConfigurationError as error:
             self.report(Verdict("mpi", f"{self._host.name}: {error}", host=self._host.name))
             return
-        env = {**self._host.program_environment(), **mpi.relocation(path)}
+        env = {**self._host.program_environment(), **programs.relocation(path)}
         # By its bare name: called by a path, mpirun changes the search paths of the remote daemons.
         env["PATH"] = os.path.dirname(path) + os.pathsep + env.get("PATH", os.defpath)
         argv = ["mpirun", *self._run.command[1:], sys.executable, "-I", "-S", WRAPPER]
@@ -256,18 +257,18 @@ class Leader:
         self._run.mpirun_runs = True
 
     def _tell_what_is_left_out(self) -> None:
-        from ..worlds import inherited
+        from ..worlds.mpi import inherited
 
         sentence = inherited.sentence(os.environ, self._host.given_variables)
         if sentence is not None and self._step == 0:
             self._host.events.say(sentence)
 
-    def _fit(self, world: mpi.World) -> mpi.Fit:
+    def _fit(self, world: MpiWorld) -> command_line.Fit:
         from ..ranks import spawned  # other worlds have no need of it
 
         host, cpus = self._host, machine.cpus()
         ranks = world.processes_per_host * host.hosts_per_machine
-        return mpi.Fit(
+        return command_line.Fit(
             node_names=tuple(self._nodes),
             interface=interface_of(host.cluster),
             scratch=host.scratch,
@@ -405,7 +406,7 @@ class Leader:
 
     def _without_reports(self, code: int) -> None:
         """mpirun is gone, and no rank has said that it failed: mpirun's own words must do."""
-        from ..worlds import mpirun_words  # it seldom comes to this
+        from ..worlds.mpi import mpirun_words  # it seldom comes to this
 
         assert self._run.mpirun is not None and self._world is not None
         words = self._run.mpirun.finish()
@@ -432,7 +433,7 @@ class Leader:
         self.report(Verdict("mpi", message, host=self._host.name, exit_code=code, detail=verdict.last_words(words)))
 
     def _report_another_mpirun(self, words: str) -> None:
-        own, path = self._host.name, mpi.find("mpirun")
+        own, path = self._host.name, programs.find("mpirun")
         what = (
             f"{path} on {own} does not know the options of Open MPI 4, so it is another MPI's, or a wrapper of its own"
         )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..logs.events import ProgramOutput
     from ..ranks.server import Ended
     from ..runtime.loop import Timer
-    from ..worlds.launch_agents import LaunchAgents
+    from ..worlds.mpi.launch_agents import LaunchAgents
 
 Place = tuple[str, int]
 """A host, and a rank on it; without a world that is NO_RANK."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..contract.names import ENABLED, MPI, MULTI_WORKER_MIRRORED, TORCH_DISTRIBUTED
 from ..runtime.errors import ConfigurationError
-from . import mpi
 from .world import World, processes_per_host
 
 _TRUE = (True, "True", "true")
@@ -46,9 +45,11 @@ def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int)
     Raises ConfigurationError for what the hyperparameters may not say.
     """
     name = name_of(hyperparameters)
+    # Each is imported where a job asks for it.
     if name == MPI:
-        return mpi.world(hyperparameters, hosts, gpus)
-    # The others are imported where a job asks for them.
+        from .mpi.world import from_hyperparameters
+
+        return from_hyperparameters(hyperparameters, hosts, gpus)
     if name == TORCH_DISTRIBUTED:
         from . import torch_distributed
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from estimator_container.runtime.errors import ConfigurationError
-from estimator_container.worlds import mpi
+from estimator_container.worlds.mpi import programs
 
 from ...display.progress import size
 from ...errors import EstimatorError, InvalidArgument
@@ -67,7 +67,7 @@ def _open_mpi() -> str:
 
     fix = "pip install 'estimator-sdk[mpi]'"
     try:
-        path = mpi.find("mpirun")
+        path = programs.find("mpirun")
     except ConfigurationError:
         raise _Missing("mpirun is neither beside this Python nor on PATH", fix) from None
     try:

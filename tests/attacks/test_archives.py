@@ -18,7 +18,7 @@ from pathlib import Path
 
 import estimator_container
 import pytest
-from estimator_container.host.code import fetch as fetch_code
+from estimator_container.host.preparation.code import fetch as fetch_code
 from estimator_container.runtime.errors import ConfigurationError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -288,7 +288,7 @@ sys.path[:0] = json.loads(sys.argv[1])
 warnings.simplefilter("ignore")
 from pathlib import Path
 from estimator_sdk import EstimatorError, model_files
-from estimator_container.host.code import fetch
+from estimator_container.host.preparation.code import fetch
 from estimator_container.runtime.errors import ConfigurationError
 for name in sys.argv[3:]:
     for what, unpack, refusal in (

@@ -20,6 +20,8 @@ FORK_AGENT = "orte_fork_agent"
 
 Its words are parted by spaces (orte/mca/odls/base/odls_base_default_fns.c in 4.1).
 """
+STARTING_VARIABLES = (*BORROWED_VARIABLES, f"OMPI_MCA_{FORK_AGENT}")
+"""What a daemon has and the script is not to see."""
 NO_IPV6 = "oob_tcp_dynamic_ipv6_ports"
 """The ports of which a daemon takes one to listen at all addresses of IPv6; if the only one is taken, it does without.
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from estimator_container.runtime.errors import ConfigurationError
-from estimator_container.worlds import mpi
+from estimator_container.worlds.mpi import programs
 
 from ...errors import EstimatorError, InvalidArgument
 from ...values.home import home, jobs_folder, secured
@@ -33,7 +33,7 @@ def _open_mpi() -> str:
 
     fix = "pip install 'estimator-sdk[mpi]'"
     try:
-        path = mpi.find("mpirun")
+        path = programs.find("mpirun")
     except ConfigurationError:
         raise Missing("mpirun is neither beside this Python nor on PATH", fix) from None
     try:

@@ -1,5 +1,5 @@
-"""An MPI world that Open MPI's own daemons start."""
+"""An MPI world, which Open MPI's own daemons start."""
 
-from ..mpi import world
+from ..mpi.world import from_hyperparameters as world
 
 __all__ = ["world"]

@@ -1,4 +1,4 @@
-from estimator_container.host.step_run import StepRun
+from estimator_container.host.coordination.step_run import StepRun
 from estimator_container.logs.frames import NO_RANK, number_of
 from estimator_container.ranks.server import Ended
 

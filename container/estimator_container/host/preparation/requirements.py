@@ -103,8 +103,8 @@ def main(argv: list[str]) -> int:
     if overlay:
         os.umask(0o077)  # as all that a job keeps on its user's machine
         return install_once(code, package == "package", overlay)
-    sys.path.append(os.path.abspath(os.path.join(__file__, "../../..")))
-    from estimator_container.host import pip_settings
+    sys.path.append(os.path.abspath(os.path.join(__file__, "../../../..")))
+    from estimator_container.host.preparation import pip_settings
 
     with pip_settings.taken(settings) as brought:
         return install(code, package == "package", sys.executable, brought)

@@ -6,7 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from estimator_container.host.code import bundle_of, fetch
+from estimator_container.host.preparation.code import bundle_of, fetch
 from estimator_container.runtime.errors import ConfigurationError
 
 BINARY = bytes(range(256)) * 5000

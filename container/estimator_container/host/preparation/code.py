@@ -6,8 +6,8 @@ import os
 import shutil
 import stat
 
-from ..contract.names import CODE_CHANNEL
-from ..runtime.errors import ConfigurationError
+from ...contract.names import CODE_CHANNEL
+from ...runtime.errors import ConfigurationError
 
 _ARCHIVE_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
@@ -62,7 +62,7 @@ def _is_archive(path: str) -> bool:
 
 
 def _unpack(path: str, code: str) -> None:
-    from ..runtime import archive
+    from ...runtime import archive
 
     def refuse(what: str) -> None:
         raise archive.Unsafe(what)

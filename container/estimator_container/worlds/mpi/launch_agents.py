@@ -12,8 +12,8 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable
 
-from ..runtime import private_folder
-from ..runtime.loop import Loop
+from ...runtime import private_folder
+from ...runtime.loop import Loop
 
 _SCRIPT = """#!/bin/sh
 node=$1

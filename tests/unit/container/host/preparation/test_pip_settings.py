@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from estimator_container.host import pip_settings
+from estimator_container.host.preparation import pip_settings
 
 URL = "https://me:a%2Fpass@packages/simple"
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ..contract.names import WORLD_PORT
-from ..failures.outcome import CULPRIT_SECONDS, Outcome
-from ..failures.verdict import Verdict, last_words, of_cut_off_host, of_lost_host, of_silent_host
-from ..logs.events import ProgramOutput
-from ..mesh.pulse import SILENT_SECONDS, Reach
-from ..ranks.server import Ended
-from ..runtime.errors import ConfigurationError
-from ..worlds import mpi
-from ..worlds.launch_agents import STARTED
+from ...contract.names import WORLD_PORT
+from ...failures.outcome import Outcome
+from ...failures.silence import Silence
+from ...failures.verdict import Verdict, of_lost_host
+from ...ranks.server import Ended
+from ...runtime.errors import ConfigurationError
+from ...worlds.mpi.launch_agents import STARTED
+from .mpi_daemon import MpiDaemon
 
 if TYPE_CHECKING:
-    from ..failures.horovod_stalls import Stall
-    from ..mesh import mesh
-    from .host import Host
+    from ...failures.horovod_stalls import Stall
+    from ...mesh import mesh
+    from .port import HostPort
 
 ANSWER_SECONDS = 5.0  # how long the first host may take to answer the report of a failure
 
@@ -26,30 +25,30 @@ ANSWER_SECONDS = 5.0  # how long the first host may take to answer the report of
 class Follower:
     """A worker host's part in the job."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: HostPort) -> None:
         self._host = host
         self._joined = False
         self._unsent: list[tuple[str, ...]] = []
-        self._daemon: ProgramOutput | None = None
-        self._daemon_runs = False
+        self._daemon: MpiDaemon | None = None
         self._is_ready = False
-        self._leader = host.cluster.leader
-        self._timeout = host.world_timeout
+        self._name = host.spec.name
+        self._leader = host.spec.cluster.leader
+        self._loop = host.toolkit.loop
         self._mesh: mesh.Worker | None = None
-        self._reach = Reach(host.loop)
+        self._silence = Silence(self._loop, self._name, (self._leader,), self._fail)
 
     def open(self) -> None:
         """Begin to look for the first host. Raises ConfigurationError when it could not be trusted."""
-        from ..mesh import mesh  # a single host has none
+        from ...mesh import mesh  # a single host has none
 
-        host = self._host
+        spec = self._host.spec
         self._mesh = mesh.Worker(
-            host.loop,
-            host.name,
+            self._loop,
+            self._name,
             self._leader,
-            lambda: host.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT)),
-            host.required_secret(),
-            time.monotonic() + self._timeout,
+            lambda: spec.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT)),
+            spec.required_secret(),
+            time.monotonic() + spec.world_timeout,
             self._on_message,
             self._on_joined,
             self._on_lost,
@@ -59,7 +58,7 @@ class Follower:
         """From now on this host answers to nothing that could hold it up for long."""
         if self._mesh is not None:
             self._mesh.begin_to_beat()
-            self._reach.learn()
+            self._silence.learn()
 
     def ready(self) -> None:
         """This host can run the next step, as soon as the MPI daemon of the one before is gone."""
@@ -67,7 +66,7 @@ class Follower:
         self._say_ready()
 
     def _say_ready(self) -> None:
-        if self._is_ready and not self._daemon_runs:
+        if self._is_ready and not (self._daemon is not None and self._daemon.runs):
             self._is_ready = False
             self._send("ready", self._host.endpoint)
 
@@ -78,7 +77,7 @@ class Follower:
     def report(self, found: Verdict) -> None:
         """Something failed here: the first host decides; if it does not, this host ends by itself."""
         self._send("failed", found.to_json())
-        self._host.loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
+        self._loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
 
     def spawned(self, rank: int) -> None:
         """A rank of this host runs that another one, of any host, has started."""
@@ -86,9 +85,8 @@ class Follower:
 
     def rank_ended(self, ended: Ended) -> None:
         if ended.code != 0:
-            self._host.children.reap_ending()  # it may have failed because the MPI daemon is gone
-        told, memory = "told" if ended.told else "", "memory" if ended.out_of_memory else ""
-        self._send("rank_ended", str(ended.rank), str(ended.code), told, ended.stderr_tail, memory)
+            self._host.toolkit.children.reap_ending()  # it may have failed because the MPI daemon is gone
+        self._send("rank_ended", *ended.to_fields())
 
     def ranks_stand(self, stacks: dict[int, str] | None) -> None:
         """All ranks of this host stand still, or with None no longer."""
@@ -123,23 +121,16 @@ class Follower:
             self._send(*fields)
 
     def _on_lost(self, leader: str, silent: bool) -> None:
-        own = self._host.name
+        own = self._name
         if silent:
-            self._reach.check(self._blame_for_silence)
+            self._silence.begins(leader)
         elif self._joined:
             self._fail(of_lost_host(leader, own))
         else:
-            message = f"{own} could not reach {leader} within {self._timeout:g} s"
+            message = f"{own} could not reach {leader} within {self._host.spec.world_timeout:g} s"
             if self._mesh is not None and self._mesh.met_another:
                 message += "; who answers at its address does not hold the same secret, which the platform must write"
             self._fail(Verdict("host_missing", message, host=leader))
-
-    def _blame_for_silence(self, cut_off: bool) -> None:
-        own = self._host.name
-        if cut_off:
-            self._fail(of_cut_off_host(own, [self._leader], SILENT_SECONDS))
-        else:
-            self._fail(of_silent_host(self._leader, own, SILENT_SECONDS))
 
     def _fail(self, found: Verdict) -> None:
         self._host.end(Outcome("failed", found))
@@ -153,7 +144,7 @@ class Follower:
         elif kind == "step_over":
             self._host.step_over()
         elif kind == "stalled":
-            from ..failures.horovod_stalls import Stall  # only where Horovod has said so
+            from ...failures.horovod_stalls import Stall  # only where Horovod has said so
 
             self._host.stalled(Stall.from_json(fields[0]))
         elif kind == "stop":
@@ -162,30 +153,10 @@ class Follower:
             self._host.end(Outcome.from_fields(*fields))
 
     def _start_daemon(self, node: str, request: str) -> None:
-        host = self._host
+        self._daemon = MpiDaemon(self._host.spec, self._host.toolkit, self._say_ready, self.report)
         try:
-            path = mpi.find("orted")
-            argv = mpi.daemon(request, path, host.scratch, host.renamed, host.ipv6_port)
-            env = {**host.program_environment(), **mpi.relocation(path)}
-            if host.renamed:
-                env.update(mpi.daemon_identity(node))
-            self._daemon = host.start_program(argv, env, self._daemon_ended)
+            self._daemon.start(node, request)
         except (ConfigurationError, OSError) as error:
             self._send("daemon", str(error))
         else:
-            self._daemon_runs = True
             self._send("daemon", STARTED)
-
-    def _daemon_ended(self, code: int) -> None:
-        """A daemon that ends well does so because mpirun told it to; otherwise nobody else would notice."""
-        self._daemon_runs = False
-        self._say_ready()
-        if code < 0:
-            self._report_daemon(code)  # before the ranks that lose it and exit with an error of their own
-        elif code > 0:
-            self._host.loop.after(CULPRIT_SECONDS, lambda: self._report_daemon(code))  # a rank may be the culprit
-
-    def _report_daemon(self, code: int) -> None:
-        assert self._daemon is not None
-        message = f"the MPI daemon on {self._host.name} ended with {code} in the middle of the job"
-        self.report(Verdict("mpi", message, self._host.name, detail=last_words(self._daemon.finish())))

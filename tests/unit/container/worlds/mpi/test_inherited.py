@@ -1,5 +1,5 @@
 import pytest
-from estimator_container.worlds.inherited import for_programs, for_ranks, of_launchers, sentence
+from estimator_container.worlds.mpi.inherited import for_programs, for_ranks, of_launchers, sentence
 from hypothesis import given, strategies
 
 STARTS = [

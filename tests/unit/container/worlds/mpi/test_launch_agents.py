@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from estimator_container.runtime.loop import Loop
-from estimator_container.worlds.launch_agents import STARTED, LaunchAgents
+from estimator_container.worlds.mpi.launch_agents import STARTED, LaunchAgents
 
 COMMAND = ("PATH=/a b:$PATH", "orted", "-mca", "ess_base_jobid", '"42"', "'$(touch x)'", "*", "x" * 100_000)
 

@@ -3,8 +3,10 @@ import subprocess
 import sys
 
 import pytest
-from estimator_container.worlds.mpi import Fit, World, find, mpirun, relocation
-from estimator_container.worlds.mpirun_words import abort_in, is_another_in
+from estimator_container.worlds.mpi.command_line import Fit, mpirun
+from estimator_container.worlds.mpi.mpirun_words import abort_in, is_another_in
+from estimator_container.worlds.mpi.programs import find, relocation
+from estimator_container.worlds.mpi.world import World
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from ..logs.masking import HIDDEN, in_text
+from ...logs.masking import HIDDEN, in_text
 
 CERTIFICATES = ("cert", "client-cert")
 _LEAST = 4  # characters: a shorter password would hide words that are none

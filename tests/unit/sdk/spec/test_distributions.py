@@ -2,7 +2,7 @@ import json
 
 import pytest
 from estimator_container.contract.hyperparameters import decode
-from estimator_container.worlds.mpi.world import World
+from estimator_container.worlds.mpi.world import World, from_hyperparameters
 
 from estimator_sdk.errors import InvalidArgument
 from estimator_sdk.spec.distributions import parse

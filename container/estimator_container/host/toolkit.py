@@ -17,6 +17,7 @@ from ..runtime.loop import Loop
 
 if TYPE_CHECKING:
     import socket
+    from re import Pattern
 
 
 class Toolkit:
@@ -51,9 +52,11 @@ class Toolkit:
             self._taken = taken_ipv6_port()
         return self._taken.getsockname()[1] if self._taken is not None else None
 
-    def start_program(self, argv: Sequence[str], env: Mapping[str, str], on_exit: OnExit) -> ProgramOutput:
-        """Start a program of the toolkit's own; its words go to the log."""
-        output = ProgramOutput(self.loop, self.events)
+    def start_program(
+        self, argv: Sequence[str], env: Mapping[str, str], on_exit: OnExit, idle: Pattern[bytes] | None = None
+    ) -> ProgramOutput:
+        """Start a program of the toolkit's own; its words go to the log, but for `idle` lines."""
+        output = ProgramOutput(self.loop, self.events, idle)
         try:
             self.children.start(argv, env, on_exit, output.write_fd, output.write_fd)
         finally:

@@ -11,7 +11,7 @@ from ...mesh.endpoint import interface_of
 from ...ranks import spawned
 from ...ranks.server import WRAPPER
 from ...runtime import machine
-from ...worlds.mpi import command_line, programs
+from ...worlds.mpi import command_line, mpirun_words, programs
 from ...worlds.mpi.launch_agents import STARTED, LaunchAgents
 from ...worlds.mpi.world import World
 from ..commands import environment_of_programs
@@ -65,7 +65,7 @@ class Mpirun:
             self.runs = False
             on_exit(code)
 
-        self._output = self._toolkit.start_program(argv, env, ended)
+        self._output = self._toolkit.start_program(argv, env, ended, mpirun_words.IDLE)
         self.runs = True
 
     def host_is_ready(self, host: str) -> None:

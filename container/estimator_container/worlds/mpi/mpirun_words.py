@@ -12,6 +12,10 @@ _OTHER_OPTIONS = re.compile(
     r"(?:unknown|unrecognized|invalid) (?:option|argument)\W+(?:host|np|bind-to|map-by|allow-run-as-root|mca)\b", re.I
 )
 
+IDLE = re.compile(rb"^\[[^\]\n]*\] plm:rsh: Warning: setpgid\(\d+,\d+\) failed in parent with errno=[^\n]*\n", re.M)
+"""What mpirun says when the shell that it has started was quicker than itself to begin (setpgid(2), EACCES): it has put
+itself into its group by then."""
+
 
 def improper_exit_in(words: str) -> int | None:
     """The rank of which mpirun reports that it exited without MPI_Finalize, if it does."""

@@ -16,7 +16,7 @@ from .harness import ROOT
 TOOLKIT_IMAGE = "estimator/sagemaker-training:5.1.4"
 SAGEMAKER = ROOT / ".venv-sagemaker" / "bin" / "python"
 PEERS_FOLDER = ROOT / ".venv-peers" / "bin"
-KERAS_2_FOLDER = ROOT / ".venv-peers" / "keras-2"
+KERAS_2_FOLDER = ROOT / ".venv-keras-2"
 """Keras 2 for this environment's TensorFlow, apart from it: with it in there, TensorFlow would look for it first."""
 
 

@@ -7,15 +7,15 @@ at once where it has:
     import estimator_container.horovod_keras3
     import horovod.tensorflow.keras as hvd
 
-In a rank of an MPI world the toolkit imports it when a script imports Horovod (`rank_script`). It does nothing
-with Keras 2, `TF_USE_LEGACY_KERAS=1` or Keras on another backend than TensorFlow, nor where ESTIMATOR_HOROVOD_KERAS3 is
-`off`. `docs/horovod.md` says what is adapted, and how.
+In a rank of an MPI world the toolkit imports it when a script imports Horovod (`script_runner`). It does nothing
+with Keras 2 or Keras on another backend than TensorFlow, but for the one thing that `TF_USE_LEGACY_KERAS=1` needs, nor
+where ESTIMATOR_HOROVOD_KERAS3 is `off`. `docs/horovod.md` says what is adapted, and how.
 
     stock_tensorflow.py, stock_keras.py   what takes the place of what, module by module of Horovod's
     keras_itself.py                       what Keras gets back that Horovod and its scripts stand on
     optimizer.py, reduction.py, passes.py an optimizer that averages; the averaging; several backward passes a step
-    callbacks.py, loading.py, broadcasting.py, batch_normalization.py  what is written anew
-    operations.py                         names that are the same on every rank
+    callbacks.py, loading.py, batch_normalization.py  what is written anew
+    operations.py                         broadcasting, and names that are the same on every rank
     dropped.py                            what older scripts say that Keras 3 does not know
     elastic.py                            `hvd.elastic` without a driver, with any framework
 """
@@ -43,7 +43,11 @@ _adapted: set[str] = set()
 
 def _adapt(module: ModuleType) -> None:
     name = module.__name__
-    if name in _adapted or (name in _HOMES and not _is_keras_3()):
+    if name in _adapted:
+        return
+    if name in _HOMES and not _is_keras_3():
+        if name == "horovod.tensorflow.keras":
+            _give_keras_2_its_backend(module)
         return
     from importlib import import_module
 
@@ -66,6 +70,15 @@ def _is_keras_3() -> bool:
         return False
     backend: str = tf.keras.config.backend()
     return backend == "tensorflow"
+
+
+def _give_keras_2_its_backend(module: ModuleType) -> None:
+    """Horovod takes `keras.backend`, which is that of Keras 3 even where TF_USE_LEGACY_KERAS=1 chooses Keras 2."""
+    import keras
+    import tensorflow as tf
+
+    if not hasattr(tf.keras, "__version__") and int(keras.__version__.partition(".")[0]) >= 3:
+        module.K = module.callbacks.K = tf.keras.backend  # type: ignore[attr-defined]
 
 
 def _say_so() -> None:

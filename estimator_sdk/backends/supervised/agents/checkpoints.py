@@ -65,7 +65,10 @@ class Checkpoints:
             self._finishing = seconds
             self._helper.send("finish", str(seconds))
             self._loop.run_until(lambda: self._finished or self._failed is not None, seconds + LAST_SECONDS)
-        self._helper.close()
+        if self._finished:
+            self._helper.close()
+        else:
+            self._helper.kill()  # another attempt may have its folder
         if not self._restored:
             return None  # no script has run
         if self._failed is not None:

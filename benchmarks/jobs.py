@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from estimator_container.logs.frames import EVENT, FrameParser
-from estimator_container.worlds import mpi
+from estimator_container.worlds.mpi import command_line, programs
+from estimator_container.worlds.mpi.world import World
 
 from estimator_sdk import Estimator, Job
-from estimator_sdk.backends.supervised.client import wait_until_gone
+from estimator_sdk.backends.supervised.job import wait_until_gone
 
 from . import peers
 from .harness import SCRIPTS
@@ -158,10 +159,10 @@ def events(job: Job) -> list[Event]:
 
 def bare_mpirun(ranks: int, flags: Sequence[str] = ()) -> list[str]:
     """What users write by hand on one machine, without the program."""
-    return [mpi.find("mpirun"), *ROOT_FLAGS, "--oversubscribe", *flags, "-np", str(ranks)]
+    return [programs.find("mpirun"), *ROOT_FLAGS, "--oversubscribe", *flags, "-np", str(ranks)]
 
 
-LEFT_ALONE = tuple(f"{name}={value}" for name, value in mpi.World((), 1).defaults("lo").items())
+LEFT_ALONE = tuple(f"{name}={value}" for name, value in World((), 1).defaults("lo").items())
 """The variables, for `env`, that a job's MPI has unless the user says otherwise."""
 
 
@@ -223,10 +224,10 @@ class Hosts:
     def mpirun(self, agent: str, processes: int = 1, flags: Sequence[str] = ()) -> list[str]:
         """The same command as a job's, but for the agent that starts the daemons, and other flags that count more."""
         nodes = (os.uname().nodename, *self.names[1:])
-        world = mpi.World(self.names, processes, tuple(flags))
-        fitted = mpi.Fit(nodes, "lo", str(self.folder), crowded=True, outnumbered=False, single_copy=True)
+        world = World(self.names, processes, tuple(flags))
+        fitted = command_line.Fit(nodes, "lo", str(self.folder), crowded=True, outnumbered=False, single_copy=True)
         set_first = [f"{name}={value}" for name, value in world.defaults("lo").items()]
-        return ["/usr/bin/env", *set_first, *mpi.mpirun(world, fitted, mpi.find("mpirun"), agent)]
+        return ["/usr/bin/env", *set_first, *command_line.mpirun(world, fitted, programs.find("mpirun"), agent)]
 
     @property
     def bare_agent(self) -> str:

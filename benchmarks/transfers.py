@@ -113,12 +113,12 @@ def raw_delete(_: Path, prefix: str) -> Run:
 
 def our_up(folder: Path, prefix: str) -> Run:
     from estimator_container.agents.checkpoints import restore
-    from estimator_container.agents.checkpoints.folder import Folder
     from estimator_container.agents.checkpoints.publisher import Publisher
+    from estimator_container.agents.watching.folder import WatchedFolder
     from estimator_container.storage import open_store
 
     store = open_store(f"s3://{BUCKET}/{prefix}")
-    watched = Folder(str(folder))
+    watched = WatchedFolder(str(folder))
     publisher = Publisher(store, restore.claim(store, "benchmark"), watched)
     publisher.begin_with(None, restore.NOTHING)
 

@@ -5,6 +5,7 @@ The names below are the public ones. Each is loaded when it is first used.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ __all__ = [
     "list_jobs",
     "remote",
 ]
+
+
+if "ESTIMATOR_LOG" in os.environ:
+    from .values.debugging import show_if_asked_for
+
+    show_if_asked_for()
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from estimator_sdk import Job, JobFailed
-from estimator_sdk.backends.supervised.client import wait_until_gone
+from estimator_sdk.backends.supervised.job import wait_until_gone
 from tests.chaos.faults import FAULTS, Shape, Target
 from tests.chaos.injections import own_folders
 from tests.chaos.jobs import LOOPER, estimator

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from estimator_container.agents.checkpoints import agent
+from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.runtime.links import Link
 from estimator_container.runtime.loop import Loop
 
@@ -103,12 +103,12 @@ def start_agent(folder: Path, uri: str, scratch: Path) -> Callable[[], None]:
     """A real agent for the folder; returns what ends it."""
     loop, said = Loop(), list[list[str]]()
     ours, theirs = socket.socketpair()
-    argv = [sys.executable, "-I", "-S", agent.__file__, str(theirs.fileno()), json.dumps(sys.path)]
+    alive, frames = str(scratch / "alive"), str(scratch / "frames")
+    settings = CheckpointSettings(uri, str(folder), (), alive, frames, "benchmark", restore=True)
+    argv = [sys.executable, "-I", "-S", settings.script, str(theirs.fileno()), json.dumps(sys.path)]
     with theirs:
         process = subprocess.Popen(argv, pass_fds=[theirs.fileno()])
     link = Link(loop, ours, lambda link, message: said.append(message), lambda link: None)
-    alive, frames = str(scratch / "alive"), str(scratch / "frames")
-    settings = agent.Settings(uri, str(folder), (), alive, frames, "benchmark", restore=True)
     link.send("settings", settings.to_json())
     loop.run_until(lambda: bool(said), 30)
 

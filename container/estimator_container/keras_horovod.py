@@ -39,7 +39,7 @@ if keras.config.backend() != "tensorflow":
 from .horovod_keras3 import keras_itself
 from .horovod_keras3.callbacks import Broadcast, MetricAverage
 from .horovod_keras3.optimizer import Distributed, distributed_class
-from .horovod_keras3.reduction import Settings
+from .horovod_keras3.reduction import ReductionSettings
 
 keras_itself.adapt()
 
@@ -69,7 +69,7 @@ def DistributedOptimizer(
             f"This {type(optimizer).__name__} optimizer averages its gradients already: "
             "pass it to DistributedOptimizer once only."
         )
-    settings = Settings(op=op, compression=compression, sparse_as_dense=True)
+    settings = ReductionSettings(op=op, compression=compression, sparse_as_dense=True)
     averaging = distributed_class(optimizer, settings)
     object.__setattr__(optimizer, "__class__", averaging)  # past Keras, which would track it as a new layer
     return optimizer

@@ -9,7 +9,9 @@ from .contract.configuration import Cluster, read_configuration, read_environmen
 from .contract.names import EXIT_FRAMEWORK_ERROR, LIFELINE_FD, LISTEN_FD, Layout
 from .failures.outcome import Outcome
 from .failures.verdict import Verdict
+from .host.coordination.port import Coordinator, HostPort
 from .host.host import Host
+from .host.spec import HostSpec
 from .mesh import common_secret
 from .runtime.errors import ConfigurationError
 
@@ -24,12 +26,23 @@ def main() -> int:
         os.environ.update(read_environment(layout))
         configuration = read_configuration(layout)
         secret = _secret(layout, configuration.cluster)
-        host = Host(layout, configuration, secret)
+        host = Host(HostSpec.read(layout, configuration, secret), _take_part)
     except (ConfigurationError, OSError) as error:
         Outcome("failed", Verdict("configuration", str(error))).write(layout)
         sys.stderr.write(f"train: {error}\n")
         return EXIT_FRAMEWORK_ERROR
     return host.run()
+
+
+def _take_part(host: HostPort) -> Coordinator:
+    """As the first host, or as one of the others."""
+    if host.spec.leads:
+        from .host.coordination.leader import Leader
+
+        return Leader(host)
+    from .host.coordination.follower import Follower
+
+    return Follower(host)
 
 
 def _secret(layout: Layout, cluster: Cluster) -> bytes | None:

@@ -6,17 +6,16 @@ not need costs anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, JobNotFound
 from ..values.naming import shown, suggestion
+from .port import Backend as Backend
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from ..plan.plan import Plan
-    from ..spec.job_document import JobDocument
     from .port import StartedJob
     from .supervised.supervisor.hosts import HostsFactory
 
@@ -28,19 +27,11 @@ BUILT_IN = {
 }
 
 
-class Backend(Protocol):
-    """Where jobs run."""
-
-    name: str
-
-    def plan(self, spec: JobDocument) -> Plan:
-        """Resolve a job, without starting anything. Raises InvalidArgument for what cannot run here."""
-
-    def start(self, plan: Plan) -> StartedJob:
-        """Put the code where the plan keeps it, start exactly what the plan says, and return at once."""
+_AT_A_SERVICE = ("sagemaker",)
+"""Of these, those that are remote: they are not loaded to find that out."""
 
 
-class LocalBackend(Backend, Protocol):
+class SupervisedBackend(Backend, Protocol):
     """A backend whose jobs have a supervisor on this machine."""
 
     hosts: HostsFactory
@@ -63,9 +54,46 @@ def check_name(name: str) -> None:
         raise _unknown(name, installed)
 
 
+def attach(name: str) -> StartedJob:
+    """The job of that name, of whatever backend: one of the user's home, else of the first that has it.
+
+    Those at a service are asked last. Raises JobNotFound, which says where it was looked for.
+    """
+    from .supervised import job
+
+    try:
+        return job.attach(name)
+    except JobNotFound as missing:
+        told = [str(missing)]
+    others = [load(each) for each in (*installed(), *_AT_A_SERVICE)]
+    for backend in sorted(others, key=lambda each: each.capabilities.is_remote):
+        try:
+            return backend.attach(name)
+        except JobNotFound as missing:
+            told.append(str(missing))
+    raise JobNotFound("; and ".join(filter(None, told)))
+
+
+def jobs(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
+    """The newest jobs of a backend, or without a name of all but those that ask a service; the newest first.
+
+    Raises InvalidArgument for an unknown name.
+    """
+    if backend is not None:
+        return load(backend).list(limit)
+    from .supervised import job
+
+    others = [load(each) for each in installed()]
+    near = [each for each in others if not (each.capabilities.is_supervised or each.capabilities.is_remote)]
+    everything: list[StartedJob] = [*job.jobs(), *(job for each in near for job in each.list(limit))]
+    if near:
+        everything.sort(key=lambda each: each.summary().created or 0.0, reverse=True)
+    return everything[:limit]
+
+
 def hosts_factory(name: str) -> HostsFactory:
-    """What a supervisor starts the hosts of a local backend with."""
-    backend: LocalBackend = load(name)  # type: ignore[assignment]
+    """What a supervisor starts the hosts of such a backend with."""
+    backend: SupervisedBackend = load(name)  # type: ignore[assignment]
     return backend.hosts
 
 
@@ -82,6 +110,11 @@ def _from_path(path: str) -> Backend:
     module, _, name = path.partition(":")
     made: Backend = getattr(import_module(module), name)()
     return made
+
+
+def installed() -> list[str]:
+    """The names of the backends that other packages bring."""
+    return sorted(_installed().keys() - BUILT_IN.keys())
 
 
 def _installed() -> Mapping[str, EntryPoint]:

@@ -1,8 +1,8 @@
-"""What a `Job` asks of whatever runs it: the port that each kind of backend implements."""
+"""The port of the backends: what runs jobs, and what a `Job` asks of whatever runs it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from estimator_container.failures.verdict import Verdict
     from estimator_container.logs.lines import Block, Line
 
+    from ..plan.plan import Plan
+    from ..spec.job_document import JobDocument
     from .status import AttemptRecord, Status
 
 OnEvent = Callable[[str, dict[str, Any]], None]
@@ -114,3 +116,82 @@ class StartedJob(Protocol):
 
     def stop(self) -> None:
         """Ask for the end of the job, and return; nothing happens if it has ended."""
+
+    def summary(self) -> Summary:
+        """What a list shows of the job."""
+
+    def delete(self) -> None:
+        """Remove all that is kept of the job where it ran; what it wrote to a store stays there.
+
+        Raises EstimatorError for a job that has not ended, with nothing removed.
+        """
+
+
+class Capabilities(NamedTuple):
+    """What a backend can do, so that nobody needs to ask for its name."""
+
+    is_remote: bool = False
+    """Its jobs are at a service, which is asked for them only where none nearer has that name, or it is named."""
+    is_supervised: bool = False
+    """Its jobs have a supervisor of ours and a folder in the user's home, where they are found without it."""
+    has_images: bool = False
+    """Where a job names no image, its hosts are made from one of ours."""
+    is_this_environment: bool = False
+    """Scripts run in the Python environment of who calls `fit()`."""
+
+
+class Finding(NamedTuple):
+    """One thing that jobs need, which was looked for."""
+
+    what: str
+    is_there: bool
+    detail: str
+    """The version or place of what is there; what is wrong with what is not."""
+    fix: str
+    """The command that brings it; empty where it is there."""
+    purpose: str | None = None
+    """What it is for, such as `docker`; None where every job needs it."""
+
+
+class Missing(Exception):
+    """A thing that is not there, and the command that brings it."""
+
+    def __init__(self, detail: str, fix: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.fix = fix
+
+
+Check = tuple[str, Callable[[], str]]
+"""A thing that jobs need, and what looks for it: returns its version or place, or raises Missing."""
+
+
+def findings(purpose: str | None, checks: Iterable[Check]) -> Iterator[Finding]:
+    """Look for each thing, one after the other, for some take a moment."""
+    for what, look in checks:
+        try:
+            yield Finding(what, True, look(), "", purpose)
+        except Missing as missing:
+            yield Finding(what, False, missing.detail, missing.fix, purpose)
+
+
+class Backend(Protocol):
+    """What runs jobs. A package brings one by the entry point group `estimator_sdk.backends`."""
+
+    name: str
+    capabilities: Capabilities
+
+    def plan(self, spec: JobDocument) -> Plan:
+        """Resolve a job, without starting anything. Raises InvalidArgument for what cannot run here."""
+
+    def start(self, plan: Plan) -> StartedJob:
+        """Put the code where the plan keeps it, start exactly what the plan says, and return at once."""
+
+    def attach(self, name: str) -> StartedJob:
+        """The job of that name. Raises JobNotFound, whose text may be empty where there is nothing to say of it."""
+
+    def list(self, limit: int | None = None) -> Sequence[StartedJob]:
+        """Its jobs, the newest first, at most `limit`. Raises BackendError where a service does not answer."""
+
+    def check(self) -> Iterable[Finding]:
+        """Look for what its jobs need on this machine."""

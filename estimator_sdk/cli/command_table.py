@@ -19,6 +19,7 @@ COMMANDS = {
     "logs": "show what the ranks of a job wrote",
     "attach": "follow a running job to its end",
     "stop": "ask for the end of a job",
+    "delete": "remove all that is kept of a job that has ended",
     "why": "say why a job ended as it did",
     "describe": "show all that is known of a job",
     "download": "bring a job's model here",
@@ -28,7 +29,7 @@ COMMANDS = {
     "completion": "print the completion of bash or zsh",
 }
 """Name -> what it is for, in the order of `estimator --help`. The module has the same name."""
-_OF_JOBS = ("ps", "logs", "attach", "stop", "why", "describe", "download")
+_OF_JOBS = ("ps", "logs", "attach", "stop", "why", "describe", "download", "delete")
 """Those that ask for, or look at, jobs that were started."""
 
 

@@ -72,6 +72,11 @@ def _run(words: Sequence[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         answer.write(f"{_help()}\n")
         return 0 if words else EXIT_WRONG_INPUT
+    if words[0] == "--debug":
+        from ..values import debugging
+
+        debugging.show()
+        return _run(words[1:])
     if words[0] == "--version":
         from .. import __version__
 
@@ -95,7 +100,7 @@ def _help() -> str:
     width = max(map(len, commands.COMMANDS))
     listed = "\n".join(f"  {name:<{width}}  {summary}" for name, summary in commands.COMMANDS.items())
     purpose = "Run a training script over MPI as processes, containers or cloud instances."
-    usage = f"usage: estimator COMMAND [OPTIONS]\n\n{purpose}"
+    usage = f"usage: estimator [--debug] COMMAND [OPTIONS]\n\n{purpose}"
     return f"{usage}\n\ncommands:\n{listed}\n\n`estimator COMMAND --help` has the options of one."
 
 

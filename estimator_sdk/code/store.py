@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..errors import BackendError, InvalidArgument
 from ..values import uris
+from ..values.debugging import debug
 from ..values.home import bundles_folder, secured, writing
 
 _ADDRESSED = re.compile(r"[0-9a-f]{64}\.tar\.gz")
@@ -48,6 +49,7 @@ def upload(bundle: str | None, uri: str | None) -> None:
         store = open_store(folder)
         if store.head(name) is None:  # whoever uploads at the same moment has the same bytes
             store.upload(bundle, name)
+            debug("uploaded the code to %s", uri)
     except StorageError as error:
         raise BackendError(f"the code could not be uploaded to {uri}, so nothing was started: {error}") from None
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..values.naming import some
+from ..values.naming import size, some
 from ..values.standard_streams import Stream, Tolerant, can_redraw
 
 if TYPE_CHECKING:
@@ -206,12 +206,3 @@ def _count(number: int, one: str, many: str) -> str:
 
 def _amount(event: dict[str, Any]) -> str:
     return f"{size(event['bytes'])} in {_count(event['objects'], 'object', 'objects')}"
-
-
-def size(count: float) -> str:
-    """Bytes for people, in powers of 1000."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

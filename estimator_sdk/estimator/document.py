@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from estimator_container.contract import names as contract
 
-from ..spec import distribution_argument, steps_argument
+from ..spec import distributions, steps_argument
 from ..spec import hyperparameters as encoding
 from ..spec import job_document as documents
 from . import checks, service_arguments
@@ -63,7 +63,7 @@ def job_spec(
 
 def _hyperparameters(given: Arguments, name: str, code: Code | None) -> dict[str, str]:
     encoded = encoding.encode(given.hyperparameters or {})
-    distribution = distribution_argument.parse(given.distribution)
+    distribution = distributions.parse(given.distribution)
     reserved: dict[str, object] = {}
     # An image with a program of its own may refuse what it does not know.
     if code is not None:
@@ -86,7 +86,8 @@ def _hyperparameters(given: Arguments, name: str, code: Code | None) -> dict[str
         if value != default:
             reserved[key] = value
     encoded |= {key: json.dumps(value) for key, value in reserved.items()}
-    encoded |= distribution_argument.to_hyperparameters(distribution)
+    if distribution is not None:
+        encoded |= distribution.to_hyperparameters()
     encoded |= steps_argument.to_hyperparameters(steps_argument.parse(given.steps))
     encoding.check_count(encoded)
     return encoded

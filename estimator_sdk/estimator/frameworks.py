@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from .. import backends
 from ..backends.docker.images import catalogue
 from ..errors import InvalidArgument
 from ..values.arguments import named_arguments
@@ -38,13 +39,15 @@ class _FrameworkEstimator(Estimator):
                 what = "py_version means nothing without framework_version; give both, or neither"
                 raise InvalidArgument("py_version", what)
             # Containers have nothing of this environment, so there has to be a version.
-            return catalogue.newest(self._framework).name if self.backend == "docker" else None
+            has_images = self.backend is not None and backends.load(self.backend).capabilities.has_images
+            return catalogue.newest(self._framework).name if has_images else None
         return catalogue.find(self._framework, self.framework_version, self.py_version).name
 
     def plan(self, inputs: Inputs | None = None, job_name: str | None = None) -> Plan:
         """As `Estimator.plan`; on processes it also holds this environment against `framework_version`."""
         plan = super().plan(inputs, job_name)
-        if plan.image is None and self.framework_version is not None and plan.backend == "process":
+        runs_here = backends.load(plan.backend).capabilities.is_this_environment
+        if runs_here and self.framework_version is not None:
             self._check_environment(self.framework_version)
         return plan
 

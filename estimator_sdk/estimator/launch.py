@@ -19,6 +19,7 @@ from ..plan.plan import Plan
 from ..spec import channel_names
 from ..spec.job_document import JobDocument
 from ..values import job_name as job_names
+from ..values.debugging import debug
 from ..values.home import bundles_folder, secured, writing
 from ..values.naming import suggestion
 from . import secrets
@@ -47,6 +48,9 @@ def plan(
         place = bundle(source)
         spec = make_spec(code_store.uri_of(place, code_location) if code_location else str(place))
     planned = chosen.plan(spec)
+    debug(
+        "%s: planned for %s: %d hosts, %d ranks", planned.job_name, chosen.name, len(planned.hosts), len(planned.ranks)
+    )
     secrets.warn_of_secrets(planned)
     return planned
 
@@ -103,6 +107,7 @@ def bundle(source: Source) -> Path:
     try:
         place = folder / f"{source.bundle(draft)}.tar.gz"
         draft.replace(place)
+        debug("the code bundle is %s, %d bytes", place, place.stat().st_size)
     finally:
         draft.unlink(missing_ok=True)
     return place

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import EstimatorError, InvalidArgument, JobFailed, JobNotFound
+from ..errors import EstimatorError, InvalidArgument, JobFailed
 from ..telemetry.metrics import Metric, metric_definitions, values_in
-from ..values.home import JobFolder, check_umask, jobs_folder, reading
+from ..values.home import check_umask
 
 if TYPE_CHECKING:
     from estimator_container.failures.verdict import Verdict
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from estimator_container.storage import Progress
 
     from ..backends.port import OnOpenLine, StartedJob, Summary
-    from ..backends.sagemaker.job import SageMakerJob
     from ..backends.status import AttemptRecord, Status
 
 STREAMS = ("stdout", "stderr", "toolkit")
@@ -35,18 +34,10 @@ class Job:
         The region of a job that was submitted from here is known; any other is looked for in the configured region, if
         there are credentials. Raises InvalidArgument for what is not a name, and JobNotFound.
         """
-        from ..backends.supervised.client import LocalJob
+        from .. import backends
         from ..values.job_name import checked
 
-        local = LocalJob(JobFolder.of(checked(name, "name")))
-        try:
-            with reading():
-                local.record()
-        except JobNotFound as missing:
-            from ..backends.sagemaker.job import attach
-
-            return cls(attach(name, str(missing)))
-        return cls(local)
+        return cls(backends.attach(checked(name, "name")))
 
     @property
     def name(self) -> str:
@@ -139,6 +130,14 @@ class Job:
     def stop(self) -> None:
         """Ask for the end of the job: SIGTERM to every rank, the grace period, then SIGKILL. Returns at once."""
         self._started.stop()
+
+    def delete(self) -> None:
+        """Remove all that is kept of the job, which must have ended: its logs, its record, its outputs on this machine.
+
+        What it wrote to a store, such as below `output_path` or `checkpoint_s3_uri`, stays there. Raises EstimatorError
+        for a job that has not ended, with nothing removed.
+        """
+        self._started.delete()
 
     def why(self) -> str:
         """Why the job ended as it did, in words."""
@@ -242,41 +241,21 @@ def list_jobs(backend: str | None = None, limit: int | None = None) -> list[Job]
     """The jobs of this machine, the newest first; with `backend="sagemaker"` those of the configured AWS region.
 
     `backend` leaves out the jobs of others, and `limit` all but so many of the newest; None is all of this machine's,
-    and 100 of SageMaker's. Raises InvalidArgument for an unknown backend, and BackendError where SageMaker does not
-    answer.
+    and 100 of SageMaker's. Warns of a job of this machine whose state cannot be understood, and leaves it out.
+    Raises InvalidArgument for an unknown backend, and BackendError where SageMaker does not answer.
     """
-    if backend == "sagemaker":
-        return [Job(each) for each in _of_the_service(limit)]
-    from ..backends.supervised.client import LocalJob
-
-    jobs = jobs_folder()
-    return [Job(LocalJob(JobFolder(jobs / each.name))) for each in summaries(backend, limit)]
+    return [Job(each) for each in _listed(backend, limit)]
 
 
 def summaries(backend: str | None = None, limit: int | None = None) -> list[Summary]:
-    """What a list shows of the same jobs, without a look at each that has ended long ago. Raises as `list_jobs`.
-
-    Warns of a job of this machine whose state cannot be understood, and leaves it out.
-    """
-    from ..backends.port import Summary
-
-    if backend == "sagemaker":
-        return [Summary.of(each.record()) for each in _of_the_service(limit)]
-    if backend is not None:
-        from ..backends import check_name
-
-        check_name(backend)
-    from ..backends.supervised.job_folder import listing
-
-    with reading():
-        found = listing.summaries(jobs_folder())
-    return [each for each in found if backend in (None, each.backend)][:limit]
+    """What a list shows of the same jobs, without a look at each that has ended long ago. Raises as `list_jobs`."""
+    return [each.summary() for each in _listed(backend, limit)]
 
 
-def _of_the_service(limit: int | None) -> list[SageMakerJob]:
-    from ..backends.sagemaker import job as service
+def _listed(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
+    from .. import backends
 
-    return service.list_jobs(100 if limit is None else limit)
+    return backends.jobs(backend, limit)
 
 
 def _chosen(block: Block, rank: int | None, host: str | None, stream: str | None) -> bool:

@@ -80,14 +80,13 @@ def _job() -> Schema:
 
 
 def _distributions() -> dict[str, Schema]:
-    enabled: Schema = {"enabled": {"type": "boolean"}}
-    several: Schema = {**enabled, "processes_per_host": _COUNT}
-    options = {
-        "mpi": {**several, "custom_mpi_options": {"type": "string"}},
-        "torch_distributed": several,
-        "multi_worker_mirrored_strategy": enabled,
-    }
-    return {name: _object(given, required=["enabled"]) for name, given in options.items()}
+    from ..spec.distributions import NAMES, options_of
+
+    found = {name: _properties(options_of(name)) for name in NAMES}
+    for options in found.values():
+        if "processes_per_host" in options:
+            options["processes_per_host"] |= _COUNT
+    return {name: _object(options, required=["enabled"]) for name, options in found.items()}
 
 
 def _step() -> Schema:

@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from estimator_container.contract.names import MPI, PROCESSES_PER_HOST, TORCH_DISTRIBUTED
+from estimator_container.contract.names import PROCESSES_PER_HOST
 from estimator_container.runtime.errors import ConfigurationError
 from estimator_container.worlds import distributions as container_distributions
 
 from ..errors import InvalidArgument
-from ..spec.distribution_argument import MAX_RANKS
+from ..spec.distributions import options_of
+from ..spec.distributions.base import MAX_RANKS, ManyOnAHost
 from ..values.naming import shown
 from .plan import Plan, RankPlan
 
 Distribution = Callable[[Plan, Mapping[str, Any], int], Plan]
 """Takes a plan, the decoded hyperparameters, and the GPUs of one host."""
 T = TypeVar("T")
-_SEVERAL_ON_A_HOST = (MPI, TORCH_DISTRIBUTED)
 
 
 def none(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
@@ -48,7 +48,8 @@ def world(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
             "distribution", f"distribution: {each} are more than {MAX_RANKS:,} in all; lower one of the two"
         )
     ranks = (RankPlan(rank, rank % found.processes_per_host, found.host_of(rank)) for rank in range(found.size))
-    told = {PROCESSES_PER_HOST: json.dumps(found.processes_per_host)} if name in _SEVERAL_ON_A_HOST else {}
+    is_chosen = issubclass(options_of(name), ManyOnAHost)
+    told = {PROCESSES_PER_HOST: json.dumps(found.processes_per_host)} if is_chosen else {}
     return replace(
         plan,
         distribution=name,

@@ -16,7 +16,7 @@ from estimator_container.contract.names import ARGUMENTS_HYPERPARAMETER, BASE_DI
 from estimator_container.runtime import exec_limits
 from estimator_container.runtime.exec_limits import Excess
 from estimator_container.worlds import distributions as container_distributions
-from estimator_container.worlds import mpi
+from estimator_container.worlds.mpi.world import World as MpiWorld
 from estimator_container.worlds.world import DirectWorld, World
 
 from ..errors import InvalidArgument
@@ -66,7 +66,7 @@ def _checked(plan: Plan, base: str, around: Mapping[str, str], python: str, stac
         excess = exec_limits.excess(command, variables, stack, _SPARE)
         if excess is not None:
             raise _refused(plan, where, command, variables, excess)
-    if len(plan.hosts) > 1 and isinstance(_world(plan), mpi.World):
+    if len(plan.hosts) > 1 and isinstance(_world(plan), MpiWorld):
         _check_daemons({**around, **plan.environment, **plan.hosts[-1].environment}, stack)
     return plan
 

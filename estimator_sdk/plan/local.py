@@ -16,7 +16,8 @@ from typing import cast
 from estimator_container.contract import entry_point
 from estimator_container.contract import hyperparameters as container_hp
 from estimator_container.contract import names as contract
-from estimator_container.host import requirements, steps
+from estimator_container.host import steps
+from estimator_container.host.preparation import requirements
 from estimator_container.runtime.errors import ConfigurationError
 
 from ..code import store as code_store

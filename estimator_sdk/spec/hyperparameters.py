@@ -60,7 +60,7 @@ def launch_variables(environment: Mapping[str, str]) -> dict[str, str]:
     >>> launch_variables({"OMPI_MCA_btl": "self,tcp", "COLOUR": "red"})
     {'sagemaker_estimator_launch_variables': '["OMPI_MCA_btl"]'}
     """
-    from estimator_container.worlds import inherited
+    from estimator_container.worlds.mpi import inherited
 
     found = inherited.of_launchers(environment)
     return {LAUNCH_VARIABLES_HYPERPARAMETER: json.dumps(found)} if found else {}

@@ -62,3 +62,12 @@ def some(names: Sequence[str]) -> str:
     """
     more = len(names) - _SOME
     return ", ".join(names[:_SOME]) + (f" and {more} more" if more > 0 else "")
+
+
+def size(count: float) -> str:
+    """Bytes for people, in powers of 1000."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

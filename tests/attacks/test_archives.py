@@ -18,7 +18,7 @@ from pathlib import Path
 
 import estimator_container
 import pytest
-from estimator_container.host.code import fetch as fetch_code
+from estimator_container.host.preparation.code import fetch as fetch_code
 from estimator_container.runtime.errors import ConfigurationError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -289,7 +289,7 @@ warnings.simplefilter("ignore")
 from pathlib import Path
 from estimator_sdk import EstimatorError
 from estimator_sdk.job import model_files
-from estimator_container.host.code import fetch
+from estimator_container.host.preparation.code import fetch
 from estimator_container.runtime.errors import ConfigurationError
 for name in sys.argv[3:]:
     for what, unpack, refusal in (

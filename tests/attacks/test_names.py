@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
-from estimator_container.agents.channels.channel import Channel, ChannelError
+from estimator_container.agents.channels.channel import ChannelError, ChannelTask
 from estimator_container.agents.channels.fetch import fetch
 from estimator_container.agents.channels.source import open_source
 from estimator_container.agents.channels.stream import stream
@@ -66,13 +66,13 @@ def files_below(folder: Path) -> dict[str, bytes]:
 
 
 def fetched(uri: str, folder: Path) -> dict[str, bytes]:
-    channel = Channel("train", uri, str(folder / "train"))
+    channel = ChannelTask("train", uri, str(folder / "train"))
     fetch(channel, open_source(channel), ["algo-1"], "hard", lambda size, objects: None)
     return files_below(folder / "train" / "every-host")
 
 
 def shared(uri: str, folder: Path) -> dict[str, bytes]:
-    channel = Channel("train", uri, str(folder / "train"), is_sharded=True)
+    channel = ChannelTask("train", uri, str(folder / "train"), is_sharded=True)
     fetch(channel, open_source(channel), ["algo-1", "algo-2"], "hard", lambda size, objects: None)
     return {**files_below(folder / "train" / "algo-1"), **files_below(folder / "train" / "algo-2")}
 
@@ -115,7 +115,7 @@ def test_every_key_of_a_bucket_is_delivered_or_said(client, tmp_path_factory, wa
 @pytest.mark.parametrize("found", [["a//b"], ["a", "a-b", "a/"], ["../up"]])
 def test_a_pipe_delivers_each_object_once_or_says_which_it_cannot(client, found):
     uri, _ = put(client, found)
-    channel = Channel("train", uri, "", is_piped=True)
+    channel = ChannelTask("train", uri, "", is_piped=True)
     with pytest.raises(StorageError, match="slash"):
         source = open_source(channel)
         b"".join(stream(source.store, source.objects(), channel))
@@ -125,7 +125,7 @@ def test_a_key_is_not_read_for_another_whose_slashes_are_more(client):
     uri, _ = put(client, ["a/b"])
     for odd in (f"{uri}/a//b", f"{uri}//a", f"{uri}/a//"):
         with pytest.raises(StorageError, match="slash"):
-            open_source(Channel("train", odd, ""))
+            open_source(ChannelTask("train", odd, ""))
 
 
 @pytest.mark.parametrize("found", [["a//b"], ["a", "a/b"], ["n" * 300, "b"]])
@@ -179,7 +179,7 @@ def test_a_manifest_names_files_of_its_prefix_and_nothing_else(tmp_path, named):
     (tmp_path / "data" / "file").write_text("x")
     os.mkfifo(tmp_path / "data" / "fifo")
     (tmp_path / "manifest").write_text(json.dumps([{"prefix": f"file://{tmp_path}/data/"}, "file", named]))
-    channel = Channel("train", f"file://{tmp_path}/manifest", str(tmp_path / "train"), is_manifest=True)
+    channel = ChannelTask("train", f"file://{tmp_path}/manifest", str(tmp_path / "train"), is_manifest=True)
     with pytest.raises(StorageError, match=r"is not there|others below|'\.' or '\.\.'"):
         fetch(channel, open_source(channel), ["algo-1"], "symbolic", lambda size, objects: None)
 

@@ -8,12 +8,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from estimator_container.agents.channels.channel import Channel
+from estimator_container.agents.channels.channel import ChannelTask
 from estimator_container.agents.channels.fetch import fetch
 from estimator_container.agents.channels.source import open_source
 from estimator_container.agents.checkpoints import restore
-from estimator_container.agents.checkpoints.folder import Folder
 from estimator_container.agents.checkpoints.publisher import Publisher
+from estimator_container.agents.watching.folder import WatchedFolder
 from estimator_container.storage import open_store
 
 from tests.stores.servers import BUCKET
@@ -62,14 +62,14 @@ def kind(request) -> str:
     return "LIST" if "list-type" in request.target else request.method
 
 
-def publisher_of(uri: str, folder: Path) -> tuple[Publisher, Folder]:
-    store, watched = open_store(uri), Folder(str(folder))
+def publisher_of(uri: str, folder: Path) -> tuple[Publisher, WatchedFolder]:
+    store, watched = open_store(uri), WatchedFolder(str(folder))
     publisher = Publisher(store, restore.claim(store, "budget"), watched)
     publisher.begin_with(None, restore.NOTHING)
     return publisher, watched
 
 
-def publish(publisher: Publisher, watched: Folder) -> None:
+def publish(publisher: Publisher, watched: WatchedFolder) -> None:
     state = watched.state({}, 10.0)
     assert state is not None
     publisher.publish(state)
@@ -113,7 +113,7 @@ def test_a_restore(proxy, uri, folder, tmp_path, keep_to_budget):
 
 def test_a_channel_comes_once_however_many_hosts_there_are(proxy, uri, folder, tmp_path, keep_to_budget):
     open_store(uri).upload_many((str(path), path.name) for path in sorted(folder.iterdir()))
-    channel = Channel("train", f"{uri}/", str(tmp_path / "channel"))
+    channel = ChannelTask("train", f"{uri}/", str(tmp_path / "channel"))
     with Counting(proxy) as counted:
         fetch(channel, open_source(channel), HOSTS, "symbolic", lambda *_: None)
     assert len(list((tmp_path / "channel" / "every-host").iterdir())) == FILES

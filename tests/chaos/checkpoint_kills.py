@@ -25,8 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from estimator_container.agents.checkpoints import agent
-from estimator_container.agents.checkpoints.agent import Settings
+from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.ranks.wrapper import FIRST_FD, last_fd
 from estimator_container.runtime.links import Link
@@ -66,9 +65,9 @@ class Tally:
 class RunningAgent:
     """An agent, and what it says."""
 
-    def __init__(self, loop: Loop, settings: Settings) -> None:
+    def __init__(self, loop: Loop, settings: CheckpointSettings) -> None:
         ours, theirs = socket.socketpair()
-        argv = [sys.executable, "-I", "-S", agent.__file__, str(theirs.fileno()), json.dumps(sys.path)]
+        argv = [sys.executable, "-I", "-S", settings.script, str(theirs.fileno()), json.dumps(sys.path)]
         with theirs:
             self.process = subprocess.Popen(argv, pass_fds=[theirs.fileno()])
         self._loop = loop
@@ -149,11 +148,11 @@ class Chaos:
             os.close(first)
             os.close(last)
 
-    def _begin(self) -> tuple[RunningAgent, Settings]:
+    def _begin(self) -> tuple[RunningAgent, CheckpointSettings]:
         self._number += 1
         folder = self._root / str(self._number)
         folder.mkdir()
-        settings = Settings(
+        settings = CheckpointSettings(
             self._uri,
             str(folder),
             (),
@@ -165,7 +164,7 @@ class Chaos:
         )
         return RunningAgent(self._loop, settings), settings
 
-    def _look(self, running: RunningAgent, settings: Settings) -> None:
+    def _look(self, running: RunningAgent, settings: CheckpointSettings) -> None:
         """Hold what was restored against what was acknowledged."""
         base, *_ = running.answer("restored")
         self.tally.restored += 1
@@ -174,14 +173,14 @@ class Chaos:
             self.tally.problems.append(f"lost: {base} was restored, and {self._acknowledged} was acknowledged")
 
     def _strike(
-        self, kind: str, running: RunningAgent, script: subprocess.Popen[bytes], settings: Settings
+        self, kind: str, running: RunningAgent, script: subprocess.Popen[bytes], settings: CheckpointSettings
     ) -> RunningAgent | None:
         """Kill something. Returns the agent that is to finish, if one is left."""
         if kind == "script":
             script.kill()
         elif kind == "agent":
             running.kill()
-            running = RunningAgent(self._loop, Settings(**{**settings.__dict__, "restore": False}))
+            running = RunningAgent(self._loop, CheckpointSettings(**{**settings.__dict__, "restore": False}))
             running.answer("restored")
             time.sleep(self._chance.uniform(0.0, 0.2))
         elif kind == "host":

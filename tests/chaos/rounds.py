@@ -12,7 +12,7 @@ from typing import Literal
 from estimator_container.failures.verdict import Verdict
 
 from estimator_sdk import Job, JobFailed
-from estimator_sdk.backends.supervised.client import wait_until_gone
+from estimator_sdk.backends.supervised.job import wait_until_gone
 
 from .faults import FAULTS, GOES_ON, Fault, Shape, Target, Truth
 from .jobs import estimator

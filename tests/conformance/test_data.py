@@ -17,7 +17,7 @@ import pytest
 
 from estimator_sdk import InvalidArgument, Job, JobFailed, TrainingInput
 from estimator_sdk.backends.docker import engine
-from estimator_sdk.backends.supervised.client import wait_until_gone
+from estimator_sdk.backends.supervised.job import wait_until_gone
 from estimator_sdk.spec.job_document import ShuffleConfig
 from tests.conformance.jobs import left_of, wait_for
 from tests.stores.servers import BUCKET

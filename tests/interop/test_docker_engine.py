@@ -14,7 +14,7 @@ import pytest
 
 from estimator_sdk import BackendError, Estimator, InvalidArgument, JobFailed
 from estimator_sdk.backends.docker import engine
-from estimator_sdk.backends.supervised.client import wait_until_gone
+from estimator_sdk.backends.supervised.job import wait_until_gone
 from tests.conformance.jobs import UP_AND_WAIT, assert_falls_silent, container_of, drop_packets, wait_until_up
 
 

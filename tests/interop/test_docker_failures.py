@@ -20,7 +20,7 @@ import pytest
 
 from estimator_sdk import Estimator, EstimatorError, JobFailed
 from estimator_sdk.backends.docker import engine
-from estimator_sdk.backends.supervised.client import wait_until_gone
+from estimator_sdk.backends.supervised.job import wait_until_gone
 from tests.chaos import leaks
 
 MPI = {"mpi": {"enabled": True}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from ipaddress import ip_network
 from pathlib import Path
 
 import docker
@@ -68,7 +69,8 @@ def index(tmp_path: Path, descriptions: list[str], monkeypatch: pytest.MonkeyPat
     # Not by a variable, which would be the authority of an image's build, too.
     (tmp_path / "pip.conf").write_text(f"[global]\ncert = {package_index.authority(keys)}\n")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
-    address = network.attrs["IPAM"]["Config"][0]["Gateway"]
+    # The first address of the bridge is this machine's; a new engine does not say so.
+    address = str(next(ip_network(network.attrs["IPAM"]["Config"][0]["Subnet"]).hosts()))
     with package_index.running(tmp_path / "index", address, keys, describe) as url:
         yield url
 

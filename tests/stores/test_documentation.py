@@ -7,9 +7,9 @@ import uuid
 from pathlib import Path
 
 import pytest
-from estimator_container.agents.checkpoints.folder import Folder
 from estimator_container.agents.checkpoints.publisher import Publisher
 from estimator_container.agents.checkpoints.restore import claim
+from estimator_container.agents.watching.folder import WatchedFolder
 from estimator_container.storage import open_store
 
 from .servers import BUCKET
@@ -35,7 +35,7 @@ def test_boto3_alone_restores_a_snapshot(shown, tmp_path):
     (written / "step").mkdir(parents=True)
     (written / "step" / "model").write_bytes(b"x" * 100_000)
     target.mkdir()
-    folder = Folder(str(written))
+    folder = WatchedFolder(str(written))
     publisher = Publisher(store, claim(store, "job"), folder)
     publisher.begin_with(None, "nothing")
     publisher.publish(folder.state({}, 20.0))

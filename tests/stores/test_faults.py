@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 
 import pytest
-from estimator_container.agents.checkpoints.folder import Folder
 from estimator_container.agents.checkpoints.format import NOTHING
 from estimator_container.agents.checkpoints.publisher import Publisher
 from estimator_container.agents.checkpoints.restore import claim, restore
+from estimator_container.agents.watching.folder import WatchedFolder
 from estimator_container.storage import Conflict, Object, SourceChanged, StoreUnavailable, open_store
 from estimator_container.storage.s3 import transfer as s3_transfer
 
@@ -174,7 +174,7 @@ def test_an_object_of_another_size_than_is_known_is_another_version(through_prox
 
 def test_a_snapshot_whose_large_file_has_lost_its_end_is_passed_over(through_proxy, folder):
     store = through_proxy()
-    watched = Folder(str(folder))
+    watched = WatchedFolder(str(folder))
     publisher = Publisher(store, claim(store, "job"), watched)
     publisher.begin_with(None, NOTHING)
     for content in (b"1", b"2"):
@@ -265,8 +265,8 @@ def work():
     with contextlib.suppress(StorageError if sys.argv[3] == "exit" else ()):
         store.download_many((name, f"{sys.argv[2]}/{name}") for name in [*map(str, range(50)), "large"])
 def interrupt_elsewhere():
-    sys.stdin.readline()
-    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+    if sys.stdin.readline():  # and not its end, which comes when somebody else has interrupted the process
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 if sys.argv[3] == "exit":
     threading.Thread(target=work, daemon=True).start()
     sys.stdin.readline()

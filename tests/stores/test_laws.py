@@ -27,7 +27,7 @@ from estimator_container.storage import (
     open_store,
 )
 from estimator_container.storage.s3.transfer import ELSEWHERE
-from estimator_container.storage.source import Source
+from estimator_container.storage.source import UploadSource
 
 MIB = 1 << 20
 WRITERS = 16
@@ -298,14 +298,14 @@ def test_a_download_replaces_what_was_at_the_path(store, folder):
 def test_a_file_that_changes_under_its_upload_is_not_published(store, folder, monkeypatch, size):
     path = folder / "file"
     random_file(path, size)
-    read = Source.read_into
+    read = UploadSource.read_into
 
     def read_and_change(self, into, offset):
         read(self, into, offset)
         with path.open("ab") as file:
             file.write(b"more")
 
-    monkeypatch.setattr(Source, "read_into", read_and_change)
+    monkeypatch.setattr(UploadSource, "read_into", read_and_change)
     with pytest.raises(SourceChanged, match="file changed while it was uploaded"):
         store.upload(str(path), "key")
     assert store.head("key") is None

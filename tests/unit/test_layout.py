@@ -1,14 +1,15 @@
 """How the packages are laid out, besides what imports what, which import-linter holds (`pyproject.toml`)."""
 
 import ast
+import re
 from pathlib import Path
 
 import estimator_container
-import estimator_sdk
 import pytest
 
+import estimator_sdk
+
 MOST_ON_TOP, MOST_BELOW = 15, 12
-MOST_LINES = 300
 PACKAGES = [Path(package.__file__).parent for package in (estimator_sdk, estimator_container)]
 FOLDERS = sorted({path.parent for package in PACKAGES for path in package.rglob("*.py")})
 
@@ -28,3 +29,13 @@ def test_a_folder_has_few_entries(folder):
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
 def test_a_folder_says_what_lives_there(folder):
     assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+def test_the_picture_shows_every_room_of_a_package(package):
+    document = (Path(__file__).parents[2] / "docs" / "contributing.md").read_text()
+    picture = document.partition(f"{package.name}/ ")[2].partition("\n\n")[0].partition("```")[0]
+    rooms = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
+    modules = {path.name for path in package.glob("*.py") if not path.stem.startswith("__")}
+    assert set(re.findall(r"^  (?:\S+\.py )?(\w+)/", picture, re.MULTILINE)) == rooms
+    assert modules <= set(re.findall(r"^  (\w+\.py)", picture, re.MULTILINE))

@@ -41,15 +41,6 @@ COMMAND_HYPERPARAMETER = "sagemaker_estimator_command"  # the same of a whole co
 INHERIT_HYPERPARAMETER = "sagemaker_estimator_inherit_environment"  # true, false, or a JSON list of names and patterns
 STEPS_HYPERPARAMETER = "sagemaker_estimator_steps"  # a JSON list: lines that ranks run in the place of an entry point
 LAUNCH_VARIABLES_HYPERPARAMETER = "sagemaker_estimator_launch_variables"  # a JSON list: see `inherited`, set on purpose
-# The distributions, as users name them, and the reserved hyperparameters that enable them.
-MPI = "mpi"
-TORCH_DISTRIBUTED = "torch_distributed"
-MULTI_WORKER_MIRRORED = "multi_worker_mirrored_strategy"
-ENABLED = {
-    MPI: "sagemaker_mpi_enabled",
-    TORCH_DISTRIBUTED: "sagemaker_torch_distributed_enabled",
-    MULTI_WORKER_MIRRORED: "sagemaker_multi_worker_mirrored_strategy_enabled",
-}
 # The `sagemaker-training` package has this one name for MPI and for torchrun.
 PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
 HOROVOD_KERAS3 = "ESTIMATOR_HOROVOD_KERAS3"  # "off": Horovod's names stay as they are on Keras 3; for the script

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from .passes import Passes
-from .reduction import Gradient, Gradients, Reduction, Settings, reference
+from .reduction import Gradient, Gradients, Reduction, ReductionSettings, reference
 
 # AutoGraph would spend seconds of a first trace on translating what has no tensor to decide about.
 _as_it_is = tf.autograph.experimental.do_not_convert
@@ -34,7 +34,7 @@ def build_first(optimizer: Any, variables: list[Any]) -> None:
 class Distributed:
     """What is put in front of an optimizer's own class."""
 
-    _horovod_settings: Settings
+    _horovod_settings: ReductionSettings
     _horovod_original: type[Any]
     built: bool
 
@@ -180,7 +180,7 @@ class Distributed:
         return list(variables)
 
 
-def distributed_class(optimizer: keras.optimizers.Optimizer, settings: Settings) -> type[Any]:
+def distributed_class(optimizer: keras.optimizers.Optimizer, settings: ReductionSettings) -> type[Any]:
     """The class of an optimizer, with `Distributed` in front of it. Raises TypeError for anything but an optimizer."""
     if not isinstance(optimizer, keras.optimizers.Optimizer):
         raise TypeError(
@@ -197,7 +197,7 @@ def distributed_class(optimizer: keras.optimizers.Optimizer, settings: Settings)
     return type(keras.saving.get_registered_name(original), (Distributed, original), members)
 
 
-def distributed_copy(optimizer: keras.optimizers.Optimizer, settings: Settings) -> keras.optimizers.Optimizer:
+def distributed_copy(optimizer: keras.optimizers.Optimizer, settings: ReductionSettings) -> keras.optimizers.Optimizer:
     """A new optimizer of the same settings and state, as Horovod makes one; the given one stays as it is."""
     cls = distributed_class(optimizer, settings)
     config = optimizer.get_config()

@@ -21,7 +21,7 @@ _MARK = "_is_reduced_over_ranks"
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReductionSettings:
     """The arguments of `DistributedOptimizer` that say how gradients are reduced, under their own names."""
 
     op: int = hvd.Average
@@ -41,7 +41,7 @@ class Settings:
 class Reduction:
     """What one optimizer does to its gradients before it applies them, or a tape before it gives them."""
 
-    def __init__(self, settings: Settings, names: Names | None = None) -> None:
+    def __init__(self, settings: ReductionSettings, names: Names | None = None) -> None:
         self.settings = settings
         self.local: set[Any] = set()
         """References to the variables whose gradients stay this rank's own."""

@@ -13,7 +13,7 @@ import keras
 from . import callbacks
 from .loading import loading_wrapped
 from .optimizer import distributed_copy
-from .reduction import Settings, plain
+from .reduction import ReductionSettings, plain
 
 
 def adapt(module: ModuleType) -> None:
@@ -52,7 +52,9 @@ def _create(stock: Callable[..., Any]) -> Callable[..., Any]:
     def create_distributed_optimizer(keras: Any, optimizer: Any, name: str | None, **settings: Any) -> Any:
         if not isinstance(optimizer, of_keras_3):
             return stock(keras=keras, optimizer=optimizer, name=name, **settings)
-        return distributed_copy(optimizer, Settings(name=name or f"Distributed{type(optimizer).__name__}", **settings))
+        return distributed_copy(
+            optimizer, ReductionSettings(name=name or f"Distributed{type(optimizer).__name__}", **settings)
+        )
 
     return create_distributed_optimizer
 

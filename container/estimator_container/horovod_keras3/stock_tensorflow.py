@@ -13,7 +13,7 @@ import tensorflow as tf
 from . import keras_itself
 from .batch_normalization import sync_batch_normalization
 from .operations import Names, broadcast
-from .reduction import Reduction, Settings, mark, plain
+from .reduction import Reduction, ReductionSettings, mark, plain
 
 _TAPE = "DistributedGradientTape"  # the name that Horovod gives to the reduction of its tapes
 _TAPES = (_TAPE, "PartialDistributedGradientTape")
@@ -78,7 +78,7 @@ def _make_allreduce_grads_fn(stock: Callable[..., Any]) -> Callable[..., Any]:
         given = (device_dense, device_sparse, compression, sparse_as_dense, op, gradient_predivide_factor, groups)
         if name != _TAPE or not (tf.executing_eagerly() or tf.inside_function()):
             return cast(Callable[..., Any], stock(name, *given, process_set))
-        settings = Settings(
+        settings = ReductionSettings(
             device_dense=device_dense,
             device_sparse=device_sparse,
             compression=compression,

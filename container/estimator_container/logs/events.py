@@ -7,10 +7,13 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..runtime.loop import Loop
 from .frames import EVENT, NO_RANK, TOOLKIT, FrameWriter
+
+if TYPE_CHECKING:
+    from re import Pattern
 
 TAIL_SIZE = 1 << 14  # bytes of a program's last words that can go into a verdict
 
@@ -51,9 +54,11 @@ class EventLog:
 class ProgramOutput:
     """Reads what a program of the toolkit's writes, keeps its last words, and passes it on."""
 
-    def __init__(self, loop: Loop, events: EventLog) -> None:
+    def __init__(self, loop: Loop, events: EventLog, idle: Pattern[bytes] | None = None) -> None:
+        """`idle` are lines that mean nothing to anybody, so they are left out; each comes by one write."""
         self._loop = loop
         self._events = events
+        self._idle = idle
         self._tail = b""
         self._read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._read_fd, False)
@@ -78,7 +83,10 @@ class ProgramOutput:
         if not data:
             self._close()
             return False
-        self._events.pass_on(data)
+        if self._idle is not None:
+            data = self._idle.sub(b"", data)
+        if data:
+            self._events.pass_on(data)
         self._tail = (self._tail + data)[-TAIL_SIZE:]
         return True
 

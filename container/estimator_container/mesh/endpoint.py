@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
 
 from ..contract.configuration import Cluster
+from ..contract.names import LISTEN_FD, WORLD_PORT
 from ..runtime import machine
+from ..runtime.links import listen_tcp
 
 
 def address_of(cluster: Cluster) -> str:
@@ -19,6 +22,12 @@ def address_of(cluster: Cluster) -> str:
 def interface_of(cluster: Cluster) -> str:
     """The network interface that connects the hosts. Raises OSError as `address_of` does."""
     return "lo" if len(cluster.hosts) == 1 else machine.interface_for(address_of(cluster), cluster.network_interface)
+
+
+def listening_socket() -> socket.socket:
+    """Where the first host listens for the others: what the platform has given it, else the port of all jobs."""
+    given = os.environ.get(LISTEN_FD)
+    return listen_tcp(WORLD_PORT) if given is None else socket.socket(fileno=int(given))
 
 
 class Endpoint:

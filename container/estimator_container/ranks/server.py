@@ -44,6 +44,16 @@ class Ended(NamedTuple):
     out_of_memory: bool = False
     """Whether the kernel killed it because its host had no memory left."""
 
+    def to_fields(self) -> tuple[str, ...]:
+        """As one host tells another."""
+        told, memory = "told" if self.told else "", "memory" if self.out_of_memory else ""
+        return (str(self.rank), str(self.code), told, self.stderr_tail, memory)
+
+    @classmethod
+    def from_fields(cls, rank: str, code: str, told: str, stderr_tail: str, memory: str) -> Ended:
+        """The way back from `to_fields`."""
+        return cls(int(rank), int(code), bool(told), stderr_tail, bool(memory))
+
 
 class RankServer:
     """Tells the wrappers of this host what to run, and hears what becomes of it."""

@@ -20,7 +20,7 @@ from .landing import Landing, disk_errors, sync_folder
 from .location import check_key, check_path, is_own
 from .parallel import in_threads
 from .port import Condition, Digest, Object, PathOrFile, Progress, Store, check_conditions
-from .source import Source
+from .source import UploadSource
 
 _CHUNK = 1 << 18  # bytes; they are hashed and written while a processor has them near
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
@@ -122,7 +122,7 @@ class LocalStore(Store):
         return self._download(key, path, durable)
 
     def upload(self, source: PathOrFile, key: str) -> Digest:
-        with Source(source) as opened, Landing(self._path(key), durable=True) as landing:
+        with UploadSource(source) as opened, Landing(self._path(key), durable=True) as landing:
             landing.set_size(opened.size)
             hasher = hashlib.sha256()
             buffer = memoryview(bytearray(min(_CHUNK, opened.size)))

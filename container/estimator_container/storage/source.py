@@ -9,8 +9,8 @@ from .errors import NotFound, SourceChanged, StorageError
 from .port import PathOrFile
 
 
-class Source:
-    """`with Source(path_or_file) as source`: reads by offset, and can tell whether the file is still the same."""
+class UploadSource:
+    """`with UploadSource(path_or_file) as source`: reads by offset, and can tell whether the file is still the same."""
 
     def __init__(self, source: PathOrFile) -> None:
         self._path = source if isinstance(source, str) else None
@@ -28,7 +28,7 @@ class Source:
         self.size = self._before.st_size
         """In bytes, when it was opened."""
 
-    def __enter__(self) -> Source:
+    def __enter__(self) -> UploadSource:
         return self
 
     def __exit__(

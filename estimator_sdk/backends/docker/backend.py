@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO, cast
 
@@ -22,19 +22,22 @@ from ...errors import InvalidArgument
 from ...plan.plan import HostPlan, Plan
 from ...values.home import JobFolder
 from ...values.standard_streams import Tolerant
+from ..port import Finding, findings
+from ..supervised.backend import Supervised
 from ..supervised.supervisor.hosts import Hosts, OnHostEnded
 from . import engine
 from .containers import CODE_IN_CONTAINER, DockerHosts
 
 if TYPE_CHECKING:
     from ...spec.job_document import JobDocument
-    from ..supervised.client import LocalJob
+    from ..supervised.job import LocalJob
 
 
-class DockerBackend:
+class DockerBackend(Supervised):
     """Runs the hosts of a job as containers of this machine's Docker engine."""
 
     name = "docker"
+    capabilities = Supervised.capabilities._replace(has_images=True)
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job for the engine. Raises InvalidArgument for what it cannot do, BackendError without one."""
@@ -77,6 +80,12 @@ class DockerBackend:
         code_store.upload(plan.code, plan.code_uri)
         build.ensure(engine.connect(), plan.image or "", cast("TextIO", Tolerant(sys.stderr)))
         return start(plan)
+
+    def check(self) -> Iterable[Finding]:
+        """Look for an engine and its images."""
+        from .check import CHECKS
+
+        return findings(self.name, CHECKS)
 
     def hosts(
         self, plan: Plan, folder: JobFolder, attempt: int, loop: Loop, children: Children, on_ended: OnHostEnded

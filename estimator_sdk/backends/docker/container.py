@@ -16,6 +16,7 @@ from estimator_container.runtime import machine
 
 from ...plan.plan import HostPlan, Plan
 from . import engine
+from .network import Network
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -60,7 +61,7 @@ def create(
     plan: Plan,
     host: HostPlan,
     name: str,
-    network: str,
+    network: Network,
     mounts: Sequence[tuple[str, str, bool]],
     own_toolkit: bool,
 ) -> HostContainer:
@@ -69,6 +70,7 @@ def create(
     An image with our own toolkit needs no root and is told its secrets otherwise. Raises
     docker.errors.DockerException when the engine refuses it.
     """
+    endpoint = api.create_endpoint_config(aliases=[host.name], ipv4_address=network.addresses.get(host.name))
     made = api.create_container(
         plan.image,
         list(host.argv),
@@ -77,8 +79,10 @@ def create(
         user=f"{os.getuid()}:{os.getgid()}" if own_toolkit else None,
         environment=_environment(plan, host, own_toolkit),
         labels={engine.JOB_LABEL: plan.job_name},
-        host_config=api.create_host_config(**_host_config(plan, own_toolkit, mounts)),
-        networking_config={"EndpointsConfig": {network: api.create_endpoint_config(aliases=[host.name])}},
+        host_config=api.create_host_config(
+            extra_hosts=dict(network.addresses), **_host_config(plan, own_toolkit, mounts)
+        ),
+        networking_config={"EndpointsConfig": {network.name: endpoint}},
     )
     return HostContainer(api, made["Id"])
 

@@ -23,13 +23,15 @@ from estimator_container.logs.frames import NO_RANK, STDERR, STDOUT, FrameWriter
 from estimator_container.runtime.loop import Loop
 
 from ...plan.plan import HostPlan, Plan
+from ...values.debugging import debug
 from ...values.home import JobFolder
 from ..supervised import detached
 from ..supervised.agents import channel_places
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import NotStarted, OnHostEnded
-from . import container, engine, reaper
+from . import container, engine, network, reaper
 from .container import INSIDE, HostContainer
+from .network import Network
 
 if TYPE_CHECKING:
     from docker.types.daemon import CancellableStream
@@ -65,7 +67,7 @@ class DockerHosts:
         self._wakeup = os.pipe2(os.O_CLOEXEC)
         self._copiers: dict[str, threading.Thread] = {}
         self._watchers: list[threading.Thread] = []
-        self._network: str | None = None
+        self._network: Network | None = None
         self._events: CancellableStream | None = None
         self._last_steps: threading.Thread | None = None
         self._reaper: subprocess.Popen[bytes] | None = None
@@ -85,8 +87,7 @@ class DockerHosts:
         self._loop.on_readable(self._wakeup[0], self._collect)
         try:
             labels = {engine.JOB_LABEL: self._plan.job_name}
-            network = self._client.api.create_network(self._name("network"), driver="bridge", labels=labels)
-            self._network = str(network["Id"])
+            self._network = self._make_network(labels)
             _in_parallel(self._create, self._plan.hosts)
             if not self._own_toolkit:
                 self._copiers = {name: _thread(self._copy_output, name, made.output()) for name, made in self._each()}
@@ -146,7 +147,7 @@ class DockerHosts:
             for made in self._containers.values():
                 made.remove()
             if self._network is not None:
-                engine.remove_network(self._client.api, self._network)
+                engine.remove_network(self._client.api, self._network.identity)
         except (docker.errors.DockerException, OSError) as error:
             print(f"what is left of {self._plan.job_name} on the engine: {error}", file=sys.stderr)
             return  # the reaper tries again when this process is gone
@@ -187,15 +188,23 @@ class DockerHosts:
                 mounts.append((str(source), str(place if source.is_dir() else place / source.name)))
         return mounts
 
+    def _make_network(self, labels: dict[str, str]) -> Network:
+        api, name, hosts = self._client.api, self._name("network"), [host.name for host in self._plan.hosts]
+        if self._own_toolkit or len(hosts) == 1:  # it asks for no host that may be gone
+            return network.create(api, name, labels)
+        return network.create_fixed(api, name, labels, hosts)
+
     def _create(self, host: HostPlan) -> None:
         mounts = [(self._layout(host.name).base, INSIDE.base, False)]
         if self._plan.checkpoint_path != INSIDE.checkpoints:
             mounts.append((self._layout(host.name).checkpoints, self._plan.checkpoint_path, False))
         mounts += [(source, target, True) for source, target in self._channel_mounts(host.name, INSIDE)]
         mounts += self._pip.mounts if self._pip is not None else []
-        names = (self._name(host.name), self._name("network"))
-        made = container.create(self._client.api, self._plan, host, *names, mounts, self._own_toolkit)
+        assert self._network is not None
+        name = self._name(host.name)
+        made = container.create(self._client.api, self._plan, host, name, self._network, mounts, self._own_toolkit)
         self._containers[host.name] = made
+        debug("%s: container %s is made", self._plan.job_name, name)
 
     def _watch(self, host: str, watched: HostContainer) -> None:
         """In a thread of its own: tell the loop when a container has ended, and remove it."""

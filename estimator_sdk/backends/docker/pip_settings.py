@@ -22,8 +22,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from estimator_container.contract.names import Layout
-from estimator_container.host import requirements
-from estimator_container.host.pip_settings import CERTIFICATES
+from estimator_container.host.preparation import requirements
+from estimator_container.host.preparation.pip_settings import CERTIFICATES
 
 from ..supervised.supervisor import base_directory
 

@@ -12,6 +12,7 @@ import os
 import shutil
 import socket
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,21 +28,24 @@ from estimator_container.runtime.loop import Loop
 from ...errors import InvalidArgument
 from ...plan.plan import DEFAULT_CHECKPOINTS, HostPlan, Plan
 from ...values.home import HOME_VARIABLE, JobFolder, home, make_folder
+from ..port import Finding, findings
+from ..supervised.backend import Supervised
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import Hosts, OnHostEnded
 
 if TYPE_CHECKING:
     from ...spec.job_document import JobDocument
-    from ..supervised.client import LocalJob
+    from ..supervised.job import LocalJob
 
 TOOLKIT = str(Path(estimator_container.__file__).parent)
 INTERFACE = "lo"
 
 
-class ProcessBackend:
+class ProcessBackend(Supervised):
     """Runs the hosts of a job as processes."""
 
     name = "process"
+    capabilities = Supervised.capabilities._replace(is_this_environment=True)
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job for this machine. Raises InvalidArgument for what processes cannot do."""
@@ -83,6 +87,12 @@ class ProcessBackend:
 
         code_store.upload(plan.code, plan.code_uri)
         return start(plan)
+
+    def check(self) -> Iterable[Finding]:
+        """Look for what hosts need that are processes: every job needs it."""
+        from .check import CHECKS
+
+        return findings(None, CHECKS)
 
     def hosts(
         self,

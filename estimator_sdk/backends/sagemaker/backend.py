@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from estimator_container.contract import hyperparameters as container_hp
@@ -19,8 +20,9 @@ from ...plan import distributions, inheritance, kernel_limits
 from ...plan import local as local_plan
 from ...plan.plan import DEFAULT_CHECKPOINTS, ChannelPlan, HostPlan, Plan
 from ...spec.job_document import Channel, JobDocument, ResourceConfig
+from ..port import Capabilities, Finding, findings
 from . import faults, submitted
-from .job import SageMakerJob
+from .job import SageMakerJob, attach, list_jobs
 from .request import Completed, complete
 from .service import Service
 from .state import hosts_of
@@ -30,6 +32,7 @@ class SageMakerBackend:
     """Runs the hosts of a job as instances of Amazon SageMaker."""
 
     name = "sagemaker"
+    capabilities = Capabilities(is_remote=True)
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job for the configured region. Raises InvalidArgument for what the service cannot do.
@@ -81,6 +84,23 @@ class SageMakerBackend:
                 job.stop()
             raise
         return job
+
+    def attach(self, name: str) -> SageMakerJob:
+        """The job of that name that was submitted from here, or that is in the configured region.
+
+        Asks nobody where there is no note of it and boto3, a region or credentials are missing. Raises JobNotFound.
+        """
+        return attach(name)
+
+    def list(self, limit: int | None = None) -> list[SageMakerJob]:
+        """The newest jobs of the configured region, the newest first, at most `limit`, or 100."""
+        return list_jobs(100 if limit is None else limit)
+
+    def check(self) -> Iterable[Finding]:
+        """Look for what submitting a job needs."""
+        from .check import CHECKS
+
+        return findings(self.name, CHECKS)
 
 
 def _plan(completed: Completed, code: str | None, region: str) -> Plan:

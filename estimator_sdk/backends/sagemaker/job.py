@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import BackendError, EstimatorError, JobNotFound
+from ..port import Summary
 from . import faults, submitted
 from .log_events import GROUP, JobLog
 from .service import Service, new_session, region_of
@@ -96,6 +97,21 @@ class SageMakerJob:
             if error.code != "ValidationException" or not self.record().is_final:
                 raise
 
+    def summary(self) -> Summary:
+        """What a list shows of the job."""
+        return Summary.of(self.record())
+
+    def delete(self) -> None:
+        """Have the service forget the job; what it wrote to S3, and its log, stay. Raises as `stop`."""
+        state = self.record()
+        if not state.is_final:
+            raise EstimatorError(
+                f"the job {self.name} is {state.status}, so it was not deleted; stop it first, with `estimator stop "
+                f"{self.name} --wait` or Job.stop(), then delete it"
+            )
+        doing = f"delete the job {self.name}"
+        self._service.call("sagemaker", "delete_training_job", doing, TrainingJobName=self.name)
+
     def _describe(self) -> dict[str, Any]:
         doing = f"look at the job {self.name}"
         try:
@@ -114,20 +130,20 @@ def _tell(on_event: OnEvent | None, state: ServiceState, told: int) -> int:
     return len(state.transitions)
 
 
-def attach(name: str, missing: str) -> SageMakerJob:
+def attach(name: str) -> SageMakerJob:
     """The job of that name that was submitted from here, or that is in the configured region.
 
-    Asks nobody where there is no note of it and boto3, a region or credentials are missing. Raises JobNotFound, which
-    begins with `missing`.
+    Asks nobody where there is no note of it and boto3, a region or credentials are missing. Raises JobNotFound, then
+    without a word.
     """
     region = submitted.region_of(name)
     if region is None and not _is_configured():
-        raise JobNotFound(missing)
+        raise JobNotFound("")
     try:
         job = SageMakerJob(name, Service(region))
         job.record()
     except (JobNotFound, BackendError) as error:
-        raise JobNotFound(f"{missing}; and {error}") from None
+        raise JobNotFound(str(error)) from None
     return job
 
 

@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 from ...errors import BackendError, InvalidArgument
+from ...values.debugging import debug
 from . import faults
 
 # Long enough for a throttled account, short enough that somebody who waits still does.
@@ -38,6 +39,7 @@ class Service:
         """
         from botocore.exceptions import BotoCoreError, ClientError
 
+        debug("%s %s in %s", service, operation, self.region)
         try:
             answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
         except (BotoCoreError, ClientError) as error:

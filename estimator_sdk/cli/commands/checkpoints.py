@@ -7,9 +7,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...display.progress import size
 from ...errors import BackendError, InvalidArgument
-from ...values.naming import suggestion
+from ...values.naming import size, suggestion
 from .. import answer, job_argument
 from ..parser import Parser
 from ..reports.progress_bar import Bar

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import asdict
 
+from ...backends.port import Finding
+from ...errors import InvalidArgument
+from ...values.naming import suggestion
 from .. import answer
 from ..parser import Parser
-from ..reports.diagnosis import PURPOSES, Finding, findings
+from ..reports.diagnosis import PURPOSES, every_finding, purposes
 
 
 def add(parser: Parser) -> None:
     parser.add_argument(
         "--needs",
         metavar="PURPOSE",
-        choices=PURPOSES,
         action="append",
         default=[],
-        help=f"what is needed besides MPI jobs on this machine: {', '.join(PURPOSES)}; may be given several times",
+        help=f"what is needed besides MPI jobs on this machine: {', '.join(PURPOSES)}, or a backend that another "
+        "package brings; may be given several times",
     )
 
 
 def run(arguments: Namespace) -> int:
     """1 where something is missing that every job needs, or that serves a purpose that was named."""
-    found = list(findings())
+    known = purposes()
+    for purpose in arguments.needs:
+        if purpose not in known:
+            raise InvalidArgument("--needs", f"--needs {purpose!r} is not known; {suggestion(purpose, known)}")
+    found = list(every_finding())
     missing = {each.what for each in found if not each.is_there and _is_needed(each, arguments)}
-    document = [{**asdict(each), "is_needed": _is_needed(each, arguments)} for each in found]
+    document = [{**each._asdict(), "is_needed": _is_needed(each, arguments)} for each in found]
     rows = [[_word(each, arguments), each.what, each.detail] for each in found]
     lines: list[str] = []
     for each, line in zip(found, answer.table(rows), strict=True):

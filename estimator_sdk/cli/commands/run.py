@@ -89,7 +89,7 @@ def plan(arguments: Namespace) -> Plan:
         "instance_count": arguments.distributed or 1,
         "distribution": _distribution(arguments),
         "backend": arguments.backend,
-        "image_uri": _image(arguments),
+        "image_uri": arguments.image,
         "cpus": arguments.cpus,
         "memory": arguments.memory,
         "environment": _pairs("env", arguments.env) or None,
@@ -142,15 +142,6 @@ def _distribution(arguments: Namespace) -> dict[str, object] | None:
 def _inherited(named: list[str] | None) -> bool | list[str] | None:
     words = {"all": True, "none": False}
     return words[named[0]] if named and len(named) == 1 and named[0] in words else named
-
-
-def _image(arguments: Namespace) -> str | None:
-    if arguments.image is None and arguments.backend == "docker":
-        from ...backends.docker.images import catalogue
-
-        return catalogue.MPI.name
-    image: str | None = arguments.image
-    return image
 
 
 def _pairs(option: str, given: list[str]) -> dict[str, str]:

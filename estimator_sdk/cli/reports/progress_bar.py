@@ -6,7 +6,7 @@ import sys
 import time
 from types import TracebackType
 
-from ...display.progress import size
+from ...values.naming import size
 from ...values.standard_streams import can_redraw
 
 _WIDTH = 24  # characters of the bar itself

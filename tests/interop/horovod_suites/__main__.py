@@ -46,7 +46,7 @@ def world_of(settings: argparse.Namespace) -> World:
         settings.ranks,
         settings.backend,
         image if settings.backend == "docker" else None,
-        dict(each.split("=", 1) for each in settings.set),
+        {**suites.VARIABLES[settings.framework], **dict(each.split("=", 1) for each in settings.set)},
     )
 
 
@@ -65,8 +65,9 @@ def run_suites(settings: argparse.Namespace) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         code = suites.code_of_tests(settings.checkout, Path(folder) / "code", settings.reworded)
         for suite in settings.only or suites.SUITES[settings.framework]:
-            result = suites.run(code, suite, world_of(settings), settings.k)
-            text, fits = suites.report(suite, result, known.read(), settings.reworded, selected=bool(settings.k))
+            listed = known.read()
+            result = suites.run(code, suite, world_of(settings), listed, settings.k)
+            text, fits = suites.report(suite, result, listed, settings.reworded, selected=bool(settings.k))
             if not well:
                 print(", ".join(f"{name} {version}" for name, version in result.versions.items()))
             print(text, flush=True)

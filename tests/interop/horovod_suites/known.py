@@ -1,4 +1,4 @@
-"""The tests that are known to fail (`known.json`), and whether a run fits them."""
+"""The tests that are known to fail, or never to end (`known.json`), and whether a run fits them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,17 @@ class Known:
     """Package -> how its version begins: they fail where all of these are installed."""
     passes_reworded: bool
     """Whether they pass once the words that Keras 3 renamed are written as they are today."""
+    endless_beyond: int | None = None
+    """They never end on more ranks than that, so they are left out there, and pass elsewhere; None: they fail."""
 
     def applies(self, suite: str, versions: Mapping[str, str], reworded: bool) -> bool:
         installed = all(_begins(versions.get(name), wanted) for name, wanted in self.packages.items())
-        return self.suite == suite and installed and not (reworded and self.passes_reworded)
+        return (
+            self.suite == suite
+            and self.endless_beyond is None
+            and installed
+            and not (reworded and self.passes_reworded)
+        )
 
 
 def read(path: Path = LIST) -> list[Known]:
@@ -37,6 +44,7 @@ def read(path: Path = LIST) -> list[Known]:
             entry["reason"],
             entry.get("packages", {}),
             entry.get("passes_reworded", False),
+            entry.get("endless_beyond"),
         )
         for entry in json.loads(path.read_text())
     ]
@@ -45,6 +53,12 @@ def read(path: Path = LIST) -> list[Known]:
 def reasons(known: Sequence[Known], suite: str, versions: Mapping[str, str], reworded: bool) -> dict[str, str]:
     """Test -> why it fails, for the tests of a suite that fail with these packages."""
     return {test: each.reason for each in known if each.applies(suite, versions, reworded) for test in each.tests}
+
+
+def endless(known: Sequence[Known], suite: str, ranks: int) -> dict[str, str]:
+    """Test -> why it never ends, for the tests of a suite that do not on so many ranks."""
+    left_out = [each for each in known if each.suite == suite and each.endless_beyond is not None]
+    return {test: each.reason for each in left_out for test in each.tests if ranks > (each.endless_beyond or 0)}
 
 
 def surprises(outcomes: Mapping[str, str], expected: Mapping[str, str], selected: bool = False) -> list[str]:

@@ -6,10 +6,10 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.interop.horovod_suites.known import BAD, Known, reasons, surprises
+from tests.interop.horovod_suites.known import BAD, Known, endless, reasons, surprises
 from tests.interop.horovod_suites.on_rank import TEST, VERSIONS
 from tests.interop.horovod_suites.world import ROOT, World, install, lines
 
@@ -29,6 +29,9 @@ SUITES = {
     "pytorch": ("test_torch", "test_adasum_pytorch", "test_timeline"),
 }
 """Framework -> its files. Process sets of PyTorch are tested in `test_torch`."""
+VARIABLES: Mapping[str, Mapping[str, str]] = {"tensorflow": {}, "pytorch": {"ESTIMATOR_DRIFT_GUARD": "warn"}}
+"""Framework -> variables of the ranks. `test_dynamic_requires_grad` trains models that differ from the start, for which
+the drift guard would end the job."""
 PACKAGES = ("pytest", "pytest-timeout", "parameterized", "mock")
 """What Horovod's tests import besides what its users have."""
 REWORDED = (
@@ -54,6 +57,8 @@ class Result:
     """Package -> version, of what the ranks run with."""
     completed: bool
     """Whether the job came to its end on all ranks."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Test -> why it was not run: it would never end."""
 
 
 def code_of_tests(checkout: Path, folder: Path, reworded: bool) -> Path:
@@ -70,13 +75,16 @@ def code_of_tests(checkout: Path, folder: Path, reworded: bool) -> Path:
     return folder
 
 
-def run(code: Path, suite: str, world: World, only: str | None = None) -> Result:
+def run(code: Path, suite: str, world: World, known: Sequence[Known], only: str | None = None) -> Result:
     """Run a test file on all ranks; of it only the tests that `only` selects, as pytest's `-k` has it."""
-    job = world.run(code, ["on_rank.py", f"parallel/{suite}.py", *(["-k", only] if only else [])])
+    file = f"parallel/{suite}.py"
+    left_out = endless(known, suite, world.ranks)
+    deselected = [f"--deselect={file}::{test}" for test in left_out]
+    job = world.run(code, ["on_rank.py", file, *deselected, *(["-k", only] if only else [])])
     of_ranks = [[json.loads(line) for line in lines(job, rank, TEST)] for rank in range(world.ranks)]
     outcomes, why = worst([{each["test"]: (each["outcome"], each["why"]) for each in rank} for rank in of_ranks])
     versions = next((json.loads(line) for line in lines(job, 0, VERSIONS)), {})
-    return Result(outcomes, why, versions, job.status == "Completed")
+    return Result(outcomes, why, versions, job.status == "Completed", left_out)
 
 
 def worst(of_ranks: Sequence[Mapping[str, tuple[str, str]]]) -> tuple[dict[str, str], dict[str, str]]:
@@ -100,6 +108,7 @@ def report(suite: str, result: Result, known: Sequence[Known], reworded: bool, s
     skipped = Counter(result.why[test] for test, how in result.outcomes.items() if how == "skipped")
     shown += [f"{count} skipped: {why}" for why, count in sorted(skipped.items())]
     shown += [f"known: {test}: {expected[test]}" for test in bad if test in expected]
+    shown += [f"left out: {test}: {why}" for test, why in result.left_out.items()]
     shown += [f"WRONG: {each}" for each in found]
     shown += [f"{test}: {result.why[test][:300]}" for test in bad if test not in expected]
     return f"{suite}: " + "\n    ".join(shown), not found

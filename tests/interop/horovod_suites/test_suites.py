@@ -48,6 +48,13 @@ def test_a_listed_test_that_is_not_there_is_told_unless_only_some_tests_were_ask
     assert known.surprises({"other": "passed"}, {"old": "a reason"}, selected=True) == []
 
 
+def test_a_test_that_never_ends_is_left_out_only_where_it_does_not():
+    entry = known.Known("test_a", ("waits",), "a reason", {}, passes_reworded=False, endless_beyond=2)
+    assert known.endless([entry], "test_a", 4) == {"waits": "a reason"}
+    assert known.endless([entry], "test_a", 2) == known.endless([entry], "test_b", 4) == {}
+    assert known.reasons([entry], "test_a", {}, reworded=False) == {}
+
+
 def test_a_suite_of_which_nothing_has_run_is_told():
     assert known.surprises({}, {}) == ["no test has run"]
 
@@ -78,7 +85,7 @@ def test_a_test_passes_where_all_ranks_pass_it(tmp_path, monkeypatch):
     (code / "parallel").mkdir(parents=True)
     (code / "parallel" / "test_a.py").write_text(TESTS)
     shutil.copy(Path(on_rank.__file__), code)
-    result = suites.run(code, "test_a", World(2))
+    result = suites.run(code, "test_a", World(2), [])
     assert result.completed and result.versions["horovod"].startswith("0.28.1")
     assert result.outcomes == {
         "test_passes": "passed",

@@ -1,103 +1,73 @@
 """The agent: a process that fetches the channels of a job, and then feeds those that are pipes.
 
-    python -I -S agent.py FD SEARCH_PATH
-
-FD is its end of a socket to its owner, who sends the settings. The agent answers `ready` when every file is in place
-and every first FIFO is made, or `failed` with the reason, which may also come later, from a pipe. It ends when its
-owner closes the socket, whatever it is doing then. An owner that needs what was fetched kills it before that: one
-that only goes away was killed itself, and nobody will use or remove it.
+It answers `ready` when every file is in place and every first FIFO is made, or `failed` with the reason, which may also
+come later, from a pipe. It ends when its owner closes the socket, whatever it is doing then. An owner that needs what
+was fetched kills it before that: one that only goes away was killed itself, and nobody will use or remove it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from typing import TypeVar
 
 if __name__ == "__main__":
     sys.path[:] = json.loads(sys.argv[2])
 
-from estimator_container.agents.channels.channel import Channel, ChannelError
+from estimator_container.agents.agent import Agent
+from estimator_container.agents.background import BackgroundCall
+from estimator_container.agents.channels.channel import ChannelError, ChannelTask
 from estimator_container.agents.channels.epochs import Epochs
-from estimator_container.agents.channels.fetch import Links, fetch
+from estimator_container.agents.channels.fetch import fetch
 from estimator_container.agents.channels.pipes import Pipe
-from estimator_container.agents.channels.source import Source, open_source
+from estimator_container.agents.channels.settings import ChannelSettings
+from estimator_container.agents.channels.source import open_source
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
-from estimator_container.runtime.wire import Unpacker, pack
 from estimator_container.storage import StorageError
 
 REPORT_SECONDS = 0.5  # between two reports of how far a channel is
 
-
-@dataclass(frozen=True)
-class Settings:
-    """What the agent is to do."""
-
-    channels: tuple[Channel, ...]
-    hosts: dict[str, str]
-    """The name of each host, and its `input/data`, which takes the FIFOs."""
-    links: Links
-    """What stands for a file of this machine."""
-    frames: str
-    """The log that takes its events."""
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Settings:
-        fields = json.loads(text)
-        return cls(**{**fields, "channels": tuple(map(Channel.from_fields, fields["channels"]))})
+T = TypeVar("T")
 
 
-class Agent:
+class ChannelAgent(Agent):
     """Each channel has a thread, and each FIFO."""
 
     def __init__(self, owner: socket.socket) -> None:
-        self._owner = owner
-        self._unpacker = Unpacker()
+        super().__init__(owner)
         self._folders: list[str] = []
-        self._answering = threading.Lock()
         self._missing = 0
 
-    def run(self) -> None:
-        """Serve until the owner is gone."""
-        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(signum, signal.SIG_IGN)  # the owner says when it is time
-        while data := self._owner.recv(1 << 16):
-            for _, text in self._unpacker.feed(data):
-                self._begin(Settings.from_json(text))
+    def _begin(self, settings: str) -> None:
+        self._settings = ChannelSettings.from_json(settings)
+        self._events = EventLog(FrameWriter(self._settings.frames))
+        channels = self._settings.channels
+        self._folders = [path for channel in channels for path in (channel.draft, channel.target)]
+        self._missing = len(channels)
+        for channel in channels:
+            self._prepare(channel)
 
-    def remove_and_end(self) -> None:
+    def _owner_gone(self) -> None:
         """Become the program that removes what was fetched: every thread that fetches ends with that."""
         os.execvp("rm", ["rm", "-rf", "--", *self._folders])
 
-    def _begin(self, settings: Settings) -> None:
-        self._settings = settings
-        self._folders = [path for channel in settings.channels for path in (channel.draft, channel.target)]
-        self._events = EventLog(FrameWriter(settings.frames))
-        self._missing = len(settings.channels)
-        for channel in settings.channels:
-            self._in_a_thread(channel, lambda channel=channel: self._prepare(channel))  # type: ignore[misc]
-
-    def _prepare(self, channel: Channel) -> None:
+    def _prepare(self, channel: ChannelTask) -> None:
         if channel.is_piped:
-            self._open_pipes(channel)
+            self._try(channel, lambda: self._make_pipes(channel), lambda pipes: self._feed(channel, pipes))
         else:
-            self._fetch(channel)
-        with self._answering:
-            self._missing -= 1
-            if self._missing == 0:
-                self._owner.sendall(pack(["ready", ""]))
+            self._try(channel, lambda: self._fetch(channel), lambda _: self._prepared())
 
-    def _fetch(self, channel: Channel) -> None:
+    def _prepared(self) -> None:
+        self._missing -= 1
+        if self._missing == 0:
+            self._answer("ready", "")
+
+    def _fetch(self, channel: ChannelTask) -> None:
         started = reported = time.monotonic()
         self._events.emit("channel_fetching", channel=channel.name, source=channel.uri)
 
@@ -115,34 +85,42 @@ class Agent:
         facts = {"channel": channel.name, "bytes": found.size, "objects": found.objects, "seconds": seconds}
         self._events.emit("channel_fetched", **facts)
 
-    def _open_pipes(self, channel: Channel) -> None:
-        source: Source = open_source(channel)
+    def _make_pipes(self, channel: ChannelTask) -> list[Pipe]:
+        source = open_source(channel)
         epochs = Epochs(channel, source.objects(), len(self._settings.hosts))
-        for number, folder in enumerate(self._settings.hosts.values()):
-            pipe = Pipe(channel, source.store, epochs, number, folder)
+        pipes = [
+            Pipe(channel, source.store, epochs, number, folder)
+            for number, folder in enumerate(self._settings.hosts.values())
+        ]
+        for pipe in pipes:
             pipe.make(0)
-            self._in_a_thread(channel, pipe.feed)
         self._events.emit("channel_piped", channel=channel.name, source=channel.uri)
+        return pipes
 
-    def _in_a_thread(self, channel: Channel, work: Callable[[], None]) -> None:
-        def run() -> None:
+    def _feed(self, channel: ChannelTask, pipes: list[Pipe]) -> None:
+        for pipe in pipes:
+            self._try(channel, pipe.feed, lambda _: None)
+        self._prepared()
+
+    def _try(self, channel: ChannelTask, work: Callable[[], T], done: Callable[[T], None]) -> None:
+        """Do in the background what a channel needs, and `done` with the result; or say why that cannot be."""
+
+        def ended(call: BackgroundCall[T]) -> None:
             try:
-                work()
+                result = call.result()
             except (StorageError, ChannelError, OSError) as error:
                 self._fail(channel, str(error))
             except Exception as error:  # whatever it is, the owner must not wait for ever
                 self._fail(channel, f"{type(error).__name__}: {error}")
+            else:
+                done(result)
 
-        threading.Thread(target=run, name=channel.name, daemon=True).start()
+        self.in_background(work, ended)
 
-    def _fail(self, channel: Channel, reason: str) -> None:
-        what = f"the channel {channel.name!r} cannot be had from {channel.uri}: {reason}"
-        with self._answering:
-            self._owner.sendall(pack(["failed", what.replace("\0", "")]))
+    def _fail(self, channel: ChannelTask, reason: str) -> None:
+        self._answer("failed", f"the channel {channel.name!r} cannot be had from {channel.uri}: {reason}")
 
 
 if __name__ == "__main__":
     os.umask(0o077)  # what it fetches is for this user, as all of the job's folder
-    agent = Agent(socket.socket(fileno=int(sys.argv[1])))
-    agent.run()
-    agent.remove_and_end()
+    ChannelAgent(socket.socket(fileno=int(sys.argv[1]))).run()

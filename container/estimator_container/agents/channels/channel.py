@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
+
+Links = Literal["symbolic", "hard"]
+EVERY_HOST = "every-host"
 
 
 class ChannelError(Exception):
@@ -11,8 +14,8 @@ class ChannelError(Exception):
 
 
 @dataclass(frozen=True)
-class Channel:
-    """One channel, with SageMaker's S3DataSource and Channel in mind."""
+class ChannelTask:
+    """What is to be brought of one channel, with SageMaker's S3DataSource and Channel in mind."""
 
     name: str
     uri: str
@@ -29,11 +32,6 @@ class Channel:
     seed: int | None = None
     """Of the shuffle; None keeps the order of the keys."""
 
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Channel:
-        """The way back from `dataclasses.asdict`."""
-        return cls(**fields)
-
     @property
     def draft(self) -> str:
         """The folder that is filled until it is whole; no channel has such a name."""
@@ -42,6 +40,3 @@ class Channel:
     def folder(self, host: str) -> str:
         """Where a host finds its files."""
         return f"{self.target}/{host if self.is_sharded else EVERY_HOST}"
-
-
-EVERY_HOST = "every-host"

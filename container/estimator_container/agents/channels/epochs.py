@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from ...storage import Object
-from .channel import Channel
+from .channel import ChannelTask
 from .shares import ordered, shares
 
 T = TypeVar("T")
@@ -46,12 +46,12 @@ class Shared(Generic[T]):
 class Epochs:
     """See the module; may be asked from several threads."""
 
-    def __init__(self, channel: Channel, objects: Iterable[Object], hosts: int) -> None:
+    def __init__(self, channel: ChannelTask, objects: Iterable[Object], hosts: int) -> None:
         self._channel = channel
         self._objects = Shared(objects)
         self._hosts = hosts
 
-    def of(self, host: int, epoch: int) -> Iterable[Object]:
+    def objects(self, host: int, epoch: int) -> Iterable[Object]:
         """What the host with this number gets, in order. Raises StorageError, also while it is gone through."""
         seed = self._channel.seed
         if self._channel.is_sharded:

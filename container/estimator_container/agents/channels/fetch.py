@@ -6,21 +6,13 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...storage import Object, Progress
 from ...storage.landing import disk_errors
 from ...storage.tree import Tree
-from .channel import EVERY_HOST, Channel
+from .channel import EVERY_HOST, ChannelTask, Links
 from .shares import shares
-from .source import Item, Source, local_path
-
-if TYPE_CHECKING:
-    from typing import Literal
-
-    Links = Literal["symbolic", "hard"]
-else:
-    Links = str
+from .source import ChannelSource, Item, local_path
 
 FETCHED = "fetched"
 
@@ -34,7 +26,9 @@ class Fetched:
     """In bytes."""
 
 
-def fetch(channel: Channel, source: Source, hosts: Sequence[str], links: Links, progress: Progress) -> Fetched:
+def fetch(
+    channel: ChannelTask, source: ChannelSource, hosts: Sequence[str], links: Links, progress: Progress
+) -> Fetched:
     """Fill the channel's folder, which appears when all of it is there: `every-host`, or a folder for each host.
 
     Fetching starts with the first page of the listing. Files of this machine are not copied where a link of the kind
@@ -54,7 +48,7 @@ def fetch(channel: Channel, source: Source, hosts: Sequence[str], links: Links, 
     return Fetched(len(found), sum(each.size for each in found))
 
 
-def _download(source: Source, folder: str, links: Links, progress: Progress) -> list[Object]:
+def _download(source: ChannelSource, folder: str, links: Links, progress: Progress) -> list[Object]:
     """Each file below the folder, with its size."""
     items = list[Item]()
 
@@ -69,7 +63,7 @@ def _download(source: Source, folder: str, links: Links, progress: Progress) -> 
     return [Object(item.path, digest.size, "") for item, digest in zip(items, digests)]
 
 
-def _each_once(source: Source) -> Iterator[Item]:
+def _each_once(source: ChannelSource) -> Iterator[Item]:
     """The items, each with a path that a folder can hold beside the others; a manifest may say one twice.
 
     Raises InvalidLocation.
@@ -84,7 +78,7 @@ def _each_once(source: Source) -> Iterator[Item]:
         yield item
 
 
-def _link(source: Source, item: Item, place: str, links: Links) -> Object:
+def _link(source: ChannelSource, item: Item, place: str, links: Links) -> Object:
     found = source.object_of(item)
     path = os.path.realpath(local_path(source.store, item.key) or "")
     with disk_errors(place):

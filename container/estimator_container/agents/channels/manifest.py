@@ -12,7 +12,7 @@ _FORM = 'it must be a JSON list such as [{"prefix": "s3://bucket/folder/"}, "a.c
 
 
 @dataclass(frozen=True)
-class Manifest:
+class ManifestFile:
     """Objects by name."""
 
     prefix: str
@@ -20,7 +20,7 @@ class Manifest:
     names: tuple[str, ...]
 
 
-def parse(text: bytes, uri: str) -> Manifest:
+def parse(text: bytes, uri: str) -> ManifestFile:
     """The manifest at `uri`. Raises ChannelError, which says what is wrong with it."""
     try:
         found = json.loads(text)
@@ -39,4 +39,4 @@ def parse(text: bytes, uri: str) -> Manifest:
             raise ChannelError(f"entry {number} of the manifest {uri} is {name!r}, which is not a key: {_FORM}")
     if not found[1:]:
         raise ChannelError(f"the manifest {uri} lists no objects: {_FORM}")
-    return Manifest(prefix, tuple(found[1:]))
+    return ManifestFile(prefix, tuple(found[1:]))

@@ -9,7 +9,7 @@ import os
 from collections.abc import Generator, Iterable, Iterator
 
 from ...storage import Object, Store
-from .channel import Channel
+from .channel import ChannelTask
 from .epochs import Epochs
 from .stream import stream
 
@@ -20,7 +20,7 @@ _PIPE_SIZE = 1 << 20  # bytes
 class Pipe:
     """The FIFOs of one channel on one host. `feed` never returns, and is for a thread of its own."""
 
-    def __init__(self, channel: Channel, store: Store, epochs: Epochs, host: int, folder: str) -> None:
+    def __init__(self, channel: ChannelTask, store: Store, epochs: Epochs, host: int, folder: str) -> None:
         self._channel = channel
         self._store = store
         self._epochs = epochs
@@ -48,7 +48,7 @@ class Pipe:
             os.unlink(self._path(epoch))
 
     def _objects(self, epoch: int) -> Iterable[Object]:
-        return self._epochs.of(self._host, epoch)
+        return self._epochs.objects(self._host, epoch)
 
     def _path(self, epoch: int) -> str:
         return os.path.join(self._folder, f"{self._channel.name}_{epoch}")

@@ -12,7 +12,7 @@ from typing import Union
 from ...storage import NotFound, Object, Store, open_store
 from ...storage.location import check_key, parse
 from . import manifest
-from .channel import Channel, ChannelError
+from .channel import ChannelError, ChannelTask
 
 RETRY_SECONDS = 120.0  # that a store may be away before a channel is given up
 HEADS_AT_ONCE = 32
@@ -35,7 +35,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Source:
+class ChannelSource:
     """The store of a channel, and its objects."""
 
     store: Store
@@ -59,7 +59,7 @@ class Source:
         return found
 
 
-def open_source(channel: Channel) -> Source:
+def open_source(channel: ChannelTask) -> ChannelSource:
     """Find the first objects of a channel. Raises ChannelError where there is none, and StorageError."""
     source = _listed_in_manifest(channel.uri) if channel.is_manifest else _below(channel.uri)
     first = next(source.items, None)
@@ -73,27 +73,27 @@ def local_path(store: Store, key: str) -> str | None:
     return f"{store.uri[len('file://') :].rstrip('/')}/{key}" if store.uri.startswith("file://") else None
 
 
-def _below(uri: str) -> Source:
+def _below(uri: str) -> ChannelSource:
     """The objects in the folder `uri`; where there is none, the object of that key; else all keys that start so."""
     parent, name = _split(uri)
     store = open_store(parent, retry_seconds=RETRY_SECONDS)
     if not name:
-        return Source(store, (Item(each, each.key) for each in store.list()), store.uri)
+        return ChannelSource(store, (Item(each, each.key) for each in store.list()), store.uri)
     folder = f"{name}/"
     inside = (Item(each, each.key[len(folder) :]) for each in store.list(folder))
     first = next(inside, None)
     if first is not None:
-        return Source(store, itertools.chain([first], inside), f"{store.uri.rstrip('/')}/{name}")
+        return ChannelSource(store, itertools.chain([first], inside), f"{store.uri.rstrip('/')}/{name}")
     if uri.endswith("/"):
-        return Source(store, iter(()), store.uri)
+        return ChannelSource(store, iter(()), store.uri)
     starting = (Item(each, each.key) for each in store.list(name))
     first = next(starting, None)
     if first is None or first.key == name:
-        return Source(store, iter([first] if first else ()), store.uri)
-    return Source(store, itertools.chain([first], starting), store.uri)
+        return ChannelSource(store, iter([first] if first else ()), store.uri)
+    return ChannelSource(store, itertools.chain([first], starting), store.uri)
 
 
-def _listed_in_manifest(uri: str) -> Source:
+def _listed_in_manifest(uri: str) -> ChannelSource:
     parent, name = _split(uri)
     if not name:
         raise ChannelError(f"{uri} names no manifest: write the URI of one object")
@@ -102,7 +102,7 @@ def _listed_in_manifest(uri: str) -> Source:
     folder, _, start = found.prefix.rpartition("/")
     store = open_store(folder if folder != "file://" else "file:///", retry_seconds=RETRY_SECONDS)
     items = [Item(check_key(start + name), check_key(name)) for name in found.names]
-    return Source(store, iter(items), found.prefix)
+    return ChannelSource(store, iter(items), found.prefix)
 
 
 def _split(uri: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from ...storage import NotFound, Object, SourceChanged, Store
 from ...storage.errors import listed_but_missing
-from .channel import Channel, ChannelError
+from .channel import ChannelError, ChannelTask
 
 PIECE = 4 << 20  # bytes that are read at once
 AHEAD = 32  # pieces: small objects wait for answers rather than for bytes
@@ -31,7 +31,7 @@ class _Piece:
     end: int
 
 
-def stream(store: Store, objects: Iterable[Object], channel: Channel) -> Iterator[bytes]:
+def stream(store: Store, objects: Iterable[Object], channel: ChannelTask) -> Iterator[bytes]:
     """What a pipe delivers of the objects in this order. Raises StorageError and ChannelError."""
     pool = ThreadPoolExecutor(AHEAD)
     try:
@@ -42,7 +42,7 @@ def stream(store: Store, objects: Iterable[Object], channel: Channel) -> Iterato
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _delivered(pieces: Iterator[tuple[_Piece, bytes]], store: Store, channel: Channel) -> Iterator[bytes]:
+def _delivered(pieces: Iterator[tuple[_Piece, bytes]], store: Store, channel: ChannelTask) -> Iterator[bytes]:
     first, data = next(pieces)
     name = f"{store.uri.rstrip('/')}/{first.object.key}"
     contents = _checked(first, data, pieces, name, store)

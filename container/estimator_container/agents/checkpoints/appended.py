@@ -8,7 +8,7 @@ import time
 from typing import IO, TYPE_CHECKING
 
 from ...storage import SourceChanged
-from .folder import TICK_NS, Stamp
+from ..watching.state import TICK_NS, Stamp
 from .format import File
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class StillWritten(SourceChanged):
     """There was no pause in which the file could be read."""
 
 
-def copy(folder: str, before: File, target: str) -> tuple[Stamp, str]:
+def copy_log(folder: str, before: File, target: str) -> tuple[Stamp, str]:
     """Copy a file that has grown since it was `before`. Returns its stamp and SHA-256 at the moment of the copy.
 
     A file that nobody wrote between two looks, neither of them within a clock tick of a write, held what was read

@@ -14,7 +14,7 @@ from typing import Callable, NamedTuple
 from ...storage import Digest, Object, Progress, Store
 from ...storage.landing import Landing
 from ...storage.parallel import in_threads
-from ...storage.source import Source
+from ...storage.source import UploadSource
 from .format import File
 
 SMALL = 1 << 20  # bytes; a larger file has an object of its own
@@ -71,7 +71,7 @@ def _packs(paths: Iterable[str], sizes: Mapping[str, int]) -> list[list[str]]:
 def _send(store: Store, key: str, paths: Sequence[str], sizes: Mapping[str, int]) -> _Pack:
     contents = []
     for path in paths:
-        with Source(path) as source:
+        with UploadSource(path) as source:
             contents.append(source.read(0, sizes[path]))
             source.check()
     whole = b"".join(contents)

@@ -11,14 +11,15 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...storage import NotFound, SourceChanged, StorageError, Store
-from . import appended as grown
+from ..watching.folder import WatchedFolder
+from ..watching.state import PERMISSIONS, FolderState, Stamp
 from . import packs
-from .folder import PERMISSIONS, Folder, Stamp, State
+from .appended import copy_log
 from .format import CLAIMS, DATA, SNAPSHOTS, Claim, Damaged, File, Manifest, Name
 from .restore import is_overtaken, read_manifest, snapshots
+from .settings import KEPT
 
 _CHUNK = 4 << 20  # bytes
-KEPT = 3  # snapshots; one would be enough, were it not for a store that damages it
 
 
 class Overtaken(StorageError):
@@ -38,7 +39,7 @@ class Published:
 class Publisher:
     """The one attempt that writes."""
 
-    def __init__(self, store: Store, claim: Claim, folder: Folder, kept: int = KEPT) -> None:
+    def __init__(self, store: Store, claim: Claim, folder: WatchedFolder, kept: int = KEPT) -> None:
         self._store = store
         self._claim = claim
         self._folder = folder
@@ -90,7 +91,7 @@ class Publisher:
             return False
         return hasher.hexdigest() == file.sha256 and self._folder.is_as_it_was(file.path, stamp)
 
-    def is_news(self, state: State, logs: Collection[str] = ()) -> bool:
+    def is_news(self, state: FolderState, logs: Collection[str] = ()) -> bool:
         """Whether a state is worth a snapshot: it holds something new, and nothing that was kept is half written.
 
         A file that is gone alone is not news: then the snapshot that still has it is the better one. Of `logs` what
@@ -102,7 +103,7 @@ class Publisher:
             self._last is not None and bool(set(state.links.items()) - set(self._last.links))
         )
 
-    def waits_for(self, state: State) -> list[str]:
+    def waits_for(self, state: FolderState) -> list[str]:
         """The files that somebody has open for writing and a snapshot may not be without.
 
         They are in the last one, so that the next would be less, or they had been whole before somebody opened them.
@@ -112,16 +113,16 @@ class Publisher:
     def _kept_files(self) -> tuple[File, ...]:
         return self._last.files if self._last is not None else ()
 
-    def size_of_news(self, state: State) -> int:
+    def size_of_news(self, state: FolderState) -> int:
         """Bytes of the files that nobody is writing and that are in no snapshot yet."""
         return sum(state.files[path].size for path in self._news(state))
 
-    def publish(self, state: State, logs: Collection[str] = ()) -> Published:
+    def publish(self, state: FolderState, logs: Collection[str] = ()) -> Published:
         """Make a snapshot of the state; it is in the store, whole, when this returns.
 
         Of `logs`, files of the last snapshot that somebody has open, it holds what they hold now, if they begin with
-        what they were. Raises SourceChanged when a file is no more what it was in the state, grown.Rewritten for a log
-        that is none, Overtaken, StorageError and OSError.
+        what they were. Raises SourceChanged when a file is no more what it was in the state, Rewritten for a log that
+        is none, Overtaken, StorageError and OSError.
         """
         with self._scratch("appended") as scratch:
             copied = self._copy_logs(state, logs, scratch)
@@ -191,12 +192,12 @@ class Publisher:
         found = (each.key for each in self._store.list(prefix))
         self._store.delete([key for key in found if key < end and key not in kept])
 
-    def _news(self, state: State) -> list[str]:
+    def _news(self, state: FolderState) -> list[str]:
         """What is not in the last snapshot: more than what is not in the store, where a publication has failed."""
         return _others(state, self._published)
 
     @contextlib.contextmanager
-    def _originals(self, state: State, paths: list[str]) -> Iterator[list[str]]:
+    def _originals(self, state: FolderState, paths: list[str]) -> Iterator[list[str]]:
         """The files themselves, which must be at the end what they were."""
         try:
             yield [os.path.join(self._folder.path, path) for path in paths]
@@ -205,7 +206,7 @@ class Publisher:
         self._check(state, paths)
 
     @contextlib.contextmanager
-    def _copies(self, state: State, paths: list[str]) -> Iterator[list[str]]:
+    def _copies(self, state: FolderState, paths: list[str]) -> Iterator[list[str]]:
         """Copies beside the folder, for a script that writes its files again before the store has taken them."""
         with self._scratch("staging") as scratch:
             places = [os.path.join(scratch, str(number)) for number in range(len(paths))]
@@ -228,14 +229,14 @@ class Publisher:
         finally:
             shutil.rmtree(path, ignore_errors=True)
 
-    def _copy_logs(self, state: State, logs: Collection[str], scratch: str) -> dict[str, tuple[Stamp, File]]:
+    def _copy_logs(self, state: FolderState, logs: Collection[str], scratch: str) -> dict[str, tuple[Stamp, File]]:
         """Copies of what logs hold at one moment at which the rest of the folder is still what it was in the state."""
         kept = {file.path: file for file in self._kept_files()}
         copied: dict[str, tuple[Stamp, File]] = {}
         try:
             for path in sorted(logs):
                 place = os.path.join(scratch, str(len(copied)))
-                stamp, sha256 = grown.copy(self._folder.path, kept[path], place)
+                stamp, sha256 = copy_log(self._folder.path, kept[path], place)
                 file = replace(kept[path], mode=stamp.mode, mtime_ns=stamp.mtime_ns)
                 if stamp.size != file.size:
                     file = File(path, stamp.size, sha256, stamp.mode, stamp.mtime_ns, self._new_key())
@@ -251,12 +252,12 @@ class Publisher:
         self._next_object += 1
         return f"{DATA}{self._claim.attempt:06d}/{self._next_object:08d}"
 
-    def _check(self, state: State, paths: list[str]) -> None:
+    def _check(self, state: FolderState, paths: list[str]) -> None:
         for path in paths:
             if not self._folder.is_as_it_was(path, state.files[path]):
                 raise SourceChanged(f"{path} was written again while it was being published")
 
-    def _upload(self, state: State) -> list[str]:
+    def _upload(self, state: FolderState) -> list[str]:
         """Have the bytes of every file in the store. Returns those that had to be sent."""
         for path in _others(state, self._known):
             # Another owner or one more name leaves the bytes as they are.
@@ -282,5 +283,5 @@ class Publisher:
         return sorted(path for path in unchanged if self._known[path][1].object in wasteful)
 
 
-def _others(state: State, known: Mapping[str, tuple[Stamp, File]]) -> list[str]:
+def _others(state: FolderState, known: Mapping[str, tuple[Stamp, File]]) -> list[str]:
     return sorted(path for path, stamp in state.files.items() if path not in known or known[path][0] != stamp)

@@ -6,17 +6,17 @@ lowest free descriptor, one under the highest. The kernel closes a dead process'
 the reverse order; either way one of the two is closed before anything that the script had opened in between. Whoever
 finds a checkpoint closed, and after that both files of every rank still open, knows that no rank had died before.
 
-A rank that has ended in order leaves words in its files, and is vouched for.
+A rank that has ended in order leaves words in its files, and does not count as dead.
 """
 
 from __future__ import annotations
 
 import os
 
-from .folder import has_writer
+from ..watching.leases import has_writer
 
 
-def is_vouched_for(alive: str) -> bool:
+def no_rank_died(alive: str) -> bool:
     """Whether every rank of the host lives, or ended in order. So too where there is no such folder, or no rank yet."""
     try:
         names = os.listdir(alive)

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from ...storage import Conflict, Digest, NotFound, Progress, SourceChanged, StorageError, Store
 from ...storage.tree import Tree
+from ..background import BackgroundCall
+from ..watching.state import FOLDER_PERMISSIONS, PERMISSIONS
 from . import packs
-from .background import Beside
-from .folder import FOLDER_PERMISSIONS, PERMISSIONS
 from .format import (
     CLAIMS,
     NOTHING,
@@ -54,7 +54,7 @@ class NothingWhole(StorageError):
 
 def claim(store: Store, job: str) -> Claim:
     """Become the one who may publish: every attempt before this one is too late from now on. Raises StorageError."""
-    attempts = Beside(lambda: list(_ours(store, CLAIMS, attempt_of)))
+    attempts = BackgroundCall(lambda: list(_ours(store, CLAIMS, attempt_of)))
     names = [name.attempt for name in _ours(store, SNAPSHOTS, Name.of_key)]
     number = max([*attempts.result(), *names], default=0)
     while True:
@@ -74,7 +74,7 @@ def is_overtaken(store: Store, attempt: int) -> bool:
 
 def snapshots(store: Store) -> list[Name]:
     """The snapshots that may be restored, the best first. Raises StorageError."""
-    claims = Beside(lambda: _read_claims(store))
+    claims = BackgroundCall(lambda: _read_claims(store))
     names = list(_ours(store, SNAPSHOTS, Name.of_key))
     return newest_first(claims.result(), names)
 
@@ -84,10 +84,10 @@ def _manifests(store: Store) -> Iterator[tuple[Name, Manifest | Damaged]]:
 
     The newest of all is most often the best: it is read before the claims say so.
     """
-    claims = Beside(lambda: _read_claims(store))
+    claims = BackgroundCall(lambda: _read_claims(store))
     names = list(_ours(store, SNAPSHOTS, Name.of_key))
     newest = max(names, default=Name(0, 0))
-    ahead = Beside(lambda: read_manifest(store, newest)) if names else None
+    ahead = BackgroundCall(lambda: read_manifest(store, newest)) if names else None
     for name in newest_first(claims.result(), names):
         try:
             yield name, ahead.result() if ahead is not None and name == newest else read_manifest(store, name)

@@ -1,9 +1,7 @@
 """The agent: a process that uploads files, and watches folders for more until it is told to finish.
 
-    python -I -S agent.py FD SEARCH_PATH
-
-FD is its end of a socket to its owner, who sends the settings. Told to finish, it uploads what is missing, answers
-why anything still is, and what no store can hold, and ends. A file that cannot go up keeps back no other.
+Told to finish, it uploads what is missing, answers why anything still is, and what no store can hold, and ends. A file
+that cannot go up keeps back no other.
 """
 
 from __future__ import annotations
@@ -11,24 +9,21 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import socket
 import sys
-import threading
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 
 if __name__ == "__main__":
     sys.path[:] = json.loads(sys.argv[2])
 
-from estimator_container.agents.checkpoints.folder import Folder, Stamp, State
+from estimator_container.agents.background import BackgroundCall
 from estimator_container.agents.outputs import leavings
+from estimator_container.agents.outputs.settings import OutputSettings
+from estimator_container.agents.watching.agent import WatchingAgent
+from estimator_container.agents.watching.folder import WatchedFolder
+from estimator_container.agents.watching.state import FolderState, Stamp
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
-from estimator_container.runtime.held import Held
-from estimator_container.runtime.links import Link
-from estimator_container.runtime.loop import Loop, Timer
-from estimator_container.storage import NotFound, SourceChanged, Store, open_store
+from estimator_container.storage import NotFound, SourceChanged, open_store
 from estimator_container.storage.location import fault, parse
 
 SETTLE_SECONDS = 0.05  # without news, before a folder is looked at
@@ -39,92 +34,52 @@ _NAMED = 5  # files in a sentence
 _WIDTH = 80  # characters of a name there
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What the agent is to do."""
-
-    uri: str
-    """The store."""
-    files: dict[str, str] = field(default_factory=dict)
-    """Key -> path of what is there already."""
-    folders: dict[str, str] = field(default_factory=dict)
-    """Prefix -> path of what is watched; a file that settles there goes under the prefix, and stays when it goes."""
-    named: dict[str, str] = field(default_factory=dict)
-    """Prefix -> the path by which the script knows the folder, where that is another."""
-    frames: str | None = None
-    """The log that takes its events."""
-    held: str | None = None
-    """The job's folder: once another is in its place, nothing more goes up."""
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-
-class Agent:
-    """Uploads in a thread, one call after the other: its folders and its owner are heard meanwhile."""
+class OutputAgent(WatchingAgent):
+    """Makes one upload after the other: its folders and its owner are heard meanwhile."""
 
     def __init__(self, owner: socket.socket) -> None:
-        self._loop = Loop()
-        self._link = Link(self._loop, owner, self._told, lambda link: self._end())
-        self._settings = Settings("")
-        self._folders: dict[str, Folder] = {}
+        super().__init__(owner)
+        self._events: EventLog | None = None
+        self._folders: dict[str, WatchedFolder] = {}
         self._known: dict[str, dict[str, Stamp]] = {}
         self._leavings: dict[str, leavings.Leavings] = {}
         self._left_out: dict[str, str] = {}
         self._failure = ""
-        self._look_due: Timer | None = None
         self._finishing = False
-        self._busy = False
-        self._over = False
-        self._error: Exception | None = None
-        self._ended, self._end_of_upload = os.pipe2(os.O_CLOEXEC)
-        self._loop.on_readable(self._ended, self._uploaded)
 
-    def run(self) -> None:
-        """Serve until the owner has been answered, or is gone."""
-        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(signum, signal.SIG_IGN)  # the owner says when it is time
-        self._loop.run_until(lambda: self._over)
-
-    def _told(self, link: Link, message: list[str]) -> None:
-        kind, text = message
-        if kind == "settings":
-            self._settings = Settings(**json.loads(text))
-            self._begin()
-        elif kind == "finish":
-            self._finishing = True
-            self._look_soon(0)
-
-    def _begin(self) -> None:
-        self._events = None
-        with contextlib.suppress(OSError):  # where the script has removed the log, nobody is to be told
-            self._events = EventLog(FrameWriter(self._settings.frames)) if self._settings.frames else None
-        self._held = Held(self._settings.held) if self._settings.held else None
+    def _begin(self, settings: str) -> None:
+        self._settings = OutputSettings.from_json(settings)
+        if self._settings.frames:
+            with contextlib.suppress(OSError):  # where the script has removed the log, nobody is to be told
+                self._events = EventLog(FrameWriter(self._settings.frames))
+        self._hold(self._settings.held)
         self._left = dict(self._settings.files)
         place = parse(self._settings.uri)
         self._root = f"{place.root}/" if place.scheme == "s3" and place.root else ""
         for prefix, path in self._settings.folders.items():
             self._known[prefix] = {}
             with contextlib.suppress(OSError):  # where the kernel gives no more watches, the end is soon enough
-                self._folders[prefix] = folder = Folder(path)
+                self._folders[prefix] = folder = WatchedFolder(path)
                 self._loop.on_readable(folder.fileno(), lambda folder=folder: self._news(folder))  # type: ignore[misc]
-        self._look_soon(0)
+        self.look_soon(0)
 
-    def _news(self, folder: Folder) -> None:
+    def _finish(self, value: str) -> None:
+        self._finishing = True
+        self.look_soon(0)
+
+    def _owner_gone(self) -> None:
+        self._is_over = True
+
+    def _news(self, folder: WatchedFolder) -> None:
         if folder.changed():
-            self._look_soon(SETTLE_SECONDS)
-
-    def _look_soon(self, seconds: float) -> None:
-        if self._look_due is not None:
-            self._look_due.cancel()
-        self._look_due = self._loop.after(seconds, self._look)
+            self.look_soon(SETTLE_SECONDS)
 
     def _look(self) -> None:
         """Upload what there is; while something is under way, its end looks again."""
-        if self._busy:
+        if self.is_busy:
             return
-        if self._held is not None and not self._held.is_there():
-            self._end()
+        if self._is_job_removed():
+            self._is_over = True
             return
         found = {prefix: self._new_files(prefix) for prefix in self._settings.folders}
         faults = [self._leave_out(prefix, files) for prefix, files in found.items()]
@@ -133,9 +88,9 @@ class Agent:
         for prefix, files in found.items():
             items.update({prefix + name: self._path(prefix, name) for name in files})
         if items:
-            self._call(items, found)
+            self.in_background(lambda: self._upload(items, found), lambda call: self._uploaded(items, call))
         elif self._finishing:
-            self._answer("")
+            self._last_word("")
 
     def _new_files(self, prefix: str) -> dict[str, Stamp]:
         """The files that are new or changed, and that nobody is writing; when the job has ended, nobody can be."""
@@ -146,18 +101,18 @@ class Agent:
         else:
             state = self._state(prefix)
             if state is None:
-                self._look_soon(SETTLE_SECONDS)
+                self.look_soon(SETTLE_SECONDS)
                 return {}
             files = state.files
         return {name: stamp for name, stamp in files.items() if known.get(name) != stamp}
 
-    def _state(self, prefix: str) -> State | None:
+    def _state(self, prefix: str) -> FolderState | None:
         """What a folder holds while the script runs; None when it did not hold still."""
         folder = self._folders.get(prefix)
         try:
-            return folder.state(self._known[prefix], HOLD_STILL_SECONDS) if folder is not None else State()
+            return folder.state(self._known[prefix], HOLD_STILL_SECONDS) if folder is not None else FolderState()
         except OSError:  # something in it cannot be watched or read: the end is soon enough, and says what
-            return State()
+            return FolderState()
 
     def _leave_out(self, prefix: str, found: dict[str, Stamp]) -> dict[str, str]:
         """Take away the files that cannot go up, whatever the store says. Returns why, by their keys."""
@@ -185,54 +140,42 @@ class Agent:
             self._emit("outputs_left_out", files=sorted(faults), reason=_in_words(faults))
         self._left_out = faults if self._finishing else {**self._left_out, **faults}
 
-    def _call(self, items: dict[str, str], found: dict[str, dict[str, Stamp]]) -> None:
-        def upload() -> None:
-            try:
-                self._store().upload_many((path, key) for key, path in items.items())
-                for prefix, stamps in found.items():
-                    self._known[prefix].update(stamps)
-                self._error = None
-            except Exception as error:  # whatever it is, the owner is to hear of it
-                self._error = error
-            os.write(self._end_of_upload, b".")
+    def _upload(self, items: dict[str, str], found: dict[str, dict[str, Stamp]]) -> None:
+        store = open_store(self._settings.uri, retry_seconds=STORE_SECONDS)
+        store.upload_many((path, key) for key, path in items.items())
+        for prefix, stamps in found.items():
+            self._known[prefix].update(stamps)
 
-        self._busy = True
-        threading.Thread(target=upload, name="outputs", daemon=True).start()
-        self._sent: Callable[[], None] = lambda: self._emit("outputs_uploaded", files=sorted(items))
+    def _uploaded(self, items: dict[str, str], call: BackgroundCall[None]) -> None:
+        try:
+            call.result()
+        except Exception as error:  # whatever it is, the owner is to hear of it
+            self._upload_failed(error)
+            return
+        self._left = {}
+        self._failure = ""
+        self._emit("outputs_uploaded", files=sorted(items))
+        self.look_soon(0)
 
-    def _uploaded(self) -> None:
-        os.read(self._ended, 1)
-        self._busy = False
-        if self._error is None:
-            self._left = {}
-            self._failure = ""
-            self._sent()
-            self._look_soon(0)
-        elif isinstance(self._error, SourceChanged) or (isinstance(self._error, NotFound) and not self._finishing):
-            self._look_soon(SETTLE_SECONDS)
+    def _upload_failed(self, error: Exception) -> None:
+        if isinstance(error, SourceChanged) or (isinstance(error, NotFound) and not self._finishing):
+            self.look_soon(SETTLE_SECONDS)
         elif self._finishing:
-            self._answer(str(self._error))
+            self._last_word(str(error))
         else:
-            if str(self._error) != self._failure:  # it goes on to be tried, and is said once
-                self._failure = str(self._error)
+            if str(error) != self._failure:  # it goes on to be tried, and is said once
+                self._failure = str(error)
                 self._emit("outputs_failed", reason=self._failure)
-            self._look_soon(AGAIN_SECONDS)
-
-    def _store(self) -> Store:
-        return open_store(self._settings.uri, retry_seconds=STORE_SECONDS)
+            self.look_soon(AGAIN_SECONDS)
 
     def _emit(self, event: str, **facts: object) -> None:
         if self._events is not None:
             self._events.emit(event, **facts)
 
-    def _answer(self, reason: str) -> None:
+    def _last_word(self, reason: str) -> None:
         left_out = _in_words(self._left_out)
-        words = f"not uploaded, and still in the job's folder: {left_out}" if left_out else ""
-        self._link.send("finished", reason.replace("\0", ""), words)
-        self._end()
-
-    def _end(self) -> None:
-        self._over = True
+        self._answer("finished", reason, f"not uploaded, and still in the job's folder: {left_out}" if left_out else "")
+        self._is_over = True
 
 
 def _in_words(faults: dict[str, str]) -> str:
@@ -246,5 +189,5 @@ def _shown(key: str) -> str:
 
 
 if __name__ == "__main__":
-    Agent(socket.socket(fileno=int(sys.argv[1]))).run()
+    OutputAgent(socket.socket(fileno=int(sys.argv[1]))).run()
     os._exit(0)  # an upload that is under way makes no object

@@ -6,7 +6,7 @@ import os
 import stat
 from dataclasses import dataclass, field
 
-from estimator_container.agents.checkpoints.folder import PATH_MAX, Stamp
+from ..watching.state import PATH_MAX, Stamp
 
 _LINKS = 40  # that the kernel follows one after the other, path_resolution(7)
 

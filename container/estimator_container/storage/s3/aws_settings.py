@@ -35,7 +35,7 @@ _Keys = tuple[str, str, Optional[str]]
 
 
 @dataclass
-class Settings:
+class AwsSettings:
     """What the S3 client is made with."""
 
     config: dict[str, Any] = field(default_factory=dict)
@@ -48,11 +48,11 @@ class Settings:
     """A server that is not Amazon's."""
 
 
-def settings(where: str, environment: Mapping[str, str] = os.environ) -> Settings:
+def settings(where: str, environment: Mapping[str, str] = os.environ) -> AwsSettings:
     """The settings for the store at the URI `where`. Raises NoCredentials, and does not wait for a metadata service
     where an endpoint that is not Amazon's is set."""
     profile = _Profile(environment)
-    found = Settings()
+    found = AwsSettings()
     found.config["region"] = (
         environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or profile.get("region") or "us-east-1"
     )
@@ -75,7 +75,7 @@ def settings(where: str, environment: Mapping[str, str] = os.environ) -> Setting
     return found
 
 
-def _sign_in(found: Settings, where: str, environment: Mapping[str, str], profile: _Profile) -> None:
+def _sign_in(found: AwsSettings, where: str, environment: Mapping[str, str], profile: _Profile) -> None:
     if environment.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true"):
         return  # a public bucket
     if environment.get("AWS_ACCESS_KEY_ID") and environment.get("AWS_SECRET_ACCESS_KEY"):

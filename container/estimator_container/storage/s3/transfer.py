@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Callable, NamedTuple
 from ..errors import Conflict, SourceChanged
 from ..landing import Landing
 from ..port import Digest, Object, PathOrFile
-from ..source import Buffers, Source
+from ..source import Buffers, UploadSource
 from .client import S3Client
 from .engine import Engine
 from .retry import UploadGone
@@ -150,14 +150,14 @@ class Transfer:
 
     async def upload(self, source: PathOrFile, key: str, passed: Passed) -> Digest:
         """See Store.upload; `key` is the bucket's."""
-        with Source(source) as opened:
+        with UploadSource(source) as opened:
             if opened.size <= 2 * self._pace.part:
                 return await self._upload_whole(opened, key, passed)
             where = self._client.name(key)
             async with self._large_uploads:
                 return await self._client.patience.retry(lambda: self._upload_parts(opened, key, passed), where)
 
-    async def _upload_whole(self, source: Source, key: str, passed: Passed) -> Digest:
+    async def _upload_whole(self, source: UploadSource, key: str, passed: Passed) -> Digest:
         def read() -> tuple[memoryview, str]:
             data = source.read(0, source.size)
             source.check()
@@ -173,7 +173,7 @@ class Transfer:
         passed(len(data))
         return Digest(len(data), sha256)
 
-    async def _upload_parts(self, source: Source, key: str, passed: Passed) -> Digest:
+    async def _upload_parts(self, source: UploadSource, key: str, passed: Passed) -> Digest:
         part_size = max(self._pace.part, -(-source.size // _MOST_PARTS))
         hasher = hashlib.sha256()
         buffers = Buffers(part_size)

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from estimator_container.contract.names import ENABLED, MULTI_WORKER_MIRRORED, TORCH_DISTRIBUTED
-
 from ....errors import InvalidArgument
 from ....values.naming import suggestion
 
@@ -103,9 +101,11 @@ def newest(framework: Framework) -> Image:
 
 def default(hyperparameters: Mapping[str, object]) -> Image:
     """The image of a job that names none: the plain one, or that of the framework that its distribution is of."""
-    of_frameworks: Mapping[str, Framework] = {TORCH_DISTRIBUTED: "pytorch", MULTI_WORKER_MIRRORED: "tensorflow"}
-    for distribution, framework in of_frameworks.items():
-        if hyperparameters.get(ENABLED[distribution]):
+    from ....spec.distributions import NAMES, enabled_by, options_of  # most who ask for an image name it
+
+    for name in NAMES:
+        framework = options_of(name).framework
+        if framework is not None and hyperparameters.get(enabled_by(name)):
             return newest(framework)
     return MPI
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from estimator_container.agents.channels.channel import Channel
+from estimator_container.agents.channels.channel import ChannelTask
 
 from ....plan.plan import ChannelPlan
 from ....values.home import JobFolder
 
 
-def as_channel(channel: ChannelPlan, folder: JobFolder) -> Channel:
+def as_channel(channel: ChannelPlan, folder: JobFolder) -> ChannelTask:
     """A channel that is not in its place yet, as the toolkit has it."""
-    return Channel(
+    return ChannelTask(
         name=channel.name,
         uri=channel.source,
         target=str(folder.channel(channel.name)),

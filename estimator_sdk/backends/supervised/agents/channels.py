@@ -10,19 +10,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from estimator_container.agents.channels import agent
-from estimator_container.agents.channels.agent import Settings
+from estimator_container.agents.channels.settings import ChannelSettings
 from estimator_container.contract.names import Layout
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
 from ....values.home import JobFolder
+from .agent_process import AgentOwner
 from .channel_places import as_channel
-from .helper import Helper
 
 
-class Channels:
+class Channels(AgentOwner):
     """The channels of one attempt. What an earlier one has fetched is there; pipes begin anew."""
 
     def __init__(
@@ -34,20 +33,17 @@ class Channels:
         on_failed: Callable[[str], None],
     ) -> None:
         """`on_failed` is called with the reason when a pipe fails after `wait`."""
-        self._folder = folder
-        self._loop = loop
-        self._children = children
+        super().__init__(loop, children)
         self._on_failed = on_failed
         layouts = {host.name: Layout(str(folder.host(host.name))) for host in plan.hosts}
         missing = (each for each in plan.channels if not each.is_in_place and not folder.channel(each.name).exists())
-        self._settings = Settings(
+        self._settings = ChannelSettings(
             channels=tuple(as_channel(each, folder) for each in missing),
             hosts={name: layout.data for name, layout in layouts.items()},
             # A container sees only what is mounted.
             links="symbolic" if plan.image is None else "hard",
             frames=layouts[plan.hosts[0].name].frames,
         )
-        self._helper: Helper | None = None
         self._ready = False
         self._failed: str | None = None
         self._stopped = False
@@ -56,12 +52,11 @@ class Channels:
         """Begin to fetch, and return at once. Raises OSError."""
         self._clear()
         if self._settings.channels and not self._stopped:
-            self._helper = Helper(self._loop, self._children, agent.__file__, self._hear, self._lost)
-            self._helper.send("settings", self._settings.to_json())
+            self._start(self._settings)
 
     def wait(self) -> str | None:
         """Wait until all is in place. Returns why that cannot be; None also when it was stopped."""
-        if self._helper is not None:
+        if self._agent is not None:
             self._loop.run_until(lambda: self._ready or self._stopped or self._failed is not None)
         return self._failed
 
@@ -71,16 +66,12 @@ class Channels:
 
     def end(self) -> None:
         """End whatever is under way; nothing half fetched is left, and no FIFO."""
-        if self._helper is not None:
-            self._helper.kill()
-            self._helper = None
+        super().abandon()
         self._clear()
 
     def abandon(self) -> None:
-        """End whatever is under way, and touch nothing: the folder is not ours any more."""
-        if self._helper is not None:
-            self._helper.kill()
-            self._helper = None
+        """End whatever is under way, and touch nothing, now and later."""
+        super().abandon()
         self._settings = replace(self._settings, channels=())
 
     def _clear(self) -> None:

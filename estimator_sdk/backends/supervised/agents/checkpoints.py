@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from estimator_container.agents.checkpoints import agent
-from estimator_container.agents.checkpoints.agent import Settings
+from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.contract.names import Layout
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
 from ....values.home import JobFolder, make_folder
-from .helper import Helper
+from .agent_process import AgentOwner
 
 AGENTS = 10  # that one attempt may lose before its checkpoints are given up
 LAST_SECONDS = 1.0  # beyond its deadline, for its answer
 
 
-class Checkpoints:
+class Checkpoints(AgentOwner):
     """The checkpoints of one attempt. The first host's are published; every host begins with the same."""
 
     def __init__(self, plan: Plan, folder: JobFolder, loop: Loop, children: Children) -> None:
+        super().__init__(loop, children)
         first, *others = (Layout(str(folder.host(host.name))) for host in plan.hosts)
-        self._settings = Settings(
+        self._settings = CheckpointSettings(
             uri=plan.checkpoint_uri or "",
             folder=first.checkpoints,
             copies=tuple(other.checkpoints for other in others),
@@ -36,15 +36,12 @@ class Checkpoints:
             named=plan.checkpoint_path if plan.image is not None else "",
             held=str(folder.path),
         )
-        self._loop = loop
-        self._children = children
-        self._helper: Helper | None = None
         self._restored = False
         self._failed: str | None = None
         self._finishing: float | None = None
         self._unpublished: str | None = None
         self._finished = False
-        self._lost = 0
+        self._ends = 0
 
     def begin(self, stopped: Callable[[], bool]) -> str | None:
         """Put the newest snapshot in place, and watch from then on; returns early once `stopped` is true.
@@ -59,33 +56,22 @@ class Checkpoints:
 
     def finish(self, seconds: float) -> str | None:
         """Have what there is published within so many seconds. Returns what is not, and why, in words."""
-        if self._helper is None:
+        if self._agent is None:
             return None
         if self._failed is None and not self._finished:
             self._finishing = seconds
-            self._helper.send("finish", str(seconds))
+            self._agent.finish(str(seconds))
             self._loop.run_until(lambda: self._finished or self._failed is not None, seconds + LAST_SECONDS)
         if self._finished:
-            self._helper.close()
-        else:
-            self._helper.kill()  # another attempt may have its folder
+            self._agent.close()
+        else:  # another attempt may have its folder, so nobody goes on there
+            self._finished = True
+            self._agent.kill()
         if not self._restored:
             return None  # no script has run
         if self._failed is not None:
             return f"the checkpoints in {self._settings.folder} are not all in {self._settings.uri}: {self._failed}"
         return self._unpublished
-
-    def abandon(self) -> None:
-        """Publish nothing more: the folder is not ours any more."""
-        if self._helper is not None:
-            self._helper.kill()
-            self._helper = None
-
-    def _start(self, settings: Settings) -> None:
-        self._helper = Helper(self._loop, self._children, agent.__file__, self._hear, self._agent_ended)
-        self._helper.send("settings", settings.to_json())
-        if self._finishing is not None:
-            self._helper.send("finish", str(self._finishing))
 
     def _hear(self, message: list[str]) -> None:
         kind, *facts = message
@@ -101,15 +87,17 @@ class Checkpoints:
                 what = f"{size} bytes of checkpoints" if size else "checkpoints"
                 self._unpublished = f"{what} are in {where}: {reason}"
 
-    def _agent_ended(self, code: int) -> None:
+    def _lost(self, code: int) -> None:
         self._loop.after(0.0, lambda: self._go_on_without(code))  # its last words may still be on their way
 
     def _go_on_without(self, code: int) -> None:
         """Somebody killed it: another goes on with the folder as it is."""
         if self._finished or self._failed is not None:
             return
-        self._lost += 1
-        if self._lost > AGENTS:
-            self._failed = f"the checkpoint agent ended {self._lost} times, the last time with {code}"
+        self._ends += 1
+        if self._ends > AGENTS:
+            self._failed = f"the checkpoint agent ended {self._ends} times, the last time with {code}"
             return
-        self._start(replace(self._settings, restore=not self._restored))
+        another = self._start(replace(self._settings, restore=not self._restored))
+        if self._finishing is not None:
+            another.finish(str(self._finishing))

@@ -15,7 +15,7 @@ from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
 from ....values.home import JobFolder, make_folder
-from ..agents.uploads import Intermediate
+from ..agents.intermediate import Intermediate
 from ..job_folder.hold import NotOurs
 from . import traces
 from .hosts import Hosts, HostsFactory, NotStarted

@@ -27,9 +27,9 @@ from estimator_container.runtime.children import Children, become_subreaper
 from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
+from ....values.debugging import debug
 from ....values.home import JobFolder, make_folder
 from ...status import AttemptRecord, Status
-from ..agents import uploads
 from ..job_folder.hold import Hold, NotOurs
 from ..job_folder.record import Process, Record, read_record, write_record
 from ..stopping import STOPPED_BY
@@ -89,6 +89,7 @@ class Supervisor:
             found = self._attempt.run(self._begun)
             verdict = found.masked() if found is not None else None
             self._attempt_ended(verdict)
+            debug("%s: attempt %d ended: %s", self._plan.job_name, number, verdict.kind if verdict else "well")
             if verdict is None or not is_worth_another(verdict, number, self._plan.max_retry_attempts):
                 return verdict
             self._hold.check()
@@ -113,6 +114,7 @@ class Supervisor:
         frames.close()
 
     def _begun(self) -> None:
+        debug("%s: attempt %d has begun", self._plan.job_name, self._attempt.number)
         self._note(attempts=(*self._record.attempts, AttemptRecord(self._attempt.number, time.time())))
 
     def _attempt_ended(self, verdict: Verdict | None) -> None:
@@ -132,6 +134,7 @@ class Supervisor:
         if self._stop_reason is not None or self._has_ended:
             return
         self._stop_reason = reason
+        debug("%s: stopping: %s", self._plan.job_name, reason)
         self._attempt.stop()  # before anything that waits for the disk
         with contextlib.suppress(OSError):  # a full disk keeps no job from being stopped
             self._note(status="Stopping", reason=reason)
@@ -180,8 +183,10 @@ class Supervisor:
         made = {"model_data": f"{uri}/{outputs.MODEL}"} if with_model else {}
         reasons = [self._attempt.not_uploaded]
         if not uri.startswith("file://"):
+            from ..agents.uploads import upload  # a job that keeps its outputs here need not load it
+
             files = {str(path.relative_to(local)): path for path in local.rglob("*") if path.is_file()}
-            reasons.append(uploads.upload(self._loop, self._children, uri, files))
+            reasons.append(upload(self._loop, self._children, uri, files))
             made = {} if reasons[-1] else made
             if not any(reasons):
                 shutil.rmtree(local)  # each is whole in the store

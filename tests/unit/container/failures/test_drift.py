@@ -6,7 +6,7 @@ import pytest
 from estimator_container.drift.look import Look, Sample, Standing
 from estimator_container.drift.training import FIRST_LOOKS
 from estimator_container.failures.drift import PENDING, TRAININGS, Judge
-from estimator_container.worlds.mpi import World
+from estimator_container.worlds.mpi.world import World
 
 WORLD = World(("algo-1", "algo-2"), 2)
 

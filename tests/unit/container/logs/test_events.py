@@ -4,6 +4,7 @@ import os
 import pytest
 from estimator_container.logs.events import TAIL_SIZE, EventLog, ProgramOutput
 from estimator_container.logs.frames import EVENT, NO_RANK, TOOLKIT, FrameParser, FrameWriter
+from estimator_container.worlds.mpi import mpirun_words
 
 
 @pytest.fixture
@@ -87,3 +88,12 @@ def test_a_disk_that_takes_no_event_ends_nothing():
     events = EventLog(FrameWriter("/dev/full"))
     events.emit("rank_ended", rank=0, code=0)
     events.say("nobody will read this")
+
+
+def test_what_mpirun_says_of_a_shell_that_was_quicker_than_itself_is_not_passed_on(loop, events, frames):
+    output = ProgramOutput(loop, events, mpirun_words.IDLE)
+    idle = b"[algo-1:00006] plm:rsh: Warning: setpgid(10,10) failed in parent with errno=Permission denied(13)\n"
+    os.write(output.write_fd, idle + b"a word\n")
+    output.started()
+    assert output.finish() == "a word\n"
+    assert [frame.data for frame in frames()] == [b"a word\n"]

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from estimator_container.agents.checkpoints.ranks_alive import is_vouched_for
+from estimator_container.agents.checkpoints.ranks_alive import no_rank_died
 from estimator_container.logs.frames import STDERR, STDOUT, FrameParser, number_of
 from estimator_container.ranks.server import WRAPPER, RankCommand, RankServer
 from estimator_container.ranks.wrapper import FIRST_FD, last_fd
@@ -429,24 +429,24 @@ ENDS = {
 
 
 @pytest.mark.parametrize(("end", "in_order"), ENDS.values(), ids=ENDS)
-def test_a_rank_is_vouched_for_while_it_lives_and_after_an_end_in_order(ranks, alive, tmp_path, end, in_order):
+def test_a_rank_no_rank_died_while_it_lives_and_after_an_end_in_order(ranks, alive, tmp_path, end, in_order):
     os.mkfifo(tmp_path / "gate")
     ranks.start("/bin/sh", "-c", f"read line < gate; {end}", alive=alive)
     ranks.until_started()
-    assert is_vouched_for(str(alive))
+    assert no_rank_died(str(alive))
     (tmp_path / "gate").write_text("go\n")
     ranks.until_ended()
     assert sorted(path.name for path in alive.iterdir()) == ["0-first", "0-last"]
-    assert is_vouched_for(str(alive)) == in_order
+    assert no_rank_died(str(alive)) == in_order
 
 
 def test_the_words_of_an_earlier_step_do_not_vouch_for_the_rank_of_a_later_one(ranks, alive):
     ranks.start("/bin/sh", "-c", "exit 0", alive=alive)
     ranks.until_ended()
-    assert is_vouched_for(str(alive))
+    assert no_rank_died(str(alive))
     ranks.start("/bin/sh", "-c", "kill -9 $$", alive=alive)
     ranks.until_ended(2)
-    assert not is_vouched_for(str(alive))
+    assert not no_rank_died(str(alive))
 
 
 def test_a_killed_wrapper_vouches_for_nothing(ranks, alive):
@@ -456,7 +456,7 @@ def test_a_killed_wrapper_vouches_for_nothing(ranks, alive):
     process.kill()
     ranks.until_ended()
     wait_for_the_end_of(pid)
-    assert not is_vouched_for(str(alive))
+    assert not no_rank_died(str(alive))
 
 
 # When somebody stops it.

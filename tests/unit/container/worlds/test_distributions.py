@@ -2,8 +2,8 @@ import json
 
 import pytest
 from estimator_container.runtime.errors import ConfigurationError
-from estimator_container.worlds import mpi, multi_worker_mirrored, torch_distributed
-from estimator_container.worlds.distributions import name_of, world
+from estimator_container.worlds.distributions import multi_worker_mirrored_strategy, name_of, torch_distributed, world
+from estimator_container.worlds.mpi.world import World as MpiWorld
 
 HOSTS = ("algo-1", "algo-2")
 ENDPOINTS = ["10.0.0.1:40001", "10.0.0.2:40002"]
@@ -20,12 +20,12 @@ TWO = {"sagemaker_mpi_num_of_processes_per_host": 2}
         ({"sagemaker_mpi_enabled": False}, 0, None),
         ({"sagemaker_torch_distributed_enabled": None}, 0, None),
         (TWO, 0, None),
-        (MPI, 0, mpi.World(HOSTS, 1)),
+        (MPI, 0, MpiWorld(HOSTS, 1)),
         (TORCH, 0, torch_distributed.World(HOSTS, 1)),
         (TORCH, 8, torch_distributed.World(HOSTS, 8)),
         ({**TORCH, **TWO}, 8, torch_distributed.World(HOSTS, 2)),
-        (MIRRORED, 8, multi_worker_mirrored.World(HOSTS, 1)),
-        ({**MPI, "sagemaker_torch_distributed_enabled": False}, 4, mpi.World(HOSTS, 4)),
+        (MIRRORED, 8, multi_worker_mirrored_strategy.World(HOSTS, 1)),
+        ({**MPI, "sagemaker_torch_distributed_enabled": False}, 4, MpiWorld(HOSTS, 4)),
     ],
 )
 def test_the_world_that_is_asked_for(hyperparameters, gpus, expected):
@@ -83,7 +83,7 @@ def test_several_processes_of_a_host_have_a_thread_each(processes, threads):
 
 
 def test_a_worker_of_tensorflow_finds_the_others_by_tf_config():
-    variables = multi_worker_mirrored.World(HOSTS, 1).variables_of(1, ENDPOINTS)
+    variables = multi_worker_mirrored_strategy.World(HOSTS, 1).variables_of(1, ENDPOINTS)
     assert json.loads(variables.pop("TF_CONFIG")) == {
         "cluster": {"worker": ENDPOINTS},
         "task": {"type": "worker", "index": 1},

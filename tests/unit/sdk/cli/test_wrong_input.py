@@ -78,7 +78,7 @@ def job(home) -> None:
         (["images", "build"], "one of mpi, tensorflow, pytorch"),
         (["images", "build", "jax"], "invalid choice: 'jax'"),
         (["images", "ls", "mpi"], "ls lists all images"),
-        (["doctor", "--needs", "spark"], "invalid choice: 'spark'"),
+        (["doctor", "--needs", "spark"], "--needs 'spark' is not known; Known: docker, horovod"),
         (["completion", "fish"], "invalid choice: 'fish'"),
     ],
 )

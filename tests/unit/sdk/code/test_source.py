@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from estimator_container.host import code
+from estimator_container.host.preparation import code
 
 from estimator_sdk.code.source import Source
 from estimator_sdk.errors import EstimatorError, InvalidArgument

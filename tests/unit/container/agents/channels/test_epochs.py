@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from estimator_container.agents.channels.channel import Channel
+from estimator_container.agents.channels.channel import ChannelTask
 from estimator_container.agents.channels.epochs import Epochs, Shared
 from estimator_container.storage import Object, StorageError
 
@@ -39,14 +39,14 @@ def test_a_whole_channel_begins_before_its_listing_ends():
         yield OBJECTS[0]
         raise AssertionError("nobody has asked for more")
 
-    epochs = Epochs(Channel("train", "s3://b", "", is_piped=True), listing(), 2)
-    assert next(iter(epochs.of(1, 0))) == OBJECTS[0]
+    epochs = Epochs(ChannelTask("train", "s3://b", "", is_piped=True), listing(), 2)
+    assert next(iter(epochs.objects(1, 0))) == OBJECTS[0]
 
 
 def test_shares_of_an_epoch_are_whole_together_and_change_with_a_shuffle():
-    channel = Channel("train", "s3://b", "", is_piped=True, is_sharded=True, seed=4)
+    channel = ChannelTask("train", "s3://b", "", is_piped=True, is_sharded=True, seed=4)
     epochs = Epochs(channel, OBJECTS, 3)
-    first, second = ([list(epochs.of(host, epoch)) for host in range(3)] for epoch in range(2))
+    first, second = ([list(epochs.objects(host, epoch)) for host in range(3)] for epoch in range(2))
     for epoch in (first, second):
         assert sorted(each.key for share in epoch for each in share) == [each.key for each in OBJECTS]
     assert first != second

@@ -3,13 +3,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from estimator_container.agents.channels.channel import Channel, ChannelError
+from estimator_container.agents.channels.channel import ChannelError, ChannelTask
 from estimator_container.agents.channels.source import open_source
 from estimator_container.storage import InvalidLocation
 
 
 def channel(uri, **more):
-    return Channel("train", uri, "", **more)
+    return ChannelTask("train", uri, "", **more)
 
 
 def paths(uri, **more):

@@ -6,13 +6,13 @@ import struct
 
 import pytest
 from estimator_container.agents.channels import stream as streams
-from estimator_container.agents.channels.channel import Channel, ChannelError
+from estimator_container.agents.channels.channel import ChannelError, ChannelTask
 from estimator_container.agents.channels.stream import stream, unpacked, wrapped
 from estimator_container.storage import SourceChanged, open_store
 from hypothesis import given
 from hypothesis import strategies as st
 
-PLAIN = Channel("train", "file:///", "")
+PLAIN = ChannelTask("train", "file:///", "")
 
 
 def in_pieces(data, size):

@@ -11,10 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from estimator_container.agents.checkpoints import agent
-from estimator_container.agents.checkpoints.agent import Settings
 from estimator_container.agents.checkpoints.format import CLAIMS, Manifest
 from estimator_container.agents.checkpoints.restore import restore, snapshots
+from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.runtime.links import Link
 
@@ -24,7 +23,7 @@ class Running:
 
     def __init__(self, loop, run_until, settings):
         ours, theirs = socket.socketpair()
-        argv = [sys.executable, "-I", "-S", agent.__file__, str(theirs.fileno()), json.dumps(sys.path)]
+        argv = [sys.executable, "-I", "-S", settings.script, str(theirs.fileno()), json.dumps(sys.path)]
         with theirs:
             self.process = subprocess.Popen(argv, pass_fds=[theirs.fileno()])
         self.settings = settings
@@ -70,7 +69,9 @@ class Running:
 def settings(store, tmp_path):
     folder = tmp_path / "checkpoints"
     folder.mkdir()
-    return Settings(store.uri, str(folder), (), str(tmp_path / "alive"), str(tmp_path / "frames"), "job", True)
+    return CheckpointSettings(
+        store.uri, str(folder), (), str(tmp_path / "alive"), str(tmp_path / "frames"), "job", True
+    )
 
 
 @pytest.fixture

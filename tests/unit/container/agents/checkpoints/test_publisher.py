@@ -2,11 +2,11 @@ import os
 from pathlib import Path
 
 import pytest
-from estimator_container.agents.checkpoints import appended as grown
-from estimator_container.agents.checkpoints.folder import Stamp
+from estimator_container.agents.checkpoints import appended
 from estimator_container.agents.checkpoints.format import CLAIMS, DATA, SNAPSHOTS, Claim, Manifest
 from estimator_container.agents.checkpoints.publisher import Overtaken
 from estimator_container.agents.checkpoints.restore import claim, read_manifest, restore, snapshots
+from estimator_container.agents.watching.state import Stamp
 from estimator_container.storage import SourceChanged, StoreUnavailable
 
 
@@ -140,7 +140,7 @@ def test_what_is_written_anew_is_no_log(store, new_attempt, mode, content):
         log.write(content)
         log.flush()
         attempt.watched.write("model")
-        with pytest.raises(grown.Rewritten):
+        with pytest.raises(appended.Rewritten):
             attempt.publisher.publish(attempt.watched.state(attempt.publisher.stamps), ["log"])
     assert [name.sequence for name in snapshots(store)] == [1]
 
@@ -175,14 +175,14 @@ def test_a_log_that_is_written_while_it_is_copied_is_not_taken(store, new_attemp
         log.write("2\n")
         attempt.watched.write("model")
         state = attempt.watched.state(attempt.publisher.stamps)
-        take = grown._take
+        take = appended._take
 
         def while_somebody_writes(*arguments):
             log.write("3\n")
             return take(*arguments)
 
-        monkeypatch.setattr(grown, "_take", while_somebody_writes)
-        with pytest.raises(grown.StillWritten):
+        monkeypatch.setattr(appended, "_take", while_somebody_writes)
+        with pytest.raises(appended.StillWritten):
             attempt.publisher.publish(state, ["log"])
 
 

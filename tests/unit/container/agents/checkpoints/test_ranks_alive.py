@@ -2,7 +2,7 @@ import os
 import resource
 
 import pytest
-from estimator_container.agents.checkpoints.ranks_alive import is_vouched_for
+from estimator_container.agents.checkpoints.ranks_alive import no_rank_died
 from estimator_container.ranks.wrapper import FIRST_FD, last_fd
 
 
@@ -37,13 +37,13 @@ def end_in_order(alive, number=0):
 
 
 def test_without_ranks_there_is_nobody_who_could_have_died(alive):
-    assert is_vouched_for(str(alive))
-    assert is_vouched_for(str(alive / "missing"))
+    assert no_rank_died(str(alive))
+    assert no_rank_died(str(alive / "missing"))
 
 
 def test_a_rank_that_lives_vouches_for_what_is_closed(alive, rank):
     rank()
-    assert is_vouched_for(str(alive))
+    assert no_rank_died(str(alive))
 
 
 def test_a_rank_that_is_killed_in_mid_write_vouches_for_nothing(watched, alive, rank):
@@ -52,30 +52,30 @@ def test_a_rank_that_is_killed_in_mid_write_vouches_for_nothing(watched, alive, 
     assert watched.state().unsettled == {"model"}
     program.kill()
     assert set(watched.state().files) == {"model"}, "the kernel has closed it"
-    assert not is_vouched_for(str(alive))
+    assert not no_rank_died(str(alive))
 
 
 def test_one_dead_rank_is_enough(alive, rank):
     rank(0)
     rank(1).kill()
-    assert not is_vouched_for(str(alive))
+    assert not no_rank_died(str(alive))
 
 
-def test_a_rank_that_ended_in_order_is_vouched_for(alive, rank):
+def test_a_rank_that_ended_in_order_no_rank_died(alive, rank):
     rank().kill()
     end_in_order(alive)
-    assert is_vouched_for(str(alive))
+    assert no_rank_died(str(alive))
 
 
 def test_a_file_of_somebody_else_tells_nothing(alive, monkeypatch):
     (alive / "0-first").touch()
-    from estimator_container.agents.checkpoints import ranks_alive as vouching
+    from estimator_container.agents.checkpoints import ranks_alive
 
     def refused(path):
         raise PermissionError
 
-    monkeypatch.setattr(vouching, "has_writer", refused)
-    assert is_vouched_for(str(alive))
+    monkeypatch.setattr(ranks_alive, "has_writer", refused)
+    assert no_rank_died(str(alive))
 
 
 @pytest.mark.parametrize("opened", [1, 200])
@@ -97,6 +97,6 @@ def test_no_file_is_seen_closed_by_a_death_while_both_files_are_open(watched, al
         while len(seen) < opened:
             closed = {name for name in names if not watched.folder.is_being_written(name)}
             if closed - seen:
-                assert not is_vouched_for(str(alive))
+                assert not no_rank_died(str(alive))
             seen |= closed
         program.close()

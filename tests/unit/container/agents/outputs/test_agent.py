@@ -3,8 +3,9 @@ from __future__ import annotations
 import os
 import socket
 
-from estimator_container.agents.checkpoints.folder import Folder
-from estimator_container.agents.outputs.agent import Agent, Settings
+from estimator_container.agents.outputs.agent import OutputAgent
+from estimator_container.agents.outputs.settings import OutputSettings
+from estimator_container.agents.watching.folder import WatchedFolder
 from estimator_container.runtime.wire import Unpacker, pack
 
 
@@ -20,16 +21,16 @@ def test_a_folder_that_cannot_be_watched_goes_up_in_the_end(tmp_path, monkeypatc
         os.close(deep)
         deep = below
     os.close(deep)
-    looks, state = [], Folder.state
-    monkeypatch.setattr(Folder, "state", lambda *arguments: (looks.append(1), state(*arguments))[1])
+    looks, state = [], WatchedFolder.state
+    monkeypatch.setattr(WatchedFolder, "state", lambda *arguments: (looks.append(1), state(*arguments))[1])
     owner, own = socket.socketpair()
     with owner:
-        agent = Agent(own)
-        settings = Settings(f"file://{store}", folders={"intermediate/": str(source)})
+        agent = OutputAgent(own)
+        settings = OutputSettings(f"file://{store}", folders={"intermediate/": str(source)})
         owner.sendall(pack(("settings", settings.to_json())))
         agent._loop.run_until(lambda: bool(looks))
         owner.sendall(pack(("finish", "")))
-        agent._loop.run_until(lambda: agent._over)
+        agent._loop.run_until(lambda: agent._is_over)
         ((kind, reason, left_out),) = Unpacker().feed(owner.recv(1 << 16))
     assert (kind, reason) == ("finished", "") and left_out.endswith("dd'… is too long for a path")
     assert (store / "intermediate" / "file").read_text() == "x"

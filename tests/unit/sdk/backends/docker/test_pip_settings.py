@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from estimator_container.contract.names import Layout
-from estimator_container.host.pip_settings import taken
+from estimator_container.host.preparation.pip_settings import taken
 
 from estimator_sdk.backends.docker.pip_settings import PipSettings, for_code, of_this_machine
 

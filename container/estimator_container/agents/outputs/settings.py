@@ -1,0 +1,27 @@
+"""What the owner tells the agent that uploads what a job leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ..agent import AgentSettings
+
+
+@dataclass(frozen=True)
+class OutputSettings(AgentSettings):
+    """Files, and folders that are watched."""
+
+    room: ClassVar[str] = "outputs"
+    uri: str
+    """The store."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Key -> path of what is there already."""
+    folders: dict[str, str] = field(default_factory=dict)
+    """Prefix -> path of what is watched; a file that settles there goes under the prefix, and stays when it goes."""
+    named: dict[str, str] = field(default_factory=dict)
+    """Prefix -> the path by which the script knows the folder, where that is another."""
+    frames: str | None = None
+    """The log that takes its events."""
+    held: str | None = None
+    """The job's folder: once another is in its place, nothing more goes up."""

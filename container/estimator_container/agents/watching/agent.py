@@ -1,0 +1,40 @@
+"""What agents have in common that look at a job's folders whenever something has changed there."""
+
+from __future__ import annotations
+
+import signal
+import socket
+
+from ...runtime.held import Held
+from ...runtime.loop import Timer
+from ..agent import Agent
+
+
+class WatchingAgent(Agent):
+    """Looks once, a little after the last of several changes."""
+
+    def __init__(self, owner: socket.socket) -> None:
+        super().__init__(owner)
+        self._held: Held | None = None
+        self._look_due: Timer | None = None
+
+    def run(self) -> None:
+        signal.signal(signal.SIGIO, signal.SIG_IGN)  # its default ends the process; see `has_writer`
+        super().run()
+
+    def look_soon(self, seconds: float) -> None:
+        """Look in so many seconds, and not when it was said before."""
+        if self._look_due is not None:
+            self._look_due.cancel()
+        self._look_due = self._loop.after(seconds, self._look)
+
+    def _hold(self, job: str | None) -> None:
+        """Take for the job what is in this folder now. Raises OSError."""
+        self._held = Held(job) if job else None
+
+    def _is_job_removed(self) -> bool:
+        """Whether another job's folder, or none, is where this one's was: then nothing in it is ours."""
+        return self._held is not None and not self._held.is_there()
+
+    def _look(self) -> None:
+        raise NotImplementedError

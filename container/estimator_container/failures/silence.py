@@ -1,0 +1,39 @@
+"""Who is to blame where a host hears nothing of another one, though their connection was never closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..mesh.pulse import SILENT_SECONDS, Reach
+from ..runtime.loop import Loop
+from .verdict import Verdict, of_cut_off_host, of_silent_host
+
+
+class Silence:
+    """What one host hears of its neighbours, when it hears nothing."""
+
+    def __init__(self, loop: Loop, own: str, others: Sequence[str], report: Callable[[Verdict], object]) -> None:
+        """`others` are the neighbours; `report` is called once with who is to blame."""
+        self._own = own
+        self._others = others
+        self._report = report
+        self._silent: list[str] = []
+        self._reach = Reach(loop)
+
+    def learn(self) -> None:
+        """All is well, so what answers now can be asked later."""
+        self._reach.learn()
+
+    def begins(self, host: str) -> None:
+        """A neighbour has fallen silent."""
+        self._silent.append(host)
+        if len(self._silent) == 1:
+            self._reach.check(self._blame)
+
+    def _blame(self, cut_off: bool) -> None:
+        """One host of several is to blame for its silence, and this one for that of all."""
+        everybody = len(self._silent) == len(self._others) > 1
+        if cut_off or everybody:
+            self._report(of_cut_off_host(self._own, self._silent, SILENT_SECONDS))
+        else:
+            self._report(of_silent_host(self._silent[0], self._own, SILENT_SECONDS))

@@ -1,0 +1,114 @@
+"""What the ranks of a host run, step by step, and the environment that they and MPI's programs have."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+
+from ..contract import environment
+from ..contract import hyperparameters as hp
+from ..contract.entry_point import CommandLine, FrameworkFunction, Program
+from ..contract.names import OVERLAY_DIR, PLATFORM_VARIABLES, Layout
+from ..mesh.endpoint import interface_of
+from ..ranks.script_runner import STACKS_VARIABLE, WEIGHTS_VARIABLE
+from ..ranks.server import RankCommand
+from ..ranks.wrapper import SOCKET_VARIABLE
+from ..runtime import private_folder
+from ..worlds.mpi import programs
+from ..worlds.mpi.world import World as MpiWorld
+from ..worlds.world import DirectWorld
+from .spec import HostSpec
+from .toolkit import Toolkit
+
+
+def environment_of_programs(spec: HostSpec, toolkit: Toolkit) -> dict[str, str]:
+    """The environment of MPI's programs and of the wrappers on this host."""
+    own = {SOCKET_VARIABLE: toolkit.socket}
+    if not isinstance(spec.world, MpiWorld):
+        return {**os.environ, **own}
+    from ..worlds.mpi import inherited
+
+    seen = inherited.for_programs(os.environ, spec.launch_variables)
+    return {**spec.world.defaults(interface_of(spec.cluster)), **seen, **own}
+
+
+def commands_of_ranks(
+    spec: HostSpec, toolkit: Toolkit, program: Program | CommandLine | FrameworkFunction | None
+) -> list[RankCommand]:
+    """What each rank runs, step by step; `program` is None in a job with steps.
+
+    Raises ConfigurationError for a command that the kernel would not start.
+    """
+    python = environment.interpreter(os.environ.get(OVERLAY_DIR))
+    in_world = spec.world is not None
+    if program is None:
+        lines = [step.command(python, in_world) for step in spec.steps]
+    else:
+        lines = [program.command(python, in_world, hp.script_arguments(spec.hyperparameters))]
+    common = _common_command(spec, toolkit, program.name if program is not None else None, python)
+    path = common.settings["PATH"]
+    # Looked up where the script would find it: what requirements have installed is there too.
+    found = [common._replace(argv=(shutil.which(word, path=path) or word, *words)) for word, *words in lines]
+    seen = environment_of_programs(spec, toolkit)
+    inherited = {name: value for name, value in seen.items() if name not in common.dropped}
+    for command in found:
+        environment.check_size(command.argv, {**inherited, **command.settings})
+    return found
+
+
+def _common_command(spec: HostSpec, toolkit: Toolkit, program: str | None, python: str) -> RankCommand:
+    """What all steps of the job have in common."""
+    world = spec.world
+    settings = {
+        # Open MPI's own choice is names in /tmp and /dev/shm that others can guess, and make first.
+        "OMPI_MCA_orte_tmpdir_base": toolkit.scratch,
+        "OMPI_MCA_btl_vader_backing_directory": toolkit.shared_memory,
+        **({} if isinstance(world, MpiWorld) else programs.for_scripts(sys.executable)),
+        **(world.defaults(interface_of(spec.cluster)) if isinstance(world, DirectWorld) else {}),
+        **environment.of_the_script(spec.configuration, spec.layout, _seen_by_ranks(spec), program, python),
+    }
+    if world is not None:
+        settings[STACKS_VARIABLE] = toolkit.stacks
+        settings[WEIGHTS_VARIABLE] = toolkit.socket
+    if isinstance(world, MpiWorld):
+        from ..worlds.mpi.command_line import RULES_VARIABLE
+
+        if RULES_VARIABLE not in os.environ:
+            settings[RULES_VARIABLE] = _write_rules(spec, toolkit)
+        settings.update(world.variables)
+    return RankCommand(
+        argv=(),
+        folder=spec.layout.code,
+        frames=spec.layout.frames,
+        # What starts the ranks is not for programs that a rank starts by itself.
+        dropped=(*sorted(PLATFORM_VARIABLES), SOCKET_VARIABLE, *programs.STARTING_VARIABLES),
+        settings=settings,
+        alive=_make_alive(spec.layout),
+    )
+
+
+def _seen_by_ranks(spec: HostSpec) -> Mapping[str, str]:
+    if not isinstance(spec.world, MpiWorld):
+        return os.environ
+    from ..worlds.mpi import inherited
+
+    return inherited.for_ranks(os.environ, spec.launch_variables)
+
+
+def _write_rules(spec: HostSpec, toolkit: Toolkit) -> str:
+    """The leader decides whether they are followed, for ranks that did not agree would wait for ever."""
+    from ..worlds.mpi import command_line
+
+    path = os.path.join(toolkit.scratch, "rules")
+    private_folder.write(path, command_line.rules(len(spec.cluster.hosts)))
+    return path
+
+
+def _make_alive(layout: Layout) -> str:
+    """Where there are checkpoints, whoever publishes them must see whether the ranks that wrote them live."""
+    if not os.path.exists(layout.checkpoint_config):
+        return ""
+    os.makedirs(layout.alive, mode=0o700, exist_ok=True)
+    return layout.alive

@@ -1,0 +1,162 @@
+"""What every host but the first does: joins the first one and does what it is asked."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ...contract.names import WORLD_PORT
+from ...failures.outcome import Outcome
+from ...failures.silence import Silence
+from ...failures.verdict import Verdict, of_lost_host
+from ...ranks.server import Ended
+from ...runtime.errors import ConfigurationError
+from ...worlds.mpi.launch_agents import STARTED
+from .mpi_daemon import MpiDaemon
+
+if TYPE_CHECKING:
+    from ...failures.horovod_stalls import Stall
+    from ...mesh import mesh
+    from .port import HostPort
+
+ANSWER_SECONDS = 5.0  # how long the first host may take to answer the report of a failure
+
+
+class Follower:
+    """A worker host's part in the job."""
+
+    def __init__(self, host: HostPort) -> None:
+        self._host = host
+        self._joined = False
+        self._unsent: list[tuple[str, ...]] = []
+        self._daemon: MpiDaemon | None = None
+        self._is_ready = False
+        self._name = host.spec.name
+        self._leader = host.spec.cluster.leader
+        self._loop = host.toolkit.loop
+        self._mesh: mesh.Worker | None = None
+        self._silence = Silence(self._loop, self._name, (self._leader,), self._fail)
+
+    def open(self) -> None:
+        """Begin to look for the first host. Raises ConfigurationError when it could not be trusted."""
+        from ...mesh import mesh  # a single host has none
+
+        spec = self._host.spec
+        self._mesh = mesh.Worker(
+            self._loop,
+            self._name,
+            self._leader,
+            lambda: spec.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT)),
+            spec.required_secret(),
+            time.monotonic() + spec.world_timeout,
+            self._on_message,
+            self._on_joined,
+            self._on_lost,
+        )
+
+    def prepared(self) -> None:
+        """From now on this host answers to nothing that could hold it up for long."""
+        if self._mesh is not None:
+            self._mesh.begin_to_beat()
+            self._silence.learn()
+
+    def ready(self) -> None:
+        """This host can run the next step, as soon as the MPI daemon of the one before is gone."""
+        self._is_ready = True
+        self._say_ready()
+
+    def _say_ready(self) -> None:
+        if self._is_ready and not (self._daemon is not None and self._daemon.runs):
+            self._is_ready = False
+            self._send("ready", self._host.endpoint)
+
+    def ranks_started(self, step: int) -> None:
+        """All ranks of this host run the step of that number, from 0."""
+        self._send("ranks_started", str(step))
+
+    def report(self, found: Verdict) -> None:
+        """Something failed here: the first host decides; if it does not, this host ends by itself."""
+        self._send("failed", found.to_json())
+        self._loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
+
+    def spawned(self, rank: int) -> None:
+        """A rank of this host runs that another one, of any host, has started."""
+        self._send("spawned", str(rank))
+
+    def rank_ended(self, ended: Ended) -> None:
+        if ended.code != 0:
+            self._host.toolkit.children.reap_ending()  # it may have failed because the MPI daemon is gone
+        self._send("rank_ended", *ended.to_fields())
+
+    def ranks_stand(self, stacks: dict[int, str] | None) -> None:
+        """All ranks of this host stand still, or with None no longer."""
+        self._send("stand", *(f"{rank} {stack}" for rank, stack in (stacks or {}).items()))
+
+    def weights_seen(self, look: list[str]) -> None:
+        """A rank of this host has sent some of its weights: the fields of a `drift.look.Look`."""
+        self._send("weights", *look)
+
+    def stalled(self, stall: Stall) -> None:
+        """Horovod on a rank of this host says whom it waits for."""
+        self._send("stalled", stall.to_json())
+
+    def stop(self) -> None:
+        self._send("stop")
+        if not self._joined:
+            self._host.end(Outcome("stopped"))
+
+    def close(self) -> None:
+        if self._mesh is not None:
+            self._mesh.close()
+
+    def _send(self, *fields: str) -> None:
+        if self._joined and self._mesh is not None:
+            self._mesh.send(*fields)
+        else:
+            self._unsent.append(fields)
+
+    def _on_joined(self, leader: str) -> None:
+        self._joined = True
+        for fields in self._unsent:
+            self._send(*fields)
+
+    def _on_lost(self, leader: str, silent: bool) -> None:
+        own = self._name
+        if silent:
+            self._silence.begins(leader)
+        elif self._joined:
+            self._fail(of_lost_host(leader, own))
+        else:
+            message = f"{own} could not reach {leader} within {self._host.spec.world_timeout:g} s"
+            if self._mesh is not None and self._mesh.met_another:
+                message += "; who answers at its address does not hold the same secret, which the platform must write"
+            self._fail(Verdict("host_missing", message, host=leader))
+
+    def _fail(self, found: Verdict) -> None:
+        self._host.end(Outcome("failed", found))
+
+    def _on_message(self, leader: str, message: list[str]) -> None:
+        kind, *fields = message
+        if kind == "go":
+            self._host.start_ranks(fields)
+        elif kind == "daemon":
+            self._start_daemon(*fields)
+        elif kind == "step_over":
+            self._host.step_over()
+        elif kind == "stalled":
+            from ...failures.horovod_stalls import Stall  # only where Horovod has said so
+
+            self._host.stalled(Stall.from_json(fields[0]))
+        elif kind == "stop":
+            self._host.stop()
+        elif kind == "end":
+            self._host.end(Outcome.from_fields(*fields))
+
+    def _start_daemon(self, node: str, request: str) -> None:
+        self._daemon = MpiDaemon(self._host.spec, self._host.toolkit, self._say_ready, self.report)
+        try:
+            self._daemon.start(node, request)
+        except (ConfigurationError, OSError) as error:
+            self._send("daemon", str(error))
+        else:
+            self._send("daemon", STARTED)

@@ -1,0 +1,84 @@
+"""What a host and its part in the job want of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ...failures.horovod_stalls import Stall
+    from ...failures.outcome import Outcome
+    from ...failures.verdict import Verdict
+    from ...ranks.server import Ended
+    from ..spec import HostSpec
+    from ..toolkit import Toolkit
+
+
+class HostPort(Protocol):
+    """What the first host's part, or another's, needs from the host itself."""
+
+    spec: HostSpec
+    toolkit: Toolkit
+    outcome: Outcome | None
+    """How the job ended, once that is known."""
+    stopping: bool
+    """Whether its ranks have been told to end."""
+
+    @property
+    def endpoint(self) -> str:
+        """Where a rank of this host may listen, as `address:port`; empty where the toolkit need not see to that."""
+
+    def start_ranks(self, endpoints: Sequence[str]) -> None:
+        """Start the ranks of this host; `endpoints` are those of all hosts, in their order."""
+
+    def stalled(self, stall: Stall) -> None:
+        """Horovod on a rank of some host says whom it waits for."""
+
+    def step_over(self) -> None:
+        """Every rank of every host has ended its step."""
+
+    def stop(self) -> None:
+        """Let the ranks end in their own way, within the grace period."""
+
+    def end(self, outcome: Outcome) -> None:
+        """Set the outcome; the first one counts."""
+
+
+class Coordinator(Protocol):
+    """A host's part in the job, and what that wants to hear of the host."""
+
+    def open(self) -> None:
+        """Begin to look for the other hosts. Raises ConfigurationError or OSError."""
+
+    def prepared(self) -> None:
+        """From now on this host answers to nothing that could hold it up for long."""
+
+    def ready(self) -> None:
+        """This host can run the next step, which starts when all can."""
+
+    def ranks_started(self, step: int) -> None:
+        """All ranks of this host run the step of that number, from 0."""
+
+    def spawned(self, rank: int) -> None:
+        """A rank of this host runs that another one, of any host, has started."""
+
+    def rank_ended(self, ended: Ended) -> None:
+        """A rank of this host has."""
+
+    def ranks_stand(self, stacks: dict[int, str] | None) -> None:
+        """All ranks of this host stand still, or with None no longer."""
+
+    def weights_seen(self, look: list[str]) -> None:
+        """A rank of this host has sent some of its weights: the fields of a `drift.look.Look`."""
+
+    def stalled(self, stall: Stall) -> None:
+        """Horovod on a rank of this host says whom it waits for."""
+
+    def report(self, found: Verdict) -> None:
+        """Something failed here: the first host decides what comes of it."""
+
+    def stop(self) -> None:
+        """This host was told to stop: all stop."""
+
+    def close(self) -> None:
+        """The host ends."""

@@ -1,0 +1,183 @@
+"""The ranks of one host: how they start, who watches them, how they end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..failures import verdict
+from ..logs.frames import NO_RANK, SPAWNED
+from ..ranks.server import WRAPPER, Ended, RankCommand, RankServer, rank_or_none
+from ..runtime import machine
+from ..runtime.loop import Timer
+from ..worlds.mpi.world import World as MpiWorld
+from ..worlds.world import DirectWorld
+from .commands import environment_of_programs
+from .coordination.port import Coordinator
+from .spec import HostSpec
+from .toolkit import Toolkit
+
+if TYPE_CHECKING:
+    from ..failures.hang import HangWatch
+    from ..failures.horovod_stalls import Lasting, Stall
+
+FROZEN_SECONDS = 3.0  # that a rank may be stopped, by a debugger's hand or another's, before it has failed
+VICTIM_GRACE = 0.25  # seconds between SIGTERM and SIGKILL for ranks whose world has failed
+
+
+class LocalRanks:
+    """The ranks of this host; what becomes of them the coordinator hears."""
+
+    def __init__(self, spec: HostSpec, toolkit: Toolkit, coordinator: Coordinator) -> None:
+        self._spec = spec
+        self._toolkit = toolkit
+        self._coordinator = coordinator
+        self._started: set[int] = set()
+        self._stopping = False
+        self._frozen: dict[int, Timer] = {}
+        self._hang_watch: HangWatch | None = None
+        self._stalls: Lasting | None = None
+        self._earlier_kills = machine.out_of_memory_kills()
+        self._server = RankServer(
+            toolkit.loop,
+            toolkit.socket,
+            self._on_started,
+            self._on_ended,
+            self._on_frozen,
+            coordinator.weights_seen,
+            self._on_stalled,
+        )
+        if isinstance(spec.world, MpiWorld):
+            self._server.mpirun_watches = True
+            self._server.cpus = _cpus_of_ranks(spec, spec.world)
+
+    # From their start to their end.
+
+    def expect(self, command: RankCommand) -> None:
+        """Have all that start from now on run the command of a step."""
+        self._server.command = command
+        self._started.clear()
+
+    @property
+    def all_started(self) -> bool:
+        """Whether all run that command."""
+        world = self._spec.world
+        return len(self._started) >= (world.processes_per_host if world else 1)
+
+    def start(self, endpoints: Sequence[str]) -> None:
+        """Start the script under a wrapper: once without a world, else as each rank of this host.
+
+        `endpoints` are those of all hosts, in their order.
+        """
+        ranks: Sequence[int] = (NO_RANK,)
+        world = self._spec.world
+        if isinstance(world, DirectWorld):
+            ranks = world.ranks_of(self._spec.name)
+            self._server.variables_of = partial(world.variables_of, endpoints=endpoints)
+        env = environment_of_programs(self._spec, self._toolkit)
+        for rank in ranks:
+            argv = [sys.executable, "-I", "-S", WRAPPER, str(rank)]
+            self._toolkit.children.start(argv, env, lambda code: None)
+
+    def stop(self, grace: float) -> None:
+        """Tell them to end, and those too that start from now on; end them after so many seconds."""
+        self._stopping = True
+        self._tell_to_end()
+        self._toolkit.loop.after(grace, lambda: self._server.signal_all(signal.SIGKILL))
+
+    def end_victims(self) -> None:
+        """Ask those that still run to end; what they write meanwhile is kept."""
+        for signum in (signal.SIGTERM, signal.SIGKILL):
+            self._server.signal_all(signum)
+            self._toolkit.loop.run_until(lambda: not self._server.pids, VICTIM_GRACE)
+
+    def close(self) -> None:
+        self._server.close()
+
+    def _tell_to_end(self) -> None:
+        self._server.hold()
+        self._server.signal_all(signal.SIGTERM)
+
+    def _on_started(self, rank: int) -> None:
+        self._toolkit.events.emit("rank_started", rank=rank_or_none(rank))
+        if rank < SPAWNED:
+            self._started.add(rank)
+        else:
+            self._coordinator.spawned(rank)
+        if self._stopping:
+            self._tell_to_end()
+
+    def _on_ended(self, ended: Ended) -> None:
+        self._thawed(ended.rank)
+        self._toolkit.events.emit("rank_ended", rank=rank_or_none(ended.rank), code=ended.code)
+        if ended.code == -signal.SIGKILL and machine.out_of_memory_kills() > self._earlier_kills:
+            ended = ended._replace(out_of_memory=True)
+        self._coordinator.rank_ended(ended)
+
+    # Who does not move.
+
+    def watch_for_hangs(self) -> None:
+        """From now on all ranks of a world are not to stand still for longer than the job allows."""
+        if self._spec.world is None or not self._spec.hang_timeout:
+            return
+        from ..failures.hang import HangWatch  # a job that ends before has no need of it
+
+        layout = self._spec.layout
+        folders = (layout.frames, self._toolkit.stacks, layout.code)
+        self._hang_watch = HangWatch(
+            self._toolkit.loop, self._server, *folders, self._spec.hang_timeout, self._on_standing
+        )
+
+    def stalled(self, stall: Stall) -> None:
+        """Horovod on a rank of some host says whom it waits for."""
+        if self._hang_watch is not None:
+            self._hang_watch.stalled(stall)
+
+    def _on_standing(self, stacks: dict[int, str] | None) -> None:
+        self._toolkit.events.emit("ranks_stand" if stacks else "ranks_move")
+        self._coordinator.ranks_stand(stacks)
+
+    def _on_frozen(self, rank: int, signum: int) -> None:
+        """`signum` is what stopped it, or 0 when it goes on."""
+        self._toolkit.events.emit("rank_frozen" if signum else "rank_thawed", rank=rank_or_none(rank))
+        if not signum:
+            self._thawed(rank)
+            return
+        found = verdict.of_frozen_rank(self._spec.name, rank_or_none(rank), signum, FROZEN_SECONDS)
+        self._frozen[rank] = self._toolkit.loop.after(FROZEN_SECONDS, lambda: self._coordinator.report(found))
+
+    def _thawed(self, rank: int) -> None:
+        timer = self._frozen.pop(rank, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _on_stalled(self, rank: int, stderr_tail: str) -> None:
+        """Horovod on this rank says whom it waits for; it says so again for as long as that lasts."""
+        from ..failures import horovod_stalls  # only where Horovod has said so
+
+        self._stalls = self._stalls or horovod_stalls.Lasting()
+        stall = horovod_stalls.last_in(stderr_tail.encode())
+        if stall is None:
+            return
+        if stall != self._stalls.stall:
+            missing = {str(each): list(names) for each, names in stall.missing.items()}
+            facts = {"seconds": stall.seconds, "missing": missing}
+            self._toolkit.events.emit("horovod_stalled", rank=rank_or_none(rank), **facts)
+        self._stalls.tell(stall)
+        self._coordinator.stalled(stall)
+
+
+def _cpus_of_ranks(spec: HostSpec, world: MpiWorld) -> list[int]:
+    """One for each rank of this host, if its machine has just as many as ranks; else none are set apart."""
+    hosts, shared = world.hosts, spec.hosts_per_machine
+    cpus = sorted(os.sched_getaffinity(0))
+    if world.places_ranks or len(cpus) != machine.cpus() or shared * world.processes_per_host != len(cpus):
+        return []
+    if shared not in (1, len(hosts)):
+        return []  # which of them share this machine is not known
+    first = hosts.index(spec.name) * world.processes_per_host if shared > 1 else 0
+    return cpus[first : first + world.processes_per_host]

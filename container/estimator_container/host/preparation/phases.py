@@ -1,0 +1,121 @@
+"""The phases of a host before its world: its code, what that requires, its channels."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from ...agents import code_download
+from ...contract import entry_point
+from ...contract import hyperparameters as hp
+from ...contract.entry_point import CommandLine, FrameworkFunction, Program
+from ...contract.names import OVERLAY_DIR, TRAINING_MODULE
+from ...failures.verdict import Verdict, last_words
+from ...ranks.server import RankCommand
+from ...runtime.errors import ConfigurationError
+from ..commands import commands_of_ranks
+from ..spec import HostSpec
+from ..toolkit import Toolkit
+from . import code, requirements
+
+Until = Callable[[Callable[[], bool]], None]
+"""Handles events until what it is given is true, or ends the host because the job has ended."""
+
+
+class PreparationFailed(Exception):
+    """A host cannot be prepared, and the verdict says why."""
+
+    def __init__(self, found: Verdict) -> None:
+        super().__init__(found.message)
+        self.verdict = found
+
+
+class Preparation:
+    """Makes a host ready for its ranks."""
+
+    def __init__(self, spec: HostSpec, toolkit: Toolkit, until: Until) -> None:
+        self._spec = spec
+        self._toolkit = toolkit
+        self._until = until
+
+    def run(self) -> list[RankCommand]:
+        """Returns what the ranks of this host run, step by step. Raises PreparationFailed and ConfigurationError."""
+        layout, events = self._spec.layout, self._toolkit.events
+        with events.phase("code"):
+            program = self._fetch_program()
+        is_package = program is not None and program.is_package
+        if requirements.wanted(layout.code, is_package):
+            with events.phase("requirements"):
+                self._install(is_package)
+        else:
+            requirements.forget(layout.pip_settings)
+        with events.phase("channels"):
+            self._look_for_channels()
+        return commands_of_ranks(self._spec, self._toolkit, program)
+
+    def _fetch_program(self) -> Program | CommandLine | FrameworkFunction | None:
+        """Bring the code here, and say what of it is run; None for steps. Raises ConfigurationError."""
+        program = None if self._spec.steps else self._named_program()
+        folder = self._spec.layout.code
+        code.fetch(self._code_source(), folder)
+        return entry_point.program_in(program, folder) if isinstance(program, str) else program
+
+    def _named_program(self) -> str | CommandLine | FrameworkFunction:
+        """What the job names, as text where it is a file of its code. Raises ConfigurationError where it names none."""
+        given = self._spec.hyperparameters
+        command = hp.command(given)
+        if command is not None:
+            return CommandLine(tuple(command))
+        name = os.environ.get("SAGEMAKER_PROGRAM") or given.get("sagemaker_program")
+        function = os.environ.get(TRAINING_MODULE)
+        if not name and function:
+            return FrameworkFunction.parse(function)
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(f"sagemaker_program must name the file to run, and is {name!r}")
+        return name
+
+    def _code_source(self) -> str:
+        """Where the code is on this host; what is only in S3 is fetched first. Raises ConfigurationError."""
+        layout = self._spec.layout
+        channeled = code.bundle_of(layout.channeled_code)
+        submitted = self._spec.hyperparameters.get("sagemaker_submit_directory")
+        source = channeled or str(submitted or layout.code)
+        if not source.startswith("s3://") or os.listdir(layout.code):
+            return source
+        path = os.path.join(self._toolkit.scratch, os.path.basename(source))
+        exit_code, words = self._run_program([sys.executable, "-I", code_download.__file__, source, path])
+        if exit_code != 0:
+            raise ConfigurationError(f"the code could not be fetched: {last_words(words)}")
+        return path
+
+    def _install(self, package: bool) -> None:
+        argv = [
+            sys.executable,
+            requirements.__file__,
+            self._spec.layout.code,
+            "package" if package else "",
+            os.environ.get(OVERLAY_DIR, ""),
+            self._spec.layout.pip_settings,
+        ]
+        exit_code, words = self._run_program(argv)
+        if exit_code != 0:
+            name = self._spec.name
+            what = f"pip could not install what the code asks for on {name}"
+            raise PreparationFailed(Verdict("requirements", what, host=name, detail=last_words(words)))
+
+    def _run_program(self, argv: Sequence[str]) -> tuple[int, str]:
+        """Run a program of the toolkit's own to its end; returns its exit code and its last words."""
+        ended: list[int] = []
+        output = self._toolkit.start_program(argv, os.environ, ended.append)
+        self._until(lambda: bool(ended))
+        return ended[0], output.finish()
+
+    def _look_for_channels(self) -> None:
+        """Say what is not there; only the script knows whether it needs it, and a host may have no share of it."""
+        for channel, config in self._spec.configuration.channels.items():
+            first = f"{channel}_0" if config.get("TrainingInputMode") == "Pipe" else channel
+            path = os.path.join(self._spec.layout.data, first)
+            if not os.path.exists(path):
+                what = f"the channel {channel!r} should be at {path}, but there is nothing; the script runs"
+                self._toolkit.events.say(what)

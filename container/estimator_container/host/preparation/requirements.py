@@ -1,0 +1,114 @@
+"""Install what the user's code needs, before anything of it runs: `requirements.py CODE PACKAGE OVERLAY SETTINGS`.
+
+The toolkit starts this file as a process of its own, so that it can go on listening while pip works.
+
+In a container everything goes into the interpreter's own environment: the container is thrown away. Where
+hosts are processes on the user's machine, that environment is the user's; then the platform names an
+overlay: a virtual environment of the job's own that sees the packages below it and hides those that
+it has in another version. The hosts of a job share it, and one of them does the work.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+
+TYPE_CHECKING = False  # `typing` has it too, and the toolkit has no need of that
+if TYPE_CHECKING:
+    from .pip_settings import PipSettings
+
+FILE = "requirements.txt"
+# Isolated, so that a file of the user's that is called like a module of pip's is not taken for it.
+_PIP = ["-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+
+
+def wanted(code: str, package: bool) -> list[list[str]]:
+    """The pip commands for the folder `code`, without the interpreter; none when it asks for nothing."""
+    commands = []
+    if os.path.exists(os.path.join(code, FILE)):
+        commands.append([*_PIP, "-r", FILE])
+    if package:
+        commands.append([*_PIP, "."])
+    return commands
+
+
+def install(code: str, package: bool, python: str, settings: PipSettings | None = None) -> int:
+    """Run the pip commands in the folder `code`; returns the first exit code that is not 0."""
+    import subprocess
+
+    for command in wanted(code, package):
+        argv = [python, *command]
+        if settings is None:
+            code_of_pip = subprocess.run(argv, cwd=code, check=False).returncode
+        else:
+            code_of_pip = _run_masked(argv, code, settings)
+        if code_of_pip != 0:
+            return code_of_pip
+    return 0
+
+
+def _run_masked(argv: list[str], code: str, settings: PipSettings) -> int:
+    """Run pip with settings that hold passwords, and pass on what it says without them."""
+    import subprocess
+
+    with subprocess.Popen(
+        argv, cwd=code, env=settings.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as pip:
+        assert pip.stdout is not None
+        for line in pip.stdout:
+            sys.stdout.buffer.write(settings.masked(line))
+            sys.stdout.buffer.flush()
+    return pip.returncode
+
+
+def forget(settings: str) -> None:
+    """Remove the settings for pip of a job that installs nothing."""
+    if os.path.exists(settings):
+        os.unlink(settings)
+
+
+def install_once(code: str, package: bool, overlay: str) -> int:
+    """As `install`, into the overlay; a host that comes while another one installs waits for it."""
+    os.makedirs(overlay, exist_ok=True)
+    marker = os.path.join(overlay, "installed")
+    with open(os.path.join(overlay, "lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.exists(marker):
+            return 0
+        outcome = install(code, package, create_overlay(overlay))
+        if outcome == 0:
+            with open(marker, "w"):
+                pass
+        return outcome
+
+
+def create_overlay(overlay: str) -> str:
+    """Make a virtual environment on top of this interpreter's; returns its Python."""
+    import sysconfig
+    import venv
+
+    venv.EnvBuilder(with_pip=False, symlinks=True).create(overlay)
+    scheme = "venv" if "venv" in sysconfig.get_scheme_names() else "posix_prefix"
+    own = sysconfig.get_path("purelib", scheme, {"base": overlay, "platbase": overlay})
+    below = [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
+    with open(os.path.join(own, "packages_below.pth"), "w", encoding="utf-8") as file:
+        # `addsitedir`, not a bare path: the packages below may have .pth files of their own.
+        file.writelines(f"import site; site.addsitedir({path!r})\n" for path in below)
+    return os.path.join(overlay, "bin", "python")
+
+
+def main(argv: list[str]) -> int:
+    code, package, overlay, settings = argv
+    if overlay:
+        os.umask(0o077)  # as all that a job keeps on its user's machine
+        return install_once(code, package == "package", overlay)
+    sys.path.append(os.path.abspath(os.path.join(__file__, "../../../..")))
+    from estimator_container.host.preparation import pip_settings
+
+    with pip_settings.taken(settings) as brought:
+        return install(code, package == "package", sys.executable, brought)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,80 @@
+"""What the toolkit works with on one host: its loop, its programs, its part of the log, its own folders."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..contract.names import SCRATCH_DIR, SHARED_MEMORY_DIR, Layout
+from ..logs.events import EventLog, ProgramOutput
+from ..logs.frames import FrameWriter
+from ..mesh.endpoint import taken_ipv6_port
+from ..runtime import private_folder, reserve
+from ..runtime.children import Children, OnExit
+from ..runtime.loop import Loop
+
+if TYPE_CHECKING:
+    import socket
+    from re import Pattern
+
+
+class Toolkit:
+    """The toolkit's own things, until the host's end."""
+
+    def __init__(self, layout: Layout) -> None:
+        """Raises ConfigurationError or OSError where they cannot be had."""
+        self.loop = Loop()
+        self.children = Children(self.loop)
+        reserve.keep(layout.reserve)
+        self.events = EventLog(FrameWriter(layout.frames))
+        self.scratch = _make_scratch()
+        self.shared_memory = _make_shared_memory(self.scratch)
+        self._taken: socket.socket | None = None
+
+    @property
+    def socket(self) -> str:
+        """Where the wrappers of this host's ranks find the toolkit."""
+        return os.path.join(self.scratch, "host")
+
+    @property
+    def stacks(self) -> str:
+        """The folder where the ranks leave their stacks."""
+        path = os.path.join(self.scratch, "stacks")
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    @property
+    def ipv6_port(self) -> int | None:
+        """A port that no other program of this host can listen at; None where there is no IPv6."""
+        if self._taken is None:
+            self._taken = taken_ipv6_port()
+        return self._taken.getsockname()[1] if self._taken is not None else None
+
+    def start_program(
+        self, argv: Sequence[str], env: Mapping[str, str], on_exit: OnExit, idle: Pattern[bytes] | None = None
+    ) -> ProgramOutput:
+        """Start a program of the toolkit's own; its words go to the log, but for `idle` lines."""
+        output = ProgramOutput(self.loop, self.events, idle)
+        try:
+            self.children.start(argv, env, on_exit, output.write_fd, output.write_fd)
+        finally:
+            output.started()
+        return output
+
+    def remove_folders(self) -> None:
+        for folder in {self.scratch, self.shared_memory}:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_scratch() -> str:
+    """A private folder with a short name: the path of a socket has at most 107 bytes."""
+    given = os.environ.get(SCRATCH_DIR)
+    return private_folder.given(given) if given else private_folder.make(private_folder.base())
+
+
+def _make_shared_memory(scratch: str) -> str:
+    """Where the ranks of this host share memory: a folder of their own in memory, if there is such a place."""
+    given = os.environ.get(SHARED_MEMORY_DIR)
+    return private_folder.given(given) if given else private_folder.make_for_memory(scratch)

@@ -1,0 +1,68 @@
+"""The distributions that a job can ask for: each module of this folder is one, under its own name.
+
+A module has `world(hyperparameters, hosts, gpus)`, which gives the world of the ranks on these hosts, each with so
+many GPUs, and raises ConfigurationError for what the decoded hyperparameters may not say. It is imported where a job
+asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from ...runtime.errors import ConfigurationError
+from ..world import World
+
+_FILES = os.listdir(os.path.dirname(__file__))
+NAMES = tuple(sorted(each[:-3] for each in _FILES if each.endswith(".py") and not each.startswith("_")))
+_TRUE = (True, "True", "true")
+_OF_OTHERS = (
+    "sagemaker_distributed_dataparallel_enabled",
+    "sagemaker_pytorch_ddp_enabled",
+    "sagemaker_pytorch_xla_multi_worker_enabled",
+)
+"""For these there are runners in `sagemaker-training` 5.1.4 (`smdataparallel.py`, `pytorch_xla.py`), or upon it."""
+
+
+def enabled_by(name: str) -> str:
+    """The reserved hyperparameter that enables a distribution.
+
+    >>> enabled_by("torch_distributed")
+    'sagemaker_torch_distributed_enabled'
+    """
+    return f"sagemaker_{name}_enabled"
+
+
+def name_of(hyperparameters: Mapping[str, Any]) -> str | None:
+    """The name of the distribution that is enabled; None without one. Raises ConfigurationError for two at once."""
+    names = [name for name in NAMES if hyperparameters.get(enabled_by(name)) in _TRUE]
+    if len(names) > 1:
+        raise ConfigurationError(f"{' and '.join(names)} are both enabled, and a job has one distribution")
+    return names[0] if names else None
+
+
+def refuse_others(hyperparameters: Mapping[str, Any]) -> None:
+    """Raises ConfigurationError for a distribution that only other toolkits have.
+
+    Without it each host would train by itself, and nobody would be told.
+    """
+    for key in _OF_OTHERS:
+        if hyperparameters.get(key) in _TRUE:
+            raise ConfigurationError(
+                f"{key} asks for a distribution that this toolkit does not have; use one of {', '.join(NAMES)}, or "
+                "an image that has it"
+            )
+
+
+def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World | None:
+    """The world on these hosts, each with so many GPUs; None where every host runs the script by itself.
+
+    Raises ConfigurationError for what the hyperparameters may not say.
+    """
+    name = name_of(hyperparameters)
+    if name is None:
+        return None
+    found: World = import_module(f"{__name__}.{name}").world(hyperparameters, hosts, gpus)
+    return found

@@ -1,0 +1,36 @@
+"""What jobs on containers need: an engine, and images."""
+
+from __future__ import annotations
+
+from ...errors import EstimatorError
+from ...values.packages import is_installed
+from ..port import Check, Missing
+from . import engine
+from .images import catalogue
+
+
+def _engine() -> str:
+    fix = "apt-get install -y docker.io && systemctl start docker"
+    if not is_installed("docker"):
+        raise Missing(
+            "the package docker, which speaks to the engine, is not there", "pip install 'estimator-sdk[docker]'"
+        )
+    try:
+        client = engine.connect()
+        with engine.asked_to("say its version"):
+            return str(client.version()["Version"])
+    except EstimatorError as error:
+        in_group = "usermod" in str(error)
+        raise Missing(str(error), "sudo usermod -aG docker $USER" if in_group else fix) from None
+
+
+def _images() -> str:
+    _engine()
+    client = engine.connect()
+    there = [image.name for image in catalogue.everything() if engine.has_image(client, image.name)]
+    if not there:
+        raise Missing("none is built yet; the first job builds the one it needs", "estimator images build mpi")
+    return ", ".join(there)
+
+
+CHECKS: tuple[Check, ...] = (("Docker engine", _engine), ("images", _images))

@@ -1,0 +1,90 @@
+"""An agent as its owner has it: a process that is told over a socket, heard in the loop, ended at any moment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable
+
+from estimator_container.agents.agent import AgentSettings
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.links import Link
+from estimator_container.runtime.loop import Loop
+
+from ..detached import bare
+
+
+class AgentProcess:
+    """Runs the agent that takes the settings."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        children: Children,
+        settings: AgentSettings,
+        hear: Callable[[list[str]], None],
+        ended: Callable[[int], None],
+    ) -> None:
+        """`ended` is called with its exit code, or minus a signal's number, unless `kill` ended it. Raises OSError."""
+        self._loop = loop
+        self._on_ended = ended
+        self._over = False
+        self._killed = False
+        ours, theirs = socket.socketpair()
+        with theirs:
+            os.set_inheritable(theirs.fileno(), True)
+            self._pid = children.start(bare(settings.script, str(theirs.fileno())), os.environ, self._ended)
+        self._link = Link(loop, ours, lambda link, message: hear(message), lambda link: None)
+        self._link.send("settings", settings.to_json())
+
+    def finish(self, value: str = "") -> None:
+        """Have it do what is left, answer and end."""
+        self._link.send("finish", value)
+
+    def close(self) -> None:
+        """Hear no more of it; it sees that, and ends by itself."""
+        self._link.close()
+
+    def kill(self) -> None:
+        """When this returns it is gone, and what it had open is closed."""
+        self._killed = True
+        if not self._over:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+        self.close()  # not earlier: it would take that for our death
+        if not self._over:
+            self._loop.run_until(lambda: self._over)
+
+    def _ended(self, code: int) -> None:
+        self._over = True
+        if not self._killed:
+            self._on_ended(code)
+
+
+class AgentOwner:
+    """What owns an agent, which may not be there yet, and not any more."""
+
+    def __init__(self, loop: Loop, children: Children) -> None:
+        self._loop = loop
+        self._children = children
+        self._agent: AgentProcess | None = None
+
+    def _start(self, settings: AgentSettings) -> AgentProcess:
+        """Raises OSError."""
+        self._agent = AgentProcess(self._loop, self._children, settings, self._hear, self._lost)
+        return self._agent
+
+    def abandon(self) -> None:
+        """End it at once, whatever it is doing: what it works on is not ours any more."""
+        if self._agent is not None:
+            self._agent.kill()
+            self._agent = None
+
+    def _hear(self, message: list[str]) -> None:
+        raise NotImplementedError
+
+    def _lost(self, code: int) -> None:
+        """It has ended by itself, or somebody killed it: `code` is its exit code, or minus a signal's number."""
+        raise NotImplementedError

@@ -1,0 +1,90 @@
+"""The supervisor's side of `output/intermediate`, which goes to a store while the job runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from estimator_container.contract.names import Layout
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
+
+from ....plan.plan import HostPlan, Plan
+from ....values.home import JobFolder, make_folder
+from ..watch import Watch
+
+if TYPE_CHECKING:
+    from .uploads import Upload
+
+INTERMEDIATE = "intermediate/"
+
+
+class Intermediate:
+    """`output/intermediate` of every host of an attempt; nothing is started before a script writes there."""
+
+    def __init__(self, plan: Plan, folder: JobFolder, uri: str, loop: Loop, children: Children) -> None:
+        self._loop = loop
+        self._children = children
+
+        def by_prefix(base: Callable[[HostPlan], Path]) -> dict[str, str]:
+            bases = {prefix_of(plan, host.name) + INTERMEDIATE: base(host) for host in plan.hosts}
+            return {prefix: Layout(str(path)).output_intermediate for prefix, path in bases.items()}
+
+        self._uri = uri
+        self._folders = by_prefix(lambda host: folder.host(host.name))
+        # In a container the script knows its folder by another path.
+        self._named = by_prefix(lambda host: folder.hosts / host.base_dir)
+        self._held = str(folder.path)
+        self._frames = Layout(str(folder.host(plan.hosts[0].name))).frames
+        self._watch: Watch | None = None
+        self._upload: Upload | None = None
+
+    def start(self) -> None:
+        """Watch the folders, which are made. Raises OSError."""
+        self._watch = Watch()
+        for path in map(Path, self._folders.values()):
+            make_folder(path)
+            self._watch.add(path)
+        if self._watch.fileno() >= 0:
+            self._loop.on_readable(self._watch.fileno(), self._begin)
+
+    def finish(self) -> tuple[str, str]:
+        """Upload what is left. Returns why something is not uploaded, and what cannot be: in words, "" for nothing."""
+        self._forget()
+        folders = [Path(path) for path in self._folders.values()]
+        if self._upload is None and any(folder.is_dir() and any(folder.iterdir()) for folder in folders):
+            self._begin()
+        if self._upload is None:
+            return "", ""
+        return self._upload.finish(), self._upload.not_uploadable
+
+    def abandon(self) -> None:
+        """Upload nothing more: the folders are not ours any more."""
+        self._folders = {}
+        if self._upload is not None:
+            self._upload.abandon()
+            self._upload = None
+
+    def _begin(self) -> None:
+        from estimator_container.agents.outputs.settings import OutputSettings  # a job that writes none needs none
+
+        from .uploads import Upload
+
+        self._forget()
+        settings = OutputSettings(
+            self._uri, folders=self._folders, named=self._named, frames=self._frames, held=self._held
+        )
+        self._upload = Upload(self._loop, self._children, settings)
+
+    def _forget(self) -> None:
+        if self._watch is not None:
+            self._loop.forget(self._watch.fileno())
+            self._watch.close()
+            self._watch = None
+
+
+def prefix_of(plan: Plan, host: str) -> str:
+    """What is before the keys of a host: the first host that makes the model has none, others are kept apart."""
+    makers = plan.model_hosts or tuple(each.name for each in plan.hosts)
+    return "" if host == makers[0] else f"hosts/{host}/"

@@ -1,0 +1,201 @@
+"""A job of this machine, seen from any process."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import BackendError, EstimatorError, JobNotFound
+from ...values.home import JobFolder, jobs_folder, reading, regular_file
+from ..port import Summary
+from .job_folder import listing, logs
+from .job_folder.record import Record
+from .job_folder.registry import read
+from .job_folder.supervision import signal_supervisor, supervisors
+from .watch import Watch
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from estimator_container.logs.lines import Block
+
+    from ..port import OnEvent, OnOpenLine
+
+LEAVING_SECONDS = 30.0  # that a supervisor whose folder was removed may take to end its hosts
+leaving: dict[str, subprocess.Popen[bytes]] = {}
+"""Supervisors of jobs that have ended, by the job's name: they remove what the hosts had."""
+
+
+@atexit.register
+def wait_until_gone() -> None:
+    """Wait until nothing is left of the jobs that this process has seen end but their files.
+
+    A program that ends waits for it: where the end of its first process ends all others, as in a container, nobody
+    would be left to do it.
+    """
+    with contextlib.suppress(KeyboardInterrupt):
+        while leaving:
+            leaving.popitem()[1].wait()
+
+
+def attach(name: str) -> LocalJob:
+    """The job of that name in the user's home. Raises JobNotFound, and EstimatorError for a record that is damaged."""
+    job = LocalJob(JobFolder.of(name))
+    with reading():
+        job.record()
+    return job
+
+
+def jobs(backend: str | None = None) -> list[LocalJob]:
+    """The jobs of the user's home, the newest first; with a name those of that backend.
+
+    Warns of one whose state cannot be understood, and leaves it out. Raises EstimatorError.
+    """
+    folder = jobs_folder()
+    with reading():
+        found = listing.summaries(folder)
+    return [LocalJob(JobFolder(folder / each.name), summary=each) for each in found if backend in (None, each.backend)]
+
+
+class LocalJob:
+    """A job of this machine, seen from any process."""
+
+    def __init__(
+        self, folder: JobFolder, supervisor: subprocess.Popen[bytes] | None = None, summary: Summary | None = None
+    ) -> None:
+        """`summary` is what a list has just said of it."""
+        self.folder = folder
+        self._summary = summary
+        # Kept so that the ended supervisor is collected, in the process that started it.
+        self._supervisor = supervisor
+        self._read_at: tuple[int, int] | None = None
+        self._record: Record | None = None
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    def request(self) -> dict[str, Any]:
+        """The job as a CreateTrainingJob document; secrets are hidden. Raises EstimatorError where it is damaged."""
+        path = self.folder.request
+        try:
+            with open(path, encoding="utf-8", opener=regular_file) as file:
+                document: dict[str, Any] = dict(json.load(file))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            what = f"the request of the job {self.name} cannot be read: {path}: {error!r}"
+            raise EstimatorError(f"{what}; its logs and outputs are in {self.path}") from None
+        return document
+
+    def log_files(self) -> list[Path]:
+        """The framed logs, one a host and attempt."""
+        record = self.record()
+        attempts = [self.folder.left(attempt) for attempt in range(1, record.attempt)]
+        attempts += [self.folder.hosts] if record.attempt else []
+        return [logs.log_file(hosts, host) for hosts in attempts for host in record.hosts]
+
+    def record(self) -> Record:
+        """The state of the job now: it is read again only after a change, for a log that is followed asks often."""
+        changed = _changed(self.folder.record)
+        known = self._record if changed is not None and changed == self._read_at else None
+        if known is None or not (known.is_final or (known.supervisor is not None and known.supervisor.is_alive())):
+            known = read(self.folder)
+            if self._record is not None and self._record.supervisor != known.supervisor:
+                raise JobNotFound(f"the job {self.name} was removed, and {self.folder.path} is that of another job now")
+        self._record, self._read_at = known, changed
+        if known.is_final:
+            self._let_go()
+        return known
+
+    def wait(self, timeout: float | None = None) -> Record:
+        """Wait for the end of the job, at most `timeout` seconds; returns its state then."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        watch = self._watch()
+        try:
+            while not (record := self.record()).is_final:
+                remaining = None if deadline is None else deadline - time.monotonic()
+                if remaining is not None and remaining <= 0:
+                    break
+                watch.wait(remaining)
+            return record
+        finally:
+            watch.close()
+
+    def blocks(
+        self, follow: bool, on_event: OnEvent | None = None, on_open_line: OnOpenLine | None = None
+    ) -> Iterator[Block]:
+        """The job's log lines: those there are, or with `follow` all until the job has ended."""
+        return (
+            logs.follow(self.folder, self.record, self._watch(), on_event, on_open_line)
+            if follow
+            else logs.read(self.folder, self.record(), on_event)
+        )
+
+    def stop(self) -> None:
+        """Ask the supervisor to stop the job, and return; nothing happens if the job has ended.
+
+        Raises BackendError where the job is another user's.
+        """
+        record = self.record()
+        if not record.is_final and record.supervisor is not None:
+            signal_supervisor(record.supervisor, self.folder, signal.SIGTERM)
+
+    def summary(self) -> Summary:
+        """What a list shows of the job: what the list has said that it comes from, if it comes from one."""
+        return self._summary or Summary.of(self.record())
+
+    def delete(self) -> None:
+        """Remove the job's folder, with its logs and all outputs that are not in a store, and free its name.
+
+        Raises EstimatorError for a job that has not ended, and BackendError for files that this user may not remove.
+        """
+        record = self.record()
+        if not record.is_final:
+            raise EstimatorError(
+                f"the job {self.name} is {record.status}, so it was not deleted; stop it first, with `estimator stop "
+                f"{self.name} --wait` or Job.stop(), then delete it"
+            )
+        for process in supervisors(self.folder):  # it has written the end, and removes what the hosts had
+            process.wait(LEAVING_SECONDS)
+        import shutil  # most who ask a job delete none
+
+        going = self.path.with_name(f".{self.name}.{os.getpid()}")  # no name of a job: it is gone for all at once
+        try:
+            self.path.rename(going)
+            shutil.rmtree(going)
+        except OSError as error:
+            left = going if going.exists() else self.path
+            raise BackendError(f"not all of {self.name} could be removed: {error}; remove {left} yourself") from None
+
+    def _watch(self) -> Watch:
+        supervisor = self.record().supervisor
+        watch = Watch(supervisor.pid if supervisor else None)
+        watch.add(self.folder.path)
+        return watch
+
+    def _let_go(self) -> None:
+        """Leave the supervisor to itself, and collect those that have ended since they were."""
+        if self._supervisor is not None:
+            leaving[self.name], self._supervisor = self._supervisor, None
+            for name, supervisor in list(leaving.items()):
+                if supervisor.poll() is not None:
+                    leaving.pop(name, None)
+
+
+def _changed(path: Path) -> tuple[int, int] | None:
+    """What tells a file from the one that took its place; None for one that is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns

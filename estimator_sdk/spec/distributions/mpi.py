@@ -1,0 +1,38 @@
+"""`{"mpi": {"enabled": True}}`: the script is run by mpirun."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...values.naming import shown
+from .base import ManyOnAHost, refused
+
+
+@dataclass(frozen=True)
+class Mpi(ManyOnAHost):
+    """So many processes on each host, which are one MPI world."""
+
+    name: ClassVar[str] = "mpi"
+
+    custom_mpi_options: str = ""
+    """Options for mpirun, split into words as a shell would."""
+
+    def check(self) -> None:
+        super().check()
+        given, where = self.custom_mpi_options, "['mpi']['custom_mpi_options']"
+        if not isinstance(given, str):
+            what = f"must be a str such as '-mca btl self,tcp', not {shown(given)} ({type(given).__name__})"
+            raise refused(where, what)
+        import shlex
+
+        try:
+            shlex.split(given)
+        except ValueError as error:
+            raise refused(where, f"cannot be split into words: {error}; check the quotes in {given!r}") from None
+
+    def hyperparameters(self) -> dict[str, object]:
+        return {**super().hyperparameters(), "sagemaker_mpi_custom_mpi_options": self.custom_mpi_options}
+
+
+Options = Mpi

@@ -62,7 +62,11 @@ class Checkpoints(AgentOwner):
             self._finishing = seconds
             self._agent.finish(str(seconds))
             self._loop.run_until(lambda: self._finished or self._failed is not None, seconds + LAST_SECONDS)
-        self._agent.close()
+        if self._finished:
+            self._agent.close()
+        else:  # another attempt may have its folder, so nobody goes on there
+            self._finished = True
+            self._agent.kill()
         if not self._restored:
             return None  # no script has run
         if self._failed is not None:

@@ -63,6 +63,7 @@ class Attempt:
         self._first_failure: str | None = None
         self._found: Verdict | None = None
         self._stopped_at: float | None = None
+        self._hosts_are_over = False
         self._hosts: Hosts = factory(plan, folder, number, loop, children, self._host_ended)
         self._checkpoints: Checkpoints | None = None
         if plan.checkpoint_uri is not None:
@@ -100,6 +101,7 @@ class Attempt:
             raise
         finally:
             self._hosts.close()
+            self._hosts_are_over = True
             if self._channels is not None:
                 self._channels.end()  # not before the hosts: to them it would be the end of the data
             if self._checkpoints is not None:
@@ -154,8 +156,8 @@ class Attempt:
         self._end_hosts()
 
     def _end_hosts(self) -> None:
-        self._hosts.signal(signal.SIGTERM)
-        self._loop.after(self._plan.stop_timeout + TOOLKIT_SECONDS, lambda: self._hosts.signal(signal.SIGKILL))
+        self._signal(signal.SIGTERM)
+        self._loop.after(self._plan.stop_timeout + TOOLKIT_SECONDS, lambda: self._signal(signal.SIGKILL))
 
     def _host_ended(self, host: str, code: int, found: Verdict | None = None) -> None:
         self._exit_codes[host] = code
@@ -163,8 +165,12 @@ class Attempt:
         if code != EXIT_OK and self._first_failure is None:
             self._first_failure = host
             seconds = LOST_SECONDS if self._verdict(host).kind == "host_lost" else NEIGHBOUR_SECONDS
-            self._loop.after(seconds, lambda: self._hosts.signal(signal.SIGTERM))
-            self._loop.after(seconds + NEIGHBOUR_GRACE, lambda: self._hosts.signal(signal.SIGKILL))
+            self._loop.after(seconds, lambda: self._signal(signal.SIGTERM))
+            self._loop.after(seconds + NEIGHBOUR_GRACE, lambda: self._signal(signal.SIGKILL))
+
+    def _signal(self, signum: int) -> None:
+        if not self._hosts_are_over:  # another attempt may have their names and folders
+            self._hosts.signal(signum)
 
     def _seconds_to_publish(self) -> float:
         if self._stopped_at is None:

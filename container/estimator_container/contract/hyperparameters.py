@@ -10,17 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..runtime.errors import ConfigurationError
-from .names import ARGUMENTS_HYPERPARAMETER, COMMAND_HYPERPARAMETER
+from .names import ARGUMENTS_HYPERPARAMETER, COMMAND_HYPERPARAMETER, ENABLED
 
-DISTRIBUTIONS = (
-    "sagemaker_mpi_enabled",
-    "sagemaker_parameter_server_enabled",
+OF_OTHER_TOOLKITS = (
     "sagemaker_distributed_dataparallel_enabled",
     "sagemaker_pytorch_ddp_enabled",
     "sagemaker_pytorch_xla_multi_worker_enabled",
-    "sagemaker_multi_worker_mirrored_strategy_enabled",
-    "sagemaker_torch_distributed_enabled",
 )
+"""Distributions with runners in `sagemaker-training` 5.1.4 (`smdataparallel.py`, `pytorch_xla.py`), or upon it."""
+DISTRIBUTIONS = (*ENABLED.values(), "sagemaker_parameter_server_enabled", *OF_OTHER_TOOLKITS)
 """What says that the hosts of a group work together, by one way or another."""
 RESERVED_PREFIX = "sagemaker_"
 RESERVED_NAMES = frozenset({"default_user_module_name", "_tuning_objective_metric"})

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..contract.hyperparameters import OF_OTHER_TOOLKITS
 from ..contract.names import ENABLED, MPI, MULTI_WORKER_MIRRORED, TORCH_DISTRIBUTED
 from ..runtime.errors import ConfigurationError
 from .world import World, processes_per_host
 
 _TRUE = (True, "True", "true")
-_OF_OTHERS = (
-    "sagemaker_distributed_dataparallel_enabled",
-    "sagemaker_pytorch_ddp_enabled",
-    "sagemaker_pytorch_xla_multi_worker_enabled",
-)
-"""For these there are runners in `sagemaker-training` 5.1.4 (`smdataparallel.py`, `pytorch_xla.py`), or upon it."""
 
 
 def name_of(hyperparameters: Mapping[str, Any]) -> str | None:
@@ -31,7 +26,7 @@ def refuse_others(hyperparameters: Mapping[str, Any]) -> None:
 
     Without it each host would train by itself, and nobody would be told.
     """
-    for key in _OF_OTHERS:
+    for key in OF_OTHER_TOOLKITS:
         if hyperparameters.get(key) in _TRUE:
             raise ConfigurationError(
                 f"{key} asks for a distribution that this toolkit does not have; use one of {', '.join(ENABLED)}, or "

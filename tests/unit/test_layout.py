@@ -4,8 +4,9 @@ import ast
 from pathlib import Path
 
 import estimator_container
-import estimator_sdk
 import pytest
+
+import estimator_sdk
 
 MOST_ON_TOP, MOST_BELOW = 15, 12
 MOST_LINES = 300

@@ -58,7 +58,7 @@ class Settings:
     copies: tuple[str, ...]
     """Folders of the job's other hosts on this machine, which begin with the same."""
     alive: str
-    """Where the ranks that write to the folder have files open; see `vouching`."""
+    """Where the ranks that write to the folder have files open; see `ranks_alive`."""
     frames: str
     """The log that takes its events."""
     job: str

@@ -18,7 +18,7 @@ import pytest
 from estimator_container.logs import console
 from estimator_container.logs.frames import EVENT, NO_RANK, STDERR, STDOUT, TOOLKIT, FrameWriter
 from estimator_container.logs.lines import LONGEST_REDRAWN
-from estimator_container.ranks.wrapper import PIPE_SIZE
+from estimator_container.ranks.streams import PIPE_SIZE
 from hypothesis import given
 from hypothesis import strategies as st
 

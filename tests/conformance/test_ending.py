@@ -112,7 +112,7 @@ MPI.COMM_WORLD.Barrier()
     assert failed.verdict.detail.startswith("Traceback (most recent call last):")
     assert 'line 4, in inner\n    raise KeyError("the weights")' in failed.verdict.detail
     assert failed.verdict.detail.rstrip().endswith("KeyError: 'the weights'")
-    assert "rank_script" not in failed.verdict.detail
+    assert "script_runner" not in failed.verdict.detail
     assert failed.verdict.victims == (0,)
 
 

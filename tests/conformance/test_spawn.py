@@ -100,7 +100,7 @@ def test_a_spawned_rank_that_fails_is_named(script, failure, kind, code):
     assert (verdict.kind, verdict.exit_code) == (kind, code), str(failed)
     assert verdict.message.startswith(f"rank 1 of world 2 on {verdict.host} ")
     if kind == "exception":
-        assert verdict.detail.startswith("Traceback") and "rank_script" not in verdict.detail
+        assert verdict.detail.startswith("Traceback") and "script_runner" not in verdict.detail
         assert verdict.detail.rstrip().endswith("ValueError: no such digit")
         assert verdict.victims == (0, 1)
     assert left_of(Job.attach(failed.job_name)) == []

@@ -75,7 +75,11 @@ def _job(decoded: dict[str, Any], program: str | None, layout: Layout, platform:
 
 def _distribution_groups(decoded: dict[str, Any], cluster: Cluster) -> Any:  # noqa: ANN401 - any JSON value
     """The instance groups that the distribution spans: those that are named, else this host's own."""
-    own = [cluster.current_group_name] if any(decoded.get(name) for name in hp.DISTRIBUTIONS) else []
+    own = (
+        [cluster.current_group_name]
+        if any(value and hp.enables_distribution(name) for name, value in decoded.items())
+        else []
+    )
     return decoded.get("sagemaker_distribution_instance_groups", own)
 
 

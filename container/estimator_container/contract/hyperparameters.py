@@ -12,16 +12,12 @@ from typing import Any
 from ..runtime.errors import ConfigurationError
 from .names import ARGUMENTS_HYPERPARAMETER, COMMAND_HYPERPARAMETER
 
-DISTRIBUTIONS = (
-    "sagemaker_mpi_enabled",
-    "sagemaker_parameter_server_enabled",
+OF_OTHER_TOOLKITS = (
     "sagemaker_distributed_dataparallel_enabled",
     "sagemaker_pytorch_ddp_enabled",
     "sagemaker_pytorch_xla_multi_worker_enabled",
-    "sagemaker_multi_worker_mirrored_strategy_enabled",
-    "sagemaker_torch_distributed_enabled",
 )
-"""What says that the hosts of a group work together, by one way or another."""
+"""Distributions with runners in `sagemaker-training` 5.1.4 (`smdataparallel.py`, `pytorch_xla.py`), or upon it."""
 RESERVED_PREFIX = "sagemaker_"
 RESERVED_NAMES = frozenset({"default_user_module_name", "_tuning_objective_metric"})
 OWN_PREFIX = "sagemaker_estimator_"
@@ -54,6 +50,11 @@ def _decode_one(text: str) -> Any:  # noqa: ANN401 - a hyperparameter is any JSO
 def is_reserved(name: str) -> bool:
     """Whether a hyperparameter is meant for the toolkit and not for the script."""
     return name.startswith(RESERVED_PREFIX) or name in RESERVED_NAMES
+
+
+def enables_distribution(name: str) -> bool:
+    """Whether a hyperparameter is one that says that the hosts of a group work together, by one way or another."""
+    return name.startswith(RESERVED_PREFIX) and name.endswith("_enabled")
 
 
 def for_the_script(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:

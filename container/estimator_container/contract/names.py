@@ -197,7 +197,7 @@ class Layout(NamedTuple):
 
     @property
     def alive(self) -> str:
-        """Ours: a folder of files that are open as long as the ranks of this host live; see `checkpoints.vouching`."""
+        """Ours: a folder of files that are open as long as the ranks of this host live; see `ranks_alive`."""
         return self._at("output", "alive")
 
     @property

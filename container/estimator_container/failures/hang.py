@@ -1,8 +1,8 @@
 """Whether the ranks of this host still get anywhere: what they write, where they stand, what their children do.
 
 A rank that waits in MPI burns its CPU as one that works does, so the CPU tells nothing. Where each thread of the script
-stands does: `rank_script` lets the interpreter write that down when it gets a signal. A rank gets that signal only when
-half the time has passed in silence.
+stands does: `script_runner` lets the interpreter write that down when it gets a signal. A rank gets that signal only
+when half the time has passed in silence.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..ranks import script_runner as rank_script
+from ..ranks import script_runner
 from ..ranks.script_runner import END_OF_SCRIPT, STACKS_SIGNAL
 from ..runtime.children import descendants
 from ..runtime.loop import Loop
@@ -161,7 +161,7 @@ class HangWatch:
 
     def _of_thread(self, text: str) -> str:
         lines = text.replace(f'File "{self._code}/', 'File "').splitlines(keepends=True)
-        ours = (number for number, line in enumerate(lines) if f'File "{rank_script.__file__}"' in line)
+        ours = (number for number, line in enumerate(lines) if f'File "{script_runner.__file__}"' in line)
         return "".join(lines[: next(ours, len(lines))]).strip("\n")
 
     def _path(self, pid: int) -> str:

@@ -36,7 +36,7 @@ class Step(NamedTuple):
         """The command of a rank. A shell ends at the first command of the line that fails.
 
         A line that is nothing but Python and its arguments needs no shell, and is run as an entry point is:
-        `rank_script` ends a rank of a world at its exception, where MPI_Finalize would wait for the others.
+        `script_runner` ends a rank of a world at its exception, where MPI_Finalize would wait for the others.
 
         >>> Step("train", "python train.py --lr 0.1").command("/usr/bin/python3", False)
         ['/usr/bin/python3', '-u', 'train.py', '--lr', '0.1']

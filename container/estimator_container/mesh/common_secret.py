@@ -11,11 +11,10 @@ import contextlib
 import os
 
 from ..contract.configuration import Cluster
-from ..contract.names import TRUST_NETWORK, Layout
+from ..contract.names import SECRET_BYTES, TRUST_NETWORK, Layout
 from ..runtime.errors import ConfigurationError
 
 _NAME = ".estimator-world-secret"
-_BYTES = 32
 _LOCAL_TYPES = ("local", "local_gpu")
 
 
@@ -26,7 +25,7 @@ def agree(layout: Layout, cluster: Cluster) -> bytes | None:
     path = _path(layout)
     own = f"{path}-{cluster.current_host}"
     with open(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(os.urandom(_BYTES))
+        file.write(os.urandom(SECRET_BYTES))
     # A link appears whole or not at all, and only one host's can be the first.
     with contextlib.suppress(FileExistsError):
         os.link(own, path)

@@ -23,7 +23,7 @@ STACKS_SIGNAL = signal.SIGRTMIN + 11  # the C library takes the first two, and s
 
 
 def _stop_vouching_in_children() -> None:
-    """The files that say that this rank lives are not its children's to keep open (`checkpoints.vouching`)."""
+    """The files that say that this rank lives are not its children's to keep open (`ranks_alive`)."""
     for name in os.listdir("/proc/self/fd"):
         path = _path_of(int(name))
         if os.path.basename(os.path.dirname(path)) == "alive":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from ..logs.frames import NO_RANK, SPAWNED
 from ..runtime.children import signal_group
 from ..runtime.links import Link, Listener, listen_unix
 from ..runtime.loop import Loop
+from . import wrapper
 from .script_runner import WEIGHTS_VARIABLE
 
 
@@ -173,4 +173,4 @@ def rank_or_none(rank: int) -> int | None:
     return None if rank == NO_RANK else rank
 
 
-WRAPPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wrapper.py")
+WRAPPER = wrapper.__file__

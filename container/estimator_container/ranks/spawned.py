@@ -17,10 +17,8 @@ import sys
 from collections.abc import Sequence
 
 from ..runtime import private_folder
-from .wrapper import BY_MPI
+from . import script_runner, wrapper
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
-_WRAPPER, _SCRIPT_RUNNER = os.path.join(_HERE, "wrapper.py"), os.path.join(_HERE, "script_runner.py")
 MOST_SPAWNED = 4096
 """Ranks that one call can start."""
 _PYTHON = re.compile(r"python[\d.]*")
@@ -36,7 +34,7 @@ def fork_agent(folder: str, python: str = sys.executable) -> str:
 
     Where the toolkit or its Python has a space in its path, that is a script in `folder`, which must have none.
     """
-    words = [python, "-I", "-S", _WRAPPER, BY_MPI]
+    words = [python, "-I", "-S", wrapper.__file__, wrapper.BY_MPI]
     if not any(_SPLITS.search(word) for word in words):
         return " ".join(words)
     path = os.path.join(folder, "fork-agent")
@@ -101,7 +99,7 @@ def argv(words: Sequence[str], path: str | None = None) -> tuple[str, ...]:
     runs_script = bool(rest) and (not rest[0].startswith("-") or (rest[0] == "-m" and len(rest) > 1))
     if not _PYTHON.fullmatch(os.path.basename(words[0])) or not runs_script:
         return tuple(words)
-    return (*words[:at], _SCRIPT_RUNNER, *rest)
+    return (*words[:at], script_runner.__file__, *rest)
 
 
 def folder_here(folder: str, code: str) -> str:

@@ -8,11 +8,9 @@ wrapper stands on the path to the first line of the script, so it imports little
 
 from __future__ import annotations
 
-import _thread
 import os
 import select
 import sys
-import time
 from collections.abc import Iterator
 
 sys.path.append(os.path.abspath(os.path.join(__file__, "../../..")))
@@ -32,15 +30,7 @@ else:
 SOCKET_VARIABLE = "ESTIMATOR_HOST_SOCKET"
 BY_MPI = "mpi"  # the first argument where MPI's daemon starts the wrapper: see `spawned.fork_agent`
 LOCAL_JOB = 0xFFFF  # the bits of MPI's job number that tell the worlds of one mpirun apart (orte/types.h in 4.1)
-PIPE_SIZE = 1 << 18  # bytes; what a pipe holds by default is gone before a rank's turn on the CPU is
-LITTLE = 1 << 15  # bytes; who writes less at a time and without a pause writes line by line
-RUSH_SECONDS = 0.001  # between two reads: then the rank writes without a pause
-NAP_SECONDS, LONGEST_NAP = 0.0003, 0.002  # in such a rush each is twice the last
-TAIL_SIZE = 1 << 14  # bytes of stderr that go into the report of a failure
-STALL_WORDS = b"Missing ranks:"  # of Horovod's stall inspector; see `horovod_stalls`
 EXIT_STOPPED = 143  # of a script that was told to stop, and did
-_F_SETPIPE_SZ = 1031  # <fcntl.h>; Python has the name since 3.10
-_FIONREAD = 0x541B  # <asm/ioctls.h>; `termios` has it, and nothing else that is needed here
 FIRST_FD = 3  # the lowest that is free when the rank starts
 
 
@@ -54,15 +44,6 @@ class Rank:
         self._spawned = spawned
         self._unpacker = Unpacker()
         self._messages: list[list[str]] = []
-        self._tail = b""
-        self._streams: dict[int, int] = {}
-        self._movers: list[tuple[int, _thread.LockType]] = []
-        self._forever = _thread.allocate_lock()
-        self._forever.acquire()
-        self._stopping = False
-        self._stalls = False
-        self._stdout_stored = _thread.allocate_lock()  # is let go of whenever a piece has been
-        self._not_stored: Exception | None = None
         self._pid = 0
         self._status: int | None = None
         self._told_to_end = False
@@ -82,20 +63,22 @@ class Rank:
         self._frames = FrameWriter(frames)
         os.chdir(cwd)
         everywhere = _bind(int(cpu)) if cpu else None
-        self._start(argv, _environment(drop, settings))
+        pipes, said = self._start(argv, _environment(drop, settings))
         if everywhere is not None:
             os.sched_setaffinity(0, everywhere)
+        from estimator_container.ranks.streams import Streams  # here, because the script has started by now
+
+        self._streams = Streams(self._frames, self._rank, pipes, self._waker, said)
         self._serve()
         self._end_group()
-        return self._report()
+        return self._report(self._streams.tail)
 
     def give_up(self, error: Exception) -> int:
         """End a rank whose output can no longer be stored: a log with holes would be a lie."""
         if self._pid:
             _signal_group(self._pid, signal.SIGKILL)
         self._status = 1 << 8
-        self._tail = f"the log of this rank could not be written: {error}\n".encode("utf-8", "replace")
-        return self._report()
+        return self._report(f"the log of this rank could not be written: {error}\n".encode("utf-8", "replace"))
 
     def _watch_signals(self) -> None:
         self._wakeup, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -103,8 +86,10 @@ class Rank:
         for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(signum, lambda signum, frame: None)
 
-    def _start(self, argv: list[str], env: dict[str, str]) -> None:
+    def _start(self, argv: list[str], env: dict[str, str]) -> tuple[dict[int, int], bytes]:
+        """Returns the pipes to read, each with its stream, and what stderr has had already."""
         pipes = {stream: os.pipe2(os.O_CLOEXEC) for stream in (STDOUT, STDERR)}
+        said = b""
         try:
             self._pid = os.posix_spawnp(
                 argv[0],
@@ -123,16 +108,15 @@ class Rank:
         except OSError as error:
             # 127 is what a shell gives for a command that cannot be run.
             self._status = 127 << 8
-            self._keep(STDERR, f"cannot run {argv[0]!r}: {error.strerror}\n".encode("utf-8", "replace"))
-        for stream, (read, write) in pipes.items():
+            said = f"cannot run {argv[0]!r}: {error.strerror}\n".encode("utf-8", "replace")
+            self._frames.write(self._rank, STDERR, said)
+        for _, write in pipes.values():
             os.close(write)
-            self._streams[read] = stream
         self._tell("started", str(self._pid))
-        for read in self._streams:
-            _enlarge(read)
+        return {read: stream for stream, (read, _) in pipes.items()}, said
 
     def _vouch_while_alive(self) -> list[tuple[int, int, str, int, int]]:
-        """Files that the rank has open as long as it lives: see `checkpoints.vouching`."""
+        """Files that the rank has open as long as it lives: see `ranks_alive`."""
         if not self._alive:
             return []
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC  # the rank of an earlier step left its words there
@@ -149,85 +133,23 @@ class Rank:
         return os.path.join(self._alive, f"{self._rank}-{which}")
 
     def _serve(self) -> None:
-        """Wait for the end of the rank's process; threads move its bytes meanwhile.
-
-        Once somebody has polled a pipe, the kernel takes a lock to look for whom to wake at every write to it, which
-        makes a line dearer for the script by a tenth. So the pipes are read without.
-        """
-        for fd, stream in self._streams.items():
-            has_stopped = _thread.allocate_lock()
-            has_stopped.acquire()
-            self._movers.append((_thread.start_new_thread(self._move, (fd, stream, has_stopped)), has_stopped))
+        """Wait for the end of the rank's process; threads move its bytes meanwhile."""
+        self._streams.move()
         poll = select.poll()
         for fd in (self._wakeup, self._host.fileno()):
             poll.register(fd, select.POLLIN)
-        while self._status is None and self._not_stored is None:
+        while self._status is None and self._streams.not_stored is None:
             for fd, _ in poll.poll():
                 if fd == self._wakeup:
                     self._on_signals()
                 else:
                     self._on_host()
 
-    def _move(self, fd: int, stream: int, has_stopped: _thread.LockType) -> None:
-        """In a thread of its own: store what a stream gives, until it ends or `_stop_movers` has it stop."""
-        last_read = nap = 0.0
-        try:
-            while not self._stopping and (data := os.read(fd, PIPE_SIZE)):
-                if stream == STDERR:
-                    self._let_stdout_go_first()
-                self._keep(stream, data)
-                if stream == STDOUT and self._stdout_stored.locked():
-                    self._stdout_stored.release()
-                now = time.monotonic()
-                if len(data) < LITTLE and now - last_read < RUSH_SECONDS:
-                    nap = min(2 * nap, LONGEST_NAP) or NAP_SECONDS
-                    time.sleep(nap)  # or the two would take turns on a CPU for every line
-                    now += nap
-                else:
-                    nap = 0.0
-                last_read = now
-        except BlockingIOError:
-            pass  # there is nothing for now, and it does not wait any more
-        except Exception as error:  # the rank would wait for ever with nobody to read what it writes
-            self._not_stored = error
-            os.write(self._waker, b"\0")
-        finally:
-            has_stopped.release()
-            self._forever.acquire()  # its id must stay its own, for it may be signalled at this very moment
-
-    def _let_stdout_go_first(self) -> None:
-        """What was written there before, as before a traceback, may wait for the end of a nap."""
-        (stdout,) = (fd for fd, stream in self._streams.items() if stream == STDOUT)
-        self._stdout_stored.acquire(False)
-        if _holds_bytes(stdout):
-            self._stdout_stored.acquire(timeout=2 * LONGEST_NAP)
-
-    def _stop_movers(self) -> None:
-        """From now on the pipes are this thread's. Raises what kept a stream from being stored."""
-        self._stopping = True
-        for fd in self._streams:
-            os.set_blocking(fd, False)
-        for (fd, stream), (thread, has_stopped) in zip(self._streams.items(), self._movers):
-            signal.pthread_kill(thread, signal.SIGCHLD)  # a read that waits begins again, and waits no more
-            has_stopped.acquire()
-            self._drain(fd, stream)
-        if self._not_stored is not None:
-            raise self._not_stored
-
-    def _keep(self, stream: int, data: bytes) -> None:
-        if data:
-            self._frames.write(self._rank, stream, data)
-        if stream == STDERR:
-            self._tail = (self._tail + data)[-TAIL_SIZE:]
-            if len(data) < LITTLE and STALL_WORDS in data:
-                self._stalls = True
-                os.write(self._waker, b"\0")  # the thread that waits there tells
-
     def _on_signals(self) -> None:
         signals = set(os.read(self._wakeup, 4096))
-        if self._stalls:
-            self._stalls = False
-            self._tell("stalled", self._stderr_tail())
+        if self._streams.stalls:
+            self._streams.stalls = False
+            self._tell("stalled", _text(self._streams.tail))
         for signum in signals & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
             # mpirun gives up on the job: this rank is not the one that failed.
             self._told_to_end = True
@@ -254,36 +176,22 @@ class Rank:
 
     def _end_group(self) -> None:
         """Take what is still in the pipes, end what the rank left running, take its last words."""
-        self._stop_movers()
+        self._streams.stop()
         if self._pid:
             _signal_group(self._pid, signal.SIGKILL)
-        for fd, stream in self._streams.items():
-            self._drain(fd, stream)
+        self._streams.drain()
 
-    def _drain(self, fd: int, stream: int) -> None:
-        while True:
-            try:
-                data = os.read(fd, PIPE_SIZE)
-            except BlockingIOError:
-                return
-            if not data:
-                return
-            self._keep(stream, data)
-
-    def _report(self) -> int:
+    def _report(self, tail: bytes) -> int:
         status = self._status or 0
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         if self._alive and code in (0, EXIT_STOPPED):
             self._vouch_for_good()
-        self._tell("ended", str(code), "told" if self._told_to_end else "", self._stderr_tail())
+        self._tell("ended", str(code), "told" if self._told_to_end else "", _text(tail))
         # mpirun ends the whole world once it sees a rank fail. The toolkit first finds out who failed
         # and lets the others save their work, and ends this process itself.
         while code != 0 or self._hold:
             self._next_message()
         return code
-
-    def _stderr_tail(self) -> str:
-        return self._tail.decode("utf-8", "replace").replace("\0", "�")
 
     def _tell(self, *fields: str) -> None:
         self._host.sendall(pack(fields))
@@ -301,6 +209,11 @@ class Rank:
                 _signal_group(self._pid, signal.SIGKILL)
             os._exit(1)
         return self._unpacker.feed(data)
+
+
+def _text(tail: bytes) -> str:
+    """The last words of a rank as a message can hold them."""
+    return tail.decode("utf-8", "replace").replace("\0", "�")
 
 
 def last_fd() -> int:
@@ -335,21 +248,6 @@ def _environment(drop: list[str], settings: list[str]) -> dict[str, str]:
     }
     env.update({ours: env[theirs] for ours, theirs in local.items() if theirs in env})
     return env
-
-
-def _enlarge(pipe: int) -> None:
-    import fcntl  # here, because the script has started by now
-
-    try:  # noqa: SIM105 - contextlib would cost each rank a millisecond
-        fcntl.fcntl(pipe, _F_SETPIPE_SZ, PIPE_SIZE)
-    except OSError:  # this user has as many pages in pipes as one may have
-        pass
-
-
-def _holds_bytes(pipe: int) -> bool:
-    import fcntl
-
-    return any(fcntl.ioctl(pipe, _FIONREAD, b"\0\0\0\0"))
 
 
 def _bind(cpu: int) -> set[int] | None:

@@ -23,7 +23,7 @@ ANSWER_SECONDS = 5.0  # how long the first host may take to answer the report of
 
 
 class Follower:
-    """A worker host's part in the job."""
+    """Another host's part in the job: see `Coordinator` of the port."""
 
     def __init__(self, host: HostPort) -> None:
         self._host = host
@@ -55,7 +55,6 @@ class Follower:
         )
 
     def prepared(self) -> None:
-        """From now on this host answers to nothing that could hold it up for long."""
         if self._mesh is not None:
             self._mesh.begin_to_beat()
             self._silence.learn()
@@ -71,7 +70,6 @@ class Follower:
             self._send("ready", self._host.endpoint)
 
     def ranks_started(self, step: int) -> None:
-        """All ranks of this host run the step of that number, from 0."""
         self._send("ranks_started", str(step))
 
     def report(self, found: Verdict) -> None:
@@ -80,7 +78,6 @@ class Follower:
         self._loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
 
     def spawned(self, rank: int) -> None:
-        """A rank of this host runs that another one, of any host, has started."""
         self._send("spawned", str(rank))
 
     def rank_ended(self, ended: Ended) -> None:
@@ -89,15 +86,12 @@ class Follower:
         self._send("rank_ended", *ended.to_fields())
 
     def ranks_stand(self, stacks: dict[int, str] | None) -> None:
-        """All ranks of this host stand still, or with None no longer."""
         self._send("stand", *(f"{rank} {stack}" for rank, stack in (stacks or {}).items()))
 
     def weights_seen(self, look: list[str]) -> None:
-        """A rank of this host has sent some of its weights: the fields of a `drift.look.Look`."""
         self._send("weights", *look)
 
     def stalled(self, stall: Stall) -> None:
-        """Horovod on a rank of this host says whom it waits for."""
         self._send("stalled", stall.to_json())
 
     def stop(self) -> None:

@@ -28,7 +28,7 @@ LAST_REPORTS_SECONDS = 2.0
 
 
 class Leader:
-    """The first host's part in the job."""
+    """The first host's part in the job: see `Coordinator` of the port."""
 
     def __init__(self, host: HostPort) -> None:
         self._host = host
@@ -62,17 +62,14 @@ class Leader:
     # This host's own news.
 
     def prepared(self) -> None:
-        """From now on this host answers to nothing that could hold it up for long."""
         if self._mesh is not None:
             self._mesh.begin_to_beat()
             self._silence.learn()
 
     def ready(self) -> None:
-        """This host can run the next step, which starts when all can."""
         self._is_ready(self._spec.name, self._host.endpoint)
 
     def ranks_started(self, step: int) -> None:
-        """All ranks of this host run the step of that number, from 0."""
         self._ranks_started(self._spec.name, step)
 
     def report(self, found: Verdict) -> None:
@@ -80,18 +77,15 @@ class Leader:
         self._end(Outcome("failed", self._run.named(found)))
 
     def spawned(self, rank: int) -> None:
-        """A rank of this host runs that another one, of any host, has started."""
         self._run.spawned.add((self._spec.name, rank))
 
     def rank_ended(self, ended: Ended) -> None:
         self._rank_ended(self._spec.name, ended)
 
     def ranks_stand(self, stacks: dict[int, str] | None) -> None:
-        """All ranks of this host stand still, or with None no longer."""
         self._stand(self._spec.name, stacks)
 
     def weights_seen(self, look: list[str]) -> None:
-        """A rank has sent some of its weights: the fields of a `drift.look.Look`."""
         if self._spec.world is None or self._host.outcome is not None:
             return
         found = self._run.judge_weights(look)
@@ -102,7 +96,6 @@ class Leader:
                 self.report(found.verdict(self._spec.world))
 
     def stop(self) -> None:
-        """This host was told to stop: all stop."""
         self._broadcast("stop")
         if not self._run.runs:
             self._end(Outcome("stopped"))

@@ -12,18 +12,13 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from ...contract.hyperparameters import OF_OTHER_TOOLKITS
 from ...runtime.errors import ConfigurationError
 from ..world import World
 
 _FILES = os.listdir(os.path.dirname(__file__))
 NAMES = tuple(sorted(each[:-3] for each in _FILES if each.endswith(".py") and not each.startswith("_")))
 _TRUE = (True, "True", "true")
-_OF_OTHERS = (
-    "sagemaker_distributed_dataparallel_enabled",
-    "sagemaker_pytorch_ddp_enabled",
-    "sagemaker_pytorch_xla_multi_worker_enabled",
-)
-"""For these there are runners in `sagemaker-training` 5.1.4 (`smdataparallel.py`, `pytorch_xla.py`), or upon it."""
 
 
 def enabled_by(name: str) -> str:
@@ -48,7 +43,7 @@ def refuse_others(hyperparameters: Mapping[str, Any]) -> None:
 
     Without it each host would train by itself, and nobody would be told.
     """
-    for key in _OF_OTHERS:
+    for key in OF_OTHER_TOOLKITS:
         if hyperparameters.get(key) in _TRUE:
             raise ConfigurationError(
                 f"{key} asks for a distribution that this toolkit does not have; use one of {', '.join(NAMES)}, or "

@@ -3,11 +3,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from estimator_container.ranks import script_runner as rank_script
-from estimator_container.ranks import spawned
+from estimator_container.ranks import script_runner, spawned
 from estimator_container.ranks import wrapper as rank
 
-RUNNER = str(Path(rank_script.__file__).absolute())
+RUNNER = str(Path(script_runner.__file__).absolute())
 
 
 @pytest.mark.parametrize(

@@ -1,127 +1,20 @@
 """The wrapper of a rank as a real process, and the toolkit's side of it."""
 
 import os
-import random
 import select
 import signal
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from estimator_container.agents.checkpoints.ranks_alive import no_rank_died
-from estimator_container.logs.frames import STDERR, STDOUT, FrameParser, number_of
-from estimator_container.ranks.server import WRAPPER, RankCommand, RankServer
+from estimator_container.logs.frames import STDERR, number_of
+from estimator_container.ranks.server import RankCommand
 from estimator_container.ranks.wrapper import FIRST_FD, last_fd
 from estimator_container.runtime.wire import pack
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
-
-
-class Ranks:
-    """Wrappers of one host, and what the toolkit hears of them."""
-
-    def __init__(self, loop, run_until, folder):
-        self.started, self.ended, self.frozen, self.weights, self.stalled = [], [], [], [], []
-        self.frames_file = folder / "frames"
-        self.processes = []
-        self._run_until = run_until
-        self._folder = folder
-        self.server = RankServer(
-            loop,
-            str(folder / "host"),
-            self.started.append,
-            self.ended.append,
-            lambda rank, signum: self.frozen.append((rank, signum)),
-            self.weights.append,
-            lambda rank, text: self.stalled.append((rank, text)),
-        )
-
-    def start(self, *argv, rank=0, dropped=(), settings=(), alive="", spawned=(), **env):
-        """Start the wrapper of one rank, as mpirun would; `spawned` is the command of one that another rank starts."""
-        self.server.command = RankCommand(
-            argv, str(self._folder), str(self.frames_file), dropped, dict(settings), str(alive)
-        )
-        whole = {**os.environ, "ESTIMATOR_HOST_SOCKET": self.server.path, "OMPI_COMM_WORLD_RANK": str(rank), **env}
-        words = ["mpi", *spawned] if spawned else []
-        self.processes.append(subprocess.Popen([sys.executable, "-I", "-S", WRAPPER, *words], env=whole))
-        return self.processes[-1]
-
-    def until_started(self, count=1):
-        self._run_until(lambda: len(self.started) == count)
-
-    def until_ended(self, count=1):
-        self._run_until(lambda: len(self.ended) == count)
-
-    def output(self, rank=0, stream=STDOUT):
-        return b"".join(self.pieces(rank, stream))
-
-    def pieces(self, rank=0, stream=STDOUT):
-        parser = FrameParser()
-        content = self.frames_file.read_bytes()
-        frames = [*parser.feed(content), *parser.finish()]
-        return [frame.data for frame in frames if (frame.rank, frame.stream) == (rank, stream)]
-
-    def close(self):
-        self.server.close()
-        for process in self.processes:
-            process.kill()
-            process.wait()
-
-
-@pytest.fixture
-def ranks(loop, run_until, tmp_path):
-    made = Ranks(loop, run_until, tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def run(ranks):
-    """Runs one rank to its end and gives how it ended."""
-
-    def run(*argv, **options):
-        ranks.start(*argv, **options)
-        ranks.until_ended()
-        return ranks.ended[0]
-
-    return run
-
-
-# What it writes.
-
-TORTURE = b"\xff\xfe\0 no\r 10 %\r 20 %\n" + random.Random(3).randbytes(1 << 20) + b"\n" + b"x" * 300_000 + b"no end"
-
-
-def test_every_byte_of_both_streams_is_stored(run, ranks, tmp_path):
-    (tmp_path / "torture").write_bytes(TORTURE)
-    assert run("/bin/sh", "-c", "cat torture; cat torture torture >&2").code == 0
-    assert ranks.output() == TORTURE
-    assert ranks.output(stream=STDERR) == TORTURE * 2
-
-
-@pytest.mark.parametrize("end", ["os._exit(7)", "os.kill(os.getpid(), 9)", "os.abort()"])
-def test_the_last_words_before_a_crash_are_stored(run, ranks, end):
-    run(*PYTHON, f"import os; os.write(1, b'x' * 60000 + b'last'); os.write(2, b'words'); {end}")
-    assert ranks.output()[-5:] == b"xlast"
-    assert ranks.output(stream=STDERR) == b"words"
-
-
-def test_ranks_that_write_at_the_same_time_stay_apart(ranks):
-    script = "import os\nfor n in range(300): os.write(1, b'%d\\n' % n * 50)"
-    for rank in range(3):
-        ranks.start(*PYTHON, script, rank=rank)
-    ranks.until_ended(3)
-    expected = b"".join(b"%d\n" % number * 50 for number in range(300))
-    assert [ranks.output(rank) for rank in range(3)] == [expected] * 3
-
-
-def test_lines_that_are_written_one_by_one_without_a_pause_are_taken_together(run, ranks):
-    run(*PYTHON, "import os\nfor number in range(20000): os.write(1, b'%d ' % number + b'x' * 70 + b'\\n')")
-    written = b"".join(b"%d " % number + b"x" * 70 + b"\n" for number in range(20000))
-    assert ranks.output() == written
-    assert len(ranks.pieces()) < 200  # some 50; without a nap 500
 
 
 # How it ends.
@@ -494,13 +387,3 @@ def test_what_a_script_sends_of_its_weights_is_handed_on_beside_the_news_of_its_
     ranks._run_until(lambda: ranks.weights)
     assert ranks.weights == [["0", "net", "2"]]
     assert ranks.ended[0].code == 0
-
-
-def test_what_horovod_says_of_a_stall_is_told_while_the_rank_runs(ranks, run_until):
-    words = "Missing ranks:\\n1: [a]"  # in one piece, and the end of the line in another
-    script = f"import os, time; os.write(2, b'before\\n'); os.write(2, b'{words}'); os.write(2, b'\\n'); time.sleep(60)"
-    process = ranks.start(*PYTHON, script, rank=3)
-    run_until(lambda: ranks.stalled)
-    rank, said = ranks.stalled[0]
-    assert rank == 3 and "Missing ranks:\n1: [a]" in said
-    assert process.poll() is None

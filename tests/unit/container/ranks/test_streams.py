@@ -1,0 +1,50 @@
+"""What a rank writes, with the wrapper of the rank as a real process."""
+
+import random
+import sys
+
+import pytest
+from estimator_container.logs.frames import STDERR
+
+PYTHON = (sys.executable, "-I", "-S", "-c")
+TORTURE = b"\xff\xfe\0 no\r 10 %\r 20 %\n" + random.Random(3).randbytes(1 << 20) + b"\n" + b"x" * 300_000 + b"no end"
+
+
+def test_every_byte_of_both_streams_is_stored(run, ranks, tmp_path):
+    (tmp_path / "torture").write_bytes(TORTURE)
+    assert run("/bin/sh", "-c", "cat torture; cat torture torture >&2").code == 0
+    assert ranks.output() == TORTURE
+    assert ranks.output(stream=STDERR) == TORTURE * 2
+
+
+@pytest.mark.parametrize("end", ["os._exit(7)", "os.kill(os.getpid(), 9)", "os.abort()"])
+def test_the_last_words_before_a_crash_are_stored(run, ranks, end):
+    run(*PYTHON, f"import os; os.write(1, b'x' * 60000 + b'last'); os.write(2, b'words'); {end}")
+    assert ranks.output()[-5:] == b"xlast"
+    assert ranks.output(stream=STDERR) == b"words"
+
+
+def test_ranks_that_write_at_the_same_time_stay_apart(ranks):
+    script = "import os\nfor n in range(300): os.write(1, b'%d\\n' % n * 50)"
+    for rank in range(3):
+        ranks.start(*PYTHON, script, rank=rank)
+    ranks.until_ended(3)
+    expected = b"".join(b"%d\n" % number * 50 for number in range(300))
+    assert [ranks.output(rank) for rank in range(3)] == [expected] * 3
+
+
+def test_lines_that_are_written_one_by_one_without_a_pause_are_taken_together(run, ranks):
+    run(*PYTHON, "import os\nfor number in range(20000): os.write(1, b'%d ' % number + b'x' * 70 + b'\\n')")
+    written = b"".join(b"%d " % number + b"x" * 70 + b"\n" for number in range(20000))
+    assert ranks.output() == written
+    assert len(ranks.pieces()) < 200  # some 50; without a nap 500
+
+
+def test_what_horovod_says_of_a_stall_is_told_while_the_rank_runs(ranks, run_until):
+    words = "Missing ranks:\\n1: [a]"  # in one piece, and the end of the line in another
+    script = f"import os, time; os.write(2, b'before\\n'); os.write(2, b'{words}'); os.write(2, b'\\n'); time.sleep(60)"
+    process = ranks.start(*PYTHON, script, rank=3)
+    run_until(lambda: ranks.stalled)
+    rank, said = ranks.stalled[0]
+    assert rank == 3 and "Missing ranks:\n1: [a]" in said
+    assert process.poll() is None

@@ -37,7 +37,9 @@ def test_the_help_of_the_command_line(keep_to_budget):
     keep_to_budget("modules of `estimator --help`", loaded(statement))
 
 
-@pytest.mark.parametrize("module", ["train", "rank", "rank_script", "checkpoints.agent", "channels.agent"])
+@pytest.mark.parametrize(
+    "module", ["train", "ranks.wrapper", "ranks.script_runner", "agents.checkpoints.agent", "agents.channels.agent"]
+)
 def test_the_start_of_a_program_of_the_toolkit(keep_to_budget, module):
     statement = f"sys.path.append({str(TOOLKIT.parent)!r}); import estimator_container.{module}"
     keep_to_budget(f"modules of the toolkit's {module}", loaded(statement, "-I", "-S"))

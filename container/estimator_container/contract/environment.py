@@ -75,11 +75,8 @@ def _job(decoded: dict[str, Any], program: str | None, layout: Layout, platform:
 
 def _distribution_groups(decoded: dict[str, Any], cluster: Cluster) -> Any:  # noqa: ANN401 - any JSON value
     """The instance groups that the distribution spans: those that are named, else this host's own."""
-    own = (
-        [cluster.current_group_name]
-        if any(value and hp.enables_distribution(name) for name, value in decoded.items())
-        else []
-    )
+    spans_hosts = any(value and hp.enables_distribution(name) for name, value in decoded.items())
+    own = [cluster.current_group_name] if spans_hosts else []
     return decoded.get("sagemaker_distribution_instance_groups", own)
 
 

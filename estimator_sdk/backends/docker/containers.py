@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import re
 import shutil
 import signal
 import subprocess
@@ -29,7 +28,7 @@ from ..supervised import detached
 from ..supervised.agents import channel_places
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import NotStarted, OnHostEnded
-from . import container, engine, network, reaper
+from . import container, engine, network, reaper, verdicts
 from .container import INSIDE, HostContainer
 from .network import Network
 
@@ -45,7 +44,6 @@ CODE_IN_CONTAINER = f"{contract.DEFAULT_BASE_DIR}/input/sourcedir.tar.gz"
 LAST_OUTPUT_SECONDS = 5.0  # that the engine has to hand over the last output of a container that has ended
 PARALLEL = 4  # calls to the engine at a time; more gain nothing
 ENGINE_LOST = 255  # the exit code of a host whose engine went away
-_CANNOT_RUN = re.compile(r"\bexec\b|executable file not found")  # what the OCI runtime says of an entrypoint
 KILLED = 128 + signal.SIGKILL
 
 
@@ -95,8 +93,10 @@ class DockerHosts:
                 _thread(self._hear)
             _in_parallel(lambda made: made.start(), self._containers.values())
         except (docker.errors.DockerException, OSError) as error:
-            lost = self._engine_lost("the containers were started")
-            raise NotStarted(Verdict("platform", lost) if lost else self._refused(engine.words(error))) from None
+            lost = verdicts.engine_lost(self._client, "the containers were started")
+            raise NotStarted(
+                Verdict("platform", lost) if lost else verdicts.refused(self._plan, engine.words(error))
+            ) from None
         self._watchers = [_thread(self._watch, name, made) for name, made in self._each()]
 
     def signal(self, signum: int) -> None:
@@ -212,10 +212,10 @@ class DockerHosts:
         try:
             code = watched.wait()
             if code == KILLED and self._plan.memory is not None and watched.was_out_of_memory():
-                found = self._out_of_memory(host)
+                found = verdicts.out_of_memory(self._plan, host)
         except Exception as error:  # the engine went away, in one of many ways
             print(f"{host}: the Docker engine no longer tells of it: {error}", file=sys.stderr)
-            lost = self._engine_lost(f"{host} ran")
+            lost = verdicts.engine_lost(self._client, f"{host} ran")
             code, found = ENGINE_LOST, Verdict("platform", lost, host) if lost else None
         if host in self._copiers:
             self._copiers[host].join(LAST_OUTPUT_SECONDS)
@@ -250,27 +250,6 @@ class DockerHosts:
             for number, data in ((STDOUT, out), (STDERR, err)):
                 if data:
                     frames.write(NO_RANK, number, data)
-
-    def _engine_lost(self, meanwhile: str) -> str | None:
-        """What to say when the engine no longer answers; None when it is there after all."""
-        try:
-            self._client.ping()
-        except Exception:
-            return (
-                f"the Docker engine ({self._client.api.base_url}) went away while {meanwhile}; start it again, and run "
-                "the job again: what is left of this one is removed as soon as the engine answers"
-            )
-        return None
-
-    def _refused(self, words: str) -> Verdict:
-        if _CANNOT_RUN.search(words):
-            return Verdict("image", f"no container of {self._plan.image} could start: {words}")
-        return Verdict("platform", f"the Docker engine refused a container of {self._plan.job_name}: {words}")
-
-    def _out_of_memory(self, host: str) -> Verdict:
-        """The verdict on a host whose own first process was killed because it had no memory left."""
-        message = f"{host} ran out of the {self._plan.memory:g} GiB that memory= gives each host; raise it"
-        return Verdict("out_of_memory", message, host)
 
     def _collect(self) -> None:
         os.read(self._wakeup[0], 4096)

@@ -1,0 +1,41 @@
+"""Why a job on containers fails that has nothing to say of it itself."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from estimator_container.failures.verdict import Verdict
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+    from ...plan.plan import Plan
+
+_CANNOT_RUN = re.compile(r"\bexec\b|executable file not found")
+"""What the OCI runtime says of an entrypoint."""
+
+
+def engine_lost(client: DockerClient, meanwhile: str) -> str | None:
+    """What to say when the engine no longer answers; None when it is there after all."""
+    try:
+        client.ping()
+    except Exception:
+        return (
+            f"the Docker engine ({client.api.base_url}) went away while {meanwhile}; start it again, and run "
+            "the job again: what is left of this one is removed as soon as the engine answers"
+        )
+    return None
+
+
+def refused(plan: Plan, words: str) -> Verdict:
+    """The engine made or started no container, and said this."""
+    if _CANNOT_RUN.search(words):
+        return Verdict("image", f"no container of {plan.image} could start: {words}")
+    return Verdict("platform", f"the Docker engine refused a container of {plan.job_name}: {words}")
+
+
+def out_of_memory(plan: Plan, host: str) -> Verdict:
+    """The first process of a host was killed because it had no memory left."""
+    message = f"{host} ran out of the {plan.memory:g} GiB that memory= gives each host; raise it"
+    return Verdict("out_of_memory", message, host)

@@ -46,7 +46,8 @@ class Arguments:
     """GiB of memory of each host, where hosts are containers of this machine; None sets no limit."""
     distribution: Mapping[str, object] | None = None
     """`{"mpi": {"enabled": True, "processes_per_host": 2}}` runs an MPI world; `torch_distributed` in its place is the
-    world of torchrun, and `multi_worker_mirrored_strategy` that of TensorFlow; None is once on each host."""
+    world of torchrun, `multi_worker_mirrored_strategy` and `parameter_server` those of TensorFlow; None is once on
+    each host."""
     hyperparameters: Mapping[str, object] | None = None
     """The script's arguments, `--key value`; any JSON values, at most 100 with the reserved ones."""
     environment: Mapping[str, str] | None = None

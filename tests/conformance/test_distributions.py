@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -251,3 +255,82 @@ def test_tensorflow_trains_one_model_on_two_hosts(script, with_horovod, out):
         weights, bias = weights - 0.05 * 2 / 16 * x.T @ error, bias - 0.05 * 2 * error.mean(axis=0)
     assert first["losses"] == pytest.approx(losses, rel=1e-4)
     assert np.allclose(first["end"][0], weights, rtol=1e-4) and np.allclose(first["end"][1], bias, rtol=1e-4, atol=1e-5)
+
+
+SERVED = """
+import json, os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+import numpy as np
+import tensorflow as tf
+from sklearn.datasets import load_digits
+
+cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+if cluster.task_type == "worker":
+    tf.distribute.Server(cluster.cluster_spec(), "worker", cluster.task_id, protocol="grpc").join()
+images, labels = load_digits(return_X_y=True)
+images, labels = (images / 16).astype("float32"), labels.astype("int64")
+strategy = tf.distribute.ParameterServerStrategy(cluster)
+coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+with strategy.scope():
+    weights, bias = tf.Variable(tf.zeros([64, 10])), tf.Variable(tf.zeros([10]))
+
+
+def batches():
+    return tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(2000, seed=1).repeat().batch(64)
+
+
+@tf.function
+def step(batch):
+    x, y = next(batch)
+    with tf.GradientTape() as tape:
+        scores = x @ weights + bias
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=scores))
+    for variable, gradient in zip((weights, bias), tape.gradient(loss, (weights, bias))):
+        variable.assign_sub(0.5 * gradient)
+
+
+each = iter(coordinator.create_per_worker_dataset(batches))
+steps = int(os.environ["STEPS"])
+for number in range(steps):
+    coordinator.schedule(step, args=(each,))
+    if number % 100 == 99:
+        coordinator.join()
+        right = np.argmax(images @ weights.numpy() + bias.numpy(), 1) == labels
+        where = sorted({tf.DeviceSpec.from_string(variable.device).job for variable in (weights, bias)})
+        print(json.dumps({"accuracy": float(right.mean()), "where": where}), flush=True)
+"""
+SERVERS = {"parameter_server": {"enabled": True}}
+
+
+def test_parameter_servers_hold_the_model_that_the_workers_train(script, with_horovod, out):
+    """The job ends with the chief, though the workers and the servers would go on for ever."""
+    job = script.run(SERVED, hosts=2, distribution=SERVERS, environment={"STEPS": "300"}, **with_horovod)
+    told = json.loads(out(job, rank=0).splitlines()[-1])
+    assert told["accuracy"] > 0.9 and told["where"] == ["ps"]
+    assert left_of(job) == []
+
+
+def servers_of(job: Job) -> Iterator[int]:
+    """The processes of this machine that are parameter servers of the job."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            is_one = b"estimator_container.worlds.tensorflow_server\0" in (process / "cmdline").read_bytes()
+            if is_one and job.name.encode() in (process / "environ").read_bytes():
+                yield int(process.name)
+
+
+@pytest.mark.long
+def test_a_parameter_server_that_dies_is_named(script, with_horovod):
+    job = script.estimator(SERVED, hosts=2, distribution=SERVERS, environment={"STEPS": "1000000"}, **with_horovod).fit(
+        wait=False
+    )
+    next(job.logs(rank=0, stream="stdout", follow=True))
+    os.kill(next(servers_of(job)), signal.SIGKILL)
+    with pytest.raises(JobFailed, match=r"rank [13] \(ps [01]\) on algo-[12] was killed by SIGKILL"):
+        job.wait(60)
+    assert left_of(job) == []
+
+
+def test_steps_have_no_parameter_servers(script):
+    with pytest.raises(InvalidArgument, match="parameter_server runs one script, and the job has steps"):
+        script.estimator({"a.py": ""}, entry_point=None, steps=["python a.py"], distribution=SERVERS).plan()

@@ -190,9 +190,14 @@ def _name_of(rank: int) -> str:
     return str(rank) if world == 1 else f"{in_world} of world {world}"
 
 
-def of_rank(host: str, rank: int | None, code: int, stderr_tail: str, victims: tuple[int, ...] = ()) -> Verdict:
-    """The verdict on a script that ended with `code`: an exit code, or minus a signal's number."""
-    who = _who(host, rank)
+def of_rank(
+    host: str, rank: int | None, code: int, stderr_tail: str, victims: tuple[int, ...] = (), role: str = ""
+) -> Verdict:
+    """The verdict on a script that ended with `code`: an exit code, or minus a signal's number.
+
+    `role` is what the rank is in its world, where not all are alike.
+    """
+    who = _who(host, rank, role)
     if code < 0:
         name = signal_name(-code)
         hint = "; the machine may have run out of memory" if name == "SIGKILL" else ""
@@ -209,8 +214,10 @@ def of_rank(host: str, rank: int | None, code: int, stderr_tail: str, victims: t
     return Verdict(kind, message, host, rank, code, None, words, victims)
 
 
-def _who(host: str, rank: int | None) -> str:
-    return f"{names_of([rank])} on {host}" if rank is not None else f"the script on {host}"
+def _who(host: str, rank: int | None, role: str = "") -> str:
+    if rank is None:
+        return f"the script on {host}"
+    return f"{names_of([rank])}{f' ({role})' if role else ''} on {host}"
 
 
 def of_lost_host(host: str, seen_by: str) -> Verdict:

@@ -85,6 +85,7 @@ def _common_command(spec: HostSpec, toolkit: Toolkit, program: str | None, pytho
         # What starts the ranks is not for programs that a rank starts by itself.
         dropped=(*sorted(PLATFORM_VARIABLES), SOCKET_VARIABLE, *programs.STARTING_VARIABLES),
         settings=settings,
+        python=python,
         alive=_make_alive(spec.layout),
     )
 

@@ -74,7 +74,7 @@ class Host:
     def _work(self) -> None:
         self._coordinator.open()
         if isinstance(self.spec.world, DirectWorld):
-            self._endpoint = Endpoint(address_of(self.spec.cluster))
+            self._endpoint = Endpoint(address_of(self.spec.cluster), self.spec.world.ports_per_host)
         first, *others = Preparation(self.spec, self.toolkit, self._until).run()
         self._coordinator.prepared()
         with self.toolkit.events.phase("world"):
@@ -173,8 +173,8 @@ class Host:
         outcome = self.outcome
         assert outcome is not None
         self._coordinator.close()
-        if outcome.kind == "failed":
-            self._ranks.end_victims()
+        if outcome.kind != "stopped":
+            self._ranks.end_those_left()
         self._ranks.close()
         if self._endpoint is not None:
             self._endpoint.close()

@@ -78,6 +78,7 @@ class LocalRanks:
         if isinstance(world, DirectWorld):
             ranks = world.ranks_of(self._spec.name)
             self._server.variables_of = partial(world.variables_of, endpoints=endpoints)
+            self._server.module_of = world.module_of
         env = environment_of_programs(self._spec, self._toolkit)
         for rank in ranks:
             argv = [sys.executable, "-I", "-S", WRAPPER, str(rank)]
@@ -89,7 +90,7 @@ class LocalRanks:
         self._tell_to_end()
         self._toolkit.loop.after(grace, lambda: self._server.signal_all(signal.SIGKILL))
 
-    def end_victims(self) -> None:
+    def end_those_left(self) -> None:
         """Ask those that still run to end; what they write meanwhile is kept."""
         for signum in (signal.SIGTERM, signal.SIGKILL):
             self._server.signal_all(signum)

@@ -31,20 +31,21 @@ def listening_socket() -> socket.socket:
 
 
 class Endpoint:
-    """An address and a port that is kept until the end of the job.
+    """An address and ports that are kept until the end of the job.
 
-    The port is bound and nobody listens at it, with SO_REUSEADDR. So the kernel gives it to no other process, of this
+    A port is bound and nobody listens at it, with SO_REUSEADDR. So the kernel gives it to no other process, of this
     job or another, and lets one bind it that asks for that very port with SO_REUSEADDR too, as the servers of PyTorch
     and gRPC do (socket(7); net/ipv4/inet_connection_sock.c of Linux).
     """
 
-    def __init__(self, address: str) -> None:
-        self._socket = _bound()
-        self.text = f"{address}:{self._socket.getsockname()[1]}"
-        """As `address:port`."""
+    def __init__(self, address: str, ports: int = 1) -> None:
+        self._sockets = [_bound() for _ in range(ports)]
+        self.text = ",".join(f"{address}:{each.getsockname()[1]}" for each in self._sockets)
+        """As `address:port`; several with commas between them."""
 
     def close(self) -> None:
-        self._socket.close()
+        for each in self._sockets:
+            each.close()
 
 
 def taken_ipv6_port() -> socket.socket | None:

@@ -29,6 +29,8 @@ class RankCommand(NamedTuple):
     """Variables of the script, over those that MPI gave the wrapper."""
     alive: str = ""
     """The folder of `Layout.alive`, if the rank is to have its files there open."""
+    python: str = ""
+    """The interpreter of scripts."""
 
 
 class Ended(NamedTuple):
@@ -74,6 +76,8 @@ class RankServer:
         """Rank -> pid, which is also its process group, of the ranks that run."""
         self.variables_of: Callable[[int], Mapping[str, str]] = lambda rank: {}
         """What one rank finds in its environment, over what all do."""
+        self.module_of: Callable[[int], str | None] = lambda rank: None
+        """The module that a rank runs in the place of the command; None for the command."""
         self.cpus: Sequence[int] = ()
         """The CPU of each rank of this host, by its local rank; empty where a rank may use any."""
         self.mpirun_watches = False
@@ -149,6 +153,9 @@ class RankServer:
         if command is None:
             link.close()
             return
+        module = self.module_of(rank)
+        if module is not None:
+            command = command._replace(argv=(command.python, "-u", "-m", module))
         counts = (str(len(command.argv)), str(len(command.dropped)))
         settings = [f"{name}={value}" for name, value in {**command.settings, **self.variables_of(rank)}.items()]
         cpu = str(self.cpus[local_rank]) if rank < SPAWNED and local_rank < len(self.cpus) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..contract.names import PROCESSES_PER_HOST
 from ..runtime.errors import ConfigurationError
@@ -25,6 +25,14 @@ class World:
     def host_of(self, rank: int) -> str:
         return self.hosts[rank // self.processes_per_host]
 
+    def is_awaited(self, rank: int) -> bool:
+        """Whether the job goes on until this rank has ended; the others are ended after those."""
+        return True
+
+    def role_of(self, rank: int) -> str:
+        """What a rank is in the world, such as `ps 1`; empty where all are alike."""
+        return ""
+
     def ranks_of(self, host: str) -> range:
         first = self.hosts.index(host) * self.processes_per_host
         return range(first, first + self.processes_per_host)
@@ -33,8 +41,12 @@ class World:
 class DirectWorld(World):
     """A world whose ranks are started by the toolkit of their host, and told where the others are.
 
-    Each host brings an endpoint, `address:port`, at which one of its ranks can listen.
+    Each host brings an endpoint, `address:port`, at which one of its ranks can listen, or with commas between them more
+    of them.
     """
+
+    ports_per_host: ClassVar[int] = 1
+    """How many endpoints it brings."""
 
     def variables_of(self, rank: int, endpoints: Sequence[str]) -> dict[str, str]:
         """What a rank finds in its environment; `endpoints` are those of the hosts, in their order."""
@@ -44,6 +56,10 @@ class DirectWorld(World):
             "LOCAL_RANK": str(rank % self.processes_per_host),
             "LOCAL_WORLD_SIZE": str(self.processes_per_host),
         }
+
+    def module_of(self, rank: int) -> str | None:
+        """The module of the toolkit that a rank runs in the place of the script; None for the script."""
+        return None
 
     def defaults(self, interface: str) -> dict[str, str]:
         """Variables for every rank, where the user has set none of that name.

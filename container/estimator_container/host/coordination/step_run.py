@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ...failures.horovod_stalls import Lasting, Stall
     from ...logs.events import EventLog
     from ...runtime.loop import Timer
+    from ...worlds.world import World
     from ..spec import HostSpec
     from ..steps import Step
     from .mpirun import Mpirun
@@ -29,9 +30,13 @@ Place = tuple[str, int]
 class StepRun:
     """One step, from the first host that is ready for it to the last rank that has ended it."""
 
-    def __init__(self, places: tuple[Place, ...], number: int = 0, step: Step | None = None) -> None:
+    def __init__(
+        self, places: tuple[Place, ...], number: int = 0, step: Step | None = None, world: World | None = None
+    ) -> None:
         """`places` is where the step runs; `number` counts from 0. A job with an entry point has no `step`."""
         self.places = places
+        self._world = world
+        self._awaited = [place for place in places if world is None or world.is_awaited(place[1])]
         self.number = number
         self.step = step
         self.hosts = tuple(dict.fromkeys(host for host, _ in places))
@@ -60,7 +65,8 @@ class StepRun:
         step = spec.steps[number] if spec.steps else None
         if spec.world is None:
             return cls(tuple((host, NO_RANK) for host in spec.hosts), number, step)
-        return cls(tuple((spec.world.host_of(rank), rank) for rank in range(spec.world.size)), number, step)
+        places = tuple((spec.world.host_of(rank), rank) for rank in range(spec.world.size))
+        return cls(places, number, step, spec.world)
 
     def announce(self, events: EventLog, of: int) -> None:
         """Say that a step begins, of so many."""
@@ -122,8 +128,9 @@ class StepRun:
 
     @property
     def all_ended_well(self) -> bool:
-        """By themselves, with the code 0."""
-        return self.all_ended and not any(each.code or each.told for each in self.ended.values())
+        """By themselves, with the code 0: those that the world waits for, and those that were spawned."""
+        ended = [self.ended.get(place) for place in self._awaited]
+        return not self.spawned and all(each is not None and not each.code and not each.told for each in ended)
 
     def late(self) -> list[tuple[str, int | None]]:
         """Who has not ended yet."""
@@ -154,7 +161,9 @@ class StepRun:
 
     def verdict_on_rank(self, host: str, ended: Ended) -> Verdict:
         """Of one that failed by itself."""
-        found = verdict.of_rank(host, rank_or_none(ended.rank), ended.code, ended.stderr_tail, self._victims(ended))
+        role = self._world.role_of(ended.rank) if self._world is not None and ended.rank < SPAWNED else ""
+        rank, victims = rank_or_none(ended.rank), self._victims(ended)
+        found = verdict.of_rank(host, rank, ended.code, ended.stderr_tail, victims, role)
         if self.stall is not None and self.stall.ends_the_world:
             from ...failures import hang
 

@@ -2,7 +2,13 @@ import json
 
 import pytest
 from estimator_container.runtime.errors import ConfigurationError
-from estimator_container.worlds.distributions import multi_worker_mirrored_strategy, name_of, torch_distributed, world
+from estimator_container.worlds.distributions import (
+    multi_worker_mirrored_strategy,
+    name_of,
+    parameter_server,
+    torch_distributed,
+    world,
+)
 from estimator_container.worlds.mpi.world import World as MpiWorld
 
 HOSTS = ("algo-1", "algo-2")
@@ -80,6 +86,28 @@ def test_several_processes_of_a_host_have_a_thread_each(processes, threads):
     defaults = torch_distributed.World(HOSTS, processes).defaults("eth0")
     assert defaults.get("OMP_NUM_THREADS") == threads
     assert defaults["GLOO_SOCKET_IFNAME"] == defaults["NCCL_SOCKET_IFNAME"] == "eth0"
+
+
+def test_the_tasks_of_parameter_servers_find_each_other_by_tf_config():
+    found = parameter_server.World(HOSTS, 2)
+    endpoints = ["10.0.0.1:1,10.0.0.1:2", "10.0.0.2:3,10.0.0.2:4"]
+    variables = [found.variables_of(rank, endpoints) for rank in range(4)]
+    cluster = {"chief": ["10.0.0.1:1"], "worker": ["10.0.0.2:3"], "ps": ["10.0.0.1:2", "10.0.0.2:4"]}
+    tasks = [("chief", 0), ("ps", 0), ("worker", 0), ("ps", 1)]
+    for each, (kind, index) in zip(variables, tasks):
+        assert json.loads(each["TF_CONFIG"]) == {"cluster": cluster, "task": {"type": kind, "index": index}}
+        assert each["no_grpc_proxy"] == "10.0.0.1,10.0.0.2"
+    assert [found.role_of(rank) for rank in range(4)] == ["chief", "ps 0", "worker 0", "ps 1"]
+    assert [found.module_of(rank) is not None for rank in range(4)] == [False, True, False, True]
+    assert [found.is_awaited(rank) for rank in range(4)] == [True, False, False, False]
+
+
+def test_on_one_host_the_chief_is_alone():
+    found = world({"sagemaker_parameter_server_enabled": True}, ("algo-1",), 8)
+    assert found == parameter_server.World(("algo-1",), 1) and found.module_of(0) is None
+    assert json.loads(found.variables_of(0, ["10.0.0.1:1,10.0.0.1:2"])["TF_CONFIG"])["cluster"] == {
+        "chief": ["10.0.0.1:1"]
+    }
 
 
 def test_a_worker_of_tensorflow_finds_the_others_by_tf_config():

@@ -14,8 +14,8 @@ import pytest
 
 from estimator_sdk import BackendError, PyTorch, TensorFlow
 from estimator_sdk.backends.docker import engine
-from estimator_sdk.backends.docker.images import __main__ as command
 from estimator_sdk.backends.docker.images import base, build, catalogue
+from estimator_sdk.cli.main import main
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 
@@ -138,12 +138,12 @@ def test_no_base_is_one_sentence_with_both_ways_out(monkeypatch, image):
         base.choose(client, io.StringIO())
 
 
-def test_the_command_lists_the_images_and_refuses_an_unknown_version(capsys):
-    with pytest.raises(SystemExit):
-        command.main(["--help"])
-    assert "estimator/tensorflow:2.21.0-py311" in capsys.readouterr().out
-    assert command.main(["pytorch", "--framework-version", "0.4"]) == 1
-    assert "framework_version '0.4' of pytorch has no image" in capsys.readouterr().err
+def test_the_command_line_lists_the_images_and_refuses_what_it_does_not_have(capsys):
+    assert main(["images", "ls"]) == 0
+    shown = capsys.readouterr().out
+    assert all(image.name in shown for image in catalogue.everything())
+    assert main(["images", "build", "pytorch", "--framework-version", "0.4"]) == 2
+    assert "framework_version" in capsys.readouterr().err
 
 
 def test_the_image_holds_no_key_no_ssh_and_no_certificate_of_the_building_machine(image):

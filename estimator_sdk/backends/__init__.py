@@ -6,6 +6,7 @@ not need costs anything.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -65,12 +66,14 @@ def attach(name: str) -> StartedJob:
         return job.attach(name)
     except JobNotFound as missing:
         told = [str(missing)]
-    others = [load(each) for each in (*installed(), *_AT_A_SERVICE)]
+    others = [*_foreign(), *(load(each) for each in _AT_A_SERVICE)]
     for backend in sorted(others, key=lambda each: each.capabilities.is_remote):
         try:
             return backend.attach(name)
         except JobNotFound as missing:
             told.append(str(missing))
+        except Exception as error:  # another package's, which must not hide what others have
+            told.append(f"backend {backend.name!r} could not be asked: {error}")
     raise JobNotFound("; and ".join(filter(None, told)))
 
 
@@ -83,12 +86,33 @@ def jobs(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
         return load(backend).list(limit)
     from .supervised import job
 
-    others = [load(each) for each in installed()]
-    near = [each for each in others if not (each.capabilities.is_supervised or each.capabilities.is_remote)]
-    everything: list[StartedJob] = [*job.jobs(), *(job for each in near for job in each.list(limit))]
+    everything: list[StartedJob] = [*job.jobs()]
+    near = [each for each in _foreign() if not each.capabilities.is_remote]
+    for each in near:
+        try:
+            everything += each.list(limit)
+        except Exception as error:
+            warnings.warn(f"the jobs of backend {each.name!r} cannot be listed: {error}", stacklevel=4)
     if near:
-        everything.sort(key=lambda each: each.summary().created or 0.0, reverse=True)
+        everything.sort(key=lambda one: one.summary().created or 0.0, reverse=True)
     return everything[:limit]
+
+
+def _foreign() -> list[Backend]:
+    """The backends of other packages, but for those whose jobs are in the user's home like ours.
+
+    Warns of one that cannot be used, and leaves it out.
+    """
+    found = []
+    for name in installed():
+        try:
+            made = load(name)
+            if not made.capabilities.is_supervised:
+                found.append(made)
+        except Exception as error:
+            what = f"backend {name!r}, which another package brings, cannot be used: {type(error).__name__}: {error}"
+            warnings.warn(f"{what}; update that package, or uninstall it", stacklevel=4)
+    return found
 
 
 def hosts_factory(name: str) -> HostsFactory:

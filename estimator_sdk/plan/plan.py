@@ -74,7 +74,7 @@ class HostPlan:
     address: str
     """Its IP address, or "" where that is known only once it runs."""
     base_dir: str
-    """What stands for `/opt/ml`, relative to the attempt's folder or absolute in a container."""
+    """What stands for `/opt/ml`, relative to the folder of the job's hosts or absolute in a container."""
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     """Variables that the platform sets for this host alone."""

@@ -11,6 +11,8 @@ import warnings
 
 VARIABLE = "ESTIMATOR_LOG"
 _NAME = "estimator_sdk"
+_MARK = "debug"
+"""What begins each line that is shown."""
 
 
 def debug(message: str, *values: object) -> None:
@@ -27,14 +29,23 @@ def debug(message: str, *values: object) -> None:
 
 
 def show() -> None:
-    """Show all that is logged on standard error, each line with its time, process and module."""
+    """Show all that is logged on standard error, each line with its time, process and module; in supervisors too."""
     import logging
 
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(process)d %(module)s: %(message)s", "%H:%M:%S"))
     logger = logging.getLogger(_NAME)
+    if any(isinstance(handler, logging.StreamHandler) for handler in logger.handlers):
+        return
+    os.environ[VARIABLE] = "debug"
+    handler = logging.StreamHandler()
+    form = f"{_MARK} %(asctime)s.%(msecs)03d %(process)d %(module)s: %(message)s"
+    handler.setFormatter(logging.Formatter(form, "%H:%M:%S"))
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
+
+
+def is_debug_output(line: str) -> bool:
+    """Whether a line on standard error is one that `show` brought there."""
+    return line.startswith(f"{_MARK} ")
 
 
 def show_if_asked_for() -> None:

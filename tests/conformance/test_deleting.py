@@ -40,3 +40,19 @@ def test_a_job_that_runs_is_not_deleted(script):
     job.delete()
     with pytest.raises(JobNotFound):
         Job.attach(job.name)
+
+
+def test_what_an_interrupted_delete_left_goes_with_the_next(script):
+    first, second = script.run("pass"), script.run("pass")
+    left = first.folder.with_name(f".{first.name}.{1 << 22}")  # of a process that is gone
+    first.folder.rename(left)
+    second.delete()
+    assert not left.exists()
+
+
+def test_a_job_that_somebody_else_has_deleted_is_not_found(script):
+    job = script.run("pass")
+    again = Job.attach(job.name)
+    job.delete()
+    with pytest.raises(JobNotFound):
+        again.delete()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from estimator_container.contract import names as contract
@@ -62,6 +62,7 @@ def create(
     host: HostPlan,
     name: str,
     network: Network,
+    labels: Mapping[str, str],
     mounts: Sequence[tuple[str, str, bool]],
     own_toolkit: bool,
 ) -> HostContainer:
@@ -78,7 +79,7 @@ def create(
         hostname=host.name,
         user=f"{os.getuid()}:{os.getgid()}" if own_toolkit else None,
         environment=_environment(plan, host, own_toolkit),
-        labels={engine.JOB_LABEL: plan.job_name},
+        labels=dict(labels),
         host_config=api.create_host_config(
             extra_hosts=dict(network.addresses), **_host_config(plan, own_toolkit, mounts)
         ),

@@ -58,6 +58,7 @@ class DockerHosts:
         self._on_ended = on_ended
         self._client = engine.connect()
         self._own_toolkit = engine.has_toolkit(self._client, plan.image or "")
+        self._labels = {engine.JOB_LABEL: plan.job_name, engine.OWNER_LABEL: os.urandom(8).hex()}
         self._pip: PipSettings | None = None
         self._containers: dict[str, HostContainer] = {}
         self._exited: set[str] = set()
@@ -81,11 +82,10 @@ class DockerHosts:
             self._pip = pip_settings.for_code(self._plan.code, os.environ, INSIDE)
         for host in self._plan.hosts:
             self._write_base_directory(host, secret)
-        self._reaper = detached.start(reaper.__file__, self._plan.job_name)
+        self._reaper = detached.start(reaper.__file__, f"{self._plan.job_name} {self._labels[engine.OWNER_LABEL]}")
         self._loop.on_readable(self._wakeup[0], self._collect)
         try:
-            labels = {engine.JOB_LABEL: self._plan.job_name}
-            self._network = self._make_network(labels)
+            self._network = self._make_network()
             _in_parallel(self._create, self._plan.hosts)
             if not self._own_toolkit:
                 self._copiers = {name: _thread(self._copy_output, name, made.output()) for name, made in self._each()}
@@ -188,8 +188,9 @@ class DockerHosts:
                 mounts.append((str(source), str(place if source.is_dir() else place / source.name)))
         return mounts
 
-    def _make_network(self, labels: dict[str, str]) -> Network:
+    def _make_network(self) -> Network:
         api, name, hosts = self._client.api, self._name("network"), [host.name for host in self._plan.hosts]
+        labels = self._labels
         if self._own_toolkit or len(hosts) == 1:  # it asks for no host that may be gone
             return network.create(api, name, labels)
         return network.create_fixed(api, name, labels, hosts)
@@ -202,7 +203,9 @@ class DockerHosts:
         mounts += self._pip.mounts if self._pip is not None else []
         assert self._network is not None
         name = self._name(host.name)
-        made = container.create(self._client.api, self._plan, host, name, self._network, mounts, self._own_toolkit)
+        made = container.create(
+            self._client.api, self._plan, host, name, self._network, self._labels, mounts, self._own_toolkit
+        )
         self._containers[host.name] = made
         debug("%s: container %s is made", self._plan.job_name, name)
 
@@ -274,7 +277,7 @@ class DockerHosts:
             user="0",
             remove=True,
             network_mode="none",
-            labels={engine.JOB_LABEL: self._plan.job_name},
+            labels=self._labels,
             mounts=[Mount(place, str(self._folder.hosts), type="bind")],
         )
 

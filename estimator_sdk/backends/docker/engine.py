@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from docker import APIClient, DockerClient
 
 JOB_LABEL = "estimator.job"
+OWNER_LABEL = "estimator.supervisor"
+"""Tells what one supervisor has made from what one of a later job of the same name has."""
 """On every container and network of a job: its name."""
 TOOLKIT_LABEL = "estimator.toolkit"
 """On images that hold our toolkit: it takes secrets from files and needs no root."""
@@ -140,21 +142,21 @@ def remove_network(api: APIClient, identity: str) -> None:
             return
 
 
-def remove_job(client: DockerClient, job_name: str) -> None:
-    """End and remove every container and network of a job, whatever state they are in."""
-    chosen = {"label": f"{JOB_LABEL}={job_name}"}
+def remove_job(client: DockerClient, job_name: str, owner: str) -> None:
+    """End and remove every container and network that a supervisor made for a job, whatever state they are in."""
+    chosen = {"label": [f"{JOB_LABEL}={job_name}", f"{OWNER_LABEL}={owner}"]}
     for container in client.containers.list(all=True, filters=chosen, ignore_removed=True):
         remove_container(client.api, container.id)
     for network in client.networks.list(filters=chosen):
         remove_network(client.api, network.id)
 
 
-def try_to_remove_job(job_name: str) -> bool:
+def try_to_remove_job(job_name: str, owner: str) -> bool:
     """As `remove_job`, on the engine that there is. False when it does not answer, or not with what was asked."""
     import docker
 
     try:
-        remove_job(connect(), job_name)
+        remove_job(connect(), job_name, owner)
     except (BackendError, docker.errors.DockerException, OSError):
         return False
     return True

@@ -57,8 +57,10 @@ def _create_fixed(api: APIClient, name: str, labels: Mapping[str, str], hosts: S
     from docker.types import IPAMConfig, IPAMPool
 
     chosen = create(api, name, labels)
-    subnet = api.inspect_network(chosen.identity)["IPAM"]["Config"][0]["Subnet"]
-    engine.remove_network(api, chosen.identity)
+    try:
+        subnet = api.inspect_network(chosen.identity)["IPAM"]["Config"][0]["Subnet"]
+    finally:
+        engine.remove_network(api, chosen.identity)
     ipam = IPAMConfig(pool_configs=[IPAMPool(subnet=subnet)])
     made = api.create_network(name, driver="bridge", labels=dict(labels), ipam=ipam)
     addresses = islice(ip_network(subnet).hosts(), 1, None)  # after the one of the bridge itself

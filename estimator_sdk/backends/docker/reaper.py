@@ -1,4 +1,4 @@
-"""Clean up after a supervisor that was killed: `reaper.py JOB SEARCH_PATH` waits on its standard input.
+"""Clean up after a supervisor that was killed: `reaper.py "JOB OWNER" SEARCH_PATH` waits on its standard input.
 
 A supervisor that ends in good order removes its containers and says so. If the input ends without that word,
 nobody else is left to do it, and if the engine is away, it is done when it is back.
@@ -15,17 +15,17 @@ RETRY_SECONDS = 1.0
 PATIENCE = 86400.0  # seconds that it waits for an engine that is away
 
 
-def main(job_name: str) -> None:
+def main(job_name: str, owner: str) -> None:
     """Wait for the end of the supervisor; remove the job's containers and network unless it did."""
     if sys.stdin.buffer.read() == DONE:
         return
     from estimator_sdk.backends.docker import engine
 
     deadline = time.monotonic() + PATIENCE
-    while not engine.try_to_remove_job(job_name) and time.monotonic() < deadline:
+    while not engine.try_to_remove_job(job_name, owner) and time.monotonic() < deadline:
         time.sleep(RETRY_SECONDS)  # nothing tells of an engine that comes back
 
 
 if __name__ == "__main__":
     sys.path[:] = json.loads(sys.argv[2])
-    main(sys.argv[1])
+    main(*sys.argv[1].split())

@@ -16,6 +16,7 @@ from ...errors import BackendError, EstimatorError, JobNotFound
 from ...values.home import JobFolder, jobs_folder, reading, regular_file
 from ..port import Summary
 from .job_folder import listing, logs
+from .job_folder.hold import Hold, NotOurs
 from .job_folder.record import Record
 from .job_folder.registry import read
 from .job_folder.supervision import signal_supervisor, supervisors
@@ -100,8 +101,9 @@ class LocalJob:
     def log_files(self) -> list[Path]:
         """The framed logs, one a host and attempt."""
         record = self.record()
-        attempts = [self.folder.left(attempt) for attempt in range(1, record.attempt)]
-        attempts += [self.folder.hosts] if record.attempt else []
+        left = [self.folder.left(attempt) for attempt in range(1, record.attempt + 1)]
+        attempts = [place for place in left if place.exists()]
+        attempts += [self.folder.hosts] if len(attempts) < record.attempt else []
         return [logs.log_file(hosts, host) for hosts in attempts for host in record.hosts]
 
     def record(self) -> Record:
@@ -157,9 +159,11 @@ class LocalJob:
     def delete(self) -> None:
         """Remove the job's folder, with its logs and all outputs that are not in a store, and free its name.
 
-        Raises EstimatorError for a job that has not ended, and BackendError for files that this user may not remove.
+        Raises EstimatorError for a job that has not ended, BackendError for files that this user may not remove, and
+        JobNotFound where another process was quicker.
         """
         record = self.record()
+        hold = Hold(self.folder)
         if not record.is_final:
             raise EstimatorError(
                 f"the job {self.name} is {record.status}, so it was not deleted; stop it first, with `estimator stop "
@@ -167,15 +171,16 @@ class LocalJob:
             )
         for process in supervisors(self.folder):  # it has written the end, and removes what the hosts had
             process.wait(LEAVING_SECONDS)
-        import shutil  # most who ask a job delete none
-
+        _remove_leftovers(self.path.parent)
         going = self.path.with_name(f".{self.name}.{os.getpid()}")  # no name of a job: it is gone for all at once
         try:
+            hold.check()
             self.path.rename(going)
-            shutil.rmtree(going)
+        except (NotOurs, FileNotFoundError):
+            raise JobNotFound(f"the job {self.name} was removed by another process") from None
         except OSError as error:
-            left = going if going.exists() else self.path
-            raise BackendError(f"not all of {self.name} could be removed: {error}; remove {left} yourself") from None
+            raise BackendError(f"{self.name} could not be removed: {error}; remove {self.path} yourself") from None
+        _remove(going)
 
     def _watch(self) -> Watch:
         supervisor = self.record().supervisor
@@ -190,6 +195,25 @@ class LocalJob:
             for name, supervisor in list(leaving.items()):
                 if supervisor.poll() is not None:
                     leaving.pop(name, None)
+
+
+def _remove(folder: Path) -> None:
+    """Raises BackendError for what this user may not remove."""
+    import shutil  # most who ask a job delete none
+
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise BackendError(f"not all of it could be removed: {error}; remove {folder} yourself") from None
+
+
+def _remove_leftovers(jobs: Path) -> None:
+    """Remove what a `delete` left that was ended in its middle."""
+    for folder in jobs.glob(".*.*"):
+        pid = folder.name.rpartition(".")[2]
+        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+            with contextlib.suppress(BackendError):
+                _remove(folder)
 
 
 def _changed(path: Path) -> tuple[int, int] | None:

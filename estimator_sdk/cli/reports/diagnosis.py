@@ -23,7 +23,10 @@ def every_finding() -> Iterator[Finding]:
     yield from findings("s3", (("s3 library", _package("obstore", "pip install 'estimator-sdk[s3]'")),))
     yield from backends.load("sagemaker").check()
     for name in backends.installed():
-        yield from backends.load(name).check()
+        try:
+            yield from backends.load(name).check()
+        except Exception as error:  # of a package that is not ours
+            yield Finding(name, False, f"{type(error).__name__}: {error}", "update or uninstall its package", name)
 
 
 def purposes() -> tuple[str, ...]:

@@ -102,3 +102,30 @@ def test_a_name_that_is_nearly_its_own_is_corrected(tmp_path):
     (tmp_path / "train.py").touch()
     with pytest.raises(EstimatorError, match="did you mean 'shell'"):
         Estimator(entry_point=tmp_path / "train.py", backend="shel").plan()
+
+
+@pytest.mark.parametrize("fault", ["raise ImportError('no such thing')", "class ShellBackend:\n    name = 'shell'"])
+def test_one_that_cannot_be_used_hides_no_other_job(tmp_path, fault):
+    """Such as one that was written for an older SDK."""
+    (tmp_path / "site" / "broken_backend.py").write_text(fault)
+    (facts,) = (tmp_path / "site").glob("*.dist-info")
+    (facts / "entry_points.txt").write_text("[estimator_sdk.backends]\nshell = broken_backend:ShellBackend\n")
+    sys.modules.pop("broken_backend", None)
+    code, _, err = cli("ps")
+    assert code == 0 and "backend 'shell', which another package brings, cannot be used: " in err
+    with pytest.warns(UserWarning, match="cannot be used"), pytest.raises(JobNotFound, match="there is no job"):
+        Job.attach("of-nobody")
+    code, out, _ = cli("doctor", "--json", "--needs", "shell")
+    assert (code, {each["what"]: each["is_there"] for each in json.loads(out)}["shell"]) == (1, False)
+
+
+def test_one_whose_service_is_away_hides_no_other_job(monkeypatch):
+    def away(self, *_):
+        raise OSError("nobody answers")
+
+    monkeypatch.setattr(shell_backend.ShellBackend, "list", away)
+    monkeypatch.setattr(shell_backend.ShellBackend, "attach", away)
+    code, _, err = cli("ps")
+    assert code == 0 and "the jobs of backend 'shell' cannot be listed: nobody answers" in err
+    with pytest.raises(JobNotFound, match="backend 'shell' could not be asked: nobody answers"):
+        Job.attach("of-nobody")

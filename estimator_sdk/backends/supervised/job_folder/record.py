@@ -18,7 +18,7 @@ from ....values.conform import conform, field_hints
 from ....values.home import JobFolder, regular_file
 from ...status import FINAL, AttemptRecord, Status
 
-FORMAT = 1
+FORMAT = 3
 """Of the file. It grows with every change of what a job, an attempt or a verdict is made of."""
 _MOST_PROCESSES = 1 << 22
 """Of Linux: PID_MAX_LIMIT (linux/threads.h)."""
@@ -153,7 +153,9 @@ def read_record(folder: JobFolder) -> Record | None:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         words = f"the record of the job {folder.name} cannot be read: {folder.record}: {error!r}"
-        raise EstimatorError(f"{words}; its logs and outputs are in {folder.path}") from None
+        raise EstimatorError(
+            f"{words}; its logs and outputs are in {folder.path}; remove that folder to forget the job"
+        ) from None
 
 
 def _verdict(fields: Mapping[str, Any] | None) -> Verdict | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from estimator_container.failures.verdict import Verdict, last_words
 
 from ....errors import JobNotFound
+from ....values.debugging import is_debug_output
 from ....values.home import JobFolder
 from ....values.job_name import is_name
 from ....values.naming import suggestion
@@ -63,7 +64,8 @@ def _abandoned(record: Record, folder: JobFolder) -> Verdict:
         what = f"{what}, and its hosts with it"
     words = ""
     with suppress(OSError):
-        words = last_words(folder.supervisor_log.read_text(encoding="utf-8", errors="replace"))
+        said = folder.supervisor_log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        words = last_words("".join(line for line in said if not is_debug_output(line)))
     return Verdict("platform", f"{what}; see {folder.supervisor_log}", detail=words)
 
 

@@ -95,8 +95,9 @@ class Supervisor:
             self._hold.check()
             self._tell_of_another(verdict)
             self._attempt.wait_until_gone()
+            following = self._new_attempt(number + 1)  # or it fails, and what this one left stays where it is
             self._set_hosts_aside(number)
-            self._attempt = self._new_attempt(number + 1)
+            self._attempt = following
 
     def _new_attempt(self, number: int) -> Attempt:
         output = self._record.output
@@ -119,7 +120,7 @@ class Supervisor:
 
     def _attempt_ended(self, verdict: Verdict | None) -> None:
         """Known from now on; it is written with what comes next, another attempt or the end of the job."""
-        if self._record.attempts:
+        if self._record.attempts and self._record.attempts[-1].ended is None:
             self._record = self._record.with_attempt(ended=time.time(), verdict=verdict)
 
     def _note(self, **changes: Any) -> None:  # noqa: ANN401 - fields of Record

@@ -50,3 +50,8 @@ def test_another_value_of_the_variable_is_named(run):
 def test_the_command_line_shows_it(run):
     shown = run("-m", "estimator_sdk", "--debug", "plan", "--", "python", "train.py")
     assert " launch: the code bundle is " in shown.stderr and "train.py" in shown.stdout
+
+
+def test_who_asks_twice_sees_it_once(run):
+    shown = run("-m", "estimator_sdk", "--debug", "plan", "--", "python", "train.py", ESTIMATOR_LOG="debug").stderr
+    assert shown.count("the code bundle is ") == 1

@@ -104,7 +104,7 @@ def cases(extent: Extent) -> Iterator[Case]:
             commands = {" ".join(flags): jobs.bare_mpirun(ranks, (*LOOPBACK, *flags)) for flags in candidates(True)}
             best = search(f"{ranks} ranks on one host", commands)
             theirs = [
-                jobs.mpi.find("mpirun"),
+                jobs.programs.find("mpirun"),
                 *jobs.ROOT_FLAGS,
                 "--host",
                 f"localhost:{ranks}",

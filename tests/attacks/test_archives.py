@@ -1,6 +1,6 @@
 """Hostile archives, played on code and on models, on each Python that unpacks them here.
 
-What `tests/unit/container/test_code.py` has of code is not said again.
+What `tests/unit/container/host/preparation/test_code.py` has of code is not said again.
 """
 
 from __future__ import annotations

@@ -331,6 +331,34 @@ def test_a_parameter_server_that_dies_is_named(script, with_horovod):
     assert left_of(job) == []
 
 
+SAVES = SERVED.replace(
+    "steps = int",
+    """
+import signal, sys
+
+
+def save(*_):
+    print("saved", weights.numpy().shape, flush=True)
+    sys.exit(0)
+
+
+signal.signal(signal.SIGTERM, save)
+steps = int""",
+)
+
+
+@pytest.mark.long
+def test_a_chief_that_is_stopped_can_still_save_what_the_servers_hold(script, with_horovod, out):
+    job = script.estimator(SAVES, hosts=2, distribution=SERVERS, environment={"STEPS": "1000000"}, **with_horovod).fit(
+        wait=False
+    )
+    next(job.logs(rank=0, stream="stdout", follow=True))
+    job.stop()
+    assert job.wait(60) == "Stopped"
+    assert out(job, rank=0).splitlines()[-1] == b"saved (64, 10)"
+    assert left_of(job) == []
+
+
 def test_steps_have_no_parameter_servers(script):
     with pytest.raises(InvalidArgument, match="parameter_server runs one script, and the job has steps"):
         script.estimator({"a.py": ""}, entry_point=None, steps=["python a.py"], distribution=SERVERS).plan()

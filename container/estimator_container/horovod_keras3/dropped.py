@@ -119,7 +119,7 @@ def advice(error: BaseException) -> str | None:
     >>> advice(AttributeError("'Adam' object has no attribute 'lr'"))
     'Keras 3 does not know this word of Keras 2: write .learning_rate where the script has .lr.'
     """
-    text = f"{type(error).__name__}: {error}".partition("\n")[0]
+    text = f"{type(error).__name__}: {error}".partition("\n")[0].replace("keras.api.", "keras.")  # as before 3.10
     today = _first(_OF_KERAS, text) or _still_in_tensorflows_backend(text) if _has_keras_3() else None
     if today is not None:
         return f"Keras 3 does not know this word of Keras 2: {today}."

@@ -101,7 +101,7 @@ class LocalRanks:
 
     def _tell_to_end(self) -> None:
         self._server.hold()
-        self._server.signal_all(signal.SIGTERM)
+        self._server.signal_scripts(signal.SIGTERM)
 
     def _on_started(self, rank: int) -> None:
         self._toolkit.events.emit("rank_started", rank=rank_or_none(rank))

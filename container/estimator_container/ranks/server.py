@@ -103,6 +103,12 @@ class RankServer:
         for pid in self.pids.values():
             signal_group(pid, signum)
 
+    def signal_scripts(self, signum: int) -> None:
+        """Signal those that run the script, who may need what the others serve to end in their own way."""
+        for rank, pid in self.pids.items():
+            if self.module_of(rank) is None:
+                signal_group(pid, signum)
+
     def hold(self) -> None:
         """Keep the wrappers until the world ends, so that the end of one rank ends no other."""
         for link in list(self._links):
@@ -155,7 +161,8 @@ class RankServer:
             return
         module = self.module_of(rank)
         if module is not None:
-            command = command._replace(argv=(command.python, "-u", "-m", module))
+            # It writes no checkpoints, so nobody looks whether it lives when one is written.
+            command = command._replace(argv=(command.python, "-u", "-m", module), alive="")
         counts = (str(len(command.argv)), str(len(command.dropped)))
         settings = [f"{name}={value}" for name, value in {**command.settings, **self.variables_of(rank)}.items()]
         cpu = str(self.cpus[local_rank]) if rank < SPAWNED and local_rank < len(self.cpus) else ""

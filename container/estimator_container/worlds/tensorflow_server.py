@@ -8,6 +8,8 @@ import os
 def main() -> None:
     """Serve until somebody ends this process."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # Parameters are kept in memory; the accelerators are for the script beside this.
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     import tensorflow as tf
 
     task = tf.distribute.cluster_resolver.TFConfigClusterResolver()

@@ -23,6 +23,7 @@ _RANKS = {
     "sagemaker_mpi_enabled": "OMPI_COMM_WORLD_RANK",
     "sagemaker_torch_distributed_enabled": "RANK",
     "sagemaker_multi_worker_mirrored_strategy_enabled": "RANK",
+    "sagemaker_parameter_server_enabled": "RANK",
 }
 
 

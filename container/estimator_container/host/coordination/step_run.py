@@ -12,6 +12,7 @@ from ...failures import verdict
 from ...failures.verdict import Verdict, last_words, names_of
 from ...logs.frames import NO_RANK, SPAWNED
 from ...ranks.server import Ended, rank_or_none
+from ...worlds.world import DirectWorld
 
 if TYPE_CHECKING:
     from ...failures.drift import Finding, Judge
@@ -36,6 +37,7 @@ class StepRun:
         """`places` is where the step runs; `number` counts from 0. A job with an entry point has no `step`."""
         self.places = places
         self._world = world
+        self._of_the_script = [place for place in places if not _runs_module(world, place[1])]
         self._awaited = [place for place in places if world is None or world.is_awaited(place[1])]
         self.number = number
         self.step = step
@@ -123,8 +125,8 @@ class StepRun:
 
     @property
     def all_ended(self) -> bool:
-        """Also those that were spawned."""
-        return len(self.ended) == len(self.places) and not self.spawned
+        """All that run the script, also those that were spawned."""
+        return all(place in self.ended for place in self._of_the_script) and not self.spawned
 
     @property
     def all_ended_well(self) -> bool:
@@ -242,3 +244,8 @@ class StepRun:
         ended = {**self.ended, **self.spawned_ended}
         tails = [each.stderr_tail for (_, number), each in ended.items() if number == rank]
         return last_words(tails[0]) if tails else ""
+
+
+def _runs_module(world: World | None, rank: int) -> bool:
+    """Whether a rank runs a program of the toolkit's in the place of the script."""
+    return isinstance(world, DirectWorld) and world.module_of(rank) is not None

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -307,55 +303,6 @@ def test_parameter_servers_hold_the_model_that_the_workers_train(script, with_ho
     job = script.run(SERVED, hosts=2, distribution=SERVERS, environment={"STEPS": "300"}, **with_horovod)
     told = json.loads(out(job, rank=0).splitlines()[-1])
     assert told["accuracy"] > 0.9 and told["where"] == ["ps"]
-    assert left_of(job) == []
-
-
-def servers_of(job: Job) -> Iterator[int]:
-    """The processes of this machine that are parameter servers of the job."""
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            is_one = b"estimator_container.worlds.tensorflow_server\0" in (process / "cmdline").read_bytes()
-            if is_one and job.name.encode() in (process / "environ").read_bytes():
-                yield int(process.name)
-
-
-@pytest.mark.long
-def test_a_parameter_server_that_dies_is_named(script, with_horovod):
-    job = script.estimator(SERVED, hosts=2, distribution=SERVERS, environment={"STEPS": "1000000"}, **with_horovod).fit(
-        wait=False
-    )
-    next(job.logs(rank=0, stream="stdout", follow=True))
-    os.kill(next(servers_of(job)), signal.SIGKILL)
-    with pytest.raises(JobFailed, match=r"rank [13] \(ps [01]\) on algo-[12] was killed by SIGKILL"):
-        job.wait(60)
-    assert left_of(job) == []
-
-
-SAVES = SERVED.replace(
-    "steps = int",
-    """
-import signal, sys
-
-
-def save(*_):
-    print("saved", weights.numpy().shape, flush=True)
-    sys.exit(0)
-
-
-signal.signal(signal.SIGTERM, save)
-steps = int""",
-)
-
-
-@pytest.mark.long
-def test_a_chief_that_is_stopped_can_still_save_what_the_servers_hold(script, with_horovod, out):
-    job = script.estimator(SAVES, hosts=2, distribution=SERVERS, environment={"STEPS": "1000000"}, **with_horovod).fit(
-        wait=False
-    )
-    next(job.logs(rank=0, stream="stdout", follow=True))
-    job.stop()
-    assert job.wait(60) == "Stopped"
-    assert out(job, rank=0).splitlines()[-1] == b"saved (64, 10)"
     assert left_of(job) == []
 
 

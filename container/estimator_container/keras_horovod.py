@@ -67,7 +67,7 @@ def DistributedOptimizer(
     if isinstance(optimizer, Distributed):
         raise ValueError(
             f"This {type(optimizer).__name__} optimizer averages its gradients already: "
-            "pass it to DistributedOptimizer once only."
+            "pass it to DistributedOptimizer only once."
         )
     settings = ReductionSettings(op=op, compression=compression, sparse_as_dense=True)
     averaging = distributed_class(optimizer, settings)

@@ -73,7 +73,7 @@ def attach(name: str) -> StartedJob:
         except JobNotFound as missing:
             told.append(str(missing))
         except Exception as error:  # another package's, which must not hide what others have
-            told.append(f"backend {backend.name!r} could not be asked: {error}")
+            told.append(f"backend {backend.name!r} could not be queried: {error}")
     raise JobNotFound("; and ".join(filter(None, told)))
 
 
@@ -110,7 +110,7 @@ def _foreign() -> list[Backend]:
             if not made.capabilities.is_supervised:
                 found.append(made)
         except Exception as error:
-            what = f"backend {name!r}, which another package brings, cannot be used: {type(error).__name__}: {error}"
+            what = f"backend {name!r}, which another package provides, cannot be used: {type(error).__name__}: {error}"
             warnings.warn(f"{what}; update that package, or uninstall it", stacklevel=4)
     return found
 

@@ -43,7 +43,7 @@ def write(what: str | bytes) -> None:
         raise
     except OSError as error:
         what = f"the answer cannot be written to standard output: {error.strerror}"
-        raise EstimatorError(f"{what}; make room, or send it elsewhere") from None
+        raise EstimatorError(f"{what}; free some space, or send it elsewhere") from None
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

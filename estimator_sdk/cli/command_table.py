@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "run a command on one or many hosts",
     "fit": "run the job that a file describes",
-    "plan": "show what run would start, and start nothing",
+    "plan": "show what run would start, without starting it",
     "ps": "list the jobs",
     "logs": "show what the ranks of a job wrote",
     "attach": "follow a running job to its end",
-    "stop": "ask for the end of a job",
-    "delete": "remove all that is kept of a job that has ended",
-    "why": "say why a job ended as it did",
-    "describe": "show all that is known of a job",
-    "download": "bring a job's model here",
-    "checkpoints": "list, verify or bring the snapshots of a job",
+    "stop": "ask a job to stop",
+    "delete": "remove everything that is kept of a finished job",
+    "why": "explain why a job ended as it did",
+    "describe": "show everything that is known about a job",
+    "download": "download a job's model",
+    "checkpoints": "list, verify or download the snapshots of a job",
     "images": "list or build training images",
-    "doctor": "check what is installed, and say how to fix what is missing",
-    "completion": "print the completion of bash or zsh",
+    "doctor": "check what is installed, and how to install what is missing",
+    "completion": "print the completion script for bash or zsh",
 }
 """Name -> what it is for, in the order of `estimator --help`. The module has the same name."""
 _OF_JOBS = ("ps", "logs", "attach", "stop", "why", "describe", "download", "delete")

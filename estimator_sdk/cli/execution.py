@@ -61,7 +61,7 @@ def _detached(job: Job, arguments: Namespace) -> int:
     try:
         answer.show(arguments, {"name": job.name, "status": job.status, "backend": job.backend}, [job.name])
     except EstimatorError as error:
-        raise EstimatorError(f"the job {job.name} is started, and {error}") from None
+        raise EstimatorError(f"the job {job.name} has been started, but {error}") from None
     return 0
 
 
@@ -122,11 +122,11 @@ def _check_files(arguments: Namespace) -> None:
         if given is None:
             continue
         if arguments.detach:
-            what = f"--{option} tells of the job's end, and --detach does not wait for it"
+            what = f"--{option} reports how the job ended, but --detach does not wait"
             raise InvalidArgument(option, f"{what}; leave one of them out")
         path = Path(given)
         if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise InvalidArgument(option, f"--{option} {given!r} cannot be written; name a file in a folder of yours")
+            raise InvalidArgument(option, f"--{option} {given!r} cannot be written; name a file in a writable folder")
 
 
 def _write_results(job: Job, plan: Plan, code: int, arguments: Namespace) -> None:
@@ -146,4 +146,4 @@ def _write_results(job: Job, plan: Plan, code: int, arguments: Namespace) -> Non
             with Path(github).open("ab") as file:
                 file.write(told)
     except OSError as error:
-        raise BackendError(f"the job {job.name} is {job.status}, and its results cannot be written: {error}") from None
+        raise BackendError(f"the job {job.name} is {job.status}, but its results cannot be written: {error}") from None

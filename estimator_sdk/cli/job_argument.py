@@ -14,7 +14,7 @@ def add(parser: Parser, *, may_be_newest: bool = True) -> None:
     """Add JOB; it may be left out where the newest job of this machine will do."""
     if may_be_newest:
         parser.add_argument(
-            "job", metavar="JOB", nargs="?", help="the job's name (default: the newest of this machine)"
+            "job", metavar="JOB", nargs="?", help="the job's name (default: the newest on this machine)"
         )
     else:
         parser.add_argument("job", metavar="JOB", help="the job's name")

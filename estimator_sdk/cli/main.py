@@ -44,7 +44,7 @@ def _main(words: list[str]) -> int:
         _drop_pending()
         return 128 + 13  # SIGPIPE
     except OSError as error:  # of a folder that an option names, or of this machine
-        _tell(words, f"{error}; check the path, your rights on it, and the room there")
+        _tell(words, f"{error}; check the path, its permissions, and the free space there")
         return 1
 
 
@@ -101,7 +101,7 @@ def _help() -> str:
     listed = "\n".join(f"  {name:<{width}}  {summary}" for name, summary in commands.COMMANDS.items())
     purpose = "Run a training script over MPI as processes, containers or cloud instances."
     usage = f"usage: estimator [--debug] COMMAND [OPTIONS]\n\n{purpose}"
-    return f"{usage}\n\ncommands:\n{listed}\n\n`estimator COMMAND --help` has the options of one."
+    return f"{usage}\n\ncommands:\n{listed}\n\n`estimator COMMAND --help` lists the options of a command."
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:

@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
                     f"{word!r} is not an option", f"write -- before the command: {self.prog} … -- {word} …"
                 )
             if not word.startswith("-"):
-                raise self._refused(f"{word!r} is one word too many", f"see {self.prog} --help")
+                raise self._refused(f"{word!r} is an unexpected argument", f"see {self.prog} --help")
             raise self._refused(f"{word} is not an option", suggestion(word, self.options()))
         return arguments
 
@@ -65,5 +65,5 @@ def count(text: str) -> int:
     except ValueError:
         number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return number

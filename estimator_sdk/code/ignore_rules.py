@@ -41,8 +41,8 @@ _OF_ENVIRONMENTS = ("pyvenv.cfg", "conda-meta/history")
 class Reason(Enum):
     """Why a path stays out."""
 
-    ALWAYS = "what is always left out"
-    CREDENTIALS = "what keeps credentials from being sent"
+    ALWAYS = "the rules that always apply"
+    CREDENTIALS = "the rules that keep credentials from being sent"
     GIT = GIT_FILE
     OWN = FILE
 

@@ -68,13 +68,13 @@ class Source:
         except OSError as error:
             raise EstimatorError(
                 f"the code cannot be bundled into {path}: {error}; make its files readable, or set ESTIMATOR_HOME to a "
-                "folder that you may write, with room"
+                "folder that you can write to, with free space"
             ) from error
 
     def _read(self) -> Tree:
         for argument, value in (("entry_point", self.entry_point), ("source_dir", self.source_dir)):
             if value is not None and "://" in value:
-                raise InvalidArgument(argument, f"{argument} is {value!r}; give a path of this machine")
+                raise InvalidArgument(argument, f"{argument} is {value!r}; give a path on this machine")
         tree = self._tree(self.source_dir) if self.source_dir is not None else self._lone_file(self.entry_point or "")
         for index, dependency in enumerate(self.dependencies):
             _add_dependency(tree, dependency, f"dependencies[{index}]")
@@ -84,7 +84,7 @@ class Source:
         path = Path(entry_point)
         if not path.is_file():
             near = suggestion(path.name, _names(path.parent))
-            raise _refused("is not a file" if path.exists() else "is not there", entry_point, near)
+            raise _refused("is not a file" if path.exists() else "does not exist", entry_point, near)
         _check_allowed(path.name, "rename the file")
         source_tree.check_file(Path(os.path.realpath(path)), "entry_point")
         # The instances have no use for a link, only for what it leads to.
@@ -93,7 +93,7 @@ class Source:
     def _tree(self, folder: str) -> Tree:
         root = Path(folder)
         if not root.is_dir():
-            what = "is not a folder" if root.exists() else "is not there"
+            what = "is not a folder" if root.exists() else "does not exist"
             near = suggestion(root.name, _names(root.parent))
             raise InvalidArgument("source_dir", f"source_dir {folder!r} {what}; {near}")
         tree = source_tree.read(root, "source_dir", with_git=self.with_git)
@@ -131,7 +131,7 @@ def _check_is_in(argument: str, title: str, name: str, root: Path, tree: Tree) -
             slash = "" if left_out == path else "/"
             what, hint = f"by {reason.value}", f"add the line !{left_out}{slash} to {IGNORE_FILE}"
         else:
-            what = f"because {left_out} is {reason}, which the hosts cannot have"
+            what = f"because {left_out} is {reason}, which the hosts cannot use"
             hint = "put a copy in its place"
         raise InvalidArgument(argument, f"{title} {name!r} is left out of {str(root)!r} {what}; {hint}")
 
@@ -140,11 +140,11 @@ def _about(tree: Tree) -> Iterator[str]:
     """What of the left out should be told: what the hosts cannot have, credentials, and what git alone leaves out."""
     unusable = [f"{name}, {reason}" for name, reason in tree.left_out.items() if isinstance(reason, str)]
     if unusable:
-        yield f"left out of the code, because the hosts cannot have it: {_some(unusable, '; ')}"
+        yield f"left out of the code, because the hosts cannot use it: {_some(unusable, '; ')}"
     for reason, why in _TOLD.items():
         names = [name for name, each in tree.left_out.items() if each is reason]
         if names:
-            hint = f"a line !NAME in {IGNORE_FILE} takes one back"
+            hint = f"a line !NAME in {IGNORE_FILE} includes one again"
             shown = ", ".join(names) if reason is Reason.CREDENTIALS else _some(names, ", ")
             yield f"left out of the code, because {why}: {shown}; {hint}"
 
@@ -159,9 +159,9 @@ def _add_dependency(tree: Tree, dependency: str, argument: str) -> None:
     name = path.name
     if not path.exists():
         near = suggestion(name, _names(path.parent))
-        raise InvalidArgument(argument, f"{argument} {dependency!r} is not there; {near}")
+        raise InvalidArgument(argument, f"{argument} {dependency!r} does not exist; {near}")
     if name in tree.members:
-        what = f"{argument} {dependency!r} would be put beside another {name!r} in the code folder"
+        what = f"{argument} {dependency!r} would collide with another {name!r} in the code folder"
         raise InvalidArgument(argument, f"{what}; rename one of them")
     real = Path(os.path.realpath(path))
     if real.is_dir():

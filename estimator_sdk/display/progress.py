@@ -146,7 +146,7 @@ def _restored(event: dict[str, Any]) -> str | None:
 def _lag(event: dict[str, Any]) -> str:
     names = _shown(event["open"])
     waits = f", waiting for {names}, which is open for writing" if names else ""
-    return f"checkpoints: {size(event['bytes'])} not in the store for {event['seconds']:.0f} s{waits}"
+    return f"checkpoints: {size(event['bytes'])} not uploaded for {event['seconds']:.0f} s{waits}"
 
 
 def _failed(event: dict[str, Any]) -> str:
@@ -154,7 +154,7 @@ def _failed(event: dict[str, Any]) -> str:
 
 
 def _left_out(event: dict[str, Any]) -> str:
-    return f"checkpoints: not kept before it is closed: {_shown(event['files'])}"
+    return f"checkpoints: not saved until closed: {_shown(event['files'])}"
 
 
 def _outputs_failed(event: dict[str, Any]) -> str:

@@ -69,10 +69,10 @@ def metric_definitions(given: Sequence[Mapping[str, str]] | None) -> tuple[Metri
             what = f"{where}.Regex {definition.regex!r} is not a valid pattern: {error}"
             raise InvalidArgument(f"{where}.Regex", f"{what}; fix it") from None
         if pattern.groups == 0:
-            what = f"{where}.Regex {definition.regex!r} has no group, which is what the metric's value is read from"
+            what = f"{where}.Regex {definition.regex!r} has no group, from which the metric's value is read"
             raise InvalidArgument(f"{where}.Regex", f"{what}; put the value in parentheses, as in 'loss: ([0-9.]+)'")
         if not definition.name.strip() or not definition.name.isprintable():
-            what = f"{where}.Name {definition.name!r} cannot be shown"
+            what = f"{where}.Name {definition.name!r} holds characters that cannot be shown"
             raise InvalidArgument(f"{where}.Name", f"{what}; use a name of printable characters, such as 'loss'")
     return typed
 
@@ -99,8 +99,8 @@ def _check_instances(estimator: Arguments) -> None:
     if estimator.instance_groups is None:
         return
     if (estimator.instance_type, estimator.instance_count) != ("local", 1) or not estimator.instance_groups:
-        what = "instance_groups stands in the place of instance_type and instance_count, and has a group at least"
-        raise InvalidArgument("instance_groups", f"{what}; give the one or the other")
+        what = "instance_groups replaces instance_type and instance_count, and needs at least one group"
+        raise InvalidArgument("instance_groups", f"{what}; give only one of them")
     for group in estimator.instance_groups:
         instances.lookup(group.instance_type)
 
@@ -116,25 +116,25 @@ def _check_environment(estimator: Arguments) -> None:
 def _check_together(estimator: Arguments) -> None:
     given = [name for name in _WHAT_RUNS if getattr(estimator, name) is not None]
     for name in given[1:]:
-        what = f"{name} stands in the place of {given[0]}"
-        raise InvalidArgument(name, f"{what}; give the one or the other")
+        what = f"{name} replaces {given[0]}"
+        raise InvalidArgument(name, f"{what}; give only one of them")
     if estimator.command is not None and not estimator.command:
         raise InvalidArgument("command", "command is empty; give a program and its arguments, such as ['./run', '-v']")
     if estimator.source_dir is not None and not given:
-        what = "source_dir means nothing without entry_point, command or steps"
+        what = "source_dir has no effect without entry_point, command or steps"
         raise InvalidArgument("source_dir", f"{what}; give one of them, or leave it out")
     for name in ("arguments", "command"):
         if not all(map(can_be_passed, getattr(estimator, name) or ())):
             what = f"{name} holds a NUL byte or an unpaired surrogate, which no command line can carry"
             raise InvalidArgument(name, f"{what}; pass it as a file")
     if not given and estimator.image_uri is None:
-        hint = "give entry_point='train.py', or image_uri= of an image with a program of its own"
+        hint = "give entry_point='train.py', or the image_uri= of an image with a program of its own"
         raise InvalidArgument("entry_point", f"entry_point is missing, so there is nothing to run; {hint}")
     if estimator.dependencies and not given:
-        raise InvalidArgument("dependencies", "dependencies needs entry_point=, which is what uses them; give both")
+        raise InvalidArgument("dependencies", "dependencies needs entry_point=, which uses them; give both")
     for name, needed in _NEEDS:
         if getattr(estimator, name) not in (None, False) and getattr(estimator, needed) in (None, False):
-            raise InvalidArgument(name, f"{name} means nothing without {needed}; give both, or neither")
+            raise InvalidArgument(name, f"{name} has no effect without {needed}; give both, or neither")
     if estimator.max_wait is not None and estimator.max_wait < estimator.max_run:
-        what = f"max_wait is {estimator.max_wait} s and counts the run too, so it must be at least max_run"
+        what = f"max_wait is {estimator.max_wait} s and includes the run, so it must be at least max_run"
         raise InvalidArgument("max_wait", f"{what}, {estimator.max_run} s; raise it, or lower max_run")

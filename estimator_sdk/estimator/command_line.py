@@ -35,7 +35,7 @@ def estimator_arguments(words: Sequence[str], folder: str = ".") -> dict[str, An
     {'source_dir': '.', 'command': ('bash', '-c', 'echo $HOME')}
     """
     if not words:
-        raise InvalidArgument("command", "there is no command; write it behind --, such as -- python train.py --lr 0.1")
+        raise InvalidArgument("command", "there is no command; write it after --, such as -- python train.py --lr 0.1")
     _check_script(words, folder)
     entry_point, arguments = _entry_point(words, folder)
     if entry_point is None:
@@ -110,7 +110,7 @@ def _check_script(words: Sequence[str], folder: str) -> None:
     if name.startswith("..") or posixpath.isabs(name):
         what = f"the script {written!r} is not inside {folder!r}, whose files are what the hosts get"
         raise InvalidArgument(
-            "command", f"{what}; run the command in the script's folder, or name that by --source-dir"
+            "command", f"{what}; run the command in the script's folder, or name that folder with --source-dir"
         )
     if not path.is_file():
         near = suggestion(path.name, [each.name for each in path.parent.glob("*") if each.is_file()])

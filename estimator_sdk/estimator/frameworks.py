@@ -36,7 +36,7 @@ class _FrameworkEstimator(Estimator):
             return self.image_uri
         if self.framework_version is None:
             if self.py_version is not None:
-                what = "py_version means nothing without framework_version; give both, or neither"
+                what = "py_version has no effect without framework_version; give both, or neither"
                 raise InvalidArgument("py_version", what)
             # Containers have nothing of this environment, so there has to be a version.
             has_images = self.backend is not None and backends.load(self.backend).capabilities.has_images
@@ -59,7 +59,7 @@ class _FrameworkEstimator(Estimator):
         if not f"{version}.".startswith(f"{wanted}."):
             raise InvalidArgument(
                 "framework_version",
-                f"framework_version is {wanted}, and hosts that are processes have this Python environment's "
+                f"framework_version is {wanted}, but hosts that are processes use this Python environment's "
                 f"{self._distributions[0]}, which is {version}; install {wanted} here, leave framework_version out, or "
                 "use backend='docker'",
             )

@@ -155,13 +155,13 @@ def _watch(local: StartedJob, job: Job, progress: Progress | Cell) -> None:
         progress.started()
         _show(local, progress)
     except KeyboardInterrupt:
-        progress.say("stopping; a second Ctrl-C leaves it to stop by itself")
+        progress.say("stopping; press Ctrl-C again to return without waiting")
         job.stop()
         _show(local, progress.again())
         progress.ended(local)
         raise
     except BackendError as error:
-        what = f"{error}; the job goes on, and Job.attach({job.name!r}) finds it"
+        what = f"{error}; the job is still running, and Job.attach({job.name!r}) finds it"
         raise BackendError(what) from None
 
 

@@ -15,12 +15,12 @@ C = TypeVar("C", bound=type)
 
 # What is lost without them is at most time.
 _MEANINGLESS = {
-    "sagemaker_session": "region, credentials and endpoints are those of the AWS settings of this machine",
+    "sagemaker_session": "region, credentials and endpoints come from this machine's AWS settings",
     "compiler_config": "the training compiler is not used",
 }
 # Without them something else would run.
 _REFUSED = {
-    "git_config": "clone the repository, and give source_dir",
+    "git_config": "clone the repository, and give its folder as source_dir",
     "model_dir": "put it into hyperparameters, where the script finds it as --model_dir",
     "training_recipe": "give the script as entry_point, and what the recipe sets as hyperparameters",
     "recipe_overrides": "give the script as entry_point, and what the recipe sets as hyperparameters",
@@ -44,10 +44,10 @@ def takes_sdk_v2_arguments(cls: C) -> C:
         foreign = {name: kwargs.pop(name) for name in (*_MEANINGLESS, *_REFUSED) if name in kwargs}
         for name, instead in _REFUSED.items():
             if foreign.get(name):
-                raise InvalidArgument(name, f"{name} is an argument of SageMaker's SDK that is not here; {instead}")
+                raise InvalidArgument(name, f"{name}, an argument of SageMaker's SDK, is not supported; {instead}")
         ignored = [f"{name} ({why})" for name, why in _MEANINGLESS.items() if foreign.get(name) is not None]
         if ignored:
-            warnings.warn(f"ignored, because it means nothing here: {', '.join(ignored)}", ArgumentIgnored, 2)
+            warnings.warn(f"ignored, because it has no effect here: {', '.join(ignored)}", ArgumentIgnored, 2)
         init(self, *args, **kwargs)
 
     cls.__init__ = taking  # type: ignore[misc]

@@ -31,12 +31,12 @@ def warn_of_secrets(plan: Plan) -> None:
     found = [f"hyperparameters[{name!r}]" for name, value in given.items() if _has_secret(name, value)]
     if not found and in_words(words) == tuple(words):
         return
-    where = "what the job's description shows" if plan.region else "arguments, which every user of the machine can see"
-    how = "let the script fetch it with the job's role, from AWS Secrets Manager for one"
+    where = "in the job's description" if plan.region else "among arguments, which every user of the machine can see"
+    how = "let the script fetch it with the job's role, for example from AWS Secrets Manager"
     if not plan.region:
         how = "pass it in environment=, and let the script read os.environ"
     what = " and ".join(found) or "a word of the command"
-    warnings.warn(f"{what}: this looks like a secret, and it would be among {where}; {how}", stacklevel=4)
+    warnings.warn(f"{what}: this looks like a secret, and it would be visible {where}; {how}", stacklevel=4)
 
 
 def _has_secret(name: str, value: object) -> bool:
@@ -49,5 +49,5 @@ def refuse_hidden(spec: JobDocument) -> None:
     for member, values in kept:
         for name, value in (values or {}).items():
             if HIDDEN in value:
-                what = f"{member}[{name!r}] is {HIDDEN}: the document was kept without its secrets"
-                raise InvalidArgument(member, f"{what}; put the value in its place")
+                what = f"{member}[{name!r}] is {HIDDEN}: the document was saved without its secrets"
+                raise InvalidArgument(member, f"{what}; replace it with the value")

@@ -54,8 +54,8 @@ class Call:
     def check(self) -> None:
         """Raises InvalidArgument for what is no function, and for arguments that it does not take."""
         if not callable(self.function):
-            what = f"{self.function!r} is not a function, so it cannot be run; give a function, and its arguments apart"
-            raise InvalidArgument("main", what)
+            what = f"{self.function!r} is not a function, so it cannot be run"
+            raise InvalidArgument("main", f"{what}; give a function, and its arguments separately")
         try:
             signature = inspect.signature(self.function)
         except (TypeError, ValueError):  # of a function in C, which says nothing of its arguments
@@ -83,7 +83,7 @@ class Call:
         for name in self.kwargs:
             if name not in names:
                 return f"{self.name}() has no argument {name!r}; {suggestion(name, names)}"
-        return f"{self.name}() cannot be called so: {error}; its arguments are {signature}"
+        return f"{self.name}() cannot be called this way: {error}; its arguments are {signature}"
 
     def _named_arguments(self) -> list[tuple[str, Any]]:
         try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _INSTEAD = {
     "entry_point": "the function is what runs",
-    "source_dir": "the function travels by itself; modules and requirements.txt that it needs go into dependencies",
+    "source_dir": "the function travels by itself; put modules and a requirements.txt that it needs into dependencies",
     "hyperparameters": "give the function its arguments when it is called",
     "container_entry_point": "the function is what runs",
     "container_arguments": "the function is what runs",

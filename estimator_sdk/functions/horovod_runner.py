@@ -78,13 +78,13 @@ class HorovodRunner:
 def _check_np(np: object, settings: dict[str, Any]) -> None:
     if not isinstance(np, int) or isinstance(np, bool) or np == 0:
         what = "a whole number of processes, or a negative one for as many on this machine"
-        raise InvalidArgument("np", f"np must be {what}, and is {shown(np)}; write np=2 or np=-2")
+        raise InvalidArgument("np", f"np must be {what}, not {shown(np)}; write np=2 or np=-2")
     if np > 0:
         return
     for name, allowed in _ON_THIS_MACHINE.items():
         given = settings.get(name)
         if given not in allowed:
-            what = f"np={np} runs {-np} processes on this machine, where {name}={given!r} means nothing"
+            what = f"np={np} runs {-np} processes on this machine, where {name}={given!r} has no effect"
             raise InvalidArgument(name, f"{what}; leave it out, or write np={-np}")
 
 

@@ -23,11 +23,11 @@ def value_of(job: Job) -> Any:  # noqa: ANN401 - whatever the function returned
         raise EstimatorError(f"the function returned nothing, because its job did not complete: {job.why().rstrip()}")
     data = _member(uri, host.VALUE_FILE)
     if data is None:
-        raise EstimatorError(f"{uri} has no {host.VALUE_FILE}, which the function's return value is in; see {job!r}")
+        raise EstimatorError(f"{uri} lacks {host.VALUE_FILE}, the function's return value; see {job!r}")
     try:
         return payload.unpack(host.VALUE, data)
     except Exception as error:  # unpickling may raise anything
-        what = f"the function has run, and its return value cannot be read here: {error}"
+        what = f"the function has run, but its return value cannot be read here: {error}"
         raise EstimatorError(f"{what}; {uri} has it as {host.VALUE_FILE}") from error
 
 

@@ -71,7 +71,7 @@ def remote(
 
     def decorate(function: Callable[P, R]) -> RemoteFunction[P, R]:
         if not callable(function):
-            what = f"remote is put on a function, and not on {function!r}; write its arguments by name"
+            what = f"remote decorates a function, not {function!r}; write its arguments by name"
             raise InvalidArgument("function", what)
         return RemoteFunction(function, job)
 

@@ -75,12 +75,12 @@ def _unpack(uri: str, path: Path, folder: Path) -> None:
     try:
         archive.unpack(str(path), str(folder), _file_mode, 0o777, left_out.append)
     except archive.Unsafe as found:
-        raise EstimatorError(f"{uri} holds {found}: it is refused, and nothing of it was unpacked") from None
+        raise EstimatorError(f"{uri} holds {found}: it was refused, and nothing was unpacked") from None
     except Exception as error:  # besides OSError whatever a decompressor says of a damaged archive
-        raise EstimatorError(f"{uri} cannot be unpacked: {error}; nothing of it was kept") from None
+        raise EstimatorError(f"{uri} cannot be unpacked: {error}; nothing was kept") from None
     if left_out:
         what = naming.some(left_out)
-        warnings.warn(f"{uri} was unpacked without what does not belong into a model: {what}", stacklevel=4)
+        warnings.warn(f"{uri} was unpacked without what does not belong in a model: {what}", stacklevel=4)
 
 
 def _file_mode(bits: int) -> int:
@@ -99,7 +99,7 @@ def _move(uri: str, source: Path, target: Path) -> None:
                 if path.is_symlink() or not path.is_dir():
                     path.replace(place)
                 elif place.is_symlink():
-                    raise OSError(f"{place} is a link, and in the model it is a folder")
+                    raise OSError(f"{place} is a link, but in the model it is a folder")
                 else:
                     place.mkdir(exist_ok=True)
                     waiting.append((path, place))

@@ -74,12 +74,12 @@ def _said(error: ValidationError) -> tuple[Place, str]:
         return (*place, key), f"the key {key!r} is not known{around}; {suggestion(key, known)}"
     if kind == "required":
         missing = next(each for each in limit if each not in value)
-        return place, f"{where} has no `{missing}`, which it needs; add it"
+        return place, f"{where} has no `{missing}`, which is required; add it"
     if kind == "dependencies":
         key, needed = next(
             (key, name) for key, names in limit.items() for name in names if key in value and name not in value
         )
-        return (*place, key), f"{key} means nothing without {needed}; give both, or neither"
+        return (*place, key), f"{key} has no effect without {needed}; give both, or neither"
     if kind == "not":
         return place, f"{where} is not supported; {str(error.schema['description']).partition(': ')[2].rstrip('.')}"
     if kind in ("type", "anyOf", "enum"):
@@ -95,7 +95,7 @@ def _said(error: ValidationError) -> tuple[Place, str]:
 def _of_kind(where: str, form: Mapping[str, Any], value: object) -> str:
     wanted = _wanted(form)
     if value is None:
-        return f"{where} has no value, and must be {wanted}; write one, or take the key out"
+        return f"{where} has no value, but must be {wanted}; write one, or remove the key"
     return f"{where} must be {wanted}, not {_shown(value, where)}; {_way_out(form, wanted, value)}"
 
 
@@ -127,9 +127,9 @@ def _way_out(form: Mapping[str, Any], wanted: str, value: object) -> str:
         near = nearest(value, form["enum"])
         return f"did you mean {near!r}?" if near else "choose one of them"
     if isinstance(value, str) and "number" in wanted and value.strip().lstrip("+-").replace(".", "", 1).isdigit():
-        return "take the quotes off"
+        return "remove the quotes"
     if isinstance(value, str) and "true or false" in wanted:
         return "write true or false, without quotes"
     if not isinstance(value, (str, list, dict)) and "a string" in wanted:
-        return "put it into quotes"
+        return "put it in quotes"
     return "docs/job_files.md has examples"

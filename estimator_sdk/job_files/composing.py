@@ -12,7 +12,7 @@ from ruamel.yaml.nodes import Node
 
 MAX_DEPTH = 50
 """Lists and mappings in one another. ruamel.yaml takes a few of Python's frames for each."""
-TOO_DEEP = f"lists and mappings stand more than {MAX_DEPTH} deep in one another; make them flatter"
+TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} deep; make them flatter"
 
 
 class NotAllowed(Exception):
@@ -54,7 +54,7 @@ class _Bounded(Composer):
         version = event.version if isinstance(event, DocumentStartEvent) else None
         if version not in (None, (1, 2)):
             shown = ".".join(map(str, version))
-            raise NotAllowed(event.start_mark.line + 1, f"a job file is YAML 1.2; leave out the line %YAML {shown}")
+            raise NotAllowed(event.start_mark.line + 1, f"a job file is YAML 1.2; remove the line %YAML {shown}")
         return super().compose_document()
 
     def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401 - as the method that it extends

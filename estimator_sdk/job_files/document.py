@@ -78,11 +78,11 @@ class Document:
             raise self._error(line, f"this is not valid YAML: {what}; fix the indentation or the quotes here") from None
         except YAMLError as error:
             what = str(error).splitlines()[0]
-            raise self._error(1, f"this is not valid YAML: {what}; take the character out") from None
+            raise self._error(1, f"this is not valid YAML: {what}; remove the character") from None
         if root is None:
             raise self._error(1, "the file is empty; write `steps:` or `entry_point:`, or see docs/job_files.md")
         if not isinstance(root, MappingNode):
-            raise self._error(root.start_mark.line + 1, "a job file is a mapping of `key: value` lines; write it so")
+            raise self._error(root.start_mark.line + 1, "a job file must be a mapping of `key: value` lines")
         return root
 
     def _read(self) -> str:
@@ -95,7 +95,7 @@ class Document:
                 "job_file", f"the job file {str(self.path)!r} cannot be read: {what}; check its path"
             ) from None
         if len(data) > MAX_SIZE:
-            raise self._error(1, f"the file is larger than {MAX_SIZE} bytes; keep data in files of its own")
+            raise self._error(1, f"the file is larger than {MAX_SIZE} bytes; keep data in separate files")
         try:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -103,7 +103,7 @@ class Document:
 
     def _plain(self, node: Node, place: Place, around: tuple[Node, ...]) -> Any:  # noqa: ANN401 - any JSON value
         if node in around:
-            raise self._refused(node, "an alias stands within its own anchor; write the value out")
+            raise self._refused(node, "an alias is inside its own anchor; write the value out")
         if len(place) > composing.MAX_DEPTH:
             raise self._refused(node, composing.TOO_DEEP)
         self._grow(node, 1)
@@ -120,12 +120,12 @@ class Document:
     def _grow(self, node: Node, size: int) -> None:
         self._size += size
         if self._size > MAX_SIZE:
-            what = f"with its aliases written out the file has more than {MAX_SIZE} characters and values"
+            what = f"with its aliases expanded the file has more than {MAX_SIZE} characters and values"
             raise self._refused(node, f"{what}; use fewer aliases")
 
     def _check_tag(self, node: Node, *kinds: str) -> None:
         if str(node.tag).removeprefix(_TAG) not in kinds:
-            raise self._refused(node, f"the tag {str(node.tag)!r} means nothing in a job file; leave it out")
+            raise self._refused(node, f"the tag {str(node.tag)!r} has no meaning in a job file; remove it")
 
     def _refused(self, node: Node, message: str) -> InvalidArgument:
         return self._error(node.start_mark.line + 1, message)
@@ -137,8 +137,8 @@ class Document:
             inner = (*place, name)
             if name in found:
                 earlier = self._lines[inner]
-                what = f"the key {name!r} is in line {earlier} already"
-                raise self._error(key.start_mark.line + 1, f"{what}; leave out one of the two", name)
+                what = f"the key {name!r} is already in line {earlier}"
+                raise self._error(key.start_mark.line + 1, f"{what}; remove one of the two", name)
             found[name] = self._placed(value, inner, key, (*around, node))
         return found
 
@@ -148,7 +148,7 @@ class Document:
                 raise self._refused(key, "a job file has no merge keys; write the keys of << out")
             if not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
                 shown = f"the key {key.value!r}" if isinstance(key, ScalarNode) else "this key"
-                raise self._refused(key, f"{shown} is not a string; put it into quotes")
+                raise self._refused(key, f"{shown} is not a string; put it in quotes")
             self._check_text(key)
             yield key, value
 
@@ -162,7 +162,7 @@ class Document:
         kind = str(node.tag).removeprefix(_TAG)
         if kind in _WORDS:
             if text.lower() not in _WORDS[kind]:
-                raise self._refused(node, f"{text!r} is not what its tag says; leave the tag out")
+                raise self._refused(node, f"{text!r} does not match its tag; remove the tag")
             return _WORDS[kind][text.lower()]
         if kind in ("int", "float"):
             return self._number(node, kind)
@@ -174,20 +174,20 @@ class Document:
         self._grow(node, len(node.value))
         found = _NOT_IN_TEXT.search(node.value)
         if found is not None:
-            what = f"the character {found[0]!r} can be in no argument, path or variable"
-            raise self._refused(node, f"{what}; take it out")
+            what = f"no argument, path or variable can hold the character {found[0]!r}"
+            raise self._refused(node, f"{what}; remove it")
 
     def _number(self, node: ScalarNode, kind: str) -> int | float:
         text = node.value.lower()
         if len(text) > MAX_NUMBER:
             raise self._refused(
-                node, f"a number of {len(text)} characters is too long; shorten it, or put it into quotes"
+                node, f"a number of {len(text)} characters is too long; shorten it, or put it in quotes"
             )
         try:
             number = _float(text) if kind == "float" else _int(text)
         except ValueError:
             raise self._refused(
-                node, f"{node.value!r} is not a number; write one, or put a string into quotes, without a tag"
+                node, f"{node.value!r} is not a number; write one, or write a string in quotes without a tag"
             ) from None
         if math.isinf(number) and "inf" not in text:
             raise self._refused(node, f"{node.value!r} is larger than a number can be; write .inf if you mean that")

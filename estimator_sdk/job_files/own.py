@@ -51,6 +51,6 @@ def _uri(document: Document, value: str, place: tuple[str, ...]) -> str:
     path = (document.path.parent / value).resolve()
     if not path.exists():
         name = ".".join(place)
-        what = f"{name} is {value!r}, and there is no such file or folder beside the job file"
+        what = f"{name} is {value!r}, but there is no such file or folder beside the job file"
         raise document.refuse(place, name, f"{what}; fix the path, or give an s3:// URI")
     return f"file://{path}"  # nothing in it is quoted

@@ -53,8 +53,8 @@ def parts(document: Document, backend: str | None) -> Parts:
     if _has_containers(arguments):
         arguments |= {name: value for name, value in guaranteed.items() if value is not None}
     elif any(value is not None for value in guaranteed.values()):
-        what = "cpus and mem are for workers that are containers, and are left out where they are processes"
-        warnings.warn(f"{document.path}: {what}; use backend docker for them", stacklevel=2)
+        what = "cpus and mem are for workers that are containers, and are ignored for workers that are processes"
+        warnings.warn(f"{document.path}: {what}; use backend docker to set them", stacklevel=2)
     return Parts(train["framework"], arguments, _PLACES, None)
 
 

@@ -63,10 +63,10 @@ def _job() -> Schema:
     given["steps"] |= {"items": {"anyOf": [_LINE, _step()]}, "minItems": 1}
     given["framework"] = {
         "enum": list(FRAMEWORKS),
-        "description": "Chooses the image, or holds this Python environment against `framework_version`.",
+        "description": "Chooses the image, or compares this Python environment with `framework_version`.",
     }
     given["inputs"] = {
-        "description": "Input data: a URI, a path from this file's folder, or several by the names of their channels.",
+        "description": "Input data: a URI, a path relative to this file's folder, or several of these by channel name.",
         "anyOf": [
             {"type": "string"},
             {
@@ -104,12 +104,12 @@ def _riseml() -> Schema:
     from .riseml import MIB_OF_GIB
 
     workers = {
-        "description": "How many workers, which are hosts; or that and the processes of each, else one for a GPU.",
+        "description": "The number of workers (hosts), or that and the processes of each; by default one per GPU.",
         "anyOf": [_COUNT, _object({"count": _COUNT, "processes": _COUNT}, required=["count"])],
     }
     version = {
         "type": ["string", "number"],
-        "description": "Such as 2.21: chooses the image, or is held against this Python environment.",
+        "description": "Such as 2.21: chooses the image, or is compared with this Python environment.",
     }
     tensorflow = {
         "version": version,
@@ -117,12 +117,12 @@ def _riseml() -> Schema:
         "tensorboard": _not_supported("start TensorBoard yourself on the folder that the script writes to"),
     }
     resources = {
-        "gpus": {"type": "integer", "minimum": 0, "description": "GPUs of each worker."},
-        "cpus": {"type": "number", "minimum": RANGES["cpus"][0], "description": "CPUs of each worker."},
+        "gpus": {"type": "integer", "minimum": 0, "description": "GPUs per worker."},
+        "cpus": {"type": "number", "minimum": RANGES["cpus"][0], "description": "CPUs per worker."},
         "mem": {
             "type": "number",
             "minimum": int(RANGES["memory"][0] * MIB_OF_GIB),
-            "description": "MiB of memory of each worker.",
+            "description": "MiB of memory per worker.",
         },
     }
     train = {
@@ -130,7 +130,7 @@ def _riseml() -> Schema:
         "tensorflow": _object(tensorflow),
         "resources": _object(resources),
         "run": {
-            "description": "Each process runs a line, then waits until all processes of all workers have ended it.",
+            "description": "Each process runs a line, then waits until all processes of all workers have finished it.",
             "anyOf": [_LINE, {"type": "array", "items": _LINE, "minItems": 1}],
         },
         "install": _not_supported("name the packages in a requirements.txt beside this file"),
@@ -140,7 +140,7 @@ def _riseml() -> Schema:
         {
             "project": {**_LINE, "description": "The start of the job's name."},
             "train": _object(train, required=["framework", "run"]),
-            "deploy": _not_supported("keep what deploys a model in a file of its own"),
+            "deploy": _not_supported("keep what deploys a model in a separate file"),
         },
         required=["project", "train"],
     )

@@ -45,8 +45,8 @@ def for_containers(plan: Plan, decoded: Mapping[str, object], around: Mapping[st
     """
     chosen = _chosen(decoded)
     if chosen is True:
-        what = "inherit_environment is True, and a container has a PATH, a HOME and the like of its image's"
-        raise InvalidArgument("inherit_environment", f"{what}; give a list of the names that it needs, or leave it out")
+        what = "inherit_environment is True, but a container has its image's own PATH, HOME and so on"
+        raise InvalidArgument("inherit_environment", f"{what}; list the names that it needs, or leave it out")
     named = replace(plan, inherited=tuple(chosen or ())).inherited_from(around)
     return replace(plan, environment={**named, **plan.environment})
 
@@ -57,8 +57,8 @@ def refuse_inherited(decoded: Mapping[str, object]) -> None:
         what = (
             "inherit_environment: an instance of SageMaker inherits nothing from this process, and what it is given is "
         )
-        hint = "name in environment= what may be seen so, let the job's role give access, or leave it out"
-        raise InvalidArgument("inherit_environment", f"{what}shown to whoever may describe the job; {hint}")
+        hint = "put what may be visible in environment=, let the job's role give access, or leave it out"
+        raise InvalidArgument("inherit_environment", f"{what}shown to everyone who may describe the job; {hint}")
 
 
 def _chosen(decoded: Mapping[str, object]) -> bool | Sequence[str] | None:

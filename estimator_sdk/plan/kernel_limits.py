@@ -54,7 +54,7 @@ def check_own() -> None:
         what = f"this process has variables ({name}) that are {excess.size:,} bytes long"
         raise InvalidArgument(
             "environment",
-            f"{what}, and the kernel takes {excess.limit:,}, so no program can be started; remove them from os.environ",
+            f"{what}, but the kernel accepts {excess.limit:,}, so no program can start; remove them from os.environ",
         )
 
 
@@ -76,8 +76,8 @@ def _check_daemons(variables: Mapping[str, str], stack: int) -> None:
     words = exec_limits.handed_to_daemons(variables)
     excess = exec_limits.excess(words, variables, stack, _SPARE)
     if excess is not None:
-        what = "Open MPI hands variables OMPI_MCA_* to its daemons on other hosts twice, as variables and as arguments"
-        sizes = f"together with all others they are {excess.size:,} bytes, and the kernel takes {excess.limit:,}"
+        what = "Open MPI passes OMPI_MCA_* variables to its daemons on other hosts twice, as variables and as arguments"
+        sizes = f"together with all others they are {excess.size:,} bytes, but the kernel accepts {excess.limit:,}"
         raise InvalidArgument("environment", f"{what}; {sizes}; set fewer or shorter ones, or raise `ulimit -s`")
 
 
@@ -124,7 +124,7 @@ def _refused(
     plan: Plan, where: str, command: tuple[str, ...], variables: Mapping[str, str], excess: Excess
 ) -> InvalidArgument:
     decoded = container_hp.decode(plan.hyperparameters)
-    takes = f"and the kernel takes {excess.limit:,}"
+    takes = f"but the kernel accepts {excess.limit:,}"
     if excess.kind == "argument":
         argument = where or _source_of_word(command[int(excess.name)], decoded)
         return InvalidArgument(argument, f"{argument} is {excess.size:,} bytes as an argument, {takes}; {_FILE}")
@@ -134,14 +134,14 @@ def _refused(
             what = f"custom_mpi_options makes the variable {excess.name} {excess.size:,} bytes long"
             return InvalidArgument(argument, f"{what}, {takes} for one; set variables with environment=")
         if argument == "instance_count":
-            what = f"instance_count is {len(plan.hosts):,}, and the names of so many hosts make the variable"
+            what = f"instance_count is {len(plan.hosts):,}, and the names of that many hosts make the variable"
             return InvalidArgument(argument, f"{what} {excess.name} {excess.size:,} bytes long, {takes} for one")
         together = _in_all(argument, excess.name, container_hp.for_the_script(decoded))
         what = f"{argument} makes the variable {_short(excess.name)} {excess.size:,} bytes long{together}"
         return InvalidArgument(argument, f"{what}, {takes} for one; {_FILE}")
     largest = ", ".join(_largest(variables))
     what = f"the arguments and variables of the script are {excess.size:,} bytes together (the largest are {largest})"
-    hint = "pass large values as files in a channel, or raise the limit of the stack (`ulimit -s`), of which it is 1/4"
+    hint = "pass large values as files in a channel, or raise the stack limit (`ulimit -s`), of which it is a quarter"
     return InvalidArgument(where or "hyperparameters", f"{what}, {takes}; {hint}")
 
 

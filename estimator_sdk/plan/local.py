@@ -46,7 +46,8 @@ def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPl
     hyperparameters.check_reserved(decoded)
     resources = spec.resource_config or ResourceConfig()
     if resources.instance_groups:
-        raise InvalidArgument("instance_groups", "instance_groups: a job on this machine has instances of one type")
+        what = "instance_groups: a job on this machine has instances of only one type"
+        raise InvalidArgument("instance_groups", f"{what}; give instance_type and instance_count")
     count = 1 if resources.instance_count is None else resources.instance_count
     limits.check("instance_count", count)  # a job that was not made by an Estimator has not been
     stop_timeout = _limit(decoded, contract.STOP_TIMEOUT_HYPERPARAMETER, "stop_timeout")
@@ -90,7 +91,7 @@ def gpus(instance_type: str, of_this_machine: int) -> int:
         return of_type
     if of_this_machine == 0:
         raise InvalidArgument(
-            "instance_type", f"instance_type {instance_type!r} needs a GPU, and this machine has none; use 'local'"
+            "instance_type", f"instance_type {instance_type!r} needs a GPU, but this machine has none; use 'local'"
         )
     return of_this_machine
 
@@ -184,7 +185,7 @@ def _checkpoint_keep(decoded: Mapping[str, object]) -> int:
     if isinstance(kept, bool) or not isinstance(kept, int) or kept < 1:
         name = contract.CHECKPOINT_KEEP_HYPERPARAMETER
         raise InvalidArgument(
-            "checkpoint_keep", f"the hyperparameter {name} must be a whole number from 1, not {kept!r}"
+            "checkpoint_keep", f"the hyperparameter {name} must be a whole number of at least 1, not {kept!r}"
         )
     return kept
 
@@ -192,10 +193,10 @@ def _checkpoint_keep(decoded: Mapping[str, object]) -> int:
 def _output_path(spec: JobDocument, hosts: int) -> str:
     output = spec.output_data_config
     if output and output.kms_key_id:
-        what = "output_kms_key is for outputs that SageMaker writes, and those of a job on this machine are not"
+        what = "output_kms_key is for outputs that SageMaker writes, but this job runs on this machine"
         raise InvalidArgument("output_kms_key", f"{what}; leave it out, and let the bucket encrypt by default")
     if output and output.compression_type == "NONE":
-        what = "OutputDataConfig.CompressionType is 'NONE', and outputs of a job on this machine are .tar.gz archives"
+        what = "OutputDataConfig.CompressionType is 'NONE', but outputs of a job on this machine are .tar.gz archives"
         raise InvalidArgument("OutputDataConfig.CompressionType", f"{what}; leave it out")
     path = output.s3_output_path if output else None
     if not path:

@@ -20,7 +20,7 @@ def plans(spec: JobDocument) -> tuple[ChannelPlan, ...]:
     for pipe in found:
         for other in found:
             if pipe.is_piped and re.fullmatch(rf"{re.escape(pipe.name)}_\d+", other.name):
-                what = f"inputs[{other.name!r}] has the name of a FIFO of the channel {pipe.name!r}, which is piped"
+                what = f"inputs[{other.name!r}] has the same name as a FIFO of the piped channel {pipe.name!r}"
                 raise InvalidArgument(f"inputs[{other.name!r}]", f"{what}; rename one of them")
     return found
 
@@ -30,7 +30,8 @@ def _plan(channel: Channel, mode: str) -> ChannelPlan:
     s3 = channel.data_source.s3_data_source
     if s3 is None:
         raise InvalidArgument(
-            argument, f"{argument} is on a file system of SageMaker's, which is not here; use an s3:// or file:// URI"
+            argument,
+            f"{argument} is on a SageMaker file system, which this backend cannot mount; use an s3:// or file:// URI",
         )
     _check(argument, channel, s3, mode)
     config = {
@@ -56,9 +57,9 @@ def _check(argument: str, channel: Channel, s3: S3DataSource, mode: str) -> None
         f"s3_data_type {s3.s3_data_type!r}, which no backend here reads; use 'S3Prefix' or 'ManifestFile'": (
             s3.s3_data_type not in ("S3Prefix", "ManifestFile")
         ),
-        "attribute_names, which are of an augmented manifest; leave them out": s3.attribute_names is not None,
-        "instance_groups, and a job on this machine has none; leave them out": s3.instance_group_names is not None,
-        "record_wrapping 'RecordIO', which only a pipe does; use input_mode='Pipe', or leave it out": (
+        "attribute_names, which belong to an augmented manifest; leave them out": s3.attribute_names is not None,
+        "instance_groups, but a job on this machine has none; leave them out": s3.instance_group_names is not None,
+        "record_wrapping 'RecordIO', which only works with a pipe; use input_mode='Pipe', or leave it out": (
             mode == "File" and channel.record_wrapper_type == "RecordIO"
         ),
         "shuffle_config, but a folder that is not shared has no order; use input_mode='Pipe', or leave it out": (
@@ -77,11 +78,9 @@ def _check_place(argument: str, uri: str, path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        raise InvalidArgument(
-            argument, f"{argument} is {uri}, but there is nothing at {path}; check the path"
-        ) from None
+        raise InvalidArgument(argument, f"{argument} is {uri}, but nothing is at {path}; check the path") from None
     except OSError as error:
-        what = f"{path} cannot be looked at: {(error.strerror or str(error)).lower()}"
+        what = f"{path} cannot be accessed: {(error.strerror or str(error)).lower()}"
         raise InvalidArgument(argument, f"{argument} is {uri}, but {what}; check the path") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise InvalidArgument(

@@ -26,7 +26,7 @@ def checked(name: object, argument: str) -> str:
             f"{argument}: {name!r} is not a valid channel name, because no folder can have it; use one such as 'train'",
         )
     if name in OUR_CHANNELS:
-        raise InvalidArgument(argument, f"{argument} has the name of a channel of the toolkit's own; rename it")
+        raise InvalidArgument(argument, f"{argument} has a name reserved for the toolkit's own channel; rename it")
     return name
 
 

@@ -15,7 +15,7 @@ def check(environment: Mapping[str, str]) -> None:
     """Raises InvalidArgument for a name or a value that no environment can hold."""
     for name, value in environment.items():
         if not can_be_name(name):
-            raise _refused(name, f"has a name {WHAT_A_NAME_IS}, and could be no variable; rename it")
+            raise _refused(name, f"has a name {WHAT_A_NAME_IS}, so it cannot name a variable; rename it")
         if not can_be_passed(value):
             what = "holds a NUL or an unpaired surrogate, which no variable can hold"
             raise _refused(name, f"{what}; pass it as a file in a channel")

@@ -71,8 +71,8 @@ def check_count(encoded: Mapping[str, str]) -> None:
     if len(encoded) <= MAX_COUNT:
         return
     reserved = sum(map(is_reserved, encoded))
-    what = f"hyperparameters has {len(encoded) - reserved} entries, and {reserved} are added for the toolkit"
-    hint = f"a job carries {MAX_COUNT} in all; put related ones into one dict, or pass a file as a channel"
+    what = f"hyperparameters has {len(encoded) - reserved} entries, and {reserved} more are added for the toolkit"
+    hint = f"a job can have {MAX_COUNT} in all; put related ones into one dict, or pass a file as a channel"
     raise InvalidArgument("hyperparameters", f"{what}; {hint}")
 
 
@@ -84,9 +84,9 @@ def check_service_limits(encoded: Mapping[str, str]) -> None:
     check_count(encoded)
     for key, value in encoded.items():
         if len(key) > MAX_KEY_LENGTH:
-            raise _refused(key, f"has a key of {len(key)} characters; the service takes {MAX_KEY_LENGTH}; shorten it")
+            raise _refused(key, f"has a key of {len(key)} characters; the service accepts {MAX_KEY_LENGTH}; shorten it")
         if len(value) > MAX_VALUE_LENGTH:
-            what = f"takes {len(value)} characters as JSON; the service takes {MAX_VALUE_LENGTH}"
+            what = f"takes {len(value)} characters as JSON; the service accepts {MAX_VALUE_LENGTH}"
             raise _refused(key, f"{what}; pass it as a file in a channel")
 
 
@@ -112,12 +112,12 @@ def _check_key(key: object) -> None:
         raise _refused(key, f"has a key that is {type(key).__name__}, not str; write {shown(key)!r}")
     if is_reserved(key):
         names = ", ".join(sorted(RESERVED_NAMES))
-        raise _refused(key, f"is reserved for the toolkit, as is all that starts with {RESERVED_PREFIX}, {names}")
+        raise _refused(key, f"is reserved for the toolkit, as is every name starting with {RESERVED_PREFIX}, {names}")
     if not can_be_name(key):
-        raise _refused(key, f"has a key {WHAT_A_NAME_IS}, and could be no option of a command line; rename it")
+        raise _refused(key, f"has a key {WHAT_A_NAME_IS}, so it cannot be a command-line option; rename it")
     if key.startswith("-"):
         hint = f"write {bare!r}" if (bare := key.lstrip("-")) else "rename it"
-        raise _refused(key, f"has a key that begins with a dash, and the dashes of an option are added to it; {hint}")
+        raise _refused(key, f"has a key that begins with a dash, but the dashes of an option are added to it; {hint}")
 
 
 def _encode_value(key: str, value: object) -> str:
@@ -128,10 +128,10 @@ def _encode_value(key: str, value: object) -> str:
     except _NotJson as error:
         inside = "" if error.value is value else f"holds {_type_name(error.value)} and "
         raise _refused(
-            key, f"{inside}is {_type_name(value)}; JSON has numbers, strings, lists and dicts only"
+            key, f"{inside}is {_type_name(value)}; JSON has only numbers, strings, lists and dicts"
         ) from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise _refused(key, f"is {_type_name(value)} that JSON cannot say: {error}; pass a string") from None
+        raise _refused(key, f"is {_type_name(value)} that JSON cannot represent: {error}; pass a string") from None
 
 
 class _NotJson(Exception):

@@ -163,7 +163,7 @@ def lookup(name: str) -> InstanceType:
     found = LOCAL.get(name) or _lookup_ml(name)
     if found is None:
         hint = suggestion(name, names())
-        raise InvalidArgument("instance_type", f"instance_type {name!r} is not an instance type that is known; {hint}")
+        raise InvalidArgument("instance_type", f"instance_type {name!r} is not a known instance type; {hint}")
     return found
 
 

@@ -32,7 +32,7 @@ def parse(steps: Sequence[str | Mapping[str, str]] | None) -> tuple[Step, ...]:
     for index, given in enumerate(steps):
         step = _parse_one(given, index)
         if any(step.name == other.name for other in parsed):
-            raise _refused(index, f"has the name {step.name!r} of an earlier step; rename one of them", "name")
+            raise _refused(index, f"has the same name {step.name!r} as an earlier step; rename one of them", "name")
         parsed.append(step)
     return tuple(parsed)
 
@@ -58,13 +58,13 @@ def _parse_one(given: str | Mapping[str, str], index: int) -> Step:
         if key not in _KEYS:
             raise _refused(index, f"has the unknown key {key!r}; {suggestion(key, _KEYS)}", key)
     if "run" not in given:
-        raise _refused(index, "has no `run`, the line that is run; add one")
+        raise _refused(index, "has no `run`, the line to run; add one")
     line, name = given["run"], given.get("name", str(index + 1))
     if not line.strip() or not can_be_passed(line):
         what = f"has the line {line!r}, which is empty or holds a NUL or an unpaired surrogate"
         raise _refused(index, f"{what}; write a command", "run")
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
-        what = f"has the name {name!r}, and a name is of 1 to {MAX_NAME_LENGTH} characters on one line"
+        what = f"has the name {name!r}, but a name has 1 to {MAX_NAME_LENGTH} characters on one line"
         raise _refused(index, f"{what}; write a shorter one", "name")
     return Step(name, line)
 

@@ -97,13 +97,13 @@ def member_name(field: str) -> str:
 
 def _missing(path: str, member: str, unknown: Iterable[str]) -> InvalidArgument:
     near = nearest(member, unknown)
-    return InvalidArgument(path, f"{path} is missing; {f'is {near!r} meant to be it?' if near else 'add it'}")
+    return InvalidArgument(path, f"{path} is missing; {f'rename {near!r} if you meant it' if near else 'add it'}")
 
 
 def _check_integer(value: object, path: str) -> None:
     """Raises InvalidArgument for a number that is none of the API's, whose integers have at most 64 bits."""
     if isinstance(value, int) and not -_LONG <= value < _LONG:
-        raise InvalidArgument(path, f"{path} is {shown(value)}, and an integer here has at most 64 bits; fix it")
+        raise InvalidArgument(path, f"{path} is {shown(value)}, but an integer here has at most 64 bits; fix it")
 
 
 def _plain(value: object) -> object:
@@ -131,7 +131,7 @@ def _check_json(value: object, path: str) -> None:
     try:
         json.dumps(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArgument(path, f"{path} holds what JSON cannot say: {error}; leave it out") from None
+        raise InvalidArgument(path, f"{path} holds a value that JSON cannot represent: {error}; leave it out") from None
 
 
 def _join(where: str, member: str) -> str:

@@ -29,8 +29,8 @@ def named_arguments(cls: C) -> C:
             if name not in names:
                 raise InvalidArgument(name, f"{title} has no argument {name!r}; {suggestion(name, names)}")
         if len(args) > positional:
-            what = f"{title} takes {positional or 'no'} arguments by position, and got {len(args)}"
-            raise InvalidArgument(title, f"{what}; write the names, such as {names[0]}=...")
+            what = f"{title} takes {positional or 'no'} positional arguments, but got {len(args)}"
+            raise InvalidArgument(title, f"{what}; pass them by name, such as {names[0]}=...")
         init(self, *args, **kwargs)
 
     cls.__init__ = checked  # type: ignore[misc]

@@ -103,7 +103,7 @@ def _check_size(number: object, where: str) -> None:
         float(number)  # type: ignore[arg-type]
     except OverflowError:
         raise InvalidArgument(
-            where, f"{where} is {shown(number)}, which is more than any number can be; lower it"
+            where, f"{where} is {shown(number)}, which is larger than any number can be; lower it"
         ) from None
 
 

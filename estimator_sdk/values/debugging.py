@@ -54,4 +54,5 @@ def show_if_asked_for() -> None:
     if given.lower() == "debug":
         show()
     elif given:
-        warnings.warn(f"{VARIABLE} is {given!r}, which means nothing; set it to debug, or remove it", stacklevel=2)
+        what = f"{VARIABLE} is {given!r}, which is not a valid value"
+        warnings.warn(f"{what}; set it to debug, or remove it", stacklevel=2)

@@ -50,7 +50,7 @@ def writing(what: str, variable: str = HOME_VARIABLE) -> Iterator[None]:
         yield
     except OSError as error:
         raise EstimatorError(
-            f"{what} cannot be written: {error}; set {variable} to a folder that you may write, with room"
+            f"{what} cannot be written: {error}; set {variable} to a folder that you can write to, with free space"
         ) from None
 
 
@@ -89,13 +89,13 @@ def reading() -> Iterator[None]:
         yield
     except OSError as error:
         raise EstimatorError(
-            f"the jobs cannot be read: {error}; set {HOME_VARIABLE} to a folder that you may read, or ask its owner"
+            f"the jobs cannot be read: {error}; set {HOME_VARIABLE} to a folder that you can read, or ask its owner"
         ) from None
 
 
 def _nowhere(error: RuntimeError, variable: str) -> EstimatorError:
     words = str(error).rstrip(".")
-    return EstimatorError(f"there is no folder to keep jobs in: {words}; set {variable} to one that you may write")
+    return EstimatorError(f"there is no folder to keep jobs in: {words}; set {variable} to one that you can write to")
 
 
 def jobs_folder() -> Path:
@@ -122,7 +122,7 @@ def check_umask() -> None:
         facts = dict(line.split(":\t", 1) for line in lines if line.startswith(("Umask:", "CapEff:")))
         if not int(facts["Umask"], 8) & 0o700 or int(facts["CapEff"], 16) & 1 << _DAC_OVERRIDE:
             return
-        what = f"the umask is {facts['Umask']}, so you could not use the folders that are made for you"
+        what = f"the umask is {facts['Umask']}, so you could not use the folders that are created for you"
         raise EstimatorError(f"{what}; set another one, such as `umask 077`")
 
 

@@ -20,7 +20,7 @@ def checked(name: str, argument: str = "job_name") -> str:
     if not isinstance(name, str):
         raise InvalidArgument(argument, f"{argument} must be a str, not {shown(name)} ({type(name).__name__})")
     if not is_name(name):
-        rule = f"a name is up to {MAX_LENGTH} letters, digits and hyphens, and starts and ends with no hyphen"
+        rule = f"a name is up to {MAX_LENGTH} letters, digits and hyphens, and neither starts nor ends with a hyphen"
         raise InvalidArgument(argument, f"{argument} {name!r} is not allowed: {rule}; write {base_of(name)!r}")
     return name
 

@@ -59,7 +59,7 @@ def check_room(argument: str, uri: str, below: str) -> None:
     size = len(f"{place.root}/{below}".encode("utf-8", "surrogateescape"))
     most = MAX_KEY_BYTES if place.scheme == "s3" else _MAX_PATH_BYTES
     if size > most:
-        what = f"{argument} is so long that a job would leave names of {size:,} bytes there, and they can have {most:,}"
+        what = f"{argument} is too long: a job would create paths of {size:,} bytes, but the limit is {most:,}"
         raise InvalidArgument(argument, f"{what}; give one that is {size - most:,} bytes shorter")
 
 
@@ -70,9 +70,7 @@ def _path(argument: str, rest: str) -> str:
         return rest
     if host.lower() == _THIS_MACHINE:
         return slash + path
-    what = (
-        f"{argument} is {_FILE + rest!r}, in which {host!r} has the place of a host, and files of others cannot be read"
-    )
+    what = f"{argument} is {_FILE + rest!r}, where {host!r} names a host; only files on this machine can be read"
     hint = f"write '{_FILE}/{rest}', or '{_FILE}./{rest}' for a path from the current folder"
     raise InvalidArgument(argument, f"{what}; {hint}")
 

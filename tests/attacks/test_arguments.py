@@ -101,7 +101,7 @@ def test_what_makes_a_variable_of_the_contract_too_long_is_named(script, argumen
 )
 def test_what_is_too_much_together_is_refused_with_the_sizes(script, arguments):
     limit = exec_limits.limit_of_all(exec_limits.own_stack()) - exec_limits.ADDED - 4 * 1024
-    assert f"the kernel takes {limit:,}" in str(refusal(script, **arguments))
+    assert f"the kernel accepts {limit:,}" in str(refusal(script, **arguments))
 
 
 PROCESSES = "distribution['mpi']['processes_per_host']"

@@ -133,8 +133,8 @@ def test_a_channel_that_no_folder_can_hold_ends_the_job_before_its_script(client
     uri, _ = put(client, found)
     failed = script.fail("print('ran')", inputs={"train": uri})
     assert failed.verdict.kind == "channels"
-    assert f"the channel 'train' cannot be had from {uri}: " in str(failed)
-    assert str(failed).partition(" cannot be had from ")[2].count(uri) == 2  # it is said of the objects too
+    assert f"the channel 'train' cannot be fetched from {uri}: " in str(failed)
+    assert str(failed).partition(" cannot be fetched from ")[2].count(uri) == 2  # it is said of the objects too
     assert not any(word in str(failed) for word in ("who may write", "invalid path", "Errno"))
     assert out(Job.attach(failed.job_name)) == b""
 
@@ -168,7 +168,7 @@ def test_a_link_that_leads_to_nothing_is_not_passed_over(tmp_path, target):
     (tmp_path / "data" / "file").write_text("x")
     (tmp_path / "data" / "broken").symlink_to(target)
     for way in (shared, restored):
-        with pytest.raises(StorageError, match=f"/data/broken is a link to {target}, which leads to nothing"):
+        with pytest.raises(StorageError, match=f"/data/broken is a link to {target}, which does not exist"):
             way(f"file://{tmp_path}/data", tmp_path / way.__name__)
 
 
@@ -180,7 +180,7 @@ def test_a_manifest_names_files_of_its_prefix_and_nothing_else(tmp_path, named):
     os.mkfifo(tmp_path / "data" / "fifo")
     (tmp_path / "manifest").write_text(json.dumps([{"prefix": f"file://{tmp_path}/data/"}, "file", named]))
     channel = ChannelTask("train", f"file://{tmp_path}/manifest", str(tmp_path / "train"), is_manifest=True)
-    with pytest.raises(StorageError, match=r"is not there|others below|'\.' or '\.\.'"):
+    with pytest.raises(StorageError, match=r"listed but not in|does not exist|others below|'\.' or '\.\.'"):
         fetch(channel, open_source(channel), ["algo-1"], "symbolic", lambda size, objects: None)
 
 

@@ -185,7 +185,7 @@ def test_what_is_no_file_is_named_a_link_inside_is_a_copy_and_the_rest_goes_up(s
     assert not (folder / "latest").is_symlink()
     for words in (
         "'intermediate/fifo' is a device, a FIFO or a socket",
-        "'intermediate/outside' is a link that leads out to '/etc/hostname'",
+        "'intermediate/outside' is a link to '/etc/hostname', outside the folder",
         "'intermediate/whole' is a link to '.', which is not a file",
         "ddd'… is too long for a path",
     ):
@@ -264,7 +264,7 @@ def test_a_job_whose_folder_is_removed_ends_and_the_next_of_its_name_is_its_own(
     # It waits for the first one's end, which nothing else brings about.
     second, _ = started(script, gate, name, "second")
     assert not supervisor.is_alive()
-    with pytest.raises(JobNotFound, match="is that of another job now"):
+    with pytest.raises(JobNotFound, match="now belongs to another job"):
         first.stop()
     (gate / "go").touch()
     assert second.wait(30) == "Completed"

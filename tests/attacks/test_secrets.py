@@ -90,7 +90,7 @@ def test_a_container_gets_those_that_are_named_as_if_they_were_the_users_own(scr
     assert made.environment == {"AWS_PROFILE": "p", "HF_TOKEN": "given"}
     for nothing in ({}, {key: False}, {key: []}):
         assert inheritance.for_containers(plan, nothing, around).environment == {"HF_TOKEN": "given"}
-    with pytest.raises(InvalidArgument, match="of its image's"):
+    with pytest.raises(InvalidArgument, match="its image's own PATH"):
         inheritance.for_containers(plan, {key: True}, around)
 
 
@@ -99,7 +99,7 @@ def test_an_instance_of_the_service_can_be_given_none():
     inheritance.refuse_inherited({})
     inheritance.refuse_inherited({key: False})
     for chosen in (True, ["HF_TOKEN"]):
-        with pytest.raises(InvalidArgument, match="shown to whoever may describe the job"):
+        with pytest.raises(InvalidArgument, match="shown to everyone who may describe the job"):
             inheritance.refuse_inherited({key: chosen})
 
 
@@ -249,7 +249,7 @@ def test_an_error_does_not_quote_a_secret(script: Script, arguments):
 def test_a_document_that_was_kept_without_its_secrets_is_not_run(script: Script, member):
     plan = script.estimator("", environment={"GH_PAT": "x"}, hyperparameters={"api_key": "y"}).plan()
     kept = plan.without_secrets().request
-    with pytest.raises(InvalidArgument, match="kept without its secrets"):
+    with pytest.raises(InvalidArgument, match="saved without its secrets"):
         JobSpec.from_request({**plan.request, member: kept[member]}).plan("process")
     assert JobSpec.from_request(plan.request).plan("process").environment == {"GH_PAT": "x"}
 

@@ -274,7 +274,7 @@ def test_what_is_not_a_file_is_not_waited_for(home, tmp_path, make):
 @pytest.mark.parametrize("pid", [0, -1, 1 << 70])
 def test_a_number_that_no_process_has_is_a_damaged_record(home, pid):
     planted(home / "jobs" / "planted", None, supervisor={"pid": pid, "start": "1"})
-    with pytest.raises(EstimatorError, match=f"cannot be read: .*{pid} is not the number of a process"):
+    with pytest.raises(EstimatorError, match=f"cannot be read: .*{pid} is not a process ID"):
         Job.attach("planted")
 
 

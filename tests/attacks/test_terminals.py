@@ -160,7 +160,8 @@ def test_a_job_that_is_started_and_left_is_named_where_its_name_cannot_be_answer
     name = f"detached-{uuid.uuid4().hex[:8]}"
     command = [*ESTIMATOR, "run", "--detach", "--job-name", name, "--", "python", "train.py"]
     code, said = ended(command, project, "a full disk")
-    assert (code, said.startswith(f"estimator run: the job {name} is started, and the answer".encode())) == (1, True)
+    told = f"estimator run: the job {name} has been started, but the answer"
+    assert (code, said.startswith(told.encode())) == (1, True)
     with pytest.raises(JobFailed):
         Job.attach(name).wait(30)
 
@@ -171,7 +172,7 @@ NO_HOMES = {
     "a kernel's folder": ("/proc/estimator", "No such file or directory"),
     "a file": ("{}/file", "Not a directory|File exists"),
     "below a file": ("{}/file/home", "Not a directory"),
-    "of a user that there is not": ("~no-such-user/home", "set ESTIMATOR_HOME to one that you may write"),
+    "of a user that there is not": ("~no-such-user/home", "set ESTIMATOR_HOME to one that you can write to"),
 }
 
 
@@ -288,7 +289,7 @@ def test_a_umask_that_keeps_its_own_user_out_is_a_sentence(as_stranger, open_pat
     search = json.dumps([str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "container")])
     words = ["run", "--source-dir", str(open_path), "--", "python3", "train.py"]
     run = as_stranger(WITH_UMASK.format(umask), search, str(open_path / "home"), *words)
-    sentence = "you could not use the folders that are made for you; set another one, such as `umask 077`\n"
+    sentence = "you could not use the folders that are created for you; set another one, such as `umask 077`\n"
     assert (run.returncode, run.stderr) == (1, f"estimator run: the umask is {umask:04o}, so {sentence}")
     assert not (open_path / "home").exists()
 

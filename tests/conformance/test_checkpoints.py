@@ -266,7 +266,7 @@ def test_a_stale_writer_cannot_publish_over_a_newer_one(script, out, place, firs
     for job in (newer, stale):
         tell(job, "end")
         assert job.wait(SECONDS) == "Completed"
-    assert "a later attempt than 1" in stale.reason and newer.reason == ""
+    assert "an attempt later than 1" in stale.reason and newer.reason == ""
     assert out(script.run(SHOWS, checkpoint_s3_uri=place.uri)) == b"model newer again\n"
 
 

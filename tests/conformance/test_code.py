@@ -175,7 +175,7 @@ def test_code_that_a_job_description_names_in_a_store_is_fetched(script, out, ob
 def test_code_that_is_not_in_its_store_is_refused(script, s3_objects):
     uri = f"{s3_objects.uri}/sourcedir.tar.gz"
     spec = script.estimator("print(1)").spec(code_uri=uri)
-    with pytest.raises(InvalidArgument, match=f"{uri}, which cannot be fetched: .*not there"):
+    with pytest.raises(InvalidArgument, match=f"{uri}, which cannot be fetched: .*does not exist"):
         backends.load(script.where["backend"]).plan(spec)
 
 

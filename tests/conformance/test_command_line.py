@@ -224,7 +224,7 @@ def test_a_second_ctrl_c_returns_and_leaves_the_job_to_stop_by_itself(options, p
     try:
         assert any(b"<stdout>:up" in line for line in started.stdout)
         started.send_signal(signal.SIGINT)
-        assert any(b"stopping; a second Ctrl-C" in line for line in started.stdout)
+        assert any(b"stopping; press Ctrl-C again" in line for line in started.stdout)
         job = Job.attach(name)
         assert any(line.data == b"asked\n" for line in job.logs(follow=True))
         started.send_signal(signal.SIGINT)
@@ -309,7 +309,7 @@ def test_snapshots_are_listed_verified_and_pulled(estimator, options, project, t
     assert (damaged.returncode, json.loads(damaged.stdout)[0]["is_whole"]) == (1, False)
     snapshot = listed[0]["snapshot"]
     refused = estimator("checkpoints", "pull", name, "--snapshot", snapshot, "--to", "there")
-    assert (refused.returncode, b"is not whole" in refused.stderr) == (1, True)
+    assert (refused.returncode, b"is not complete" in refused.stderr) == (1, True)
     assert not (project / "there").exists()
 
 

@@ -71,7 +71,7 @@ for name in ("TRAIN", "TEST"):
 @pytest.mark.law("D1")
 def test_a_missing_place_is_refused_by_name_before_anything_starts(script, home, tmp_path):
     before = list(home.glob("jobs/*"))
-    with pytest.raises(InvalidArgument, match=r"inputs\['train'\].*nothing at"):
+    with pytest.raises(InvalidArgument, match=r"inputs\['train'\].*nothing is at"):
         script.run(LISTING, inputs={"train": f"file://{tmp_path / 'nowhere'}"})
     assert list(home.glob("jobs/*")) == before
 
@@ -165,13 +165,13 @@ def refused(script, uri, home, **arguments):
 def test_an_absent_prefix_fails_before_any_host_starts(script, home, s3_objects, mode):
     uri = s3_objects.put({"train/a": b"a"})
     said = refused(script, f"{uri}/tran", home, input_mode=mode)
-    assert f"'train' cannot be had from {uri}/tran: no object's key starts with" in said
+    assert f"'train' cannot be fetched from {uri}/tran: no object's key starts with" in said
 
 
 @pytest.mark.law("D3")
 def test_a_missing_bucket_fails_before_any_host_starts(script, home, s3_objects):
     said = refused(script, "s3://nobody-made-this/train", home)
-    assert "'train' cannot be had from s3://nobody-made-this/train: " in said and "bucket" in said
+    assert "'train' cannot be fetched from s3://nobody-made-this/train: " in said and "bucket" in said
 
 
 @pytest.mark.law("D3")
@@ -181,7 +181,7 @@ def test_a_denied_bucket_fails_before_any_host_starts(script, home, ceph_server,
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "stranger")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "stranger-secret")
     said = refused(script, f"s3://{BUCKET}/train", home)
-    assert f"'train' cannot be had from s3://{BUCKET}/train: " in said and "denies access" in said
+    assert f"'train' cannot be fetched from s3://{BUCKET}/train: " in said and "denies access" in said
     assert "stranger-secret" not in said
 
 
@@ -196,7 +196,7 @@ def test_a_manifest_that_is_none_fails_before_any_host_starts(script, home, obje
 def test_a_manifest_with_an_object_that_is_not_there_fails_before_any_host_starts(script, home, objects):
     uri = objects.put({"a": b"a"})
     objects.put({"manifest": json.dumps([{"prefix": f"{uri}/"}, "a", "b"]).encode()})
-    assert f"{uri}/b is not there" in refused(script, f"{uri}/manifest", home, s3_data_type="ManifestFile")
+    assert f"{uri}/b does not exist" in refused(script, f"{uri}/manifest", home, s3_data_type="ManifestFile")
 
 
 @pytest.mark.law("D3")
@@ -312,7 +312,7 @@ def test_a_pipe_that_fails_in_the_middle_fails_the_job_and_ends_no_epoch(script,
     given = TrainingInput(uri, input_mode="Pipe", compression="Gzip")
     failed = script.fail(PIPED.replace("EPOCHS", "1") + "print('an end')", inputs={"train": given})
     assert failed.verdict.kind == "channels"
-    assert f"{uri}/b is no whole gzip file" in str(failed)
+    assert f"{uri}/b is not a complete gzip file" in str(failed)
     assert list(Job.attach(failed.job_name).logs(stream="stdout")) == []
 
 
@@ -380,7 +380,7 @@ def test_a_disk_too_small_for_a_channel_fails_before_any_host_starts(script, hom
     try:
         monkeypatch.setenv("ESTIMATOR_HOME", str(disk))
         said = refused(script, f"{uri}/train", home)
-        assert f"'train' cannot be had from {uri}/train: no space is left for {disk}" in said
+        assert f"'train' cannot be fetched from {uri}/train: no space is left for {disk}" in said
         assert not [path for path in disk.rglob("*") if path.is_file() and path.stat().st_size > 500_000]
     finally:
         wait_until_gone()
@@ -392,7 +392,7 @@ def test_credentials_that_are_not_there_fail_before_any_host_starts(script, home
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL_S3"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    assert "'train' cannot be had from s3://bucket/train: " in refused(script, "s3://bucket/train", home)
+    assert "'train' cannot be fetched from s3://bucket/train: " in refused(script, "s3://bucket/train", home)
 
 
 def lose_a_host(job, backend):

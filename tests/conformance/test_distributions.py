@@ -307,5 +307,5 @@ def test_parameter_servers_hold_the_model_that_the_workers_train(script, with_ho
 
 
 def test_steps_have_no_parameter_servers(script):
-    with pytest.raises(InvalidArgument, match="parameter_server runs one script, and the job has steps"):
+    with pytest.raises(InvalidArgument, match="parameter_server runs one script, but the job has steps"):
         script.estimator({"a.py": ""}, entry_point=None, steps=["python a.py"], distribution=SERVERS).plan()

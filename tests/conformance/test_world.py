@@ -129,7 +129,7 @@ def test_a_daemon_that_never_starts_is_named_at_the_deadline(script):
     with pytest.raises(JobFailed) as failed:
         launch.run(replace(plan, hosts=tuple(hosts)), wait=True, logs="none")
     assert (failed.value.verdict.kind, failed.value.verdict.host) == ("host_missing", "algo-2")
-    assert "the MPI daemon of algo-2" in str(failed.value)
+    assert "the MPI daemon on algo-2" in str(failed.value)
 
 
 @pytest.mark.law("W7")

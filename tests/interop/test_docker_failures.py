@@ -112,7 +112,8 @@ def test_an_engine_that_dies_in_mid_job_is_named_and_what_is_left_goes_when_it_i
     own_engine.kill()
     # The host's first words may be here before the engine has answered the call that started it.
     meanwhile = "(algo-1 ran|the containers were started)"
-    with pytest.raises(JobFailed, match=rf"the Docker engine \(.*\) went away while {meanwhile}; start it again"):
+    said = rf"the Docker engine \(.*\) stopped answering while {meanwhile}; start it again"
+    with pytest.raises(JobFailed, match=said):
         job.wait(20)
     client = own_engine.start()
     deadline = time.monotonic() + 20
@@ -128,7 +129,7 @@ def test_an_engine_that_is_closed_to_the_user_is_one_sentence(tmp_path, image):
     program = f"{load}; os.setgroups([]); os.setgid(4242); os.setuid(4242); engine.connect()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     last = done.stderr.splitlines()[-1]
-    assert "BackendError: the Docker engine's socket is not open to this user; join the group" in last
+    assert "BackendError: this user may not open the Docker engine's socket; join the group" in last
     assert "backend='process'" in last
 
 
@@ -210,11 +211,12 @@ def test_limits_are_what_the_script_and_the_engine_see(tmp_path, image):
 @pytest.mark.parametrize(("name", "value"), [("cpus", 10_000), ("memory", 1_000_000)])
 def test_more_than_the_machine_has_is_refused_before_anything_starts(tmp_path, image, name, value):
     with pytest.raises(
-        EstimatorError, match=f"{name}={re.escape(format(value, 'g'))} is more than the .* of the engine's machine"
+        EstimatorError,
+        match=f"{name}={re.escape(format(value, 'g'))} is more than the .* that the engine's machine has",
     ):
         Estimator(entry_point=script(tmp_path, ""), image_uri=image, **{name: value}).plan()
 
 
 def test_a_gpu_that_is_not_there_is_one_sentence(tmp_path, image):
-    with pytest.raises(EstimatorError, match="'local_gpu' needs a GPU, and this machine has none; use 'local'"):
+    with pytest.raises(EstimatorError, match="'local_gpu' needs a GPU, but this machine has none; use 'local'"):
         Estimator(entry_point=script(tmp_path, ""), image_uri=image, instance_type="local_gpu").plan()

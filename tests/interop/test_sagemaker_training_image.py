@@ -318,7 +318,7 @@ assert (job.download(sys.argv[3]) / "deep" / "er" / "weights").read_text() == "t
 
 def test_words_that_only_our_toolkit_carries_are_refused_before_anything_starts(tmp_path, their_image):
     with pytest.raises(
-        InvalidArgument, match=r"^arguments needs an image with estimator-container, and .* has another"
+        InvalidArgument, match=r"^arguments needs an image with estimator-container, but .* has another"
     ):
         estimator(tmp_path, "", their_image, arguments=["--verbose"]).plan()
     with pytest.raises(InvalidArgument, match=r"^command needs an image with estimator-container"):

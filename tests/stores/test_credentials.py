@@ -71,7 +71,7 @@ def test_without_credentials_it_says_so_at_once_and_asks_no_metadata_service(env
     environment.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setattr(socket, "create_connection", lambda *_, **__: pytest.fail("a connection was made"))
     began = time.monotonic()
-    with pytest.raises(NoCredentials, match=f"s3://{BUCKET} needs credentials, and there are none: set AWS_ACCESS"):
+    with pytest.raises(NoCredentials, match=f"s3://{BUCKET} needs credentials, but there are none: set AWS_ACCESS"):
         open_store(f"s3://{BUCKET}")
     assert time.monotonic() - began < 2
 

@@ -167,7 +167,7 @@ def test_an_object_of_another_size_than_is_known_is_another_version(through_prox
     store = through_proxy()
     (folder / "large").write_bytes(bytes(20 * MIB))
     store.upload(str(folder / "large"), "key")
-    with pytest.raises(SourceChanged, match="has been overwritten under the download"):
+    with pytest.raises(SourceChanged, match="was overwritten during the download"):
         store.download(Object("key", size, ""), str(folder / "copy"))
     assert names_below(folder) == ["large"]
 
@@ -208,7 +208,7 @@ def test_a_server_that_says_nothing_is_a_fault_after_stall_seconds(proxy, throug
     assert store.download("key", str(folder / "key")).size == 1
     store = through_proxy(stall_seconds=0.3, retry_seconds=0.5)
     proxy.choose = lambda request: "stall"
-    with pytest.raises(StoreUnavailable, match="it said nothing for too long"):
+    with pytest.raises(StoreUnavailable, match="timed out"):
         store.read("key")
 
 

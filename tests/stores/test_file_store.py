@@ -61,7 +61,7 @@ def test_a_link_that_leads_to_nothing_is_an_error_where_it_would_be_listed(store
     (tmp_path / "store" / "other").mkdir()
     (tmp_path / "store" / "other" / "broken").symlink_to(target)
     assert [found.key for found in store.list("data/")] == ["data/key"]
-    with pytest.raises(StorageError, match=f"/other/broken is a link to {target}, which leads to nothing"):
+    with pytest.raises(StorageError, match=f"/other/broken is a link to {target}, which does not exist"):
         list(store.list())
 
 

@@ -104,7 +104,7 @@ def test_a_missing_key_is_said_to_be_missing_and_leaves_no_file(store, folder):
     assert store.head("missing") is None
     assert store.head("there/below") is None
     for attempt in (lambda: store.read("missing"), lambda: store.download("missing", str(folder / "missing"))):
-        with pytest.raises(NotFound, match=f"{store.uri}/missing is not there"):
+        with pytest.raises(NotFound, match=f"{store.uri}/missing does not exist"):
             attempt()
     assert files_below(folder) == {}
 
@@ -325,7 +325,7 @@ def test_a_version_that_was_overwritten_is_not_downloaded(store, folder, size):
 
 
 def test_a_missing_file_is_said_to_be_missing(store, folder):
-    with pytest.raises(NotFound, match=f"{folder}/none is not there"):
+    with pytest.raises(NotFound, match=f"{folder}/none does not exist"):
         store.upload(str(folder / "none"), "key")
 
 

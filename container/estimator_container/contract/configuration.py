@@ -148,7 +148,7 @@ def _cluster(resources: dict[str, Any], path: str) -> Cluster:
             for group in resources.get("instance_groups") or ()
         )
     except KeyError as error:
-        raise ConfigurationError(f"{path} does not say {error}") from None
+        raise ConfigurationError(f"{path} lacks {error}") from None
     except (TypeError, ValueError) as error:
         raise ConfigurationError(f"{path} does not describe a cluster: {error}") from None
     if current not in hosts:
@@ -169,7 +169,7 @@ def _hosts(names: object) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
         raise ValueError(f"hosts must be a list of names, not {names!r}")
     if len(set(names)) < len(names):
-        raise ValueError(f"hosts names one of them twice: {names!r}")
+        raise ValueError(f"hosts names a host twice: {names!r}")
     return in_order(names)
 
 

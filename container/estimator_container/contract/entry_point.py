@@ -115,7 +115,7 @@ class FrameworkFunction(NamedTuple):
         module, _, function = text.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), function)):
             raise ConfigurationError(
-                f"{TRAINING_MODULE} must name a function as 'module:function', and is {text!r}; fix it in the image"
+                f"{TRAINING_MODULE} must name a function as 'module:function', not {text!r}; fix it in the image"
             )
         return cls(module, function)
 

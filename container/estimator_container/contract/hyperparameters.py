@@ -91,7 +91,7 @@ def command(hyperparameters: Mapping[str, Any]) -> list[str] | None:
     """
     words = _words(COMMAND_HYPERPARAMETER, hyperparameters)
     if words == []:
-        raise ConfigurationError(f"{COMMAND_HYPERPARAMETER} is empty, and should name a program and its arguments")
+        raise ConfigurationError(f"{COMMAND_HYPERPARAMETER} is empty; it must name a program and its arguments")
     return words
 
 
@@ -100,7 +100,7 @@ def _words(name: str, hyperparameters: Mapping[str, Any]) -> list[str] | None:
     if words is None:
         return None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise ConfigurationError(f"{name} must be a JSON list of strings, and is {words!r}")
+        raise ConfigurationError(f"{name} must be a JSON list of strings, not {words!r}")
     for word in words:
         _check(name, word)
     return words

@@ -78,7 +78,7 @@ _WHY = {
     Standing.AVERAGED: "Horovod or DDP averages its gradients, so the first weights differed, or some steps are not "
     "averaged",
     Standing.ASKED: "Horovod is initialised, but none of its optimizers and tapes was seen to average gradients",
-    Standing.FREE: "nothing in the script asks for equal ones",
+    Standing.FREE: "nothing in the script asks for equal weights",
 }
 
 
@@ -187,12 +187,12 @@ def _apart(groups: Sequence[Sequence[int]]) -> str:
     >>> _apart(((0, 1, 2), (3,))), _apart(((0,), (1,)))
     ('rank 3 from ranks 0, 1 and 2', 'rank 0 from rank 1')
     >>> _apart(((0,), (1,), (2,))), _apart(((0, 2), (1,), (3,)))
-    ('no two ranks have the same', 'ranks 0 and 2, rank 1 and rank 3 from each other')
+    ('all ranks differ', 'ranks 0 and 2, rank 1 and rank 3 from each other')
     """
     if len(groups) == 2:
         one, other = groups if len(groups[0]) == len(groups[1]) else reversed(groups)
         return f"{names_of(one)} from {names_of(other)}"
     if all(len(group) == 1 for group in groups):
-        return "no two ranks have the same"
+        return "all ranks differ"
     *names, last = (names_of(group) for group in groups)
     return f"{', '.join(names)} and {last} from each other"

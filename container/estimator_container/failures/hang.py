@@ -194,7 +194,7 @@ def verdict(
             culprit = _only_one(stall)
             what += f"; {stall.sentence()}"
         elif culprit is not None:
-            what += f"; {names_of([culprit])} stands elsewhere than the others"
+            what += f"; {names_of([culprit])} is at a different line from the others"
     host = hosts[culprit] if culprit is not None else None
     victims = tuple(waiting) if kind == "early_exit" else ()
     return Verdict(kind, what, host, culprit, detail=detail, victims=victims)

@@ -27,7 +27,8 @@ WHAT_TO_TRY = {
     "exception": "Fix the script at the line of the traceback; `job.logs(rank=…)` has all that a rank wrote.",
     "import_error": "Add the package to requirements.txt in source_dir, or choose an image that has it.",
     "exit_code": "`job.logs(rank=…)` has all that the rank wrote; a code above 128 is often 128 and a signal's number.",
-    "signal": "SIGSEGV and SIGBUS come from native code; SIGKILL mostly from a lack of memory, or from a person.",
+    "signal": "SIGSEGV and SIGBUS come from native code; SIGKILL usually means out of memory, or that someone killed "
+    "it.",
     "out_of_memory": "Give each host more memory, or the script a smaller batch or fewer processes per host.",
     "early_exit": "Let every rank make the same collective calls: look for a branch, or a shorter share of the data.",
     "deadlock": "Look for a collective call that not every rank makes; hang_timeout= is the time that it may take.",
@@ -40,7 +41,8 @@ WHAT_TO_TRY = {
     "configuration": "The platform and the job's description do not fit together: see the file or variable it names.",
     "channels": "Check the URI, and that the credentials may list and read it.",
     "checkpoints": "Check checkpoint_s3_uri, and that the credentials may list, read and write below it.",
-    "outputs": "Check output_path, its credentials and the room on the disk; what was made is still where it says.",
+    "outputs": "Check output_path, its credentials and the free disk space; the outputs are still in the folder named "
+    "above.",
     "image": "Start the image by hand with `docker run` to see what it lacks.",
     "host_lost": "Run the job again; max_retry_attempts= does so by itself, from the newest checkpoint.",
     "host_missing": "See whether the host was started, and whether the hosts can reach each other's ports.",
@@ -51,13 +53,14 @@ WHAT_TO_TRY = {
 _WAYS_OUT = (
     (
         re.compile(r"MPI\.Intracomm\.Spawn.*\n.*MPI_ERR_INTERN"),
-        "Ranks of a single host cannot reach those that they start unless the code has a word for it, such as `Spawn`: "
+        "Ranks of a single host cannot reach those that they start unless the code mentions it (e.g. `Spawn`): "
         "write `custom_mpi_options='-oversubscribe'`.",
     ),
     (
         re.compile("MPI_ERR_WIN: invalid window"),
-        "Open MPI has windows between hosts by UCX, which an option or an Open MPI without it has left out; or, below "
-        "`MPI_THREAD_MULTIPLE`, by `mpi4py.rc.thread_level = 'serialized'` with `custom_mpi_options='-mca osc pt2pt'`.",
+        "Open MPI needs UCX for windows between hosts, but an option disabled it or this Open MPI lacks it; below "
+        "`MPI_THREAD_MULTIPLE` they work without it: set `mpi4py.rc.thread_level = 'serialized'` and "
+        "`custom_mpi_options='-mca osc pt2pt'`.",
     ),
 )
 """Words of a culprit -> what helps more than what WHAT_TO_TRY says."""

@@ -204,6 +204,6 @@ def needs_path(self: Any, logs: Logs | None = None) -> None:
     """As `on_train_begin`."""
     if self.filepath is None:
         raise ValueError(
-            "This BestModelCheckpoint has no path yet: set its `filepath`, which ends in .keras "
+            "This BestModelCheckpoint has no path yet: set its `filepath`, which must end in .keras "
             "(or in .weights.h5 with save_weights_only), before model.fit()."
         )

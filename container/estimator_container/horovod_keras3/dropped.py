@@ -56,13 +56,13 @@ _OF_KERAS = (
         "write save_freq=, which counts batches, where it has period=",
     ),
     (r"(?:compile|TensorBoard\.__init__)\(\) got an unexpected keyword argument '(\w+)'", r"leave \1= out"),
-    (r"Invalid filepath extension for saving", "give the file's name the ending .keras; model.export() writes folders"),
-    (r"must end in `\.weights\.h5`|must end in `?\.weights\.h5", "give the file's name the ending .weights.h5"),
-    (r"must end in `\.keras`", "give the file's name the ending .keras"),
+    (r"Invalid filepath extension for saving", "end the file's name in .keras; model.export() writes folders"),
+    (r"must end in `\.weights\.h5`|must end in `?\.weights\.h5", "end the file's name in .weights.h5"),
+    (r"must end in `\.keras`", "end the file's name in .keras"),
     (
         r"File format not supported: filepath=",
-        "a folder of TensorFlow's own is read by keras.layers.TFSMLayer(folder, call_endpoint='serving_default'), for "
-        "predictions alone; save the model as a .keras or .h5 file to train it",
+        "a TensorFlow SavedModel folder is read by keras.layers.TFSMLayer(folder, call_endpoint='serving_default'), "
+        "for predictions only; save the model as a .keras or .h5 file to train it",
     ),
     # The backend.
     (r"has no attribute '(?:get|set)_value'$", "write .numpy() or .assign(value) on the variable itself"),
@@ -84,11 +84,11 @@ _OF_TENSORFLOW = (
     (r"module 'tensorflow' has no attribute 'layers'", "write tf.keras.layers, whose layers are called on their input"),
     (
         r"module 'tensorflow' has no attribute 'contrib'",
-        "tf.contrib is gone; parts of it are packages of their own",
+        "tf.contrib was removed; parts of it are now separate packages",
     ),
     (
         r"module 'tensorflow' has no attribute 'estimator'",
-        "Estimators are gone since TensorFlow 2.16; write a Keras model, and model.fit()",
+        "TensorFlow 2.16 removed Estimators; write a Keras model, and call model.fit()",
     ),
     (
         r"\.train' has no attribute 'GradientDescentOptimizer'",
@@ -104,7 +104,7 @@ _OF_TENSORFLOW = (
     ),
     (
         r"has no attribute 'make_(one_shot|initializable)_iterator'",
-        r"go through the dataset by a for loop, or write tf.compat.v1.data.make_\1_iterator(dataset) " + _IN_A_GRAPH,
+        r"iterate over the dataset in a for loop, or write tf.compat.v1.data.make_\1_iterator(dataset) " + _IN_A_GRAPH,
     ),
     (r"TypeError: .*unexpected keyword argument 'keep_dims'", "write keepdims= where the script has keep_dims="),
 )
@@ -122,9 +122,9 @@ def advice(error: BaseException) -> str | None:
     text = f"{type(error).__name__}: {error}".partition("\n")[0].replace("keras.api.", "keras.")  # as before 3.10
     today = _first(_OF_KERAS, text) or _still_in_tensorflows_backend(text) if _has_keras_3() else None
     if today is not None:
-        return f"Keras 3 does not know this word of Keras 2: {today}."
+        return f"Keras 3 removed this Keras 2 name: {today}."
     today = _first(_OF_TENSORFLOW, text) or _still_in_compat_v1(text)
-    return f"TensorFlow 2 does not know this word of TensorFlow 1: {today}." if today is not None else None
+    return f"TensorFlow 2 removed this TensorFlow 1 name: {today}." if today is not None else None
 
 
 def _first(table: tuple[tuple[str, str], ...], text: str) -> str | None:

@@ -15,9 +15,9 @@ from types import ModuleType
 from typing import Any
 
 _SENTENCE = (
-    "hvd.elastic.run calls {name}() once, for the size of this job's world is fixed: Horovod's elastic driver is that "
-    "of horovodrun with Gloo. state.commit() and state.restore() keep the state in memory; after the loss of a host "
-    "max_retry_attempts= starts the job again, from what the script keeps in SM_CHECKPOINT_DIR"
+    "hvd.elastic.run calls {name}() once, because the size of this job's world is fixed: Horovod's elastic driver "
+    "belongs to horovodrun with Gloo. state.commit() and state.restore() keep the state in memory; after the loss of a "
+    "host max_retry_attempts= starts the job again, from what the script keeps in SM_CHECKPOINT_DIR"
 )
 
 

@@ -105,9 +105,9 @@ class HostSpec:
         if self.secret is None:
             raise ConfigurationError(
                 "the hosts of this job share no secret, so they cannot trust each other: the platform must write "
-                f"the same {self.layout.world_secret} on every host, or bring it by the channel {WORLD_CHANNEL!r}, "
-                f"as {WORLD_SECRET_FILE} with {SECRET_BYTES} random bytes; where nobody else reaches their network, "
-                f'environment={{"{TRUST_NETWORK}": "1"}} does without'
+                f"the same {self.layout.world_secret} on every host, or bring it in the channel {WORLD_CHANNEL!r}, "
+                f"as {WORLD_SECRET_FILE} with {SECRET_BYTES} random bytes; where nobody else can reach their network, "
+                f'environment={{"{TRUST_NETWORK}": "1"}} works without one'
             )
         return self.secret
 

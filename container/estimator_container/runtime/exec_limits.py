@@ -36,7 +36,7 @@ class Excess(NamedTuple):
             "variable": f"the variable {self.name} of the script is {self.size:,} bytes long with its name",
             "all": f"the arguments and variables of the script are {self.size:,} bytes together",
         }[self.kind]
-        return f"{what}, and the kernel takes {self.limit:,}; pass large values as files in a channel"
+        return f"{what}, but the kernel accepts {self.limit:,}; pass large values as files in a channel"
 
 
 def limit_of_all(stack: int) -> int:

@@ -23,8 +23,8 @@ def base() -> str:
     if not places:
         raise ConfigurationError(
             f"there is no temporary folder for the sockets of a host: neither $TMPDIR nor {' nor '.join(_PLACES)} is a "
-            f"folder that this user may write to, with a path of at most {LONGEST_BASE} bytes that holds no space and "
-            "no colon; set TMPDIR to one"
+            f"folder that this user may write to, with a path of at most {LONGEST_BASE} bytes without spaces and "
+            "colons; set TMPDIR to one"
         )
     return next(filter(_keeps_names, places), places[0])
 
@@ -36,8 +36,8 @@ def make(place: str) -> str:
         os.mkdir(path, 0o700)
     except OSError as error:
         raise ConfigurationError(
-            f"a host needs a folder of its own for temporary files, and none can be made in {place}: {error.strerror}; "
-            "set TMPDIR to a folder that you may write, with room"
+            f"a host needs a temporary folder of its own, but none can be created in {place}: {error.strerror}; "
+            "set TMPDIR to a folder that you can write to, with free space"
         ) from None
     check(path)
     return path
@@ -82,7 +82,7 @@ def check(path: str) -> None:
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise ConfigurationError(
             f"{path} cannot be used for a host's own files: it belongs to user {status.st_uid} and has mode "
-            f"{stat.S_IMODE(status.st_mode):o}, and must belong to user {os.geteuid()} and have mode 700; remove it"
+            f"{stat.S_IMODE(status.st_mode):o}, but must belong to user {os.geteuid()} and have mode 700; remove it"
         )
 
 

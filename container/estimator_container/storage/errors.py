@@ -61,6 +61,6 @@ def listed_but_missing(where: str) -> NotFound:
     Clients of S3 take a slash away from the start and the end of a key.
     """
     return NotFound(
-        f"{where} is in the listing, and not in the store: it was removed meanwhile, or its key starts or ends with a "
-        "slash, as no file's path can; remove that object, or give it another key"
+        f"{where} is listed but not in the store: it has since been removed, or its key starts or ends with a "
+        "slash, which no file's path can; remove that object, or give it another key"
     )

@@ -71,7 +71,7 @@ class LocalStore(Store):
                 elif os.path.islink(path) and not os.path.exists(path):
                     # What somebody keeps under that name would be missing, and nobody would know.
                     raise StorageError(
-                        f"{path} is a link to {os.readlink(path)}, which leads to nothing: bring what it stands for, "
+                        f"{path} is a link to {os.readlink(path)}, which does not exist: restore its target, "
                         "or remove the link"
                     )
 
@@ -102,7 +102,7 @@ class LocalStore(Store):
             etag = _etag(os.fstat(landing.fd))
             if if_absent:
                 if not landing.commit_if_absent():
-                    raise Conflict(f"{self._name(key)} exists already, so nothing was written")
+                    raise Conflict(f"{self._name(key)} already exists, so nothing was written")
                 return etag
             if if_match is not None:
                 landing.sync()
@@ -171,7 +171,7 @@ class LocalStore(Store):
                 offset += len(chunk)
             # Only programs that write in place can change a file that is open; the port itself never does.
             if _etag(os.fstat(fd)) != _etag(status):
-                raise SourceChanged(f"{self._name(name)} changed while it was read: try again")
+                raise SourceChanged(f"{self._name(name)} changed while it was being read: try again")
             landing.commit()
         return Digest(offset, hasher.hexdigest())
 
@@ -220,7 +220,7 @@ class LocalStore(Store):
             os.close(fd)
 
     def _missing(self, key: str) -> NotFound:
-        return NotFound(f"{self._name(key)} is not there: check the key")
+        return NotFound(f"{self._name(key)} does not exist: check the key")
 
     @contextlib.contextmanager
     def _locked(self, how: int) -> Iterator[None]:
@@ -240,7 +240,7 @@ def _object(key: str, path: str) -> Object | None:
         if error.errno in _ABSENT:
             return None
         raise StorageError(
-            f"{path} cannot be looked at ({(error.strerror or '').lower()}): check who may read its folder"
+            f"{path} cannot be accessed ({(error.strerror or '').lower()}): check who may read its folder"
         ) from error
     return Object(key, status.st_size, _etag(status)) if stat.S_ISREG(status.st_mode) else None
 

@@ -93,7 +93,7 @@ def _fault_of_path(key: str) -> str | None:
     if not key:
         return "is empty"
     if "" in names:
-        return "starts or ends with a slash or has two in a row"
+        return "starts or ends with a slash, or has two in a row"
     if "." in names or ".." in names:
         return "has '.' or '..' as a name"
     return "has a NUL byte" if "\0" in key else None
@@ -103,7 +103,7 @@ def _fault_of_text(key: str) -> str | None:
     if _CONTROL.search(key):
         return "has a control character"
     if any(map(is_own, key.split("/"))):
-        return "has a name that the store keeps for files of its own"
+        return "has a name that the store reserves for its own files"
     try:
         length = len(key.encode())
     except UnicodeEncodeError:

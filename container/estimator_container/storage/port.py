@@ -129,4 +129,4 @@ class Store(ABC):
 def check_conditions(if_absent: bool, if_match: str | None) -> None:
     """Raises ValueError for two conditions, of which no object can hold both."""
     if if_absent and if_match is not None:
-        raise ValueError("nothing is absent and has an etag: give if_absent or if_match, not both")
+        raise ValueError("an absent object has no etag: give if_absent or if_match, not both")

@@ -19,7 +19,7 @@ class UploadSource:
             try:
                 self._fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
-                raise NotFound(f"{source} is not there to be uploaded: check the path") from None
+                raise NotFound(f"{source} does not exist, so it cannot be uploaded: check the path") from None
             except OSError as error:
                 raise StorageError(f"{source} cannot be read ({error.strerror}): check who may read it") from error
         else:
@@ -64,7 +64,7 @@ class UploadSource:
             raise self._changed()
 
     def _changed(self) -> SourceChanged:
-        return SourceChanged(f"{self.name} changed while it was uploaded, so nothing was published: upload it again")
+        return SourceChanged(f"{self.name} changed during the upload, so nothing was published: upload it again")
 
 
 class Buffers:

@@ -32,7 +32,7 @@ class Tree:
             raise self._both(path)
         if path in self._files:
             raise InvalidLocation(
-                f"{self._where} has two objects for the one file {path!r}: remove one of them, or give it another key"
+                f"{self._where} has two objects for the same file {path!r}: remove one of them, or give it another key"
             )
         self._files.add(path)
         return path
@@ -50,12 +50,12 @@ class Tree:
             size = len(name.encode("utf-8", "surrogateescape"))
             if size > MAX_NAME_BYTES:
                 raise InvalidLocation(
-                    f"the key {path!r} below {self._where} has a name of {size} bytes, and a file's name has at most "
-                    f"{MAX_NAME_BYTES}: give it another key, or name a prefix that leaves it out"
+                    f"the key {path!r} below {self._where} has a name of {size} bytes, but a file's name has at most "
+                    f"{MAX_NAME_BYTES}: give it another key, or name a prefix that excludes it"
                 )
 
     def _both(self, path: str) -> InvalidLocation:
         return InvalidLocation(
-            f"{self._where} has an object {path!r} and others below {path + '/'!r}, and a folder cannot hold a file "
-            "and a folder of one name: give it another key, or name a prefix that leaves it out"
+            f"{self._where} has an object {path!r} and others below {path + '/'!r}, but a folder cannot hold a file "
+            "and a folder of the same name: give it another key, or name a prefix that excludes it"
         )

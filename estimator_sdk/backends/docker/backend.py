@@ -124,7 +124,7 @@ def _check_other_toolkit(image: str, hyperparameters: Mapping[str, object]) -> N
         (contract.STEPS_HYPERPARAMETER, "steps"),
     ):
         if name in hyperparameters:
-            what = f"{argument} needs an image with estimator-container, and {image} has another toolkit"
+            what = f"{argument} needs an image with estimator-container, but {image} has another toolkit"
             raise InvalidArgument(
                 argument, f"{what}; give entry_point, and hyperparameters in the order of their names"
             )

@@ -13,11 +13,11 @@ def _engine() -> str:
     fix = "apt-get install -y docker.io && systemctl start docker"
     if not is_installed("docker"):
         raise Missing(
-            "the package docker, which speaks to the engine, is not there", "pip install 'estimator-sdk[docker]'"
+            "the package docker, which talks to the engine, is not installed", "pip install 'estimator-sdk[docker]'"
         )
     try:
         client = engine.connect()
-        with engine.asked_to("say its version"):
+        with engine.asked_to("report its version"):
             return str(client.version()["Version"])
     except EstimatorError as error:
         in_group = "usermod" in str(error)
@@ -29,7 +29,7 @@ def _images() -> str:
     client = engine.connect()
     there = [image.name for image in catalogue.everything() if engine.has_image(client, image.name)]
     if not there:
-        raise Missing("none is built yet; the first job builds the one it needs", "estimator images build mpi")
+        raise Missing("none has been built yet; the first job builds the one it needs", "estimator images build mpi")
     return ", ".join(there)
 
 

@@ -124,7 +124,7 @@ class DockerHosts:
             if not self._own_toolkit and os.getuid() != 0:
                 self._give_files_to_the_user()
         except (docker.errors.DockerException, OSError) as error:
-            print(f"{self._plan.job_name} could not be removed as usual: {error}", file=sys.stderr)
+            print(f"{self._plan.job_name} could not be removed in the usual way: {error}", file=sys.stderr)
         for host in self._plan.hosts:
             Path(self._layout(host.name).pip_settings).unlink(missing_ok=True)  # if it was stopped before it was read
         self._last_steps = _thread(self._remove_the_rest)
@@ -149,7 +149,7 @@ class DockerHosts:
             if self._network is not None:
                 engine.remove_network(self._client.api, self._network.identity)
         except (docker.errors.DockerException, OSError) as error:
-            print(f"what is left of {self._plan.job_name} on the engine: {error}", file=sys.stderr)
+            print(f"{self._plan.job_name} could not be removed from the engine: {error}", file=sys.stderr)
             return  # the reaper tries again when this process is gone
         if self._reaper is not None and self._reaper.stdin is not None:
             self._reaper.stdin.write(reaper.DONE)
@@ -207,7 +207,7 @@ class DockerHosts:
             self._client.api, self._plan, host, name, self._network, self._labels, mounts, self._own_toolkit
         )
         self._containers[host.name] = made
-        debug("%s: container %s is made", self._plan.job_name, name)
+        debug("%s: container %s is created", self._plan.job_name, name)
 
     def _watch(self, host: str, watched: HostContainer) -> None:
         """In a thread of its own: tell the loop when a container has ended, and remove it."""
@@ -217,7 +217,7 @@ class DockerHosts:
             if code == KILLED and self._plan.memory is not None and watched.was_out_of_memory():
                 found = verdicts.out_of_memory(self._plan, host)
         except Exception as error:  # the engine went away, in one of many ways
-            print(f"{host}: the Docker engine no longer tells of it: {error}", file=sys.stderr)
+            print(f"{host}: the Docker engine no longer knows this container: {error}", file=sys.stderr)
             lost = verdicts.engine_lost(self._client, f"{host} ran")
             code, found = ENGINE_LOST, Verdict("platform", lost, host) if lost else None
         if host in self._copiers:

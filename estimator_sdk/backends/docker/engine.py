@@ -52,7 +52,7 @@ def asked_to(what: str) -> Iterator[None]:
         yield
     except (docker.errors.DockerException, requests.RequestException) as error:
         raise BackendError(
-            f"the Docker engine was asked to {what}, and did not: {words(error)}; see its log, or restart it, {INSTEAD}"
+            f"the Docker engine could not {what}: {words(error)}; see its log, or restart it, {INSTEAD}"
         ) from None
 
 
@@ -76,12 +76,12 @@ def require_room(client: DockerClient, cpus: float | None, memory: float | None)
     """Raises InvalidArgument when a host is to have more CPUs, or GiB of memory, than the engine's machine."""
     if cpus is None and memory is None:
         return
-    with asked_to("say what its machine has"):
+    with asked_to("report the CPUs and memory of its machine"):
         machine = client.info()
     for name, wanted, there in (("cpus", cpus, machine["NCPU"]), ("memory", memory, machine["MemTotal"] / GIB)):
         if wanted is not None and wanted > there:
             raise InvalidArgument(
-                name, f"{name}={wanted:g} is more than the {there:.4g} of the engine's machine; lower it"
+                name, f"{name}={wanted:g} is more than the {there:.4g} that the engine's machine has; lower it"
             )
 
 
@@ -171,7 +171,7 @@ def _why(error: Exception) -> str:
     text = str(error)
     if "Permission denied" in text:
         return (
-            "the Docker engine's socket is not open to this user; join the group that owns it (`sudo usermod -aG "
+            "this user may not open the Docker engine's socket; join the group that owns it (`sudo usermod -aG "
             f"docker $USER`, then log in again), {INSTEAD}"
         )
     if given := os.environ.get("DOCKER_HOST"):

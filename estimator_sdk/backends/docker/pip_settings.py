@@ -155,7 +155,7 @@ def _place(option: str, word: str, made: PipSettings, inside: Layout) -> str | N
     here = Path(unquote(parts.path) if parts.scheme else word).expanduser()
     if not here.is_dir():
         made.left_out.append(
-            f"pip's {option} {word} is not a folder of the machine that started the job; it is left out"
+            f"pip's {option} {word} is not a folder on the machine that started the job; it is left out"
         )
         return None
     # An index has its files beside it mostly, and its pages link there: `simple` is its name in PEP 503.
@@ -174,7 +174,7 @@ def _is_reachable(what: str, url: str, made: PipSettings) -> bool:
     host = (urlsplit(url) if "://" in url else urlsplit(f"//{url}")).hostname or ""
     if host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback):
         made.left_out.append(
-            f"pip's {what} is at {host} of the machine that started the job, which a container has not"
+            f"pip's {what} is at {host} on the machine that started the job, which a container cannot reach"
         )
         return False
     return True

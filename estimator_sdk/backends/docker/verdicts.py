@@ -22,7 +22,7 @@ def engine_lost(client: DockerClient, meanwhile: str) -> str | None:
         client.ping()
     except Exception:
         return (
-            f"the Docker engine ({client.api.base_url}) went away while {meanwhile}; start it again, and run "
+            f"the Docker engine ({client.api.base_url}) stopped answering while {meanwhile}; start it again, and run "
             "the job again: what is left of this one is removed as soon as the engine answers"
         )
     return None

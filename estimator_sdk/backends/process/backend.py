@@ -61,14 +61,14 @@ class ProcessBackend(Supervised):
             if getattr(plan, name) is not None:
                 raise InvalidArgument(
                     name,
-                    f"{name} limits hosts that are containers, and those of backend 'process' are not; leave it out, "
+                    f"{name} limits hosts that are containers, but those of backend 'process' are not; leave it out, "
                     "or use backend='docker'",
                 )
         if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
             raise InvalidArgument(
                 "checkpoint_local_path",
-                f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, and backend 'process' has "
-                "none: leave it out, and let the script write to SM_CHECKPOINT_DIR",
+                f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, but backend 'process' has "
+                "no containers: leave it out, and let the script write to SM_CHECKPOINT_DIR",
             )
         decoded = container_hp.decode(plan.hyperparameters)
         distributions.refuse_others(decoded)
@@ -116,8 +116,8 @@ def _check_places() -> None:
     if os.pathsep in str(home()):
         raise InvalidArgument(
             HOME_VARIABLE,
-            f"backend 'process' cannot run jobs below {home()}: the script's code would be on PYTHONPATH, which has no "
-            f"way to hold a path with {os.pathsep!r}; set {HOME_VARIABLE} to a folder without one",
+            f"backend 'process' cannot run jobs below {home()}: the script's code would be on PYTHONPATH, which "
+            f"cannot hold a path with {os.pathsep!r}; set {HOME_VARIABLE} to a folder without one",
         )
 
 

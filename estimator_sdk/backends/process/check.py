@@ -23,7 +23,7 @@ _SECONDS = 30.0  # for a program that says its version
 def _python() -> str:
     version = ".".join(map(str, sys.version_info[:3]))
     if not sys.platform.startswith("linux"):
-        what = f"{version} on {sys.platform}, and jobs on processes need Linux"
+        what = f"{version} on {sys.platform}, but jobs on processes need Linux"
         raise Missing(what, "docker run -it python:3.11-slim-bookworm")
     return f"{version}, {sys.executable}"
 
@@ -39,10 +39,10 @@ def _open_mpi() -> str:
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        raise Missing(f"{path} does not say its version: {error}", fix) from None
+        raise Missing(f"{path} does not report its version: {error}", fix) from None
     version = done.stdout.splitlines()[0] if done.stdout else ""
     if f" {_OPEN_MPI}." not in version:
-        raise Missing(f"{path} is {version or 'of no known version'}, and {_OPEN_MPI} is needed", fix)
+        raise Missing(f"{path} is {version or 'of unknown version'}, but {_OPEN_MPI} is needed", fix)
     return f"{version.rpartition(' ')[2]}, {path}"
 
 
@@ -53,9 +53,9 @@ def _state() -> str:
     except InvalidArgument as error:
         raise Missing(str(error), "export ESTIMATOR_HOME=$HOME/estimator") from None
     except OSError as error:
-        raise Missing(f"{folder} cannot be made: {error.strerror}", "export ESTIMATOR_HOME=$HOME/estimator") from None
+        raise Missing(f"cannot create {folder}: {error.strerror}", "export ESTIMATOR_HOME=$HOME/estimator") from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise Missing(f"{folder} cannot be written by this user", f"sudo chown -R $USER {folder}")
+        raise Missing(f"this user cannot write to {folder}", f"sudo chown -R $USER {folder}")
     return str(folder)
 
 
@@ -70,7 +70,7 @@ def _disk() -> str:
     folder = next(each for each in (_home(), *_home().parents) if os.access(each, os.F_OK))
     free = shutil.disk_usage(folder).free
     if free < _LEAST_DISK:
-        detail = f"{size(free)} free in {folder}, and {size(_LEAST_DISK)} are needed"
+        detail = f"{size(free)} free in {folder}, but {size(_LEAST_DISK)} is needed"
         raise Missing(detail, "export ESTIMATOR_HOME=/a/larger/disk")
     return f"{size(free)} free in {folder}"
 

@@ -46,7 +46,7 @@ class SageMakerBackend:
             code = None  # a place in the image
         uri = kept or (submit if submit and "://" in submit else None)
         if uri is not None and not uri.startswith("s3://"):
-            what = f"code_location would keep the code at {uri}, which the instances of SageMaker cannot reach"
+            what = f"code_location would keep the code at {uri}, which SageMaker instances cannot reach"
             raise InvalidArgument("code_location", f"{what}; give an s3:// URI, or leave it out")
         completed = complete(spec, Path(code).name if code else None, uri, service)
         service.check(completed.spec.to_request())
@@ -167,7 +167,7 @@ def _put_secret(uri: str) -> None:
         if store.head(name) is None:
             store.write(name, os.urandom(contract.SECRET_BYTES))
     except StorageError as error:
-        raise BackendError(f"the hosts' secret could not be put at {uri}, so nothing was started: {error}") from None
+        raise BackendError(f"cannot write the hosts' secret to {uri}, so nothing was started: {error}") from None
 
 
 def _submit(plan: Plan, service: Service) -> None:
@@ -179,7 +179,7 @@ def _submit(plan: Plan, service: Service) -> None:
         # A request whose answer was lost has been done, and its repetition meets its own job.
         if not (error.was_retried and _is_same(plan, SageMakerJob(plan.job_name, service).request())):
             raise InvalidArgument(
-                "job_name", f"job_name {plan.job_name!r} is taken in {service.region}; choose another name"
+                "job_name", f"job_name {plan.job_name!r} is already taken in {service.region}; choose another name"
             ) from None
 
 

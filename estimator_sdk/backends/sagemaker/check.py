@@ -31,14 +31,14 @@ def _credentials() -> str:
     except BotoCoreError as error:
         raise Missing(str(error), "aws configure") from None
     if found is None:
-        raise Missing("none are found where AWS's own tools look", "aws configure")
+        raise Missing("none found in the places where AWS's own tools look", "aws configure")
     return f"from {found.method}"
 
 
 def _boto3() -> str:
     found = version_of("boto3")
     if found is None:
-        raise Missing("the package boto3 is not there", "pip install 'estimator-sdk[sagemaker]'")
+        raise Missing("the package boto3 is not installed", "pip install 'estimator-sdk[sagemaker]'")
     return found
 
 

@@ -65,7 +65,7 @@ def translate(error: Exception, doing: str, region: str) -> BackendError | Inval
 def invalid_request(report: str) -> InvalidArgument:
     """The error for a request that the service's own model does not allow."""
     lines = "; ".join(line.strip() for line in report.splitlines() if line.strip())
-    return InvalidArgument("CreateTrainingJob", f"the job is not what CreateTrainingJob takes: {lines}; fix that")
+    return InvalidArgument("CreateTrainingJob", f"CreateTrainingJob does not accept the job: {lines}; fix that")
 
 
 def no_region() -> InvalidArgument:
@@ -88,15 +88,15 @@ def _refused(response: dict[str, dict[str, str]], doing: str, region: str) -> Re
 def _why(code: str, message: str, retries: int, region: str) -> str:
     if code == "ResourceLimitExceeded":
         return (
-            f"a quota of the account in {region} does not allow it: {message}; take fewer or other instances, or ask "
+            f"a quota of the account in {region} does not allow it: {message}; use fewer or other instances, or ask "
             "for more under Service Quotas, Amazon SageMaker"
         )
     if code in _BAD_CREDENTIALS:
         return f"AWS refuses the credentials ({code}: {message}); {HOW_TO_SIGN_IN}"
     if code in _DENIED:
-        return f"AWS denies it ({message}); give the credentials the permission, and iam:PassRole for the job's role"
+        return f"AWS denies it ({message}); grant the credentials that permission, and iam:PassRole for the job's role"
     if code in _THROTTLED:
-        return f"AWS asks for fewer requests, and still did after {retries} retries ({message}); try again later"
+        return f"AWS is throttling requests, and still was after {retries} retries ({message}); try again later"
     if code == "ValidationException" and _ROLE.search(message):
-        return f"{message}; role= must be a role of this account that sagemaker.amazonaws.com may assume"
-    return f"{code}: {message}; see what the service's documentation says of it"
+        return f"{message}; role= must be a role in this account that sagemaker.amazonaws.com may assume"
+    return f"{code}: {message}; see the service's documentation"

@@ -101,7 +101,7 @@ def _channel(name: str, uri: str) -> Channel:
 
 def _check(spec: JobDocument, region: str) -> None:
     if not spec.role_arn:
-        what = "role is missing, and SageMaker needs the ARN or the name of an IAM role that it may assume for the job"
+        what = "role is missing, but SageMaker needs the ARN or the name of an IAM role that it may assume for the job"
         raise InvalidArgument("role", f"{what}; give role='arn:aws:iam::ACCOUNT:role/NAME'")
     decoded = container_hp.decode(dict(spec.hyperparameters or {}))
     for key, (argument, why) in _ONLY_HERE.items():
@@ -113,7 +113,7 @@ def _check(spec: JobDocument, region: str) -> None:
         if not uri.startswith("s3://"):
             raise InvalidArgument(
                 argument,
-                f"{argument} is {uri!r}, which the instances of SageMaker cannot reach; copy it to S3, for example "
+                f"{argument} is {uri!r}, which SageMaker instances cannot reach; copy it to S3, for example "
                 "with `aws s3 cp --recursive`, and give its s3:// URI",
             )
 
@@ -134,13 +134,13 @@ def _check_image(spec: JobDocument, region: str) -> None:
     image = algorithm.training_image
     how = "push it to Amazon ECR, as docs/sagemaker.md shows, and give that URI"
     if image is None:
-        raise InvalidArgument("image_uri", f"image_uri is missing, and SageMaker runs nothing but images; {how}")
+        raise InvalidArgument("image_uri", f"image_uri is missing, but SageMaker runs only images; {how}")
     found = _ECR.match(image)
     if found is None and "TrainingImageConfig" not in algorithm.other:
         raise InvalidArgument("image_uri", f"image_uri {image!r} is not in a registry that SageMaker reads; {how}")
     if found is not None and found["region"] != region:
         what = (
-            f"image_uri is in {found['region']} and the job would be in {region}: SageMaker reads images of its region"
+            f"image_uri is in {found['region']} but the job would run in {region}: SageMaker reads images of its region"
         )
         raise InvalidArgument("image_uri", f"{what}; push it to a repository in {region}, or set AWS_REGION")
 

@@ -94,7 +94,7 @@ class Service:
         except faults.Refused as error:
             if error.code != "NoSuchEntity":
                 raise
-            what = f"role {role!r} is no role of this account; give the ARN or the name of one that it has"
+            what = f"role {role!r} is not a role in this account; give the ARN or the name of one that is"
             raise InvalidArgument("role", what) from None
         arn: str = answer["Role"]["Arn"]
         return arn

@@ -24,7 +24,7 @@ class Supervised:
 
         job = attach(name)
         if (found := job.record().backend) != self.name:
-            raise JobNotFound(f"the job {name!r} is one of backend {found!r}, not of {self.name!r}")
+            raise JobNotFound(f"the job {name!r} belongs to backend {found!r}, not to {self.name!r}")
         return job
 
     def list(self, limit: int | None = None) -> Sequence[LocalJob]:

@@ -46,8 +46,8 @@ def start(plan: Plan) -> LocalJob:
         supervisor = _start(plan, folder, record)
     except OSError as error:
         raise BackendError(
-            f"the job {plan.job_name} could not be started: {error}; set ESTIMATOR_HOME to a folder that you may "
-            "write, with room"
+            f"the job {plan.job_name} could not be started: {error}; set ESTIMATOR_HOME to a folder that you can "
+            "write to, with free space"
         ) from None
     debug("%s: the supervisor is process %d, its folder %s", plan.job_name, supervisor.pid, folder.path)
     assert supervisor.stdin is not None
@@ -64,7 +64,7 @@ def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[by
     except FileExistsError:
         raise InvalidArgument(
             "job_name",
-            f"job_name {plan.job_name!r} is taken by the job in {folder.path}; choose another name",
+            f"job_name {plan.job_name!r} is already taken by the job in {folder.path}; choose another name",
         ) from None
     supervisor = None
     try:

@@ -113,7 +113,7 @@ class LocalJob:
         if known is None or not (known.is_final or (known.supervisor is not None and known.supervisor.is_alive())):
             known = read(self.folder)
             if self._record is not None and self._record.supervisor != known.supervisor:
-                raise JobNotFound(f"the job {self.name} was removed, and {self.folder.path} is that of another job now")
+                raise JobNotFound(f"the job {self.name} was removed, and {self.folder.path} now belongs to another job")
         self._record, self._read_at = known, changed
         if known.is_final:
             self._let_go()

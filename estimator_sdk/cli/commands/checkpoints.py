@@ -22,12 +22,12 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "action",
         choices=["ls", "verify", "pull"],
-        help="list the snapshots; fetch each and compare every byte's checksum; bring one into a folder",
+        help="list the snapshots; fetch each and verify its checksums; download one into a folder",
     )
     job_argument.add(parser)
-    parser.add_argument("--uri", metavar="URI", help="where the checkpoints are, in the place of JOB")
-    parser.add_argument("--snapshot", metavar="NAME", help="one that ls lists (pull: else the newest whole)")
-    parser.add_argument("--to", metavar="DIR", help="where pull puts the files: a new or an empty folder")
+    parser.add_argument("--uri", metavar="URI", help="where the checkpoints are, instead of JOB")
+    parser.add_argument("--snapshot", metavar="NAME", help="one that ls lists (for pull default: the newest complete)")
+    parser.add_argument("--to", metavar="DIR", help="where pull puts the files: a new or empty folder")
 
 
 def run(arguments: Namespace) -> int:
@@ -41,18 +41,18 @@ def run(arguments: Namespace) -> int:
     except InvalidLocation as error:
         raise InvalidArgument("uri", f"--uri {uri!r}: {error}") from None
     except StorageError as error:
-        raise BackendError(f"the checkpoints below {uri} cannot be had: {error}") from None
+        raise BackendError(f"cannot read the checkpoints below {uri}: {error}") from None
 
 
 def _check(arguments: Namespace) -> None:
     if arguments.uri is not None and arguments.job is not None:
-        raise InvalidArgument("uri", "--uri stands in the place of JOB; give the one or the other")
+        raise InvalidArgument("uri", "--uri replaces JOB; give only one of them")
     if arguments.action != "pull":
         if arguments.to is not None:
-            raise InvalidArgument("to", "--to is for pull, the only one that writes files; leave it out")
+            raise InvalidArgument("to", "--to is for pull, the only action that writes files; leave it out")
         return
     if arguments.to is None:
-        raise InvalidArgument("to", "pull needs --to DIR, a new or an empty folder")
+        raise InvalidArgument("to", "pull needs --to DIR, a new or empty folder")
     folder = Path(arguments.to)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidArgument("to", f"--to {arguments.to!r} is not an empty folder; name a new one")
@@ -62,7 +62,7 @@ def _uri_of(arguments: Namespace) -> str:
     job = job_argument.find(arguments)
     uri: str | None = (job.request.get("CheckpointConfig") or {}).get("S3Uri")
     if uri is None:
-        raise InvalidArgument("job", f"the job {job.name} keeps no checkpoints; name another, or a place by --uri")
+        raise InvalidArgument("job", f"the job {job.name} keeps no checkpoints; name another, or a location with --uri")
     return uri
 
 
@@ -121,7 +121,7 @@ def _pull(store: Store, arguments: Namespace) -> int:
             with Bar(f"pulling {name}", manifest.size) as bar:
                 fetch(store, manifest, arguments.to, bar)
         except Damaged as error:
-            raise BackendError(f"the snapshot {name} is not whole: {error}; pull another one") from None
+            raise BackendError(f"the snapshot {name} is not complete: {error}; pull another one") from None
     answer.show(arguments, {"snapshot": name, "folder": arguments.to}, [f"{arguments.to} is {name}"])
     return 0
 

@@ -19,7 +19,7 @@ def add(parser: Parser) -> None:
         action="append",
         default=[],
         help=f"what is needed besides MPI jobs on this machine: {', '.join(PURPOSES)}, or a backend that another "
-        "package brings; may be given several times",
+        "package provides; may be given several times",
     )
 
 
@@ -35,7 +35,7 @@ def run(arguments: Namespace) -> int:
     rows = [[_word(each, arguments), each.what, each.detail] for each in found]
     lines: list[str] = []
     for each, line in zip(found, answer.table(rows), strict=True):
-        lines += [line] if each.is_there else [line, f"         fix it: {each.fix}"]
+        lines += [line] if each.is_there else [line, f"         to fix: {each.fix}"]
     answer.show(arguments, document, lines)
     return 1 if missing else 0
 

@@ -38,7 +38,7 @@ def add_build_options(parser: ArgumentParser, nargs: str | None = None) -> None:
     parser.add_argument("--framework-version", help="such as 2.21 (default: the newest)")
     parser.add_argument("--base", help=f"the image to build on (default: {catalogue.PULLED})")
     parser.add_argument("--debian-base", action="store_true", help="make the base from Debian's packages")
-    parser.add_argument("--tag", help="the image's name (default: the one by which an estimator finds it)")
+    parser.add_argument("--tag", help="the image's name (default: the name that an estimator looks for)")
 
 
 def build(settings: Namespace, out: TextIO) -> str:

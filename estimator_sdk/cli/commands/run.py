@@ -43,28 +43,28 @@ def add_job_options(parser: Parser) -> None:
         "--distributed",
         metavar="N",
         type=count,
-        help="an MPI world over N hosts; 1 is several processes on one (without it: the command once)",
+        help="an MPI world across N hosts; 1 means several processes on one host (default: run the command once)",
     )
     where.add_argument(
         "--processes-per-host", metavar="P", type=count, help="default: one for each GPU of the instance type, else one"
     )
-    where.add_argument("--backend", help="process, docker or sagemaker (default: as the instance type says)")
-    where.add_argument("--image", metavar="IMAGE", help="the container image (docker: estimator/mpi:py311)")
-    where.add_argument("--cpus", type=float, help="CPUs of each host, on docker")
-    where.add_argument("--memory", metavar="GIB", type=float, help="memory of each host, on docker")
+    where.add_argument("--backend", help="process, docker or sagemaker (default: chosen by the instance type)")
+    where.add_argument("--image", metavar="IMAGE", help="the container image (default on docker: estimator/mpi:py311)")
+    where.add_argument("--cpus", type=float, help="CPUs per host, on docker")
+    where.add_argument("--memory", metavar="GIB", type=float, help="memory per host, on docker")
     where.add_argument("--role", metavar="ARN", help="the IAM role, on SageMaker")
     what = parser.add_argument_group("what")
-    what.add_argument("--source-dir", metavar="DIR", default=".", help="what the hosts get, and where the command runs")
-    what.add_argument("--env", metavar=_PAIRS["env"], action="append", default=[], help="a variable of the command")
+    what.add_argument("--source-dir", metavar="DIR", default=".", help="the folder to copy and run in")
+    what.add_argument("--env", metavar=_PAIRS["env"], action="append", default=[], help="a variable for the command")
     what.add_argument(
         "--inherit-env",
         metavar="NAME",
         action="append",
-        help="of this shell's variables the command sees those of this name or pattern, such as 'AWS_*'; "
-        "'all' and 'none' are all and none of them (default: all where hosts are processes, else none)",
+        help="pass this variable of the shell, or those matching the pattern, such as 'AWS_*', to the command; "
+        "or 'all' or 'none' of them (default: all where hosts are processes, else none)",
     )
     what.add_argument(
-        "--input", metavar=_PAIRS["input"], action="append", default=[], help="data: s3://…, file://…, or a path here"
+        "--input", metavar=_PAIRS["input"], action="append", default=[], help="data: s3://…, file://… or a path"
     )
     what.add_argument("--output-path", metavar="URI", help="where the model and outputs go")
     what.add_argument("--checkpoint-uri", metavar="URI", help="where checkpoints are kept")
@@ -72,8 +72,10 @@ def add_job_options(parser: Parser) -> None:
     what.add_argument("--tag", metavar=_PAIRS["tag"], action="append", default=[], help="a label of the job")
     what.add_argument("--job-name", metavar="NAME", help="the job's name (default: a new one)")
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--max-run", metavar="SECONDS", type=count, default=86400, help="then the job is stopped")
-    limits.add_argument("--stop-timeout", metavar="SECONDS", type=float, help="between SIGTERM and SIGKILL")
+    limits.add_argument(
+        "--max-run", metavar="SECONDS", type=count, default=86400, help="stop the job after this many seconds"
+    )
+    limits.add_argument("--stop-timeout", metavar="SECONDS", type=float, help="seconds between SIGTERM and SIGKILL")
     limits.add_argument("--max-retry-attempts", metavar="N", type=count, help="restarts after failures of the platform")
 
 
@@ -119,7 +121,7 @@ def plan(arguments: Namespace) -> Plan:
 def _note_if_slow(folder: str) -> Iterator[None]:
     """Who started it in a folder of data should not wait without knowing for what."""
     where = os.path.abspath(folder)  # noqa: PTH100 - as the user sees it
-    words = f"copying {where} takes a while; {IGNORE_FILE} in it says what to leave out"
+    words = f"copying {where} takes a while; list what to leave out in its {IGNORE_FILE}"
     note = threading.Timer(_SLOW, lambda: print(f"estimator: {words}", file=sys.stderr, flush=True))
     note.daemon = True
     note.start()
@@ -132,7 +134,7 @@ def _note_if_slow(folder: str) -> Iterator[None]:
 def _distribution(arguments: Namespace) -> dict[str, object] | None:
     if arguments.distributed is None:
         if arguments.processes_per_host is not None:
-            what = "--processes-per-host means nothing without --distributed"
+            what = "--processes-per-host has no effect without --distributed"
             raise InvalidArgument("processes_per_host", f"{what}; add --distributed 1 for one machine")
         return None
     processes = arguments.processes_per_host
@@ -150,7 +152,7 @@ def _pairs(option: str, given: list[str]) -> dict[str, str]:
     for word in given:
         name, separator, value = word.partition("=")
         if not name or not separator:
-            raise InvalidArgument(option, f"--{option} {word!r} is not of the form {_PAIRS[option]}; write it so")
+            raise InvalidArgument(option, f"--{option} {word!r} is not of the form {_PAIRS[option]}; write it that way")
         if name in found:
             raise InvalidArgument(option, f"--{option} {name!r} is given twice; leave one of them out")
         found[name] = value

@@ -38,7 +38,7 @@ def _package(name: str, fix: str) -> Callable[[], str]:
     def look() -> str:
         found = version_of(name)
         if found is None:
-            raise Missing(f"the package {name} is not there", fix)
+            raise Missing(f"the package {name} is not installed", fix)
         return found
 
     return look
@@ -50,5 +50,5 @@ def _horovod() -> str:
     found = version_of("horovod")
     if found is None:
         script = Path(recipe()) / "horovod" / "build_horovod.py"
-        raise Missing("the package horovod is not there; our images of frameworks have it", f"python {script}")
+        raise Missing("the package horovod is not installed; our framework images have it", f"python {script}")
     return found

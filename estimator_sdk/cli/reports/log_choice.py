@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def add(parser: Parser) -> None:
     parser.add_argument("--rank", metavar="N[,N…]", type=_ranks, help="only the lines of these ranks")
-    parser.add_argument("--host", metavar="HOST", help="only those of one host, such as algo-2")
-    parser.add_argument("--stream", choices=STREAMS, help="only those of one stream")
-    parser.add_argument("--grep", metavar="REGEX", type=_pattern, help="only those in which this is found")
+    parser.add_argument("--host", metavar="HOST", help="only the lines of one host, such as algo-2")
+    parser.add_argument("--stream", choices=STREAMS, help="only the lines of one stream")
+    parser.add_argument("--grep", metavar="REGEX", type=_pattern, help="only the lines that match")
 
 
 def lines(job: Job, arguments: Namespace, follow: bool) -> Iterator[Line]:
@@ -88,7 +88,7 @@ def shown(line: Line, arguments: Namespace) -> bytes:
 
 def _ranks(text: str) -> frozenset[int]:
     if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text, re.ASCII):
-        raise ArgumentTypeError(f"{text!r} is not a rank, or several with commas between them")
+        raise ArgumentTypeError(f"{text!r} is not a rank or a comma-separated list of ranks")
     return frozenset(map(int, text.split(",")))
 
 

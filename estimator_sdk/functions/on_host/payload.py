@@ -45,14 +45,14 @@ def unpack(kind: str, data: bytes) -> Any:  # noqa: ANN401 - whatever was packed
     line, _, body = data.partition(b"\n")
     header = _header(kind, line)
     if header["python"] != _python():
-        what = f"the {kind} was pickled by Python {header['python']}, and this is Python {_python()}"
+        what = f"the {kind} was pickled by Python {header['python']}, but this is Python {_python()}"
         raise PayloadError(f"{what}; use the same on both sides, such as an image with Python {header['python']}")
     if _major(header["cloudpickle"]) != _major(cloudpickle.__version__):
-        what = f"the {kind} was pickled by cloudpickle {header['cloudpickle']}, and this is {cloudpickle.__version__}"
+        what = f"the {kind} was pickled by cloudpickle {header['cloudpickle']}, but this is {cloudpickle.__version__}"
         raise PayloadError(f"{what}; install the same major version on both sides")
     if len(body) != header["bytes"] or hashlib.sha256(body).hexdigest() != header["sha256"]:
-        what = f"the {kind} has {len(body)} bytes of {header['bytes']}, and its checksum is wrong"
-        raise PayloadError(f"{what}: it was damaged on its way; run the job again")
+        what = f"the {kind} has {len(body)} bytes instead of {header['bytes']}, or its checksum is wrong"
+        raise PayloadError(f"{what}: it was damaged in transit; run the job again")
     return cloudpickle.loads(body)
 
 
@@ -65,9 +65,9 @@ def _header(kind: str, line: bytes) -> dict[str, Any]:
         ):
             raise TypeError
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise PayloadError(f"the {kind} has no header that can be read: it was damaged on its way") from None
+        raise PayloadError(f"the {kind} has no readable header: it was damaged in transit") from None
     if given != (FORMAT, kind):
-        what = f"{_a(kind)} in format {FORMAT} was expected, and this is {_a(given[1])} in format {given[0]}"
+        what = f"{_a(kind)} in format {FORMAT} was expected, but this is {_a(given[1])} in format {given[0]}"
         raise PayloadError(f"{what}; use the same version of estimator-sdk on both sides")
     return dict(header)
 

@@ -51,5 +51,5 @@ def parse(distribution: Mapping[str, object] | None) -> Distribution | None:
     parsed = [options_of(name).from_options(given) for name, given in distribution.items()]
     enabled = [each for each in parsed if each.enabled]
     if len(enabled) > 1:
-        raise refused("", f"must enable one distribution, and enables {' and '.join(distribution)}; leave one out")
+        raise refused("", f"must enable one distribution, but enables {' and '.join(distribution)}; leave one out")
     return next(iter(enabled or parsed), None)

@@ -44,7 +44,7 @@ class Distribution:
         enabled = given.get("enabled")
         if not isinstance(enabled, bool):
             got = shown(enabled) if "enabled" in given else "absent"
-            raise refused(f"[{cls.name!r}]['enabled']", f"must be True or False, and is {got}; write {example}")
+            raise refused(f"[{cls.name!r}]['enabled']", f"must be True or False, but is {got}; write {example}")
         made = cls(**{key: value for key, value in given.items() if value is not None})
         made.check()
         return made
@@ -76,7 +76,7 @@ class ManyOnAHost(Distribution):
             what = f"must be a whole number of at least 1, such as 2, not {shown(given)} ({type(given).__name__})"
             raise refused(where, f"{what}; leave it out for one process per GPU")
         if given > MAX_RANKS:
-            what = f"is {shown(given)}, and a job has at most {MAX_RANKS:,} processes in all"
+            what = f"is {shown(given)}, but a job has at most {MAX_RANKS:,} processes in all"
             raise refused(where, f"{what}; lower it")
 
     def hyperparameters(self) -> dict[str, object]:

@@ -112,7 +112,7 @@ def test_one_that_cannot_be_used_hides_no_other_job(tmp_path, fault):
     (facts / "entry_points.txt").write_text("[estimator_sdk.backends]\nshell = broken_backend:ShellBackend\n")
     sys.modules.pop("broken_backend", None)
     code, _, err = cli("ps")
-    assert code == 0 and "backend 'shell', which another package brings, cannot be used: " in err
+    assert code == 0 and "backend 'shell', which another package provides, cannot be used: " in err
     with pytest.warns(UserWarning, match="cannot be used"), pytest.raises(JobNotFound, match="there is no job"):
         Job.attach("of-nobody")
     code, out, _ = cli("doctor", "--json", "--needs", "shell")
@@ -127,5 +127,5 @@ def test_one_whose_service_is_away_hides_no_other_job(monkeypatch):
     monkeypatch.setattr(shell_backend.ShellBackend, "attach", away)
     code, _, err = cli("ps")
     assert code == 0 and "the jobs of backend 'shell' cannot be listed: nobody answers" in err
-    with pytest.raises(JobNotFound, match="backend 'shell' could not be asked: nobody answers"):
+    with pytest.raises(JobNotFound, match="backend 'shell' could not be queried: nobody answers"):
         Job.attach("of-nobody")

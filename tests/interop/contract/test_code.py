@@ -107,7 +107,7 @@ def test_an_archive_that_reaches_out(toolkit, run):
     assert not ended.has("model/evil") and not ended.has("model/worse")
     assert ended.has("model/ran") == (not toolkit.is_ours)
     if toolkit.is_ours:
-        assert ended.code == 2 and "refused, nothing was run" in ended.failure
+        assert ended.code == 2 and "it was refused, and nothing was run" in ended.failure
     else:
         assert ended.code == 0 and "normalized" in ended.log
 

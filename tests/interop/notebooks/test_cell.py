@@ -245,7 +245,7 @@ def test_an_interrupted_cell_stops_the_job_and_shows_it(tmp_path):
         )
         notebook.until(lambda: any('data-status="Stopped"' in html for html in _of(notebook)))
         (html,) = _of(notebook)
-        assert "stopping; a second Ctrl-C" in html and html.count(">up</pre>") == 1
+        assert "stopping; press Ctrl-C again" in html and html.count(">up</pre>") == 1
 
 
 def _of(notebook: Kernel) -> list[str]:

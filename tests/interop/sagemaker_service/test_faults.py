@@ -19,23 +19,23 @@ def refusal(script, inputs=None, **arguments) -> EstimatorError:
 @pytest.mark.parametrize(
     ("arguments", "argument", "words"),
     [
-        ({"role": None}, "role", "role is missing, and SageMaker needs the ARN or the name"),
-        ({"role": "nobody"}, "role", "role 'nobody' is no role of this account"),
-        ({"image_uri": None}, "image_uri", "image_uri is missing, and SageMaker runs nothing but images"),
+        ({"role": None}, "role", "role is missing, but SageMaker needs the ARN or the name"),
+        ({"role": "nobody"}, "role", "role 'nobody' is not a role in this account"),
+        ({"image_uri": None}, "image_uri", "image_uri is missing, but SageMaker runs only images"),
         ({"image_uri": "estimator/mpi:py311"}, "image_uri", "is not in a registry that SageMaker reads; push it"),
         (
             {"image_uri": IMAGE.replace(REGION, "us-east-1")},
             "image_uri",
-            "image_uri is in us-east-1 and the job would be in eu-west-1",
+            "image_uri is in us-east-1 but the job would run in eu-west-1",
         ),
         ({"instance_type": "local", "backend": "sagemaker"}, "instance_type", "'local' is this machine"),
-        ({"output_path": "file:///tmp/out"}, "output_path", "which the instances of SageMaker cannot reach"),
+        ({"output_path": "file:///tmp/out"}, "output_path", "which SageMaker instances cannot reach"),
         ({"checkpoint_s3_uri": "file:///tmp/out"}, "checkpoint_s3_uri", "cannot reach; copy it to S3"),
         ({"code_location": "file:///tmp/code"}, "code_location", "cannot reach; give an s3:// URI"),
         ({"cpus": 2}, "cpus", "the instance type sets how many CPUs"),
         ({"memory": 2}, "memory", "the instance type sets how much memory"),
         ({"stop_timeout": 5}, "stop_timeout", "SageMaker always gives 120 seconds"),
-        ({"hyperparameters": {"a": "b" * 2500}}, "hyperparameters['a']", "the service takes 2500"),
+        ({"hyperparameters": {"a": "b" * 2500}}, "hyperparameters['a']", "the service accepts 2500"),
         ({"subnets": [], "security_group_ids": []}, "CreateTrainingJob", "VpcConfig"),
     ],
 )
@@ -53,7 +53,7 @@ def test_data_of_this_machine_is_refused_by_its_channel(platform, script):
 
 
 def test_the_toolkits_channels_are_not_the_users(platform, script):
-    assert "name of a channel of the toolkit's own" in str(refusal(script, {"estimator-world": "s3://a/b"}))
+    assert "name reserved for the toolkit's own channel" in str(refusal(script, {"estimator-world": "s3://a/b"}))
 
 
 def test_an_image_that_a_version_chooses_has_to_be_pushed_first(platform, script):
@@ -123,7 +123,7 @@ def test_a_job_that_can_no_longer_be_watched_goes_on_and_that_is_said(platform, 
     aws_proxy.choose = lambda request: "throttle" if "Describe" in request.operation else None
     with pytest.raises(BackendError) as raised:
         cloud(script).fit(job_name="unwatched")
-    assert "the job goes on, and Job.attach('unwatched') finds it" in str(raised.value)
+    assert "the job is still running, and Job.attach('unwatched') finds it" in str(raised.value)
     aws_proxy.choose = lambda request: None
     assert Job.attach("unwatched").status == "InProgress"
 

@@ -91,7 +91,7 @@ def test_throttling_that_does_not_end_is_an_error_that_says_so(platform, job, aw
     aws_proxy.choose = lambda request: "throttle"
     with pytest.raises(BackendError) as raised:
         list(attached.logs())
-    assert "AWS asks for fewer requests, and still did after 1 retries (Rate exceeded); try again later" in str(
+    assert "AWS is throttling requests, and still was after 1 retries (Rate exceeded); try again later" in str(
         raised.value
     )
 

@@ -124,7 +124,7 @@ def test_what_the_model_of_the_service_does_not_allow_is_refused_with_its_member
     document = cloud(script).plan().request
     spec = JobSpec.from_request({**document, "RetryStrategy": {"MaximumRetryAttempts": 0}})
     with pytest.raises(
-        InvalidArgument, match=r"not what CreateTrainingJob takes: .*RetryStrategy.MaximumRetryAttempts"
+        InvalidArgument, match=r"CreateTrainingJob does not accept the job: .*RetryStrategy.MaximumRetryAttempts"
     ):
         spec.plan()
 

@@ -114,7 +114,7 @@ def test_code_that_is_not_where_the_job_says_fails_it_with_the_place(platform, s
     instances = Instances(platform, "toolkit-5-again", tmp_path / "instances", role)
     instances.start()
     instances.finish()
-    assert f"the code could not be fetched: {nowhere} is not there" in Job.attach("toolkit-5-again").why()
+    assert f"the code could not be fetched: {nowhere} does not exist" in Job.attach("toolkit-5-again").why()
 
 
 def test_our_image_makes_a_world_of_what_the_service_gives_it(platform, script, tmp_path, image):

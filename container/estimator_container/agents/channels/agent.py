@@ -118,7 +118,7 @@ class ChannelAgent(Agent):
         self.in_background(work, ended)
 
     def _fail(self, channel: ChannelTask, reason: str) -> None:
-        self._answer("failed", f"the channel {channel.name!r} cannot be had from {channel.uri}: {reason}")
+        self._answer("failed", f"the channel {channel.name!r} cannot be fetched from {channel.uri}: {reason}")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def parse(text: bytes, uri: str) -> ManifestFile:
     if not isinstance(prefix, str) or not re.match("s3://[^/]+/|file:///", prefix):
         raise ChannelError(f"the manifest {uri} has the prefix {prefix!r}: {_FORM}")
     if prefix.startswith("file:") and not uri.startswith("file:"):  # whoever writes a bucket reads no files here
-        what = f"the manifest {uri} is in a bucket and has the prefix {prefix!r}, which is of this machine"
+        what = f"the manifest {uri} is in a bucket but has the prefix {prefix!r}, which is on this machine"
         raise ChannelError(f"{what}: {_FORM}, or copy the manifest to this machine")
     for number, name in enumerate(found[1:], 2):
         if not isinstance(name, str) or not name:

@@ -55,7 +55,7 @@ class ChannelSource:
         """An item with its size and version. Raises NotFound where there is no such object."""
         found = self.store.head(item.target) if isinstance(item.target, str) else item.target
         if found is None:
-            raise NotFound(f"{self.store.uri.rstrip('/')}/{item.key} is not there: check the manifest")
+            raise NotFound(f"{self.store.uri.rstrip('/')}/{item.key} does not exist: check the manifest")
         return found
 
 

@@ -62,7 +62,7 @@ def _checked(
     if last.start > 0:
         now = store.head(first.object.key)
         if now is None or now.etag != first.object.etag:
-            raise SourceChanged(f"{name} has been overwritten while it was read: start the job again")
+            raise SourceChanged(f"{name} was overwritten while it was being read: start the job again")
 
 
 def unpacked(contents: Iterable[bytes], name: str) -> Iterator[bytes]:
@@ -86,7 +86,7 @@ def unpacked(contents: Iterable[bytes], name: str) -> Iterator[bytes]:
                 raise zlib.error("it ends too early")
     except zlib.error as error:
         raise ChannelError(
-            f"{name} is no whole gzip file ({error}): leave out compression='Gzip', or pack it again"
+            f"{name} is not a complete gzip file ({error}): leave out compression='Gzip', or compress it again"
         ) from None
 
 
@@ -95,7 +95,7 @@ def wrapped(contents: Iterable[bytes], name: str) -> Iterator[bytes]:
     data = list(contents)
     size = sum(map(len, data))
     if size > _LARGEST_RECORD:
-        raise ChannelError(f"{name} has {size} bytes, and a RecordIO record holds {_LARGEST_RECORD}: make it smaller")
+        raise ChannelError(f"{name} has {size} bytes, but a RecordIO record holds {_LARGEST_RECORD}: make it smaller")
     yield _RECORD.pack(_RECORD_MAGIC, size)
     yield from data
     yield bytes(-size % 4)
@@ -134,5 +134,5 @@ def _read_there(store: Store, piece: _Piece) -> bytes:
         return store.read(piece.object.key)  # whole, so of one version
     data = store.read(piece.object.key, (piece.start, piece.end))
     if len(data) < piece.end - piece.start:
-        raise SourceChanged(f"{store.uri}/{piece.object.key} became shorter while it was read: start the job again")
+        raise SourceChanged(f"{store.uri}/{piece.object.key} shrank while it was being read: start the job again")
     return data

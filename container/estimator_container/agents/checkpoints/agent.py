@@ -105,7 +105,7 @@ class CheckpointAgent(WatchingAgent):
 
     def _out_of_time(self) -> None:
         failure = self._publications.failure
-        self._last_word("there was no more time" + (f": {failure}" if failure else ""))
+        self._last_word("there was no time left" + (f": {failure}" if failure else ""))
 
     def _last_word(self, reason: str = "") -> None:
         if not self._is_over:

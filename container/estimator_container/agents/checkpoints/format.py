@@ -136,8 +136,8 @@ class Manifest:
                 raise Damaged("its checksum is wrong")
             if document["format"] not in _KNOWN:
                 raise UnknownFormat(
-                    f"a snapshot of the job {document['job']} has format {document['format']}, and this toolkit knows "
-                    f"those up to {FORMAT}: use the toolkit that wrote it, or a newer one"
+                    f"a snapshot of the job {document['job']} has format {document['format']}, but this toolkit knows "
+                    f"formats up to {FORMAT}: use the toolkit that wrote it, or a newer one"
                 )
             manifest = cls(
                 Name(document["attempt"], document["sequence"]),
@@ -153,7 +153,7 @@ class Manifest:
         except Damaged:
             raise
         except _WRONG as error:
-            raise Damaged(f"it is no manifest: {error}") from None
+            raise Damaged(f"it is not a valid manifest: {error}") from None
         return manifest
 
 
@@ -187,7 +187,7 @@ class Claim:
         except Damaged:
             raise
         except _WRONG as error:
-            raise Damaged(f"it is no claim: {error}") from None
+            raise Damaged(f"it is not a valid claim: {error}") from None
         return claim
 
 
@@ -249,7 +249,7 @@ def _check_paths(manifest: Manifest) -> None:
     if not all(_is_name(target) for _, target in manifest.links):
         raise Damaged("it holds a link to nothing")
     if not manifest.folder_modes.keys() <= set(manifest.folders):
-        raise Damaged("it holds the mode of a folder that is not in it")
+        raise Damaged("it holds the mode of a folder that it does not contain")
 
 
 def _check_numbers(manifest: Manifest) -> None:
@@ -257,7 +257,7 @@ def _check_numbers(manifest: Manifest) -> None:
     times = [file.mtime_ns for file in manifest.files]
     for number in (*whole, *times, *manifest.folder_modes.values()):
         if type(number) is not int or not -(1 << 63) <= number < 1 << 63:
-            raise Damaged(f"it holds {number!r} in the place of a whole number")
+            raise Damaged(f"it holds {number!r} instead of a whole number")
     if any(number < 0 for number in (*whole, *manifest.folder_modes.values())):
         raise Damaged("it holds a size or a mode below 0")
 

@@ -151,7 +151,7 @@ class Publisher:
         self._store.write(name.key, manifest.to_bytes(), if_absent=True)
         if is_overtaken(self._store, self._claim.attempt):
             raise Overtaken(
-                f"a later attempt than {self._claim.attempt} writes to {self._store.uri}; what this one writes from "
+                f"an attempt later than {self._claim.attempt} writes to {self._store.uri}; what this one writes from "
                 "now on is not kept"
             )
         self._last = manifest

@@ -121,7 +121,7 @@ def read_manifest(store: Store, name: Name) -> Manifest:
     try:
         manifest = Manifest.from_bytes(store.read(name.key))
     except NotFound:
-        raise Damaged("its manifest is not there") from None
+        raise Damaged("its manifest is missing") from None
     if manifest.name != name:
         raise Damaged(f"its manifest says that it is {manifest.name}")
     return manifest
@@ -151,8 +151,8 @@ def restore(store: Store, folder: str, progress: Progress | None = None) -> Rest
         return Restored(str(name), manifest, len(manifest.files), manifest.size, tuple(passed_over))
     if passed_over:
         raise NothingWhole(
-            f"{store.uri} has {len(passed_over)} snapshots and none is whole ({'; '.join(passed_over[:3])}); name "
-            "another checkpoint_s3_uri to begin anew, or repair the store"
+            f"{store.uri} has {len(passed_over)} snapshots, but none is complete ({'; '.join(passed_over[:3])}); name "
+            "another checkpoint_s3_uri to start afresh, or repair the store"
         )
     return _restore_plain(store, folder, progress)
 
@@ -169,12 +169,12 @@ def fetch(store: Store, manifest: Manifest, folder: str, progress: Progress | No
         try:
             digests = packs.download(store, manifest.files, staging, progress)
         except NotFound as error:
-            raise Damaged(f"the bytes of a file are not there: {error}") from None
+            raise Damaged(f"the bytes of a file are missing: {error}") from None
         except SourceChanged as error:
             raise Damaged(f"the bytes of a file are not those that were written: {error}") from None
         for file in manifest.files:
             if digests[file.path] != Digest(file.size, file.sha256):
-                raise Damaged(f"{file.path} has other bytes than were written")
+                raise Damaged(f"{file.path} does not have the bytes that were written")
             place = os.path.join(staging, file.path)
             # Whoever wrote the snapshot lends no program the rights of who restores it.
             os.chmod(place, file.mode & PERMISSIONS)

@@ -46,9 +46,9 @@ class Finding:
     def fault(self) -> str:
         """Why it is not whole, when nobody writes any more; "" when it is."""
         if self.doubtful:
-            return f"not every file is known to be whole: {', '.join(self.doubtful)}"
+            return f"these files may be incomplete: {', '.join(self.doubtful)}"
         if self.state.unsettled:
-            return f"somebody still has {', '.join(sorted(self.state.unsettled))} open for writing"
+            return f"these files are still open for writing: {', '.join(sorted(self.state.unsettled))}"
         return ""
 
 

@@ -76,9 +76,9 @@ def _end_of_link(name: str, root: str, named: str) -> str:
 def _reason_against(path: str, target: str, root: str) -> str:
     """Why the link with that target, whose end is `path`, stays behind; empty for one to a file of the folder."""
     if not f"{path}/".startswith(f"{os.path.realpath(root)}/"):
-        return f"is a link that leads out to {target!r}"
+        return f"is a link to {target!r}, outside the folder"
     try:
         mode = os.stat(path).st_mode
     except OSError:
-        return f"is a link to {target!r}, where nothing is"
+        return f"is a link to {target!r}, which does not exist"
     return "" if stat.S_ISREG(mode) else f"is a link to {target!r}, which is not a file"

@@ -123,7 +123,7 @@ class Follower:
         else:
             message = f"{own} could not reach {leader} within {self._host.spec.world_timeout:g} s"
             if self._mesh is not None and self._mesh.met_another:
-                message += "; who answers at its address does not hold the same secret, which the platform must write"
+                message += "; the process at that address has a different secret, which the platform must write"
             self._fail(Verdict("host_missing", message, host=leader))
 
     def _fail(self, found: Verdict) -> None:

@@ -157,7 +157,7 @@ class StepRun:
         """mpirun starts ranks when it has its daemons, so a host without one is to blame for all."""
         without = [host for host in self.hosts[1:] if self.mpirun and host not in self.mpirun.with_daemon]
         late = without or [host for host in self.hosts if host not in self.with_ranks]
-        what = "mpirun has not come to the MPI daemon of" if without else "not every rank runs on"
+        what = "mpirun has not reached the MPI daemon on" if without else "not every rank runs on"
         message = f"{seconds:g} s after all hosts were ready {what} {', '.join(late)}"
         return Verdict("host_missing", message, host=late[0])
 
@@ -218,7 +218,7 @@ class StepRun:
 
     def _early_exit(self, place: Place) -> Verdict:
         host, rank = place
-        what = f"{names_of([rank])} on {host} exited with code 0 without MPI_Finalize, which ends the job of all"
+        what = f"{names_of([rank])} on {host} exited with code 0 without calling MPI_Finalize, which ends the whole job"
         return Verdict("early_exit", what, host, rank, 0, None, self.last_words_of(rank))
 
     def judge_weights(self, look: list[str]) -> Finding | None:

@@ -18,7 +18,7 @@ def bundle_of(channel: str) -> str | None:
         return None
     names = os.listdir(channel)
     if len(names) != 1:
-        raise ConfigurationError(f"{channel} must hold one code bundle, and holds {len(names)} files: {names}")
+        raise ConfigurationError(f"{channel} must hold one code bundle, but holds {len(names)} files: {names}")
     return os.path.join(channel, names[0])
 
 
@@ -33,11 +33,11 @@ def fetch(source: str, code: str) -> None:
     path = source[len("file://") :] if source.startswith("file://") else source
     if "://" in path:
         raise ConfigurationError(
-            f"the code is at {source}, which this toolkit cannot fetch; bring it by the channel "
+            f"the code is at {source}, which this toolkit cannot fetch; bring it in the channel "
             f"{CODE_CHANNEL!r}, or use a local archive, or an image that holds the code in /opt/ml/code"
         )
     if not os.path.exists(path):
-        raise ConfigurationError(f"the code should be at {source}, but there is nothing")
+        raise ConfigurationError(f"the code should be at {source}, but nothing is there")
     try:
         if os.path.isdir(path):
             shutil.copytree(path, code, symlinks=True, dirs_exist_ok=True)
@@ -70,7 +70,7 @@ def _unpack(path: str, code: str) -> None:
     try:
         archive.unpack(path, code, _mode, 0o700, refuse)
     except archive.Unsafe as found:
-        raise ConfigurationError(f"{path} holds {found}: refused, nothing was run") from None
+        raise ConfigurationError(f"{path} holds {found}: it was refused, and nothing was run") from None
 
 
 def _mode(bits: int) -> int:

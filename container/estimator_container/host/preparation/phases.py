@@ -72,7 +72,7 @@ class Preparation:
         if not name and function:
             return FrameworkFunction.parse(function)
         if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"sagemaker_program must name the file to run, and is {name!r}")
+            raise ConfigurationError(f"sagemaker_program must name the file to run, not {name!r}")
         return name
 
     def _code_source(self) -> str:
@@ -101,7 +101,7 @@ class Preparation:
         exit_code, words = self._run_program(argv)
         if exit_code != 0:
             name = self._spec.name
-            what = f"pip could not install what the code asks for on {name}"
+            what = f"pip could not install the code's requirements on {name}"
             raise PreparationFailed(Verdict("requirements", what, host=name, detail=last_words(words)))
 
     def _run_program(self, argv: Sequence[str]) -> tuple[int, str]:
@@ -117,5 +117,5 @@ class Preparation:
             first = f"{channel}_0" if config.get("TrainingInputMode") == "Pipe" else channel
             path = os.path.join(self._spec.layout.data, first)
             if not os.path.exists(path):
-                what = f"the channel {channel!r} should be at {path}, but there is nothing; the script runs"
+                what = f"the channel {channel!r} should be at {path}, but nothing is there; the script runs anyway"
                 self._toolkit.events.say(what)

@@ -91,7 +91,7 @@ def _sign_in(found: AwsSettings, where: str, environment: Mapping[str, str], pro
     needs = (
         "" if not profile.exists else f", and the profile {profile.name!r} has no keys that can be read without boto3"
     )
-    raise NoCredentials(f"{where} needs credentials, and there are none{needs}: {HOW_TO_SIGN_IN}")
+    raise NoCredentials(f"{where} needs credentials, but there are none{needs}: {HOW_TO_SIGN_IN}")
 
 
 def _endpoint(environment: Mapping[str, str], profile: _Profile) -> str | None:

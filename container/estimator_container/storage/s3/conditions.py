@@ -42,7 +42,7 @@ class Conditions:
         if not await self.holds(condition):
             raise Unsupported(
                 f"{self._client.name(self._root)} is on a server that ignores {condition}, so nothing was written: use "
-                "a server that holds conditional writes, such as Amazon S3"
+                "a server that supports conditional writes, such as Amazon S3"
             )
         return "create" if if_absent else self._match(if_match or "", quoted=self._quoted)
 

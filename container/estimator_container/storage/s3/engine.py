@@ -60,7 +60,7 @@ class Engine:
         if os.getpid() != self._process or not self._thread.is_alive():
             work.close()
             raise StorageError(
-                "this store belongs to another process, or this one is ending: open one where it is used"
+                "this store belongs to another process, or this process is ending: open a store where it is used"
             )
         return Running(self, work)
 
@@ -165,7 +165,7 @@ def engine() -> Engine:
         if _inherited:
             raise StorageError(
                 "an s3 store was open when this process was forked, which its client does not survive: start the "
-                "process by 'spawn', or open the first store after the fork"
+                "process with 'spawn', or open the first store after the fork"
             )
         if _engine is None:
             _engine = Engine()

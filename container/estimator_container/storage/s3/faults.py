@@ -24,8 +24,8 @@ HOW_TO_SIGN_IN = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the instance or the container a role"
 )
 HOW_TO_SIGN_IN_AGAIN = (
-    "sign in again; what AWS_PROFILE names in the AWS files is read anew while a job runs, and AWS_ACCESS_KEY_ID and "
-    "AWS_SESSION_TOKEN of the environment are those that the job was started with"
+    "sign in again; the profile that AWS_PROFILE names in the AWS files is read again while a job runs, but "
+    "AWS_ACCESS_KEY_ID and AWS_SESSION_TOKEN in the environment stay as they were when the job was started"
 )
 
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -67,20 +67,20 @@ def translate(error: BaseException, where: str, bucket: str) -> StorageError:
     code, message = _first(_CODE, text), _first(_MESSAGE, text)
     said = ": ".join(part for part in (code, message) if part)
     if status is None and "credential" in _ADDRESS.sub("", text).lower():
-        return NoCredentials(f"{where} needs credentials, and none could be got{_because(text)}: {HOW_TO_SIGN_IN}")
+        return NoCredentials(f"{where} needs credentials, but none were found{_because(text)}: {HOW_TO_SIGN_IN}")
     if type(error).__name__ == "InvalidPathError":
         key = _first(_INVALID_PATH, text) or "one of them"
-        what = f"{where} has an object whose key no file can have as its path: {key}"
+        what = f"{where} has an object whose key cannot be a file's path: {key}"
         return InvalidLocation(
             f"{what}; give it a key of names separated by single slashes, without '.', '..' and control characters, or "
-            "name a prefix that leaves it out"
+            "name a prefix that excludes it"
         )
     if status is None and _is_of_the_client(error):
         return StorageError(f"{where} cannot be used: {text.splitlines()[0].rstrip('.')}")
     if status is None or status in _TRANSIENT_STATUSES or code in _TRANSIENT_CODES:
         return _transient(text, status, said)
     if code == "NoSuchUpload":
-        return UploadGone("its upload in parts is gone")
+        return UploadGone("its multipart upload no longer exists")
     if code == "NoSuchBucket":
         return NoSuchBucket(f"{where} is in the bucket {bucket!r}, which does not exist: check its name and endpoint")
     if code in _EXPIRED:
@@ -93,14 +93,14 @@ def translate(error: BaseException, where: str, bucket: str) -> StorageError:
         region = _first(_REGION, text) or "the bucket's region"
         return StorageError(f"{where} is in another region ({said or status}): set AWS_REGION to {region}")
     if status == 403:
-        return AccessDenied(f"{where} denies access{_in_brackets(said)}: give the credentials the permission for it")
+        return AccessDenied(f"{where} denies access{_in_brackets(said)}: grant the credentials the permission for it")
     if status == 401:
         return BadCredentials(f"{where} refuses the credentials{_in_brackets(said)}: {HOW_TO_SIGN_IN}")
     if status == 404:
-        return NotFound(f"{where} is not there: check the key")
+        return NotFound(f"{where} does not exist: check the key")
     if status in (409, 412):
-        return Conflict(f"{where} is not as the condition asks, so nothing was written")
-    return StorageError(f"{where} answered {status}{_in_brackets(said)}: see what the store's documentation says of it")
+        return Conflict(f"{where} does not meet the write's condition, so nothing was written")
+    return StorageError(f"{where} answered {status}{_in_brackets(said)}: see the store's documentation")
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
@@ -127,8 +127,8 @@ def _because(text: str) -> str:
     """The innermost reason that the client's text gives, in its own words."""
     for name, words in (
         ("ConnectionRefused", "connection refused"),
-        ("kind: Timeout", "it said nothing for too long"),
-        ("dns error", "its name has no address"),
+        ("kind: Timeout", "timed out"),
+        ("dns error", "its host name cannot be resolved"),
         ("ConnectionReset", "connection reset"),
         ("IncompleteMessage", "the connection was cut"),
         ("certificate", "its certificate is not trusted"),

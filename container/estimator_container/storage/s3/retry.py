@@ -50,7 +50,7 @@ class Patience:
             if fault.exhausted or clock() + pause > deadline:
                 raise StoreUnavailable(
                     f"{where} could not be reached for {self.retry_seconds:g} s ({fault}): check the network, the "
-                    f"endpoint and the store's own health, and try again"
+                    f"endpoint and the state of the store, and try again"
                 ) from fault
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(2 * pause, LONGEST_PAUSE)

@@ -104,7 +104,7 @@ class S3Store(Store):
         full = self._key(key)
         if range == (0, 0):
             if self.head(key) is None:
-                raise NotFound(f"{self._client.name(full)} is not there: check the key")
+                raise NotFound(f"{self._client.name(full)} does not exist: check the key")
             return b""
         found = self._engine.run(self._client.get(full, range))
         return bytes(found[1]) if found else b""
@@ -128,7 +128,7 @@ class S3Store(Store):
                 raise
             except NotFound:  # there is no version to match
                 raise Conflict(
-                    f"{self._client.name(key)} is not there to be replaced, so nothing was written"
+                    f"{self._client.name(key)} does not exist, so it was not replaced and nothing was written"
                 ) from None
             except Conflict:
                 # A write whose answer was lost has broken its own condition.

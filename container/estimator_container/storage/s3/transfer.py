@@ -222,7 +222,7 @@ class Transfer:
         return hasher.hexdigest() == sha256
 
     def _overwritten(self, key: str) -> SourceChanged:
-        return SourceChanged(f"{self._client.name(key)} has been overwritten under the download: list it again")
+        return SourceChanged(f"{self._client.name(key)} was overwritten during the download: list it again")
 
 
 class _Ranges:

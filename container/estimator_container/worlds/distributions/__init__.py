@@ -34,7 +34,7 @@ def name_of(hyperparameters: Mapping[str, Any]) -> str | None:
     """The name of the distribution that is enabled; None without one. Raises ConfigurationError for two at once."""
     names = [name for name in NAMES if hyperparameters.get(enabled_by(name)) in _TRUE]
     if len(names) > 1:
-        raise ConfigurationError(f"{' and '.join(names)} are both enabled, and a job has one distribution")
+        raise ConfigurationError(f"{' and '.join(names)} are both enabled, but a job has only one distribution")
     return names[0] if names else None
 
 

@@ -51,6 +51,6 @@ class World(DirectWorld):
 def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
     if hyperparameters.get(STEPS_HYPERPARAMETER):
         raise ConfigurationError(
-            "parameter_server runs one script, and the job has steps; give an entry point, or another distribution"
+            "parameter_server runs one script, but the job has steps; give an entry point, or another distribution"
         )
     return World(hosts, 2 if len(hosts) > 1 else 1)

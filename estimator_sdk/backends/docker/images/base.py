@@ -34,7 +34,7 @@ def choose(client: DockerClient, out: TextIO) -> str:
         return make(client, out)
     raise BackendError(
         f"the base image {PULLED} cannot be pulled ({refused}); pull another one with Python 3.11 and name it with "
-        "`estimator images build --base NAME …`, or let one be made from Debian's packages, as root: "
+        "`estimator images build --base NAME …`, or make one from Debian's packages, as root: "
         "`apt-get install -y debootstrap`, then `estimator images build --debian-base …`"
     )
 
@@ -44,7 +44,7 @@ def make(client: DockerClient, out: TextIO) -> str:
     if engine.has_image(client, MADE):
         return MADE
     if os.getuid() != 0 or not shutil.which("debootstrap"):
-        raise BackendError("a base is made by debootstrap, as root: apt-get install -y debootstrap")
+        raise BackendError("making a base image needs root and debootstrap: apt-get install -y debootstrap")
     with tempfile.TemporaryDirectory() as folder:
         root = f"{folder}/root"
         _run(["debootstrap", "--variant=minbase", "bookworm", root], out)

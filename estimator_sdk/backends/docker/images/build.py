@@ -25,7 +25,7 @@ _NOISE = re.compile(
 )
 _COLOUR = re.compile(r"\x1b\[\d*m")
 _LAST_LINES = 15  # of a failed build, in the error
-_DURATION = {"mpi": "about a minute", "framework": "5 to 10 minutes on two cores, for Horovod is compiled"}
+_DURATION = {"mpi": "about a minute", "framework": "5 to 10 minutes on two cores, because Horovod is compiled"}
 
 
 def ensure(client: DockerClient, name: str, out: TextIO) -> None:
@@ -86,7 +86,7 @@ def _lock(name: str, out: TextIO) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"waiting for another process that builds {name}", file=out, flush=True)
+            print(f"waiting for another process, which is building {name}", file=out, flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
@@ -119,7 +119,7 @@ def _show(name: str, said: Iterable[Mapping[str, Any]], out: TextIO) -> None:
     for message in said:
         if "error" in message:
             tail = "\n".join(lines[-_LAST_LINES:])
-            raise BackendError(f"{name} could not be built: {message['error']}; the last that it said:\n{tail}")
+            raise BackendError(f"{name} could not be built: {message['error']}; the end of its output:\n{tail}")
         for line in _COLOUR.sub("", str(message.get("stream", ""))).splitlines():
             if not _NOISE.match(line):
                 lines.append(line)

@@ -81,8 +81,8 @@ def find(framework: Framework, framework_version: str, py_version: str | None = 
     if py_version not in (None, PYTHON):
         raise InvalidArgument(
             "py_version",
-            f"py_version {py_version!r} is not one that images are built with; use {PYTHON!r}, or image_uri= of an "
-            "image of your own",
+            f"no image is built with py_version {py_version!r}; use {PYTHON!r}, or give the image_uri= of an image of "
+            "your own",
         )
     for version in versions:
         if framework_version in (version, version.rpartition(".")[0]):
@@ -90,7 +90,7 @@ def find(framework: Framework, framework_version: str, py_version: str | None = 
     raise InvalidArgument(
         "framework_version",
         f"framework_version {framework_version!r} of {framework} has no image; "
-        f"{suggestion(framework_version, versions)} Any other: image_uri= of an image of your own.",
+        f"{suggestion(framework_version, versions)} For another version give the image_uri= of an image of your own.",
     )
 
 

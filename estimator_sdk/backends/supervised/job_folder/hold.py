@@ -24,7 +24,7 @@ class Hold:
     def check(self) -> None:
         """Raises NotOurs unless the folder under the job's name is still the same."""
         if not self._held.is_there():
-            raise NotOurs(f"the job's folder {self._path} was removed or replaced: the job ends, and leaves nothing")
+            raise NotOurs(f"the job's folder {self._path} was removed or replaced: the job ends and leaves nothing")
 
     def fileno(self) -> int:
         """A descriptor of the folder: what is opened below it is in this folder, whatever has its name by now."""

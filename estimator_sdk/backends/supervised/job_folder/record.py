@@ -110,7 +110,7 @@ class Record:
         attempts = [_made(AttemptRecord, {**each, "verdict": _verdict(each["verdict"])}) for each in fields["attempts"]]
         supervisor = _made(Process, fields["supervisor"]) if fields["supervisor"] else None
         if supervisor is not None and not 0 < supervisor.pid <= _MOST_PROCESSES:
-            raise ValueError(f"{supervisor.pid} is not the number of a process")
+            raise ValueError(f"{supervisor.pid} is not a process ID")
         verdict = _verdict(fields["verdict"])
         record = _made(cls, {**fields, "attempts": attempts, "verdict": verdict, "supervisor": supervisor})
         times = (record.created, record.ended, *(time for each in record.attempts for time in (each.began, each.ended)))

@@ -58,7 +58,7 @@ def _is_supervised(record: Record, folder: JobFolder) -> bool:
 def _abandoned(record: Record, folder: JobFolder) -> Verdict:
     """What is said of a job that nobody supervises any more, with the last words of who did."""
     if record.supervisor is None:
-        what = f"the record of {record.name} names no supervisor, so nobody runs it"
+        what = f"the record of {record.name} names no supervisor, so nothing is running it"
     else:
         what = f"the supervisor of {record.name} (process {record.supervisor.pid}) ended without a result"
         what = f"{what}, and its hosts with it"

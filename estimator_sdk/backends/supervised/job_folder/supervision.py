@@ -70,7 +70,7 @@ def signal_supervisor(process: Process, folder: JobFolder, signum: signal.Signal
         pass  # it has just ended
     except PermissionError:
         what = f"the job {folder.name} is run by another user of this machine"
-        raise BackendError(f"{what}, and you may not stop it; ask its owner") from None
+        raise BackendError(f"{what}, so you may not stop it; ask its owner") from None
     finally:
         if fd >= 0:
             os.close(fd)

@@ -29,7 +29,7 @@ def run(arguments: Namespace) -> int:
         for line in log_choice.lines(job, arguments, follow=True):
             _show(out, log_choice.shown(line, arguments))
     except KeyboardInterrupt:
-        print(f"estimator attach: {job.name} goes on; `estimator stop {job.name}` ends it", file=sys.stderr)
+        print(f"estimator attach: {job.name} is still running; `estimator stop {job.name}` ends it", file=sys.stderr)
         return EXIT_INTERRUPTED
     code = exit_code.of(job)
     if code != 0:

@@ -16,5 +16,5 @@ def run(arguments: Namespace) -> int:
     job = job_argument.find(arguments)
     name = job.name
     job.delete()
-    answer.show(arguments, {"name": name}, [f"{name} is deleted; what it wrote to a store is still there"])
+    answer.show(arguments, {"name": name}, [f"{name} is deleted; what it wrote to a store is kept"])
     return 0

@@ -11,7 +11,7 @@ from ...reports.progress_bar import Bar
 
 def add(parser: Parser) -> None:
     job_argument.add(parser)
-    parser.add_argument("--to", metavar="DIR", default=".", help="where its files go; made if it is not there")
+    parser.add_argument("--to", metavar="DIR", default=".", help="where its files go; created if missing")
 
 
 def run(arguments: Namespace) -> int:

@@ -14,7 +14,7 @@ _AT_ONCE = 1 << 16  # bytes that are written together, where nobody waits for a 
 
 def add(parser: Parser) -> None:
     job_argument.add(parser)
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
+    parser.add_argument("-f", "--follow", action="store_true", help="keep showing new lines until the job has ended")
     log_choice.add(parser)
 
 
@@ -31,5 +31,5 @@ def run(arguments: Namespace) -> int:
             pending.clear()
     answer.write(bytes(pending))
     if not is_any:
-        print(f"estimator logs: nothing in the log of {job.name} is so", file=sys.stderr)
+        print(f"estimator logs: no line in the log of {job.name} matches", file=sys.stderr)
     return 0

@@ -13,7 +13,7 @@ from ...parser import Parser
 
 def add(parser: Parser) -> None:
     job_argument.add(parser, may_be_newest=False)
-    parser.add_argument("--wait", action="store_true", help="return when the job has ended")
+    parser.add_argument("--wait", action="store_true", help="return only when the job has ended")
 
 
 def run(arguments: Namespace) -> int:

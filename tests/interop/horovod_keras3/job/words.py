@@ -79,7 +79,7 @@ WORDS = {
     "tf.truncated_normal([1])": "tf.compat.v1.truncated_normal",
     "tf.layers": "tf.keras.layers",
     "tf.layers.dense(x, 1)": "tf.keras.layers",
-    "tf.contrib.layers": "tf.contrib is gone",
+    "tf.contrib.layers": "tf.contrib was removed",
     "tf.logging.set_verbosity(tf.logging.INFO)": "tf.compat.v1.logging",
     "tf.app.run()": "tf.compat.v1.app",
     "tf.enable_eager_execution()": "leave the call out",

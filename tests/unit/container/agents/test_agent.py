@@ -99,7 +99,7 @@ def test_a_channel_that_cannot_be_had_is_named_with_its_reason(start, settings, 
     _, owner = start(ChannelSettings((missing,), {}, "hard", str(tmp_path / "frames")))
     kind, reason = answer(owner)
     assert kind == "failed"
-    assert reason.startswith(f"the channel 'train' cannot be had from file://{tmp_path}/missing: ")
+    assert reason.startswith(f"the channel 'train' cannot be fetched from file://{tmp_path}/missing: ")
 
 
 def test_a_lease_that_is_broken_ends_no_agent(start, settings):

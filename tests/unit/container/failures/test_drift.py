@@ -48,7 +48,7 @@ def test_one_look_is_not_enough_and_a_look_at_which_all_agree_clears_them():
     ("values", "said", "rank"),
     [
         ((1, 1, 2, 2), "differ, ranks 0 and 1 from ranks 2 and 3", None),
-        ((1, 2, 3, 4), "differ, no two ranks have the same", None),
+        ((1, 2, 3, 4), "differ, all ranks differ", None),
         ((1, 2, 1, 1), "differ, rank 1 from ranks 0, 2 and 3", 1),
         ((1, 1, 2, 3), "differ, ranks 0 and 1, rank 2 and rank 3 from each other", None),
         ((1, 1, math.nan, 1), "differ, rank 2 from ranks 0, 1 and 3", 2),

@@ -138,7 +138,7 @@ HOSTS = {0: "algo-1", 1: "algo-1", 2: "algo-2", 3: "algo-2"}
 def test_the_one_that_stands_elsewhere_is_named():
     found = verdict(HOSTS, {0: "a", 1: "a", 2: "a", 3: "b"}, (), 60)
     assert (found.kind, found.rank, found.host) == ("deadlock", 3, "algo-2")
-    assert "for 60 s; rank 3 stands elsewhere" in found.message
+    assert "for 60 s; rank 3 is at a different line" in found.message
 
 
 @pytest.mark.parametrize("places", ["aabb", "abcd", "aaaa", "abbc"])
@@ -216,4 +216,4 @@ def test_after_horovod_has_ended_the_world_the_verdict_is_on_who_was_missing():
 def test_a_spawned_rank_that_stands_elsewhere_is_named():
     found = verdict({**HOSTS, SPAWNED: "algo-2"}, {0: "a", 1: "a", 2: "a", 3: "a", SPAWNED: "b"}, (), 60)
     assert (found.rank, found.host) == (SPAWNED, "algo-2")
-    assert "rank 0 of world 2 stands elsewhere" in found.message
+    assert "rank 0 of world 2 is at a different line" in found.message

@@ -46,7 +46,8 @@ def run(tmp_path):
 def test_a_channel_that_is_not_there_is_said_and_ends_nothing(run, tmp_path, mode, place):
     done = run({"sagemaker_program": "train.py"}, {"absent": {"TrainingInputMode": mode}})
     assert done.returncode == 0 and "the script runs\n" in done.stdout
-    said = f"the channel 'absent' should be at {tmp_path}/input/data/{place}, but there is nothing; the script runs"
+    path = f"{tmp_path}/input/data/{place}"
+    said = f"the channel 'absent' should be at {path}, but nothing is there; the script runs anyway"
     assert said in done.stdout + done.stderr
 
 
@@ -66,7 +67,7 @@ def test_the_failure_of_a_framework_s_function_is_the_job_s(run, tmp_path):
 def test_what_names_no_function_is_refused(run, tmp_path, name):
     done = run({}, SAGEMAKER_TRAINING_MODULE=name)
     assert done.returncode == 2
-    assert f"'module:function', and is {name!r}" in (tmp_path / "output" / "failure").read_text()
+    assert f"'module:function', not {name!r}" in (tmp_path / "output" / "failure").read_text()
 
 
 def test_hosts_that_were_given_different_secrets_say_so(tmp_path):
@@ -94,7 +95,7 @@ def test_hosts_that_were_given_different_secrets_say_so(tmp_path):
     listening.close()
     (_, first), (_, second) = [each.communicate(timeout=60) for each in started]
     assert "algo-2 never came" in first
-    assert "could not reach algo-1 within 3 s; who answers at its address does not hold the same secret" in second
+    assert "could not reach algo-1 within 3 s; the process at that address has a different secret" in second
 
 
 @pytest.mark.parametrize("name", ["distributed_dataparallel", "pytorch_ddp", "pytorch_xla_multi_worker"])
@@ -106,7 +107,7 @@ def test_a_distribution_of_another_toolkit_is_refused_and_not_left_out(run, name
 
 def test_a_failure_of_which_no_rank_tells_is_the_last_word_of_the_container(run):
     done = run({})
-    sentence = "train: algo-1: sagemaker_program must name the file to run, and is None\n"
+    sentence = "train: algo-1: sagemaker_program must name the file to run, not None\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
 
 

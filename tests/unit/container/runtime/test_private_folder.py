@@ -62,7 +62,8 @@ def test_without_any_place_one_sentence_says_what_to_set(tmp_path, monkeypatch):
 
 
 def test_a_place_where_nothing_can_be_made_is_named():
-    with pytest.raises(ConfigurationError, match="none can be made in /proc: No such file or directory; set TMPDIR to"):
+    said = "none can be created in /proc: No such file or directory; set TMPDIR to"
+    with pytest.raises(ConfigurationError, match=said):
         private_folder.make("/proc")
 
 
@@ -91,7 +92,7 @@ def test_a_folder_that_is_there_must_be_private_and_no_link(tmp_path):
         with pytest.raises(ConfigurationError, match="cannot be used for a host's own files"):
             private_folder.given(str(tmp_path / name))
     (tmp_path / "own").chmod(0o710)
-    with pytest.raises(ConfigurationError, match="has mode 710, and must .* have mode 700; remove it$"):
+    with pytest.raises(ConfigurationError, match="has mode 710, but must .* have mode 700; remove it$"):
         private_folder.given(str(tmp_path / "own"))
 
 

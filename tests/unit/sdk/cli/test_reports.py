@@ -28,7 +28,7 @@ WITHOUT_WORLD = Plan(
 EXIT = Verdict("exit_code", "rank 3 on algo-2 exited with code 7", "algo-2", 3, 7, victims=(0, 1))
 KILLED = Verdict("signal", "rank 3 on algo-2 was killed by SIGSEGV", "algo-2", 3, None, "SIGSEGV", victims=(0, 1, 2))
 LOST = Verdict("host_lost", "algo-2 is gone", "algo-2")
-NO_ONE = Verdict("requirements", "pip could not install what the code asks for")
+NO_ONE = Verdict("requirements", "pip could not install the code's requirements")
 SCRIPT = Verdict("exit_code", "the script on algo-1 exited with code 3", "algo-1", None, 3)
 
 
@@ -158,4 +158,4 @@ def test_a_report_that_cannot_be_written_after_all_says_how_the_job_ended(estima
     (project / "train.py").write_text(f"import os; os.mkdir({os.fspath(project / 'result.xml')!r})")
     code, _, err = estimator("run", "--junit", "result.xml", "--", "python", "train.py")
     assert code == 1
-    assert "is Completed, and its results cannot be written" in err
+    assert "is Completed, but its results cannot be written" in err

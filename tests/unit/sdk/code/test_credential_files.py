@@ -9,7 +9,7 @@ import pytest
 from estimator_sdk.code.source import Source
 from estimator_sdk.errors import InvalidArgument
 
-HINT = "a line !NAME in .estimatorignore takes one back"
+HINT = "a line !NAME in .estimatorignore includes one again"
 
 
 @pytest.fixture

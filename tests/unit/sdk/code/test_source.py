@@ -194,9 +194,9 @@ def test_missing_paths_are_refused_with_the_nearest(src, tmp_path):
     error = refusal(Source(str(src / "trian.py")))
     assert error.argument == "entry_point" and "did you mean 'train.py'" in str(error)
     error = refusal(Source("train.py", str(src), (str(src), str(tmp_path / "lob"))))
-    assert error.argument == "dependencies[1]" and "is not there" in str(error)
+    assert error.argument == "dependencies[1]" and "does not exist" in str(error)
     assert "is not a folder" in str(refusal(Source("train.py", str(src / "run.sh"))))
-    assert "path of this machine" in str(refusal(Source("train.py", "s3://bucket/code.tar.gz")))
+    assert "path on this machine" in str(refusal(Source("train.py", "s3://bucket/code.tar.gz")))
 
 
 def bundled(source: Source, tmp_path: Path) -> tuple[dict[str, tarfile.TarInfo], list[str]]:
@@ -214,7 +214,7 @@ def test_a_link_out_of_the_tree_is_left_out_with_a_line_that_names_it(src, tmp_p
     (src / "link").symlink_to(target)
     kept, (told,) = bundled(Source("train.py", str(src)), tmp_path)
     assert "link" not in kept and "train.py" in kept
-    assert told == f"left out of the code, because the hosts cannot have it: link, a link to {target}"
+    assert told == f"left out of the code, because the hosts cannot use it: link, a link to {target}"
 
 
 def test_many_links_out_of_the_tree_are_one_line(src, tmp_path):
@@ -256,7 +256,7 @@ def test_what_is_no_file_is_refused_or_left_out_of_a_folder(src, tmp_path):
     assert error.argument == "dependencies[0]" and "neither a file nor a folder nor a link" in str(error)
     os.mkfifo(src / "pipe")
     kept, (told,) = bundled(Source("train.py", str(src)), tmp_path)
-    assert "pipe" not in kept and told.endswith("cannot have it: pipe, a FIFO")
+    assert "pipe" not in kept and told.endswith("cannot use it: pipe, a FIFO")
 
 
 def test_an_environment_of_any_name_is_left_out_and_can_be_taken_back(src, tmp_path):
@@ -280,7 +280,7 @@ def test_git_s_rules_count_where_they_are_asked_for_and_a_line_says_so(src, tmp_
     assert {"data/a", "pkg/b.csv"} <= set(kept) and told == []
     kept, (told,) = bundled(Source("train.py", str(src), with_git=True), tmp_path)
     assert "train.py" in kept and not {"data", "pkg/b.csv"} & set(kept)
-    hint = "a line !NAME in .estimatorignore takes one back"
+    hint = "a line !NAME in .estimatorignore includes one again"
     assert told == f"left out of the code, because .gitignore names it: data, pkg/b.csv; {hint}"
     write(src / ".estimatorignore", b"!/data/\n")
     kept, (told,) = bundled(Source("train.py", str(src), with_git=True), tmp_path)

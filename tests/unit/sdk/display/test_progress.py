@@ -72,7 +72,7 @@ def test_nothing_restored_and_what_is_published_is_no_line(shown):
 
 def test_what_goes_wrong_is_a_line(shown):
     lag = {"event": "checkpoint_lag", "bytes": 5_000, "seconds": 12.3, "open": []}
-    assert shown(lag) == ["checkpoints: 5.0 kB not in the store for 12 s"]
+    assert shown(lag) == ["checkpoints: 5.0 kB not uploaded for 12 s"]
     assert shown({**lag, "open": ["log.csv"]})[0].endswith("12 s, waiting for log.csv, which is open for writing")
     assert shown({"event": "checkpoint_failed", "reason": "the store is away", "bytes": 1}) == [
         "checkpoints: the store is away"
@@ -90,7 +90,7 @@ def test_outputs_that_do_not_go_up_are_lines_while_the_job_runs(shown):
 
 def test_a_name_that_is_no_text_is_shown_as_a_literal(shown):
     event = {"event": "checkpoint_left_out", "files": ["log é", "a\nb", "\x1b[2J", "\udcff"]}
-    assert shown(event) == [r"checkpoints: not kept before it is closed: log é, 'a\nb', '\x1b[2J', '\udcff'"]
+    assert shown(event) == [r"checkpoints: not saved until closed: log é, 'a\nb', '\x1b[2J', '\udcff'"]
     lag = {"event": "checkpoint_lag", "bytes": 1, "seconds": 5.0, "open": ["\udcff"]}
     assert r"waiting for '\udcff', which" in shown(lag)[0]
 

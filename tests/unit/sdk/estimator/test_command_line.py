@@ -127,8 +127,8 @@ def test_arguments_that_the_contract_would_give_in_the_same_order_are_carried_by
         (["bash", "rnu.sh"], "did you mean 'run.sh'?"),
         (["./fitt"], "did you mean 'fit'?"),
         (["python", "deep"], "is not a file"),
-        (["python", "../train.py"], "name that by --source-dir"),
-        (["python", "/etc/passwd"], "name that by --source-dir"),
+        (["python", "../train.py"], "name that folder with --source-dir"),
+        (["python", "/etc/passwd"], "name that folder with --source-dir"),
     ],
 )
 def test_a_script_that_the_hosts_would_not_get_is_refused(folder, words, sentence):

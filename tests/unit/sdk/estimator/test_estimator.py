@@ -253,7 +253,7 @@ def test_an_image_s_own_program_gets_no_hyperparameters_that_it_may_not_know():
         (
             {"hyperparameters": {f"k{i}": i for i in range(98)}},
             "hyperparameters",
-            "98 entries, and 3 are added",
+            "98 entries, and 3 more are added",
         ),
         ({"distribution": {"mpi": {"enabled": True, "processes_per_host": "1"}}}, None, "whole number"),
         ({"distribution": "mpi"}, "distribution", "a dict"),
@@ -269,7 +269,7 @@ def test_an_image_s_own_program_gets_no_hyperparameters_that_it_may_not_know():
         (
             {"metric_definitions": [{"Name": "a", "regex": "b"}]},
             "metric_definitions[0].Regex",
-            "is 'regex' meant",
+            "rename 'regex' if",
         ),
         (
             {"metric_definitions": [{"Name": "a", "Regex": "loss"}]},
@@ -310,7 +310,7 @@ def test_an_image_s_own_program_gets_no_hyperparameters_that_it_may_not_know():
             "training_repository_credentials_provider_arn",
             "without training_repository_access_mode",
         ),
-        ({"instance_groups": []}, "instance_groups", "has a group at least"),
+        ({"instance_groups": []}, "instance_groups", "needs at least one group"),
         (
             {"instance_groups": [{"InstanceType": "ml.c5.xlarg", "InstanceCount": 1, "InstanceGroupName": "a"}]},
             "instance_type",
@@ -322,17 +322,17 @@ def test_an_image_s_own_program_gets_no_hyperparameters_that_it_may_not_know():
                 "instance_groups": [{"InstanceType": "ml.c5.xlarge", "InstanceCount": 1, "InstanceGroupName": "a"}],
             },
             "instance_groups",
-            "give the one or the other",
+            "give only one of them",
         ),
         ({"debugger_hook_config": True}, "debugger_hook_config", "as a dict, or False"),
-        ({"git_config": {"repo": "r"}}, "git_config", "clone the repository, and give source_dir"),
+        ({"git_config": {"repo": "r"}}, "git_config", "clone the repository, and give its folder as source_dir"),
         ({"training_recipe": "r"}, "training_recipe", "as entry_point"),
         ({"max_wait": 5, "use_spot_instances": True}, "max_wait", "at least max_run"),
         ({"base_job_name": "my_job"}, "base_job_name", "write 'my-job'"),
         ({"container_log_level": "INFO"}, "container_log_level", "an int"),
         ({"entry_point": None}, "entry_point", "nothing to run"),
         ({"entry_point": None, "image_uri": "i", "source_dir": "src"}, "source_dir", "without entry_point"),
-        ({"command": ["./run"], "source_dir": "src"}, "command", "in the place of entry_point"),
+        ({"command": ["./run"], "source_dir": "src"}, "command", "replaces entry_point"),
         ({"entry_point": None, "command": ["./run"]}, "command", "without source_dir"),
         ({"entry_point": None, "command": [], "source_dir": "src"}, "command", "is empty"),
         ({"entry_point": None, "command": "./run", "source_dir": "src"}, "command", "a list, not './run'"),
@@ -359,7 +359,7 @@ def test_a_command_is_carried_word_by_word_and_names_the_job():
 
 
 def test_arguments_are_given_by_name_only():
-    with pytest.raises(InvalidArgument, match="takes no arguments by position"):
+    with pytest.raises(InvalidArgument, match="takes no positional arguments"):
         Estimator("train.py")  # type: ignore[misc]
 
 

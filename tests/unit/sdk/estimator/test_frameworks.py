@@ -25,7 +25,7 @@ def test_a_version_is_given_with_or_without_its_last_part(tmp_path, version):
         ({"framework_version": "2.11"}, r"'2\.11' of tensorflow has no image; .*Known: .*2\.21\.0"),
         ({"framework_version": "2.2"}, "has no image"),
         ({"framework_version": "2.21", "py_version": "py27"}, "py_version 'py27'.*'py311'"),
-        ({"py_version": "py311"}, "py_version means nothing without framework_version"),
+        ({"py_version": "py311"}, "py_version has no effect without framework_version"),
         (
             {"framwork_version": "2.21"},
             "has no argument 'framwork_version'; did you mean 'framework_version'",

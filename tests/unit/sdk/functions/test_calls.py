@@ -45,13 +45,13 @@ def uses_a_lock():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (lambda: HorovodRunner(np=0), "np must be a whole number of processes, .*, and is 0; write np=2 or np=-2"),
-        (lambda: HorovodRunner(np="2"), "np must be a whole number of processes, .*, and is '2'"),
+        (lambda: HorovodRunner(np=0), "np must be a whole number of processes, .*, not 0; write np=2 or np=-2"),
+        (lambda: HorovodRunner(np="2"), "np must be a whole number of processes, .*, not '2'"),
         (lambda: HorovodRunner(np=True), "np must be a whole number"),
         (lambda: HorovodRunner(np=3, instance_count=2), "np=3 processes do not spread evenly .*such as np=4"),
         (lambda: HorovodRunner(np=-2, instance_count=2), "np=-2 runs 2 processes on this machine, where instance_cou"),
-        (lambda: HorovodRunner(np=-2, instance_type="ml.m5.large"), "np=-2 runs 2 .*'ml.m5.large' means nothing"),
-        (lambda: HorovodRunner(np=-2, instance_groups=[]), r"np=-2 runs 2 .*instance_groups=\[\] means nothing"),
+        (lambda: HorovodRunner(np=-2, instance_type="ml.m5.large"), "np=-2 runs 2 .*'ml.m5.large' has no effect"),
+        (lambda: HorovodRunner(np=-2, instance_groups=[]), r"np=-2 runs 2 .*instance_groups=\[\] has no effect"),
         (lambda: HorovodRunner(np=2, instance_cuont=2), "no argument 'instance_cuont'; did you mean 'instance_count'"),
         (lambda: HorovodRunner(np=2, driver_log_verbositi="all"), "did you mean 'driver_log_verbosity'"),
         (lambda: HorovodRunner(np=2, driver_log_verbosity="al"), "'al' is not known; did you mean 'all'"),
@@ -61,14 +61,14 @@ def uses_a_lock():
         (lambda: HorovodRunner(np=2, entry_point="train.py"), "takes no entry_point: the function is what runs"),
         (lambda: HorovodRunner(np=2, hyperparameters={}), "takes no hyperparameters: give the function its arguments"),
         (lambda: HorovodRunner(np=2).run(train, epoch=3), r"train\(\) has no argument 'epoch'; did you mean 'epochs'"),
-        (lambda: HorovodRunner(np=2).run(train), "cannot be called so: missing a required argument: 'epochs'"),
+        (lambda: HorovodRunner(np=2).run(train), "cannot be called this way: missing a required argument: 'epochs'"),
         (lambda: HorovodRunner(np=2).run("train"), "'train' is not a function"),
         (lambda: HorovodRunner(np=2).run(uses_a_lock), "the variable 'lock' of uses_a_lock.. holds a _thread.lock"),
         (lambda: HorovodRunner(np=2).run(train, epochs=lock), "'epochs' of train.. holds a _thread.lock: .*pass what"),
         (lambda: remote(instance_cuont=2), "remote has no argument 'instance_cuont'; did you mean 'instance_count'"),
-        (lambda: remote(source_dir="."), "takes no source_dir: .*go into dependencies"),
-        (lambda: remote(instance_type="ml.m5.larg"), "instance_type 'ml.m5.larg' is not an instance type"),
-        (lambda: remote(**LOCAL)(3), "remote is put on a function, and not on 3"),
+        (lambda: remote(source_dir="."), "takes no source_dir: .* into dependencies"),
+        (lambda: remote(instance_type="ml.m5.larg"), "instance_type 'ml.m5.larg' is not a known instance type"),
+        (lambda: remote(**LOCAL)(3), "remote decorates a function, not 3"),
         (lambda: remote(**LOCAL)(train)(1, 2, 3), "too many positional arguments; its arguments are"),
         (lambda: remote(**LOCAL)(train)(lock), "the variable 'epochs' of train.. holds a _thread.lock"),
     ],
@@ -303,5 +303,5 @@ def test_a_return_value_that_was_damaged_is_refused(tmp_path, monkeypatch):
     from estimator_sdk.functions import outcome
 
     monkeypatch.setattr(outcome, "_member", lambda uri, name: payload.pack(host.VALUE, 1)[:-1])
-    with pytest.raises(EstimatorError, match="has run, and its return value cannot be read here: .*checksum is wrong"):
+    with pytest.raises(EstimatorError, match="has run, but its return value cannot be read here: .*checksum is wrong"):
         remote(**LOCAL)(train)(1)

@@ -18,7 +18,7 @@ def host(name, index, count):
 @pytest.mark.parametrize("value", ["0", "true", "1.5", "many"])
 def test_a_document_with_a_wrong_number_of_snapshots_is_refused(value):
     document = {"TrainingJobName": "job", "HyperParameters": {CHECKPOINT_KEEP_HYPERPARAMETER: value}}
-    with pytest.raises(InvalidArgument, match=f"{CHECKPOINT_KEEP_HYPERPARAMETER} must be a whole number from 1"):
+    with pytest.raises(InvalidArgument, match=f"{CHECKPOINT_KEEP_HYPERPARAMETER} must be a whole number of at least 1"):
         local_plan.base(JobSpec.from_request(document), "process", host)
 
 
@@ -101,7 +101,7 @@ def test_a_place_without_room_for_the_names_of_outputs_is_refused_and_the_next_s
         return local_plan.base(JobSpec.from_request(document), "process", host).output_path == path
 
     assert planned(most - len(below))
-    with pytest.raises(InvalidArgument, match="output_path is so long .* 1 bytes shorter"):
+    with pytest.raises(InvalidArgument, match="output_path is too long: .* 1 bytes shorter"):
         planned(most - len(below) + 1)
 
 

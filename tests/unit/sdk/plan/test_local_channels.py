@@ -53,7 +53,7 @@ def test_a_whole_folder_of_this_machine_is_in_its_place(tmp_path, arguments, in_
         ({"s3_data_type": "AugmentedManifestFile", "attribute_names": ["a"]}, "'AugmentedManifestFile'"),
         ({"attribute_names": ["a"]}, "attribute_names"),
         ({"instance_groups": ["a"]}, "instance_groups"),
-        ({"record_wrapping": "RecordIO"}, "only a pipe does"),
+        ({"record_wrapping": "RecordIO"}, "only works with a pipe"),
         ({"shuffle_config": ShuffleConfig(seed=1)}, "has no order"),
     ],
 )
@@ -64,7 +64,8 @@ def test_what_is_not_to_be_had_is_refused_by_name(arguments, words):
 
 
 def test_a_channel_cannot_have_the_name_of_another_ones_fifo():
-    with pytest.raises(InvalidArgument, match=r"inputs\['train_1'\] has the name of a FIFO of the channel 'train'"):
+    said = r"inputs\['train_1'\] has the same name as a FIFO of the piped channel 'train'"
+    with pytest.raises(InvalidArgument, match=said):
         planned({"train": TrainingInput("s3://b/a", input_mode="Pipe"), "train_1": "s3://b/b"})
     assert len(planned({"train": "s3://b/a", "train_1": "s3://b/b"})) == 2
 

@@ -68,7 +68,7 @@ def test_processes_per_host_is_a_whole_number_of_at_least_one(name, wrong):
         (
             {"mpi": {"enabled": True}, "torch_distributed": {"enabled": True}},
             "distribution",
-            "must enable one distribution, and enables mpi and torch_distributed",
+            "must enable one distribution, but enables mpi and torch_distributed",
         ),
         (
             {"mpi": {"enabled": True}, "instance_groups": []},

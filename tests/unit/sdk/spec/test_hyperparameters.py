@@ -107,7 +107,7 @@ def test_a_value_that_holds_itself_is_refused():
 def test_a_job_carries_at_most_a_hundred():
     many = {f"k{index}": "1" for index in range(99)}
     check_count({**many, "sagemaker_program": "1"})
-    with pytest.raises(InvalidArgument, match="99 entries, and 2 are added"):
+    with pytest.raises(InvalidArgument, match="99 entries, and 2 more are added"):
         check_count({**many, "sagemaker_program": "1", "sagemaker_job_name": "1"})
 
 

@@ -51,9 +51,9 @@ def test_a_job_can_begin_with_a_later_step():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"steps": ["a"]}, "steps means nothing without source_dir"),
-        ({"steps": ["a"], "source_dir": ".", "entry_point": "a.py"}, "steps stands in the place of entry_point"),
-        ({"steps": ["a"], "source_dir": ".", "command": ["b"]}, "steps stands in the place of command"),
+        ({"steps": ["a"]}, "steps has no effect without source_dir"),
+        ({"steps": ["a"], "source_dir": ".", "entry_point": "a.py"}, "steps replaces entry_point"),
+        ({"steps": ["a"], "source_dir": ".", "command": ["b"]}, "steps replaces command"),
         ({"steps": "python a.py", "source_dir": "."}, "must be a list"),
         ({"steps": [1], "source_dir": "."}, r"steps\[0\] must be a str or a dict"),
     ],

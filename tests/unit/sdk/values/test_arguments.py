@@ -40,9 +40,9 @@ def test_the_error_names_the_class_that_was_called():
 
 
 def test_too_many_positional_arguments_are_refused():
-    with pytest.raises(InvalidArgument, match="takes no arguments by position, and got 1; write the names"):
+    with pytest.raises(InvalidArgument, match="takes no positional arguments, but got 1; pass them by name"):
         Named("blue")  # type: ignore[misc]
-    with pytest.raises(InvalidArgument, match="takes 2 arguments by position, and got 3"):
+    with pytest.raises(InvalidArgument, match="takes 2 positional arguments, but got 3"):
         Point(1, "a", 3)  # type: ignore[call-arg]
 
 

@@ -44,7 +44,7 @@ def test_the_variable_shows_it(run):
 
 def test_another_value_of_the_variable_is_named(run):
     shown = run("-c", PLAN.format(first="", second=""), ESTIMATOR_LOG="verbose").stderr
-    assert "ESTIMATOR_LOG is 'verbose', which means nothing; set it to debug, or remove it" in shown
+    assert "ESTIMATOR_LOG is 'verbose', which is not a valid value; set it to debug, or remove it" in shown
 
 
 def test_the_command_line_shows_it(run):

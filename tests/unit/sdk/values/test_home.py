@@ -84,7 +84,7 @@ def test_a_home_of_any_length_is_one_or_a_sentence(tmp_path, monkeypatch):
 def test_a_home_with_a_colon_is_refused_before_the_start(tmp_path, monkeypatch):
     (tmp_path / "train.py").touch()
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "a:b"))
-    with pytest.raises(InvalidArgument, match="PYTHONPATH, which has no way .* ':'; set ESTIMATOR_HOME to a folder"):
+    with pytest.raises(InvalidArgument, match="PYTHONPATH, which cannot .* ':'; set ESTIMATOR_HOME to a folder"):
         Estimator(entry_point=str(tmp_path / "train.py"), backend="process").plan()
     assert not jobs_folder().exists()
 

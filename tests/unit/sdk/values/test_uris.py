@@ -25,7 +25,7 @@ def test_what_names_this_machine_s_files_is_written_without_a_host(uri, absolute
 
 @pytest.mark.parametrize("rest", ["host/x", "data", "127.0.0.1/x", "localhost:80/x", "~/x", "C:/x", ".hidden/x"])
 def test_a_host_in_a_file_uri_is_no_folder(rest):
-    with pytest.raises(InvalidArgument, match="has the place of a host") as raised:
+    with pytest.raises(InvalidArgument, match="names a host") as raised:
         checked("output_path", f"file://{rest}")
     assert f"write 'file:///{rest}', or 'file://./{rest}' for" in str(raised.value)
 

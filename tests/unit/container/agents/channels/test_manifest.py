@@ -23,7 +23,7 @@ def test_a_manifest_of_this_machine_may_name_its_files():
         (b"a,b", "is not valid JSON"),
         (b"\xff", "is not valid JSON"),
         (b"[" * 100_000, "is not valid JSON"),
-        (b'[{"prefix": "file:///etc/"}, "hostname"]', "has the prefix 'file:///etc/', which is of this machine"),
+        (b'[{"prefix": "file:///etc/"}, "hostname"]', "has the prefix 'file:///etc/', which is on this machine"),
         (b"{}", "does not begin with a prefix"),
         (b"[]", "does not begin with a prefix"),
         (b'["a"]', "does not begin with a prefix"),

@@ -40,7 +40,7 @@ WHOLE = gzip.compress(b"x" * 1000, mtime=0)
 
 @pytest.mark.parametrize("data", [b"plain", WHOLE[:-9], WHOLE + b"more"], ids=["plain", "cut", "with more"])
 def test_what_is_no_whole_gzip_file_is_named(data):
-    with pytest.raises(ChannelError, match=r"^s3://b/a.gz is no whole gzip file"):
+    with pytest.raises(ChannelError, match=r"^s3://b/a.gz is not a complete gzip file"):
         list(unpacked([data], "s3://b/a.gz"))
 
 
@@ -73,7 +73,7 @@ def test_an_object_that_is_overwritten_under_the_stream_is_named(tmp_path, monke
     (tmp_path / "a").write_bytes(bytes(15))
     listed = list(store.list())
     (tmp_path / "a").write_bytes(b"b" * 15)
-    with pytest.raises(SourceChanged, match=f"file://{tmp_path}/a has been overwritten"):
+    with pytest.raises(SourceChanged, match=f"file://{tmp_path}/a was overwritten"):
         list(stream(store, listed, PLAIN))
 
 

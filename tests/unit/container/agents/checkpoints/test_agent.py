@@ -133,7 +133,7 @@ def test_a_restore_that_cannot_be_is_told_with_its_reason(start, store, folder):
     store.write(".estimator/snapshots/000001-00000001.json", b"damaged")
     running = start()
     (reason,) = running.answer("failed")
-    assert "none is whole" in reason
+    assert "none is complete" in reason
     assert running.process.wait(20) == 0
 
 
@@ -165,7 +165,7 @@ def test_a_file_that_is_open_again_for_good_is_named(start, folder):
         running.until(lambda: running.events("checkpoint_lag"))
         assert running.events("checkpoint_lag")[0]["open"] == ["log"]
         size, reason = running.finish()
-        assert (size, reason) == ("1", "somebody still has log open for writing")
+        assert (size, reason) == ("1", "these files are still open for writing: log")
 
 
 def write_before_it_looks(running, folder):
@@ -226,7 +226,7 @@ def test_a_file_that_is_rewritten_holds_everything_up_however_long_it_takes(star
         (folder / "model").write_text("1")
         running.until(lambda: running.events("checkpoint_lag"))
         assert len(running.events("checkpoint_published")) == 1
-        assert running.finish() == ["1", "somebody still has data open for writing"]
+        assert running.finish() == ["1", "these files are still open for writing: data"]
     assert [name.sequence for name in snapshots(store)] == [1]
 
 
@@ -267,7 +267,7 @@ def test_a_new_log_that_a_death_has_closed_takes_nothing_with_it(start, store, f
     rank.kill()
     (tmp_path / "draft").write_text("whole")
     (tmp_path / "draft").rename(folder / "model")
-    assert running.finish() == ["4", "not every file is known to be whole: log"]
+    assert running.finish() == ["4", "these files may be incomplete: log"]
     assert files(store, tmp_path) == {"model": "whole"}
 
 
@@ -280,7 +280,7 @@ def test_what_nobody_vouches_for_holds_back_all_that_is_new(start, store, folder
     (folder / "half").write_text("half")
     (tmp_path / "draft").write_text("whole")
     (tmp_path / "draft").rename(folder / "model")
-    assert running.finish() == ["9", "not every file is known to be whole: half"]
+    assert running.finish() == ["9", "these files may be incomplete: half"]
     assert list(snapshots(store)) == []
 
 
@@ -288,7 +288,7 @@ def test_a_new_file_that_stays_open_is_named_at_the_end(start, folder):
     running = start()
     running.answer("restored")
     with (folder / "log").open("w"):
-        assert running.finish() == ["0", "somebody still has log open for writing"]
+        assert running.finish() == ["0", "these files are still open for writing: log"]
 
 
 def test_another_agent_goes_on_in_a_folder_that_is_in_use(start, store, folder):
@@ -315,7 +315,7 @@ def test_an_overtaken_agent_says_so_and_ends(start, store, folder, tmp_path):
     newer.answer("restored")
     (folder / "model").write_text("stale")
     _, reason = stale.answer("finished")
-    assert "a later attempt than 1" in reason
+    assert "an attempt later than 1" in reason
     assert stale.process.wait(20) == 0
     assert newer.finish() == ["0", ""]
     assert list(snapshots(store)) == []
@@ -327,7 +327,7 @@ def test_what_nobody_vouches_for_is_not_published(start, store, folder, tmp_path
     (tmp_path / "alive").mkdir()
     (tmp_path / "alive" / "0-first").touch()  # of a rank that is dead
     (folder / "half").write_text("half")
-    assert running.finish() == ["4", "not every file is known to be whole: half"]
+    assert running.finish() == ["4", "these files may be incomplete: half"]
     assert list(snapshots(store)) == []
 
 

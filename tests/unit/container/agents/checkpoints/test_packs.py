@@ -103,10 +103,10 @@ def test_bytes_that_change_in_a_pack_are_found(store, new_attempt, tmp_path):
     whole = bytearray(store.read(manifest.files[0].object))
     whole[150] ^= 1
     store.write(manifest.files[0].object, bytes(whole))
-    with pytest.raises(NothingWhole, match="b has other bytes than were written"):
+    with pytest.raises(NothingWhole, match="b does not have the bytes that were written"):
         restore(store, str(tmp_path / "back"))
     store.delete([manifest.files[0].object])
-    with pytest.raises(NothingWhole, match="the bytes of a file are not there"):
+    with pytest.raises(NothingWhole, match="the bytes of a file are missing"):
         restore(store, str(tmp_path / "back"))
 
 

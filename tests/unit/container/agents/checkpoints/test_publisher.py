@@ -376,7 +376,7 @@ def test_a_stale_writer_is_told_and_what_it_wrote_does_not_count(store, new_atte
     base = stale.publish(model="1").manifest
     newer = begin(new_attempt(), store)
     stale.watched.write("model", "stale")
-    with pytest.raises(Overtaken, match="a later attempt than 1"):
+    with pytest.raises(Overtaken, match="an attempt later than 1"):
         stale.publisher.publish(stale.watched.state(stale.publisher.stamps))
     assert next(iter(snapshots(store))) == base.name
     ours = newer.publish(model="newer").manifest

@@ -170,7 +170,7 @@ def test_where_none_is_whole_nothing_is_restored_and_it_is_said(store, published
     store.write("plain", b"x")
     for manifest in published:
         damage(store, manifest)
-    with pytest.raises(NothingWhole, match="3 snapshots and none is whole"):
+    with pytest.raises(NothingWhole, match="3 snapshots, but none is complete"):
         restore(store, str(target))
     assert list(target.iterdir()) == []
     assert not target.with_name("target.restoring").exists()
@@ -342,7 +342,7 @@ def test_a_manifest_alone_is_looked_at_where_the_folder_is_in_use(store, publish
 
 def test_a_manifest_that_is_gone_is_damaged(store, published):
     store.delete([published[0].name.key])
-    with pytest.raises(Damaged, match="not there"):
+    with pytest.raises(Damaged, match="is missing"):
         read_manifest(store, published[0].name)
 
 

@@ -36,11 +36,11 @@ def test_a_link_to_a_file_of_the_folder_stands_for_a_copy(folder, target, named)
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("/etc/hostname", "is a link that leads out to '/etc/hostname'"),
-        ("../beside", "is a link that leads out to '../beside'"),
-        ("out", "is a link that leads out to 'out'"),
-        ("deep/nothing", "is a link to 'deep/nothing', where nothing is"),
-        ("link", "is a link to 'link', where nothing is"),
+        ("/etc/hostname", "is a link to '/etc/hostname', outside the folder"),
+        ("../beside", "is a link to '../beside', outside the folder"),
+        ("out", "is a link to 'out', outside the folder"),
+        ("deep/nothing", "is a link to 'deep/nothing', which does not exist"),
+        ("link", "is a link to 'link', which does not exist"),
         ("deep", "is a link to 'deep', which is not a file"),
         (".", "is a link to '.', which is not a file"),
         ("deep/fifo", "is a link to 'deep/fifo', which is not a file"),

@@ -257,7 +257,8 @@ def test_an_archive_that_reaches_out_is_refused_and_nothing_is_left_of_it(tmp_pa
 
 
 def test_a_refusal_names_the_member_and_says_that_nothing_ran(archive, code):
-    with pytest.raises(ConfigurationError, match=r"holds '\.\./evil', which would .*: refused, nothing was run"):
+    said = r"holds '\.\./evil', which would .*: it was refused, and nothing was run"
+    with pytest.raises(ConfigurationError, match=said):
         fetch(archive(file("../evil")), str(code))
     with pytest.raises(ConfigurationError, match="the link 'etc' to '/etc', outside the folder"):
         fetch(archive(link("etc", "/etc")), str(code))
@@ -297,13 +298,13 @@ def test_a_folder_that_cannot_be_copied_whole_is_refused_whole(tmp_path, code):
 
 @pytest.mark.parametrize("source", ["/no/such/place", "file:///no/such/place"])
 def test_a_source_that_is_not_there_is_refused_by_name(code, source):
-    with pytest.raises(ConfigurationError, match=f"the code should be at {source}, but there is nothing"):
+    with pytest.raises(ConfigurationError, match=f"the code should be at {source}, but nothing is there"):
         fetch(source, str(code))
 
 
 @pytest.mark.parametrize("source", ["s3://bucket/key.tar.gz", "https://host/code.tar.gz"])
 def test_a_source_that_this_toolkit_cannot_fetch_is_refused_with_what_to_do(code, source):
-    with pytest.raises(ConfigurationError, match=f"{source}, which this toolkit cannot fetch; bring it by the channel"):
+    with pytest.raises(ConfigurationError, match=f"{source}, which this toolkit cannot fetch; bring it in the channel"):
         fetch(source, str(code))
 
 
@@ -311,7 +312,7 @@ def test_a_bundle_is_found_in_the_folder_of_its_channel(tmp_path):
     channel = tmp_path / "estimator-code"
     assert bundle_of(str(channel)) is None
     channel.mkdir()
-    with pytest.raises(ConfigurationError, match="must hold one code bundle, and holds 0 files"):
+    with pytest.raises(ConfigurationError, match="must hold one code bundle, but holds 0 files"):
         bundle_of(str(channel))
     (channel / "a.tar.gz").touch()
     assert bundle_of(str(channel)) == str(channel / "a.tar.gz")

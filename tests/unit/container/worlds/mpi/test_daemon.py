@@ -62,7 +62,7 @@ def test_a_daemon_that_goes_by_another_name_than_its_machine_is_told_so():
     ],
 )
 def test_anything_but_the_request_for_a_daemon_is_refused(request_text):
-    with pytest.raises(ConfigurationError, match="mpirun asked for something else than its daemon"):
+    with pytest.raises(ConfigurationError, match="mpirun asked for something other than its daemon"):
         daemon(request_text, "/ours/orted", "/s", renamed=False)
 
 

@@ -76,9 +76,9 @@ def test_a_folder_that_somebody_works_in_is_sent_without_what_git_and_the_hosts_
     assert (code, err.splitlines()) == (
         0,
         [
-            "estimator: left out of the code, because the hosts cannot have it: data, a link to /mnt/data",
+            "estimator: left out of the code, because the hosts cannot use it: data, a link to /mnt/data",
             "estimator: left out of the code, because .gitignore names it: runs; "
-            "a line !NAME in .estimatorignore takes one back",
+            "a line !NAME in .estimatorignore includes one again",
         ],
     )
     with tarfile.open(json.loads(out)["code"].removeprefix("file://")) as tar:
@@ -100,7 +100,7 @@ def test_a_copy_of_the_folder_that_takes_long_is_explained(estimator, project, m
     monkeypatch.setattr(sys, "stderr", _Heard(said))
     main(["plan", *COMMAND])
     assert sys.stderr.getvalue() == (
-        f"estimator: copying {project} takes a while; .estimatorignore in it says what to leave out\n"
+        f"estimator: copying {project} takes a while; list what to leave out in its .estimatorignore\n"
     )
 
 

@@ -61,7 +61,7 @@ def test_a_job_that_nobody_supervises_has_failed_and_is_not_waited_for():
     """As a record says that something else than a supervisor has written."""
     folder = made(replace(RUNNING, supervisor=None))
     job = Job.attach("running")
-    with pytest.raises(JobFailed, match="the record of running names no supervisor, so nobody runs it; see "):
+    with pytest.raises(JobFailed, match="the record of running names no supervisor, so nothing is running it; see "):
         job.wait(20)
     assert list(job.logs(follow=True)) == []
     assert folder.path.exists() and main(["attach", "running"]) == 1

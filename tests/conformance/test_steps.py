@@ -153,7 +153,7 @@ def test_a_late_rank_is_named_while_the_others_wait(steps_of):
     for said in job.logs(stream="toolkit", follow=True):
         if b"have waited" in said.data:
             break
-    assert said.data == b"step 'wait': rank 3 on algo-2 still runs, and the others have waited 10 s\n"
+    assert said.data == b"step 'wait': rank 3 on algo-2 is still running, and the others have waited 10 s\n"
     tell(job, "go", "algo-2")
     job.wait()
     assert job.status == "Completed"

@@ -42,8 +42,8 @@ class LateWatch:
 
     def _say(self, step: str, of: Late, waited: float) -> None:
         late = of()
-        text = f"step {step!r}: {_named(late)} still run{'s' if len(late) == 1 else ''}, and the others have waited "
-        text += f"{waited:g} s"
+        verb = "is" if len(late) == 1 else "are"
+        text = f"step {step!r}: {_named(late)} {verb} still running, and the others have waited {waited:g} s"
         self._events.emit(
             "ranks_late",
             step=step,

@@ -29,8 +29,8 @@ def test_the_late_are_named_again_after_twice_the_time(loop, run_until, events):
     still.pop(0)
     run_until(lambda: len(events.said) == 2)
     assert events.said == [
-        "step 'train': rank 1 on algo-1, rank 2 on algo-2 still run, and the others have waited 0.02 s",
-        "step 'train': rank 2 on algo-2 still runs, and the others have waited 0.04 s",
+        "step 'train': rank 1 on algo-1, rank 2 on algo-2 are still running, and the others have waited 0.02 s",
+        "step 'train': rank 2 on algo-2 is still running, and the others have waited 0.04 s",
     ]
     assert events.told[0] == (
         "ranks_late",
@@ -54,7 +54,7 @@ def test_a_step_after_another_begins_anew(loop, run_until, events):
     watch.end()
     watch.begin("two", lambda: [("algo-2", None)])
     run_until(lambda: events.said)
-    assert events.said == ["step 'two': algo-2 still runs, and the others have waited 0.02 s"]
+    assert events.said == ["step 'two': algo-2 is still running, and the others have waited 0.02 s"]
 
 
 def test_many_are_counted():

@@ -24,23 +24,28 @@ class State(Protocol):
     """What is known of a job at one moment."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The job's name."""
 
     @property
-    def backend(self) -> str: ...
+    def backend(self) -> str:
+        """The name of the backend that runs the job."""
 
     @property
-    def status(self) -> Status: ...
+    def status(self) -> Status:
+        """How far the job is, in the words of SageMaker's TrainingJobStatus."""
 
     @property
-    def hosts(self) -> tuple[str, ...]: ...
+    def hosts(self) -> tuple[str, ...]:
+        """The names of the hosts, the first one first."""
 
     @property
     def created(self) -> float | None:
         """When it was asked for, in seconds since 1970, as `ended`; None where nobody says."""
 
     @property
-    def ended(self) -> float | None: ...
+    def ended(self) -> float | None:
+        """When the job ended, in seconds since 1970; None while it runs."""
 
     @property
     def attempts(self) -> tuple[AttemptRecord, ...]:
@@ -88,7 +93,8 @@ class StartedJob(Protocol):
     """A job that was started, seen from any process."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The job's name, which is unique on its backend."""
 
     @property
     def path(self) -> Path:

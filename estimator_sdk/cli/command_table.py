@@ -37,10 +37,13 @@ class Command(Protocol):
     """What a module of a command offers."""
 
     add: Callable[[Parser], None]
+    """Add the command's arguments to its own parser. See the package `estimator_sdk.cli`."""
     run: Callable[[Namespace], int]
+    """Do the command's work, and return its exit code. Raises EstimatorError for what `main` is to say."""
 
 
 def load(name: str) -> Command:
+    """Import the module of the command with that name, which must be in `COMMANDS`."""
     folder = "commands.jobs" if name in _OF_JOBS else "commands"
     module: Command = import_module(f"{__package__}.{folder}.{name}")
     return module

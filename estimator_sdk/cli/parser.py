@@ -52,6 +52,7 @@ class Parser(argparse.ArgumentParser):
         answer.write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
+        """Called by argparse for arguments that it cannot parse. Raises InvalidArgument instead of exiting."""
         raise self._refused(message, f"see {self.prog} --help")
 
     def _refused(self, what: str, hint: str) -> InvalidArgument:

@@ -27,6 +27,7 @@ class Tree:
     """Name -> the rule that leaves it out; or what it is, where the hosts cannot have it."""
 
     def add(self, other: Tree) -> None:
+        """Add all that another tree has; its entries replace those of the same name."""
         self.members.update(other.members)
         self.targets.update(other.targets)
         self.left_out.update(other.left_out)

@@ -52,17 +52,20 @@ class Cell:
         self._drawer.start()
 
     def on_event(self, host: str, event: dict[str, Any]) -> None:
+        """Take an event of a host, and draw the cell again soon."""
         with self._lock:
             self._view.on_event(host, event)
         self._changed.set()
 
     def on_block(self, block: Block) -> None:
+        """Take the lines of a block, and draw the cell again soon."""
         with self._lock:
             for line in block.lines():
                 self._view.on_line(line)
         self._changed.set()
 
     def on_open_line(self, line: Line) -> None:
+        """Take the newest state of an unfinished line, and draw the cell again soon."""
         with self._lock:
             self._view.on_open_line(line)
         self._changed.set()

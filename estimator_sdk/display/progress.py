@@ -42,6 +42,7 @@ class Progress:
         self._live_line: LiveLine | None = None
 
     def started(self) -> None:
+        """Show the first line: the job's name, its hosts and processes, and its backend."""
         plan = self._plan
         processes = f" x {_count(plan.processes_per_host, 'process', 'processes')} ({plan.distribution})"
         world = "" if plan.distribution == "none" else processes

@@ -20,9 +20,11 @@ class Point:
 
     @property
     def mean(self) -> float:
+        """The mean of the values."""
         return self.total / self.count
 
     def fold(self, other: Point) -> Point:
+        """This point and another one as a single point."""
         low, high = min(self.low, other.low), max(self.high, other.high)
         return Point(low, high, self.total + other.total, self.count + other.count)
 
@@ -41,6 +43,7 @@ class Series:
     _stride: int = 1
 
     def add(self, whose: int | str, value: float) -> None:
+        """Add the next value of a rank, or of a host where there are no ranks; only finite values are drawn."""
         at = self._counts.get(whose, 0)
         self._counts[whose] = at + 1
         self.count += 1

@@ -34,6 +34,7 @@ class Phase:
 
     @property
     def is_over(self) -> bool:
+        """Whether every host that has begun the phase has ended it."""
         return self.begun <= self.ended
 
 

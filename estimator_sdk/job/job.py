@@ -41,6 +41,7 @@ class Job:
 
     @property
     def name(self) -> str:
+        """The job's name, by which `Job.attach` finds it."""
         return self._started.name
 
     @property

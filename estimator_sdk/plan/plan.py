@@ -44,10 +44,12 @@ class ChannelPlan:
 
     @property
     def is_piped(self) -> bool:
+        """Whether the script reads the channel from a FIFO, not from files."""
         return self.config["TrainingInputMode"] == "Pipe"
 
     @property
     def is_sharded(self) -> bool:
+        """Whether each host gets a share of the objects, not all of them."""
         return self.config["S3DistributionType"] == "ShardedByS3Key"
 
     @property
@@ -137,10 +139,12 @@ class Plan:
 
     @property
     def world_size(self) -> int:
+        """The number of processes on all hosts together."""
         return len(self.ranks)
 
     @property
     def processes_per_host(self) -> int:
+        """The number of processes on each host, the same for all."""
         return len(self.ranks) // len(self.hosts)
 
     def inherited_from(self, environment: Mapping[str, str]) -> dict[str, str]:

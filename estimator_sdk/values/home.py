@@ -99,6 +99,7 @@ def _nowhere(error: RuntimeError, variable: str) -> EstimatorError:
 
 
 def jobs_folder() -> Path:
+    """The folder of all local jobs, which may not exist yet. Raises EstimatorError as `home`."""
     return home() / "jobs"
 
 
@@ -198,6 +199,7 @@ class JobFolder:
 
     @property
     def name(self) -> str:
+        """The job's name."""
         return self.path.name
 
     @property
@@ -222,6 +224,7 @@ class JobFolder:
 
     @property
     def supervisor_log(self) -> Path:
+        """What the supervisor writes to its standard output and error."""
         return self.path / "supervisor.log"
 
     @property
@@ -235,6 +238,7 @@ class JobFolder:
 
     @property
     def channels(self) -> Path:
+        """The folder of the channels that are fetched for the job."""
         return self.path / "channels"
 
     @property

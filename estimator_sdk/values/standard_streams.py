@@ -41,12 +41,14 @@ class Tolerant(io.TextIOBase):
         self._stream = stream
 
     def write(self, text: str, /) -> int:
+        """Show text, or drop it if the stream does not accept it; always returns the length of the text."""
         if self._stream is not None:
             with contextlib.suppress(OSError):  # the next line is tried again: a disk may have room then
                 put(self._stream, text)
         return len(text)
 
     def isatty(self) -> bool:
+        """Whether the stream is a terminal; False for a closed one."""
         try:
             return self._stream is not None and self._stream.isatty()
         except ValueError:  # it is closed

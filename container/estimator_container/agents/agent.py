@@ -38,6 +38,7 @@ class AgentSettings:
         return os.path.join(os.path.dirname(os.path.abspath(__file__)), self.room, "agent.py")
 
     def to_json(self) -> str:
+        """The settings as JSON, for the agent's first message."""
         return json.dumps(asdict(self))
 
     @classmethod

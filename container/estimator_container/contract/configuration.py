@@ -37,6 +37,7 @@ class Cluster(NamedTuple):
 
     @property
     def leader(self) -> str:
+        """The name of the host that leads, the first one."""
         return self.hosts[0]
 
     @property
@@ -49,6 +50,7 @@ class Cluster(NamedTuple):
 
     @property
     def is_heterogeneous(self) -> bool:
+        """Whether the hosts are in more than one instance group."""
         return len(self.groups) > 1
 
 

@@ -38,6 +38,7 @@ class Program(NamedTuple):
 
     @property
     def is_python(self) -> bool:
+        """Whether the program is a Python file."""
         return self.name.endswith(".py")
 
     def command(self, python: str, in_world: bool, arguments: Sequence[str] = ()) -> list[str]:
@@ -69,6 +70,7 @@ class CommandLine(NamedTuple):
 
     @property
     def is_package(self) -> bool:
+        """Never: a command is run as it is, and nothing is installed."""
         return False
 
     def command(self, python: str, in_world: bool, arguments: Sequence[str] = ()) -> list[str]:
@@ -98,6 +100,7 @@ class FrameworkFunction(NamedTuple):
 
     @property
     def is_package(self) -> bool:
+        """Never: the function is in the image already."""
         return False
 
     def command(self, python: str, in_world: bool, arguments: Sequence[str] = ()) -> list[str]:
@@ -127,6 +130,7 @@ HEAD_BYTES = 4  # enough to recognise a program that needs no interpreter named
 
 
 def module_name(name: str) -> str:
+    """The name by which Python imports an entry point: the file name without `.py`."""
     return name[: -len(".py")] if name.endswith(".py") else name
 
 

@@ -58,6 +58,7 @@ def enables_distribution(name: str) -> bool:
 
 
 def for_the_script(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The hyperparameters that become arguments: all but the reserved ones."""
     return {name: value for name, value in hyperparameters.items() if not is_reserved(name)}
 
 

@@ -91,30 +91,37 @@ class Layout(NamedTuple):
 
     @property
     def input(self) -> str:
+        """What the platform brings: configuration and data."""
         return self._at("input")
 
     @property
     def config(self) -> str:
+        """The folder of the configuration files."""
         return self._at("input", "config")
 
     @property
     def data(self) -> str:
+        """The folder of the channels, each in a folder or FIFOs of its name."""
         return self._at("input", "data")
 
     @property
     def hyperparameters(self) -> str:
+        """The file with the hyperparameters, each a string that holds JSON."""
         return self._at("input", "config", "hyperparameters.json")
 
     @property
     def resource_config(self) -> str:
+        """The file with the hosts of the job and the name of this one."""
         return self._at("input", "config", "resourceconfig.json")
 
     @property
     def input_data_config(self) -> str:
+        """The file with the channels and how they arrive."""
         return self._at("input", "config", "inputdataconfig.json")
 
     @property
     def checkpoint_config(self) -> str:
+        """The file with the place of the checkpoints, if the job keeps any."""
         return self._at("input", "config", "checkpointconfig.json")
 
     @property
@@ -155,34 +162,42 @@ class Layout(NamedTuple):
 
     @property
     def code(self) -> str:
+        """The code folder, in which the script runs."""
         return self._at("code")
 
     @property
     def model(self) -> str:
+        """What the script leaves here becomes `model.tar.gz`."""
         return self._at("model")
 
     @property
     def checkpoints(self) -> str:
+        """What the script leaves here is kept while the job runs, if the job keeps checkpoints."""
         return self._at("checkpoints")
 
     @property
     def output(self) -> str:
+        """What the host leaves besides the model."""
         return self._at("output")
 
     @property
     def output_data(self) -> str:
+        """What the script leaves here becomes `output.tar.gz`."""
         return self._at("output", "data")
 
     @property
     def output_intermediate(self) -> str:
+        """What the script leaves here is uploaded while the job runs."""
         return self._at("output", "intermediate")
 
     @property
     def failure(self) -> str:
+        """The file that says why the job failed; the platform shows its first 1,024 characters."""
         return self._at("output", "failure")
 
     @property
     def success(self) -> str:
+        """The empty file of a host whose script succeeded."""
         return self._at("output", "success")
 
     @property

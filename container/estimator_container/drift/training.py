@@ -98,6 +98,7 @@ class Training:
         return self._name
 
     def samples(self) -> tuple[Sample, ...]:
+        """The numbers that are sent of each sampled variable, as they are now."""
         return tuple(Sample(each.name, each.dtype, tuple(each.read())) for each in self._looked_at)
 
 
@@ -119,6 +120,7 @@ class Guard:
         self._works = True
 
     def begin(self, weights: Callable[[], list[Weight]]) -> Training:
+        """Start counting the steps of a new training; `weights` lists its weights when they are first sampled."""
         training = Training(self, weights)
         self._trainings.add(training)
         return training

@@ -43,6 +43,7 @@ class Finding(NamedTuple):
 
     @property
     def ends_the_job(self) -> bool:
+        """Whether the job fails for it, or only a line of the log reports it."""
         return self.standing is not Standing.FREE and not self.only_warns
 
     @property

@@ -33,6 +33,7 @@ class Stall(NamedTuple):
     ends_the_world: bool = False
 
     def sentence(self) -> str:
+        """The stall in one sentence, for the log."""
         return f"Horovod has waited {self.for_whom()}"
 
     def for_whom(self) -> str:
@@ -48,6 +49,7 @@ class Stall(NamedTuple):
         return f"more than {self.seconds} s {', and '.join(whom)}"
 
     def to_json(self) -> str:
+        """The stall as JSON, for the host's messages."""
         return json.dumps([self.seconds, list(self.missing.items()), self.ends_the_world])
 
     @classmethod
@@ -65,11 +67,13 @@ class Lasting:
         self._until = 0.0
 
     def tell(self, stall: Stall) -> None:
+        """Take a stall that Horovod has just reported."""
         self._told = stall
         self._until = time.monotonic() + 2 * stall.seconds + 1
 
     @property
     def stall(self) -> Stall | None:
+        """The stall, if Horovod has reported it recently enough; else None."""
         return self._told if time.monotonic() < self._until else None
 
 

@@ -48,6 +48,7 @@ class Outcome(NamedTuple):
                 _write(layout.success, "")
 
     def to_fields(self) -> tuple[str, str]:
+        """The outcome as two fields of a message: its kind and its verdict in JSON, or an empty string."""
         return self.kind, self.verdict.to_json() if self.verdict else ""
 
     @classmethod

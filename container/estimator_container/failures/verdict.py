@@ -103,6 +103,7 @@ class Verdict:
 
     @property
     def is_user_failure(self) -> bool:
+        """Whether the user's code or settings caused the failure, and not the platform."""
         return self.kind in OF_THE_USER
 
     @property
@@ -151,6 +152,7 @@ class Verdict:
         return (f"It ended {names_of(self.victims)} too." if self.victims else "", to_try)
 
     def to_json(self) -> str:
+        """The verdict as a JSON object, as `from_json` reads it."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -270,6 +272,7 @@ def _exception_in(words: str) -> str:
 
 
 def signal_name(number: int) -> str:
+    """The name of a signal, such as `SIGKILL`, or `signal 64` for a number without one."""
     try:
         return signal.Signals(number).name
     except ValueError:

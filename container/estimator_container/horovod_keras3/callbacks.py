@@ -117,6 +117,7 @@ class LearningRateSchedule:
     _autodetect_steps_per_epoch: Callable[[], int]
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
+        """Find the steps per epoch if the script leaves them open, and make SGD's momentum changeable."""
         if not self.staircase and not self.steps_per_epoch:
             self.steps_per_epoch = self._autodetect_steps_per_epoch()
         optimizer = _inner(self.model)
@@ -126,6 +127,7 @@ class LearningRateSchedule:
             self.model.make_train_function(force=True)  # one that was traced has the number in it for good
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        """Put the learning rate into the logs, as Horovod's own callback does."""
         if logs is not None:
             logs["lr"] = _learning_rate(self.model)
 
@@ -154,6 +156,7 @@ class LearningRateWarmup:
     verbose: int
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        """Put the learning rate into the logs; with `verbose`, rank 0 prints when the warmup is over."""
         rate = _learning_rate(self.model)
         if logs is not None:
             logs["lr"] = rate

@@ -153,6 +153,7 @@ class Distributed:
 
     @property
     def process_set(self) -> Any:
+        """The process set over which gradients are averaged."""
         return self._horovod_settings.process_set
 
     @property

@@ -97,6 +97,7 @@ class LocalRanks:
             self._toolkit.loop.run_until(lambda: not self._server.pids, VICTIM_GRACE)
 
     def close(self) -> None:
+        """Stop listening to the ranks' wrappers."""
         self._server.close()
 
     def _tell_to_end(self) -> None:

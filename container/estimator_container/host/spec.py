@@ -70,10 +70,12 @@ class HostSpec:
 
     @property
     def cluster(self) -> Cluster:
+        """The hosts of the job."""
         return self.configuration.cluster
 
     @property
     def name(self) -> str:
+        """The name of this host."""
         return self.cluster.current_host
 
     @property
@@ -87,6 +89,7 @@ class HostSpec:
 
     @property
     def leads(self) -> bool:
+        """Whether this host is the first one, which leads."""
         return self.name == self.hosts[0]
 
     @property

@@ -64,6 +64,7 @@ class Toolkit:
         return output
 
     def remove_folders(self) -> None:
+        """Remove the host's temporary folders, as far as that is possible."""
         for folder in {self.scratch, self.shared_memory}:
             shutil.rmtree(folder, ignore_errors=True)
 

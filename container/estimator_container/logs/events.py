@@ -28,6 +28,7 @@ class EventLog:
         self._frames = frames
 
     def emit(self, event: str, **facts: Any) -> None:  # noqa: ANN401 - an event's facts are any JSON
+        """Write an event with its facts, which must be JSON."""
         self._write(EVENT, json.dumps({"event": event, **facts}).encode())
 
     def say(self, text: str) -> None:

@@ -81,6 +81,7 @@ class FrameWriter:
             self._append(rank, stream, rest)
 
     def close(self) -> None:
+        """Close the log file."""
         os.close(self._fd)
 
 

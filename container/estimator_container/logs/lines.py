@@ -64,6 +64,7 @@ class Block(NamedTuple):
     """Whole lines; only the last one may lack its end, as in `Line`."""
 
     def lines(self) -> Iterator[Line]:
+        """The lines of the block, in order; the last one lacks its newline if the block does not end with one."""
         *whole, rest = self.data.split(b"\n")
         time_ns, host, rank, stream, _ = self
         for part in whole:

@@ -44,6 +44,7 @@ class Endpoint:
         """As `address:port`; several with commas between them."""
 
     def close(self) -> None:
+        """Release the ports."""
         for each in self._sockets:
             each.close()
 

@@ -16,6 +16,7 @@ NONCE_BYTES = 32
 
 
 def new_nonce() -> str:
+    """A new random number that is used once, in hex."""
     return os.urandom(NONCE_BYTES).hex()
 
 
@@ -41,6 +42,7 @@ class Seal:
         self._received = 0
 
     def wrap(self, fields: tuple[str, ...]) -> tuple[str, ...]:
+        """The fields of the next message with the code that proves them."""
         self._sent += 1
         return (*fields, code(self._key, self._sends_as, str(self._sent), *fields))
 
@@ -53,4 +55,5 @@ class Seal:
 
 
 def session_key(secret: bytes, worker_nonce: str, leader_nonce: str) -> bytes:
+    """The key of one connection, derived from the job's secret and both ends' random numbers (in hex)."""
     return bytes.fromhex(code(secret, "session", worker_nonce, leader_nonce))

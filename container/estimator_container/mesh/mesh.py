@@ -48,10 +48,12 @@ class SealedLink:
         self._pulse.begin()
 
     def send(self, *fields: str) -> None:
+        """Send a message; nothing happens if the connection is closed."""
         if not self._link.closed:
             self._link.send(*self._seal.wrap(fields))
 
     def close(self) -> None:
+        """Stop the heartbeats, and close the connection."""
         self._pulse.stop()
         self._link.close()
 
@@ -100,10 +102,12 @@ class Leader:
         return [worker for worker in self._workers if worker not in self.links]
 
     def send(self, host: str, *fields: str) -> None:
+        """Send a message to one host; nothing happens if it is not connected."""
         if host in self.links:
             self.links[host].send(*fields)
 
     def broadcast(self, *fields: str) -> None:
+        """Send a message to all other hosts."""
         for link in self.links.values():
             link.send(*fields)
 
@@ -114,6 +118,7 @@ class Leader:
             link.begin_to_beat()
 
     def close(self) -> None:
+        """Stop listening, and close all connections."""
         self._close_door()
         for link in self.links.values():
             link.close()
@@ -197,6 +202,7 @@ class Worker:
         self._patience = self._retry = loop.after(0.0, self._connect)
 
     def send(self, *fields: str) -> None:
+        """Send a message to the leader; nothing happens if there is no connection."""
         if self._link is not None:
             self._link.send(*fields)
 
@@ -207,6 +213,7 @@ class Worker:
             self._link.begin_to_beat()
 
     def close(self) -> None:
+        """Stop trying to connect, and close the connections."""
         for timer in (self._late, self._patience, self._retry):
             timer.cancel()
         for link in (self._stranger, self._proved):

@@ -30,6 +30,7 @@ class Strangers:
         return len(self._due)
 
     def meet(self, link: Link) -> None:
+        """Give a new connection its time to prove itself; if there are too many, the oldest is closed."""
         if len(self._due) >= self._limit:
             self.dismiss(next(iter(self._due)))
         self._due[link] = time.monotonic() + SECONDS
@@ -40,10 +41,12 @@ class Strangers:
         self._due.pop(link, None)
 
     def dismiss(self, link: Link) -> None:
+        """Close a connection that has not proved itself."""
         self.know(link)
         link.close()
 
     def close(self) -> None:
+        """Close all connections that have not proved themselves."""
         for link in list(self._due):
             self.dismiss(link)
 

@@ -94,6 +94,7 @@ class RankServer:
         self._listener = Listener(loop, listen_unix(path), self._accept)
 
     def close(self) -> None:
+        """Stop listening, and close the connections to all wrappers."""
         self._listener.close()
         for link in (*self._links, *self._other_links):
             link.close()
@@ -184,6 +185,7 @@ class RankServer:
 
 
 def rank_or_none(rank: int) -> int | None:
+    """The rank that a frame's number means; None for `NO_RANK`."""
     return None if rank == NO_RANK else rank
 
 

@@ -267,6 +267,7 @@ def _signal_group(pgid: int, signum: int) -> None:
 
 
 def main() -> int:
+    """Run the rank that the arguments name, as its host's toolkit says; returns the exit code."""
     host = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     host.connect(os.environ[SOCKET_VARIABLE])
     rank = Rank(host, *_who(sys.argv[1:]))

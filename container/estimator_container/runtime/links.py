@@ -34,6 +34,7 @@ class Link:
 
     @property
     def closed(self) -> bool:
+        """Whether the connection is closed."""
         return self._sock.fileno() < 0
 
     def allow_messages_of(self, limit: int) -> None:
@@ -130,6 +131,7 @@ class Listener:
         self._on_link(sock)
 
     def close(self) -> None:
+        """Stop listening; may be called more than once."""
         if self._sock.fileno() >= 0:
             self._loop.forget(self._sock.fileno())
             self._sock.close()

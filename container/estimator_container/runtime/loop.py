@@ -26,6 +26,7 @@ class Timer:
         self.callback: Callback | None = callback
 
     def cancel(self) -> None:
+        """Do not call the callback any more; nothing happens if it has been called."""
         self.callback = None
 
 
@@ -42,9 +43,11 @@ class Loop:
         self._selector.register(self._wakeup_read, selectors.EVENT_READ, self._deliver_signals)
 
     def on_readable(self, fd: int, callback: Callback) -> None:
+        """Call back whenever a descriptor is readable, until `forget`."""
         self._selector.register(fd, selectors.EVENT_READ, callback)
 
     def on_readable_or_writable(self, fd: int, callback: Callback) -> None:
+        """Call back whenever a descriptor is readable or writable, until `forget`."""
         self._selector.register(fd, selectors.EVENT_READ | selectors.EVENT_WRITE, callback)
 
     def forget(self, fd: int) -> None:

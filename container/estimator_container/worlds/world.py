@@ -20,9 +20,11 @@ class World:
 
     @property
     def size(self) -> int:
+        """The number of ranks."""
         return len(self.hosts) * self.processes_per_host
 
     def host_of(self, rank: int) -> str:
+        """The name of the host that a rank runs on."""
         return self.hosts[rank // self.processes_per_host]
 
     def is_awaited(self, rank: int) -> bool:
@@ -34,6 +36,7 @@ class World:
         return ""
 
     def ranks_of(self, host: str) -> range:
+        """The ranks that run on a host."""
         first = self.hosts.index(host) * self.processes_per_host
         return range(first, first + self.processes_per_host)
 

@@ -31,6 +31,7 @@ class HostContainer:
         self._id = identity
 
     def start(self) -> None:
+        """Start the container. Raises docker.errors.DockerException when the engine refuses."""
         self._api.start(self._id)
 
     def output(self) -> Iterator[tuple[bytes | None, bytes | None]]:
@@ -45,6 +46,7 @@ class HostContainer:
         return int(self._api.wait(self._id, timeout=None)["StatusCode"])
 
     def signal(self, signum: int) -> None:
+        """Send a signal to the container's first process. Raises docker.errors.DockerException if it has ended."""
         self._api.kill(self._id, signal.Signals(signum).name)
 
     def was_out_of_memory(self) -> bool:

@@ -55,6 +55,7 @@ class ServiceState:
 
     @property
     def is_final(self) -> bool:
+        """Whether the status will not change any more."""
         return self.status in FINAL
 
     @classmethod

@@ -63,6 +63,7 @@ class Watch:
             os.read(self._inotify, 1 << 16)
 
     def close(self) -> None:
+        """Stop watching, and close the descriptors; may be called more than once."""
         for fd in (self._inotify, self._pidfd):
             if fd >= 0:
                 os.close(fd)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: Parser) -> None:
+    """Add the options that choose among log lines: `--rank`, `--host`, `--stream` and `--grep`."""
     parser.add_argument("--rank", metavar="N[,N…]", type=_ranks, help="only the lines of these ranks")
     parser.add_argument("--host", metavar="HOST", help="only the lines of one host, such as algo-2")
     parser.add_argument("--stream", choices=STREAMS, help="only the lines of one stream")

@@ -85,4 +85,5 @@ class ManyOnAHost(Distribution):
 
 
 def refused(where: str, what: str) -> InvalidArgument:
+    """The error about a part of `distribution=`; `where` is its subscript, such as `['mpi']`, or empty."""
     return InvalidArgument(f"distribution{where}", f"distribution{where} {what}")

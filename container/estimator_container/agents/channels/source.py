@@ -31,6 +31,7 @@ class Item:
 
     @property
     def key(self) -> str:
+        """The object's key in its store."""
         return self.target if isinstance(self.target, str) else self.target.key
 
 

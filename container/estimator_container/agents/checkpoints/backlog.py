@@ -18,6 +18,7 @@ class Backlog:
         self._publishing_since: float | None = None
 
     def changed(self) -> None:
+        """Something in the folder has changed."""
         self._changed_at = self._changed_at or time.monotonic()
 
     def nothing_new(self) -> None:
@@ -34,6 +35,7 @@ class Backlog:
         return time.monotonic() - since if since else 0.0
 
     def not_published(self) -> None:
+        """Publishing has failed, so what was to be published still waits, from its first change on."""
         self._changed_at, self._publishing_since = self._publishing_since or self._changed_at, None
 
     def seconds(self) -> float:

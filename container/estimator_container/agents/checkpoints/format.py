@@ -52,6 +52,7 @@ class Name:
 
     @property
     def key(self) -> str:
+        """The key of the snapshot's manifest, relative to the URI."""
         return f"{SNAPSHOTS}{self}.json"
 
     @classmethod
@@ -114,6 +115,7 @@ class Manifest:
         return sum(file.size for file in self.files)
 
     def to_bytes(self) -> bytes:
+        """The manifest as canonical JSON, with its checksum."""
         document = {
             "format": FORMAT,
             "attempt": self.name.attempt,
@@ -170,9 +172,11 @@ class Claim:
 
     @property
     def key(self) -> str:
+        """The key of the claim, relative to the URI."""
         return claim_key(self.attempt)
 
     def to_bytes(self) -> bytes:
+        """The claim as canonical JSON."""
         return _canonical({"format": FORMAT, **asdict(self)})
 
     @classmethod
@@ -192,6 +196,7 @@ class Claim:
 
 
 def claim_key(attempt: int) -> str:
+    """The key of an attempt's claim, relative to the URI."""
     return f"{CLAIMS}{attempt:06d}.json"
 
 

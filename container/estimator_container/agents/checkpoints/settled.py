@@ -35,6 +35,7 @@ class Finding:
 
     @property
     def can_be_published(self) -> bool:
+        """Whether there is something new and every file of the state is known to be complete."""
         return self.is_news and not set(self.doubtful) & self.state.files.keys()
 
     @property

@@ -133,6 +133,7 @@ class WatchedFolder:
         return path in self._written
 
     def close(self) -> None:
+        """Stop watching."""
         self._inotify.close()
 
     def _listen(self) -> None:

@@ -64,6 +64,7 @@ class Inotify:
         return bool(select.select([self._fd], [], [], seconds)[0])
 
     def close(self) -> None:
+        """Close the descriptor, which ends all watches."""
         os.close(self._fd)
 
     def _checked(self, result: int) -> int:

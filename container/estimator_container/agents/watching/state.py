@@ -26,6 +26,7 @@ class Stamp:
 
     @classmethod
     def of(cls, status: os.stat_result) -> Stamp:
+        """The stamp of a file with this status, as `os.stat` returns it."""
         mode = status.st_mode & PERMISSIONS
         return cls(status.st_ino, status.st_size, status.st_mtime_ns, mode, status.st_ctime_ns)
 

@@ -99,6 +99,11 @@ def create_overlay(overlay: str) -> str:
 
 
 def main(argv: list[str]) -> int:
+    """Install what the code in the folder `argv[0]` requires; returns pip's exit code.
+
+    The other arguments are `package` if the code is one, the overlay to install into, and the file of pip's settings;
+    each may be empty.
+    """
     code, package, overlay, settings = argv
     if overlay:
         os.umask(0o077)  # as all that a job keeps on its user's machine

@@ -139,6 +139,8 @@ class S3Client:
             yield found, data
 
     async def head(self, key: str) -> Object | None:
+        """The object of that key; None if there is none. Raises StorageError, also for a bucket that does not exist."""
+
         async def attempt() -> Object | None:
             try:
                 return _object(await self._obstore.head_async(self._once, key))
@@ -215,6 +217,8 @@ class S3Client:
             after = page[-1].key
 
     async def delete(self, keys: list[str]) -> None:
+        """Delete objects; missing ones are no error. Raises StorageError."""
+
         async def attempt() -> None:
             try:
                 await self._obstore.delete_async(self._once, keys)

@@ -29,6 +29,7 @@ class Conditions:
         self._lock = asyncio.Lock()
 
     async def holds(self, condition: Condition) -> bool:
+        """Whether the server honours a condition on writes; it is tried once. Raises StorageError."""
         if self._amazon:
             return True
         async with self._lock:

@@ -91,9 +91,11 @@ class Engine:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def note_cancellation(self) -> None:
+        """A transfer was cancelled: `stop` waits until the client's own threads have noticed."""
         self._lingers_until = time.monotonic() + _LINGER_SECONDS
 
     def stop(self) -> None:
+        """Cancel all transfers and end the thread; nothing happens in a forked process."""
         if os.getpid() != self._process or not self._thread.is_alive():
             return
         with contextlib.suppress(RuntimeError):
@@ -131,9 +133,11 @@ class Running(Generic[T]):
 
     @property
     def ended(self) -> bool:
+        """Whether the transfer has ended, with a result or without."""
         return self._future.done()
 
     def on_end(self, call: Callable[[], object]) -> None:
+        """Call back when the transfer has ended, from any thread."""
         self._future.add_done_callback(lambda _: call())
 
     def result(self) -> T:

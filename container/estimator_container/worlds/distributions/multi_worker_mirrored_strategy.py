@@ -21,4 +21,5 @@ class World(DirectWorld):
 
 
 def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
+    """The world of this distribution: one worker on each host."""
     return World(hosts, 1)

@@ -49,6 +49,7 @@ class World(DirectWorld):
 
 
 def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
+    """The world of this distribution. Raises ConfigurationError for a job with steps."""
     if hyperparameters.get(STEPS_HYPERPARAMETER):
         raise ConfigurationError(
             "parameter_server runs one script, but the job has steps; give an entry point, or another distribution"

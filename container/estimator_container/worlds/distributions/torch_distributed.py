@@ -47,4 +47,5 @@ class World(DirectWorld):
 
 
 def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
+    """The world of this distribution. Raises ConfigurationError for a wrong number of processes per host."""
     return World(hosts, processes_per_host(hyperparameters, gpus))

@@ -52,6 +52,7 @@ class LaunchAgents:
         os.write(self._answers[node], f"{' '.join(outcome.split())}\n".encode())
 
     def close(self) -> None:
+        """Stop listening to launch agents, and close the pipes."""
         self._loop.forget(self._asked)
         for pipe in (self._asked, *self._answers.values()):
             os.close(pipe)

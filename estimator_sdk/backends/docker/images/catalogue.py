@@ -56,6 +56,7 @@ class Image:
 
     @property
     def has_keras_2(self) -> bool:
+        """Whether the image has Keras 2, for which Horovod was written."""
         return any(package.startswith("keras==2.") for package in self.packages)
 
     @property

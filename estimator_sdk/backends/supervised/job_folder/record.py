@@ -51,6 +51,7 @@ class Process:
         return cls.of(pid) or cls(pid, "")
 
     def is_alive(self) -> bool:
+        """Whether the process still runs; a later process with the same number does not count."""
         return Process.of(self.pid) == self
 
     def wait(self, seconds: float) -> None:
@@ -94,6 +95,7 @@ class Record:
 
     @property
     def is_final(self) -> bool:
+        """Whether the status will not change any more."""
         return self.status in FINAL
 
     def with_attempt(self, **changes: Any) -> Record:  # noqa: ANN401 - fields of AttemptRecord

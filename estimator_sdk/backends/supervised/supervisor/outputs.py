@@ -54,6 +54,7 @@ def write(plan: Plan, folder: JobFolder, target: Path, with_model: bool) -> list
 
 
 def has_files(folder: Path) -> bool:
+    """Whether a folder exists and is not empty. Raises OSError if it cannot be read."""
     return folder.is_dir() and any(folder.iterdir())
 
 

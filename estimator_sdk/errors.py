@@ -1,4 +1,4 @@
-"""What the SDK raises. Every error is an `EstimatorError`, and every message ends with a next step."""
+"""The SDK's exceptions. Every one is an `EstimatorError`, and every message ends with a next step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class EstimatorError(Exception):
-    """The base of all errors of the SDK."""
+    """The base class of the SDK's exceptions."""
 
     def __str__(self) -> str:
         return _without_secrets(super().__str__())
@@ -22,7 +22,7 @@ class InvalidArgument(EstimatorError, ValueError):
     """The argument, or the path of the member, such as `ResourceConfig.InstanceCount`."""
 
     def __init__(self, argument: str, message: str) -> None:
-        """`message` is a whole sentence and names the argument itself."""
+        """`message` is a complete sentence that names the argument itself."""
         super().__init__(argument, message)
         self.argument = argument
 
@@ -31,11 +31,11 @@ class InvalidArgument(EstimatorError, ValueError):
 
 
 class JobFailed(EstimatorError):
-    """A job that ran and failed."""
+    """A job has run and failed."""
 
     job_name: str
     verdict: Verdict
-    """Which rank on which host failed, how, and in whose words."""
+    """Which rank on which host failed, how, and with what error text."""
 
     def __init__(self, job_name: str, verdict: Verdict) -> None:
         super().__init__(job_name, verdict)
@@ -47,11 +47,11 @@ class JobFailed(EstimatorError):
 
 
 class JobNotFound(EstimatorError):
-    """No backend knows a job of that name."""
+    """No backend knows a job with that name."""
 
 
 class BackendError(EstimatorError):
-    """A backend could not do what it was asked to, for a reason outside the job."""
+    """A backend could not do what was asked, for a reason outside the job."""
 
 
 def _without_secrets(message: str) -> str:

@@ -1,4 +1,4 @@
-"""The port of the backends: what runs jobs, and what a `Job` asks of whatever runs it."""
+"""The port of the backends: what a backend offers, and what it offers for each job that it has started."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 OnEvent = Callable[[str, dict[str, Any]], None]
 """Called with the name of a host, or "" for the job as a whole, and what happened there."""
 OnOpenLine = Callable[["Line"], None]
-"""Called with a line that has no end yet, as `LineAssembler.news` gives it, whenever it has grown."""
+"""Called with an unfinished line, as `LineAssembler.news` returns it, whenever it has grown."""
 
 
 class State(Protocol):
-    """What is known of a job at one moment."""
+    """What is known about a job at one moment."""
 
     @property
     def name(self) -> str:
@@ -41,7 +41,7 @@ class State(Protocol):
 
     @property
     def created(self) -> float | None:
-        """When it was asked for, in seconds since 1970, as `ended`; None where nobody says."""
+        """When the job was created, in seconds since 1970; None if this is not known."""
 
     @property
     def ended(self) -> float | None:
@@ -49,23 +49,23 @@ class State(Protocol):
 
     @property
     def attempts(self) -> tuple[AttemptRecord, ...]:
-        """Those that have begun, from the first."""
+        """The attempts that have begun, the first one first."""
 
     @property
     def reason(self) -> str:
-        """Why it was stopped, where it was."""
+        """Why the job was stopped; empty if it was not."""
 
     @property
     def verdict(self) -> Verdict | None:
-        """Why it failed, where it did."""
+        """Why the job failed; None if it did not."""
 
     @property
     def model_data(self) -> str | None:
-        """The URI of the model, once it is written."""
+        """The URI of the model; None until it is written."""
 
     @property
     def output(self) -> str:
-        """The URI below which the job's archives are, once they are written."""
+        """The URI below which the job's archives are; empty until they are written."""
 
     @property
     def is_final(self) -> bool:
@@ -73,7 +73,7 @@ class State(Protocol):
 
 
 class Summary(NamedTuple):
-    """What a list shows of a job: a tuple, for a list may be long."""
+    """What a list shows of a job: a tuple, because a list may be long."""
 
     name: str
     status: Status
@@ -85,7 +85,7 @@ class Summary(NamedTuple):
 
     @classmethod
     def of(cls, state: State) -> Summary:
-        """The same, of all that is known of a job."""
+        """The summary of a job in this state."""
         return cls(state.name, state.status, state.backend, state.hosts, state.created, state.ended)
 
 
@@ -98,38 +98,39 @@ class StartedJob(Protocol):
 
     @property
     def path(self) -> Path:
-        """The folder of what this machine keeps of the job. Raises EstimatorError for a job that runs elsewhere."""
+        """The folder in which this machine keeps the job. Raises EstimatorError for a job that runs elsewhere."""
 
     def record(self) -> State:
         """The state of the job now."""
 
     def request(self) -> Mapping[str, Any]:
-        """The job as a CreateTrainingJob document, or with more members than that; secrets may be hidden."""
+        """The job as a CreateTrainingJob document, possibly with more members; secrets may be hidden."""
 
     def wait(self, timeout: float | None = None) -> State:
-        """Wait for the end of the job, at most `timeout` seconds; returns its state then."""
+        """Wait for the end of the job, at most `timeout` seconds; returns the state then."""
 
     def blocks(
         self, follow: bool, on_event: OnEvent | None = None, on_open_line: OnOpenLine | None = None
     ) -> Iterator[Block]:
-        """The job's log lines: those there are, or with `follow` all until the job has ended.
+        """The job's log lines: those written so far, or with `follow` all until the job has ended.
 
-        While it follows, a backend that can tells `on_open_line` of lines that grow; their bytes come with their end.
+        While following, a backend that can do so calls `on_open_line` for lines that grow; the blocks contain their
+        bytes once they have ended.
         """
 
     def log_files(self) -> list[Path]:
-        """The logs as files of this machine; none for a job that runs elsewhere."""
+        """The logs as files on this machine; empty for a job that runs elsewhere."""
 
     def stop(self) -> None:
-        """Ask for the end of the job, and return; nothing happens if it has ended."""
+        """Ask the job to stop, and return; nothing happens if it has ended."""
 
     def summary(self) -> Summary:
         """What a list shows of the job."""
 
     def delete(self) -> None:
-        """Remove all that is kept of the job where it ran; what it wrote to a store stays there.
+        """Remove everything that is kept of the job where it ran; what it wrote to a store stays there.
 
-        Raises EstimatorError for a job that has not ended, with nothing removed.
+        Raises EstimatorError for a job that has not ended, without removing anything.
         """
 
 
@@ -137,30 +138,30 @@ class Capabilities(NamedTuple):
     """What a backend can do, so that nobody needs to ask for its name."""
 
     is_remote: bool = False
-    """Its jobs are at a service, which is asked for them only where none nearer has that name, or it is named."""
+    """Its jobs run at a service, which is queried only if no other backend has the job, or if it is named."""
     is_supervised: bool = False
-    """Its jobs have a supervisor of ours and a folder in the user's home, where they are found without it."""
+    """Its jobs have one of our supervisors and a folder in the user's home, where anyone can find them."""
     has_images: bool = False
-    """Where a job names no image, its hosts are made from one of ours."""
+    """If a job names no image, its hosts use one of ours."""
     is_this_environment: bool = False
-    """Scripts run in the Python environment of who calls `fit()`."""
+    """Scripts run in the Python environment that calls `fit()`."""
 
 
 class Finding(NamedTuple):
-    """One thing that jobs need, which was looked for."""
+    """The result of looking for one thing that jobs need."""
 
     what: str
     is_there: bool
     detail: str
-    """The version or place of what is there; what is wrong with what is not."""
+    """The version or location if it is there, else what is wrong."""
     fix: str
-    """The command that brings it; empty where it is there."""
+    """The command that installs it; empty if it is there."""
     purpose: str | None = None
-    """What it is for, such as `docker`; None where every job needs it."""
+    """What it is for, such as `docker`; None if every job needs it."""
 
 
 class Missing(Exception):
-    """A thing that is not there, and the command that brings it."""
+    """Something that jobs need is missing; `fix` is the command that installs it."""
 
     def __init__(self, detail: str, fix: str) -> None:
         super().__init__(detail)
@@ -169,11 +170,11 @@ class Missing(Exception):
 
 
 Check = tuple[str, Callable[[], str]]
-"""A thing that jobs need, and what looks for it: returns its version or place, or raises Missing."""
+"""Something that jobs need, and a function that returns its version or location, or raises Missing."""
 
 
 def findings(purpose: str | None, checks: Iterable[Check]) -> Iterator[Finding]:
-    """Look for each thing, one after the other, for some take a moment."""
+    """Look for each thing, one after the other, because some take a moment."""
     for what, look in checks:
         try:
             yield Finding(what, True, look(), "", purpose)
@@ -182,22 +183,22 @@ def findings(purpose: str | None, checks: Iterable[Check]) -> Iterator[Finding]:
 
 
 class Backend(Protocol):
-    """What runs jobs. A package brings one by the entry point group `estimator_sdk.backends`."""
+    """Runs jobs. Other packages can provide a backend through the entry point group `estimator_sdk.backends`."""
 
     name: str
     capabilities: Capabilities
 
     def plan(self, spec: JobDocument) -> Plan:
-        """Resolve a job, without starting anything. Raises InvalidArgument for what cannot run here."""
+        """Resolve a job without starting anything. Raises InvalidArgument for what this backend cannot run."""
 
     def start(self, plan: Plan) -> StartedJob:
-        """Put the code where the plan keeps it, start exactly what the plan says, and return at once."""
+        """Upload the code if the plan says so, start exactly what the plan says, and return at once."""
 
     def attach(self, name: str) -> StartedJob:
-        """The job of that name. Raises JobNotFound, whose text may be empty where there is nothing to say of it."""
+        """The job with that name. Raises JobNotFound, whose text may be empty if there is nothing to add."""
 
     def list(self, limit: int | None = None) -> Sequence[StartedJob]:
-        """Its jobs, the newest first, at most `limit`. Raises BackendError where a service does not answer."""
+        """The backend's jobs, the newest first, at most `limit`. Raises BackendError if a service does not answer."""
 
     def check(self) -> Iterable[Finding]:
-        """Look for what its jobs need on this machine."""
+        """Look for what the backend's jobs need on this machine."""

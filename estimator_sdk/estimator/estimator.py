@@ -29,8 +29,8 @@ class Estimator(Arguments):
     """A training job that can be run again and again; `fit()` runs it.
 
     All arguments are given by name. Each is checked here, before anything starts: an unknown name, a wrong
-    type or a value out of range raises InvalidArgument, which names it and, where there is one, the nearest
-    right one. Attributes can be changed afterwards and are checked again by `spec()`.
+    type or a value out of range raises InvalidArgument, which names it and suggests the nearest correct
+    one. Attributes can be changed afterwards and are checked again by `spec()`.
     """
 
     def __post_init__(self) -> None:
@@ -44,7 +44,7 @@ class Estimator(Arguments):
 
     @property
     def source(self) -> Source | None:
-        """The user's code; None where the image's own program runs."""
+        """The user's code; None if the image's own program runs."""
         if self.entry_point is None and self.command is None and self.steps is None:
             return None
         return Source(
@@ -56,20 +56,20 @@ class Estimator(Arguments):
 
     @property
     def training_image(self) -> str | None:
-        """The container image of the job; None where it runs in this Python environment."""
+        """The job's container image; None if it runs in this Python environment."""
         return self.image_uri
 
     def set_hyperparameters(self, **hyperparameters: object) -> None:
-        """Add to the hyperparameters, or replace those of the same names."""
+        """Add hyperparameters, or replace those of the same names. Raises InvalidArgument."""
         self.hyperparameters = {**(self.hyperparameters or {}), **hyperparameters}
         self.spec()
 
     def spec(
         self, inputs: Inputs | None = None, job_name: str | None = None, *, code_uri: str | None = None
     ) -> JobSpec:
-        """The job as a CreateTrainingJob document in typed form; `code_uri` is where its code bundle is.
+        """The job as a typed CreateTrainingJob document; `code_uri` is where its code bundle is.
 
-        Looks at no file. Without `job_name` each call makes a new name. Raises InvalidArgument.
+        Reads no files. Without `job_name` each call creates a new name. Raises InvalidArgument.
         """
         self._check()
         name = self._new_job_name() if job_name is None else job_names.checked(job_name)
@@ -77,7 +77,7 @@ class Estimator(Arguments):
         return document.job_spec(self, name, self.training_image, code, channels(inputs) or ())
 
     def plan(self, inputs: Inputs | None = None, job_name: str | None = None) -> Plan:
-        """What `fit()` with the same arguments would run, resolved to the last detail; `print` it to see it.
+        """What `fit()` with the same arguments would run, resolved in every detail; `print` shows it.
 
         Starts nothing. Raises InvalidArgument for what cannot run.
         """
@@ -91,9 +91,9 @@ class Estimator(Arguments):
     def to_training_job_request(self, inputs: Inputs | None = None, job_name: str | None = None) -> dict[str, Any]:
         """The CreateTrainingJob document that `fit()` on SageMaker sends, with its code already in S3.
 
-        It can be given to `aws sagemaker create-training-job --cli-input-json`, to boto3, or to
-        `JobSpec.from_request`, which any backend runs. Starts nothing. Raises InvalidArgument as `plan` does, and
-        BackendError where the code cannot be uploaded.
+        It can be passed to `aws sagemaker create-training-job --cli-input-json`, to boto3, or to
+        `JobSpec.from_request`, whose result any backend can run. Starts nothing. Raises InvalidArgument as `plan`
+        does, and BackendError if the code cannot be uploaded.
         """
         from . import launch
 
@@ -107,15 +107,15 @@ class Estimator(Arguments):
         logs: Logs | bool = "all",
         job_name: str | None = None,
     ) -> Job:
-        """Run the job. It is `plan()`, then the start of that very plan.
+        """Run the job: make its `plan()`, and start exactly that plan.
 
         inputs: a URI or a TrainingInput, or a dict of them by channel name.
-        wait: return at the end of the job; False returns as soon as it is started.
-        logs: what to show while waiting: `all`, the lines of `rank0`, or `none`.
-        job_name: the job's name; None makes a new one.
+        wait: return when the job has ended; False returns as soon as it has started.
+        logs: which lines to show while waiting: `all`, those of `rank0`, or `none`.
+        job_name: the job's name; None creates a new one.
 
         Raises InvalidArgument before anything has started, and JobFailed, which names the first failing rank,
-        when a job that is waited for fails. Ctrl-C stops the job in good order.
+        if it waits and the job fails. Ctrl-C stops the job cleanly.
         """
         from . import launch
 

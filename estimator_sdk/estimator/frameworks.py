@@ -1,4 +1,4 @@
-"""Estimators that know their framework: they choose the image that has the version that is asked for."""
+"""Estimators that know their framework: they choose the image with the requested version."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 @dataclass(kw_only=True, eq=False, repr=False)
 class _FrameworkEstimator(Estimator):
     framework_version: str | None = None
-    """The framework's version, such as `2.21`: chooses the image, which is built when it is first used. None: the
-    script runs with the framework that this Python environment has, or `image_uri` has; with `backend="docker"` it
-    is the newest there is an image of."""
+    """The framework's version, such as `2.21`: chooses the image, which is built when it is first used. None uses the
+    framework in this Python environment or in `image_uri`, or with `backend="docker"` the newest one that there is an
+    image for."""
     py_version: str | None = None
-    """The image's Python, as SageMaker writes it: `py311`, which is also the default."""
+    """The image's Python version as SageMaker writes it: `py311`, which is also the default."""
 
     _framework: ClassVar[catalogue.Framework]
     _distributions: ClassVar[tuple[str, ...]]
 
     @property
     def training_image(self) -> str | None:
-        """`image_uri`, else the image of the framework's version. Raises InvalidArgument for an unknown version."""
+        """`image_uri`, or the image with the framework's version. Raises InvalidArgument for an unknown version."""
         if self.image_uri is not None:
             return self.image_uri
         if self.framework_version is None:
@@ -44,7 +44,7 @@ class _FrameworkEstimator(Estimator):
         return catalogue.find(self._framework, self.framework_version, self.py_version).name
 
     def plan(self, inputs: Inputs | None = None, job_name: str | None = None) -> Plan:
-        """As `Estimator.plan`; on processes it also holds this environment against `framework_version`."""
+        """As `Estimator.plan`; on processes it also compares this environment with `framework_version`."""
         plan = super().plan(inputs, job_name)
         runs_here = backends.load(plan.backend).capabilities.is_this_environment
         if runs_here and self.framework_version is not None:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class JobSpec(JobDocument):
-    """One job, whole: what `fit()` runs, and what CreateTrainingJob takes.
+    """A complete job: what `fit()` runs, and what CreateTrainingJob accepts.
 
     Equal documents make equal specs. Values are read-only and are checked against their types when a spec is
-    made; what a service would refuse beyond that (patterns, lengths) is its own to say.
+    created; further restrictions of a service (patterns, lengths) are left to the service.
     """
 
     def plan(self, backend: str | None = None, job_name: str | None = None) -> Plan:
@@ -30,9 +30,9 @@ class JobSpec(JobDocument):
     def fit(
         self, backend: str | None = None, wait: bool = True, logs: Logs | bool = "all", job_name: str | None = None
     ) -> Job:
-        """Run the job as `Estimator.fit` does, on the backend that its instance type chooses, or on another one.
+        """Run the job as `Estimator.fit` does, on the backend that its instance type chooses, or on `backend`.
 
-        `job_name` is another name than its own. Raises InvalidArgument, and JobFailed.
+        `job_name` replaces the job's own name. Raises InvalidArgument, and JobFailed.
         """
         from . import launch
 

@@ -1,4 +1,4 @@
-"""`HorovodRunner(np=2).run(main, …)`: the shape that users of Databricks' sparkdl know."""
+"""`HorovodRunner(np=2).run(main, …)`: the interface that users of Databricks' sparkdl know."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _ON_THIS_MACHINE: dict[str, tuple[object, ...]] = {
 
 
 class HorovodRunner:
-    """Runs a function on all ranks of an MPI world, which Horovod and mpi4py find, and returns what rank 0 returns.
+    """Runs a function on all ranks of an MPI world, which Horovod and mpi4py find, and returns rank 0's return value.
 
-    np: so many processes, spread evenly over `instance_count` hosts, of which there is one unless it is given. A
-        negative number is so many processes on this machine.
-    driver_log_verbosity: what is shown meanwhile: `all` lines of all ranks, or, with `log_callback_only`, those that
-        rank 0 writes, where callbacks report.
-    inputs: channels, as `Estimator.fit` takes them.
+    np: the number of processes, spread evenly over `instance_count` hosts (default: one host). A negative number means
+        that many processes on this machine.
+    driver_log_verbosity: which lines are shown meanwhile: `all`, or with `log_callback_only` those of rank 0, where
+        callbacks report.
+    inputs: channels, as for `Estimator.fit`.
     settings: arguments of `Estimator`, such as `instance_type`, `instance_count`, `image_uri`, `backend`,
         `environment`, `dependencies`, `max_run`.
 
@@ -62,15 +62,15 @@ class HorovodRunner:
         self._job.check()
 
     def run(self, main: Callable[..., Any], **kwargs: Any) -> Any:  # noqa: ANN401 - the user's function
-        """Call `main(**kwargs)` on every rank, wait for all, and return what rank 0 returned.
+        """Call `main(**kwargs)` on every rank, wait for all, and return rank 0's return value.
 
-        The function travels with what it uses: the variables around it, those of a notebook, and the functions of its
-        own module; what it imports from installed packages is imported again by each rank.
+        The function is sent with everything that it uses: the variables around it, including a notebook's, and the
+        functions of its own module; each rank imports again what it imports from installed packages.
 
-        Raises InvalidArgument, before anything has started, for arguments that `main` does not take and for what cannot
-        be pickled, by the variable's name; the exception of the first rank that failed, whose cause is the JobFailed
-        with its traceback; and JobFailed itself where a rank ended without an exception, or with one that cannot be
-        pickled.
+        Raises InvalidArgument, before anything has started, for arguments that `main` does not accept, and for objects
+        that cannot be pickled, with the variable's name; the exception of the first rank that failed, whose cause is
+        the JobFailed with its traceback; and JobFailed itself if a rank ended without an exception, or with one that
+        cannot be pickled.
         """
         return self._job.run(Call(main, (), kwargs), self._logs)
 

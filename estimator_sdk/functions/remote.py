@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class RemoteFunction(Generic[P, R]):
-    """A function that `remote` was put on; `__wrapped__` is the function itself, which runs here."""
+    """A function decorated with `remote`; `__wrapped__` is the function itself, which runs locally."""
 
     __wrapped__: Callable[P, R]
 
@@ -27,7 +27,7 @@ class RemoteFunction(Generic[P, R]):
         self._job = job
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the function as a job, wait for it, and return what it returned on rank 0, or on the first host.
+        """Run the function as a job, wait for it, and return its return value on rank 0, or on the first host.
 
         Raises as `HorovodRunner.run` does.
         """
@@ -58,13 +58,13 @@ def remote(
     inputs: Inputs | None = None,
     **settings: Any,
 ) -> RemoteFunction[P, R] | Callable[[Callable[P, R]], RemoteFunction[P, R]]:
-    """Let each call of a function run it as a job: `@remote`, or `@remote(instance_count=2, …)`.
+    """Run a function as a job whenever it is called: `@remote`, or `@remote(instance_count=2, …)`.
 
-    inputs: channels, as `Estimator.fit` takes them.
+    inputs: channels, as for `Estimator.fit`.
     settings: arguments of `Estimator`. Without `distribution` every host calls the function once, and the first host's
-        return value comes back; with one, of whatever kind, every rank does, and rank 0's comes back.
+        return value is returned; with any distribution every rank calls it, and rank 0's value is returned.
 
-    Raises InvalidArgument for a wrong argument, where the decorator stands.
+    Raises InvalidArgument for a wrong argument when the function is decorated.
     """
     job = FunctionJob("remote", settings, inputs)
     job.check()

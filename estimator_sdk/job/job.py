@@ -29,10 +29,10 @@ class Job:
 
     @classmethod
     def attach(cls, name: str) -> Job:
-        """The job of that name, started by whatever process: one of this machine, else one of SageMaker.
+        """The job with that name, whichever process started it: one on this machine, else one on SageMaker.
 
-        The region of a job that was submitted from here is known; any other is looked for in the configured region, if
-        there are credentials. Raises InvalidArgument for what is not a name, and JobNotFound.
+        The region of a job that was submitted from here is known; any other job is looked up in the configured region,
+        if there are credentials. Raises InvalidArgument for what is not a name, and JobNotFound.
         """
         from .. import backends
         from ..values.job_name import checked
@@ -46,7 +46,7 @@ class Job:
 
     @property
     def backend(self) -> str:
-        """What runs the job: `process`, `docker`, …"""
+        """The name of the backend that runs the job: `process`, `docker`, …"""
         return self._started.record().backend
 
     @property
@@ -64,23 +64,23 @@ class Job:
 
     @property
     def log_files(self) -> list[Path]:
-        """The framed logs, one a host and attempt; `logs()` reads them. None for a job that runs elsewhere."""
+        """The framed logs, one per host and attempt; `logs()` reads them. Empty for a job that runs elsewhere."""
         return self._started.log_files()
 
     @property
     def model_data(self) -> str | None:
-        """The URI of `model.tar.gz`; None while there is none, and for a job that failed."""
+        """The URI of `model.tar.gz`; None until it exists, and for a failed job."""
         return self._started.record().model_data
 
     @property
     def output_data(self) -> str | None:
-        """The URI of `output.tar.gz`, which a job that failed has as well; None while it runs."""
+        """The URI of `output.tar.gz`, which a failed job has too; None while the job runs."""
         record = self._started.record()
         return f"{record.output}/output.tar.gz" if record.is_final and record.output else None
 
     @property
     def reason(self) -> str:
-        """Why the job was stopped, and what of its checkpoints did not reach their store; empty if neither."""
+        """Why the job was stopped, and which checkpoints did not reach their store; empty if neither applies."""
         return self._started.record().reason
 
     @property
@@ -95,24 +95,24 @@ class Job:
 
     @property
     def created(self) -> float | None:
-        """When the job was asked for, in seconds since 1970; None where nobody says."""
+        """When the job was created, in seconds since 1970; None if this is not known."""
         return self._started.record().created
 
     @property
     def ended(self) -> float | None:
-        """When the job ended, in seconds since 1970; None as long as it runs."""
+        """When the job ended, in seconds since 1970; None while it runs."""
         return self._started.record().ended
 
     @property
     def request(self) -> Mapping[str, Any]:
-        """The job as a CreateTrainingJob document, or with more members than that; values of secrets are hidden."""
+        """The job as a CreateTrainingJob document, possibly with more members; values of secrets are hidden."""
         from ..spec import masking
 
         return masking.in_document(self._started.request())
 
     @property
     def attempts(self) -> list[AttemptRecord]:
-        """The attempts that have begun, from the first: when, and why each that failed did."""
+        """The attempts that have begun, the first one first: when they ran, and why they failed."""
         return list(self._started.record().attempts)
 
     def wait(self, timeout: float | None = None) -> Status:
@@ -129,19 +129,19 @@ class Job:
         return record.status
 
     def stop(self) -> None:
-        """Ask for the end of the job: SIGTERM to every rank, the grace period, then SIGKILL. Returns at once."""
+        """Ask the job to stop: SIGTERM to every rank, the grace period, then SIGKILL. Returns at once."""
         self._started.stop()
 
     def delete(self) -> None:
-        """Remove all that is kept of the job, which must have ended: its logs, its record, its outputs on this machine.
+        """Remove everything that is kept of a finished job: its logs, its record, and its outputs on this machine.
 
         What it wrote to a store, such as below `output_path` or `checkpoint_s3_uri`, stays there. Raises EstimatorError
-        for a job that has not ended, with nothing removed.
+        for a job that has not ended, without removing anything.
         """
         self._started.delete()
 
     def why(self) -> str:
-        """Why the job ended as it did, in words."""
+        """A description of why the job ended as it did."""
         record = self._started.record()
         if record.verdict is not None:
             return record.verdict.text()
@@ -154,13 +154,13 @@ class Job:
         stream: str | None = None,
         follow: bool = False,
     ) -> Iterator[Line]:
-        """The log lines of the job, merged by time; `print(line.tagged())` shows one as `fit()` does.
+        """The job's log lines, merged by time; `print(line.tagged())` shows one as `fit()` does.
 
-        `rank`, `host` and `stream` (`stdout`, `stderr`, `toolkit`) choose among them. With `follow` new lines come as
+        `rank`, `host` and `stream` (`stdout`, `stderr`, `toolkit`) select lines. With `follow` new lines arrive as
         they are written, until the job has ended. The `data` of the lines of one rank and stream, joined, are the
-        bytes that it wrote: a line longer than 2 MiB, and one longer than 64 KiB that `\\r` draws again and again, as a
-        progress bar, comes in pieces, of which only the last ends in a newline. Raises InvalidArgument for a stream or
-        host that the job does not have.
+        bytes that it wrote: a line longer than 2 MiB, or one longer than 64 KiB that is redrawn with `\\r` like a
+        progress bar, arrives in pieces, of which only the last ends in a newline. Raises InvalidArgument for a stream
+        or host that the job does not have.
         """
         return self._lines(rank, host, stream, follow)
 
@@ -178,18 +178,18 @@ class Job:
         return (line for block in blocks for line in block.lines())
 
     def metrics(self) -> list[Metric]:
-        """Every value that the job's metric definitions find in its log, in the order of time."""
+        """Every value that the job's metric definitions find in its log, in order of time."""
         definitions = metric_definitions(self._started)
         lines = (line for block in self._started.blocks(follow=False) for line in block.lines())
         found = ((line, values_in(line, definitions)) for line in lines)
         return [Metric(name, value, line.time_ns / 1e9, line.rank) for line, values in found for name, value in values]
 
     def download(self, path: str | Path = ".", progress: Progress | None = None) -> Path:
-        """Unpack the model into a folder, which is made, and return it.
+        """Unpack the model into a folder, which is created if necessary, and return the folder.
 
-        `progress` is called with the bytes and the objects that have come so far, from another thread.
+        `progress` is called with the bytes and the objects that have arrived so far, from another thread.
 
-        Raises EstimatorError when the job has no model (yet), and when its store does not hand it over.
+        Raises EstimatorError if the job has no model (yet), or if it cannot be read from its store.
         """
         uri = self.model_data
         if uri is None:
@@ -213,13 +213,13 @@ class Job:
         return text.text(snapshot.take(self._started))
 
     def _repr_html_(self) -> str:
-        """The job as a notebook shows it, at this moment."""
+        """The job as a notebook shows it at this moment."""
         from ..display import page, snapshot
 
         return page.html(snapshot.take(self._started))
 
     def _ipython_display_(self) -> None:
-        """In a cell of a notebook the job is followed to its end; in a terminal it is text."""
+        """Follow the job to its end in a notebook's cell; in a terminal, print it."""
         from ..display import notebook
 
         if notebook.is_here():
@@ -239,17 +239,17 @@ class Job:
 
 
 def list_jobs(backend: str | None = None, limit: int | None = None) -> list[Job]:
-    """The jobs of this machine, the newest first; with `backend="sagemaker"` those of the configured AWS region.
+    """The jobs on this machine, the newest first; with `backend="sagemaker"` those in the configured AWS region.
 
-    `backend` leaves out the jobs of others, and `limit` all but so many of the newest; None is all of this machine's,
-    and 100 of SageMaker's. Warns of a job of this machine whose state cannot be understood, and leaves it out.
-    Raises InvalidArgument for an unknown backend, and BackendError where SageMaker does not answer.
+    `backend` selects the jobs of one backend, and `limit` that many of the newest; None means all on this machine, and
+    100 on SageMaker. Warns of a job on this machine whose state cannot be understood, and leaves it out. Raises
+    InvalidArgument for an unknown backend, and BackendError if SageMaker does not answer.
     """
     return [Job(each) for each in _listed(backend, limit)]
 
 
 def summaries(backend: str | None = None, limit: int | None = None) -> list[Summary]:
-    """What a list shows of the same jobs, without a look at each that has ended long ago. Raises as `list_jobs`."""
+    """Summaries of the same jobs, without reading the records of finished jobs again. Raises as `list_jobs`."""
     return [each.summary() for each in _listed(backend, limit)]
 
 

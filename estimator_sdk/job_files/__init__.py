@@ -29,7 +29,7 @@ _PART = re.compile(r"\['([^']*)'\]|\[(\d+)\]|(\w+)")
 
 @dataclass(frozen=True)
 class JobFile:
-    """A job file that was read: the estimator that it describes, and what goes into `fit()`."""
+    """A job file that was read: the estimator that it describes, and the inputs for `fit()`."""
 
     estimator: Estimator
     inputs: Inputs | None
@@ -37,12 +37,12 @@ class JobFile:
     _parts: Parts
 
     def plan(self, job_name: str | None = None) -> Plan:
-        """What `fit()` runs. Starts nothing. Raises InvalidArgument, with the file and the line that are to blame."""
+        """What `fit()` would run. Starts nothing. Raises InvalidArgument, which names the file and the line."""
         with _placed(self._document, self._parts):
             return self.estimator.plan(self.inputs, job_name)
 
     def fit(self, wait: bool = True, logs: Logs | bool = "all", job_name: str | None = None) -> Job:
-        """As `Estimator.fit`, with the inputs of the file. Raises InvalidArgument as `plan`, and JobFailed."""
+        """As `Estimator.fit`, with the file's inputs. Raises InvalidArgument as `plan`, and JobFailed."""
         from ..estimator import launch
 
         chosen = launch.checked_logs(logs)
@@ -50,13 +50,13 @@ class JobFile:
 
 
 def read(path: str | os.PathLike[str], *, from_step: str | None = None, backend: str | None = None) -> JobFile:
-    """Read a job file; nothing is started.
+    """Read a job file, without starting anything.
 
-    from_step: the name, or the number of a step without one, that the job begins with; those before are left out.
-    backend: what runs the job, in place of what the file says.
+    from_step: the step to begin with, by its name, or by its number if it has no name; earlier steps are left out.
+    backend: the backend that runs the job, instead of the file's.
 
-    Raises InvalidArgument, which names the file and the line, for what is not valid YAML, is not of the schema, or
-    could not be run; EstimatorError where the packages are missing that read such files.
+    Raises InvalidArgument, which names the file and the line, for a file that is not valid YAML, does not match the
+    schema, or could not be run; EstimatorError if the packages for reading job files are missing.
     """
     from . import own, riseml
 

@@ -192,17 +192,17 @@ class CheckpointConfig(Structure):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RetryStrategy(Structure):
-    """How often a job that the platform failed is started again."""
+    """How often a job is restarted after a failure of the platform."""
 
     maximum_retry_attempts: int
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class JobDocument(Structure):
-    """One job, whole: what CreateTrainingJob takes, and every backend.
+    """A complete job: what CreateTrainingJob accepts, and every backend.
 
     Equal documents make equal specs. Values are read-only and are checked against their types when a spec is
-    made; what a service would refuse beyond that (patterns, lengths) is its own to say.
+    created; further restrictions of a service (patterns, lengths) are left to the service.
     """
 
     is_document: ClassVar[bool] = True
@@ -240,12 +240,12 @@ class JobDocument(Structure):
         return self._representation(shown)
 
     def to_request(self) -> dict[str, Any]:
-        """The CreateTrainingJob document: JSON-ready, what boto3's `create_training_job(**request)` takes."""
+        """The CreateTrainingJob document, ready for JSON and for boto3's `create_training_job(**request)`."""
         return self.to_document()
 
     @classmethod
     def from_request(cls: type[D], document: Mapping[str, object]) -> D:
-        """The spec of a CreateTrainingJob document; `to_request` gives the same document back.
+        """The spec of a CreateTrainingJob document; `to_request` returns the same document.
 
         Raises InvalidArgument, which names the member, for a document with a value of the wrong type.
 
@@ -257,9 +257,9 @@ class JobDocument(Structure):
 
     @classmethod
     def from_description(cls: type[D], answer: Mapping[str, object]) -> D:
-        """The spec of a job that DescribeTrainingJob describes, so that it can be run again, anywhere.
+        """The spec of a job as DescribeTrainingJob describes it, so that it can be run again anywhere.
 
-        What happened to the job is left out; its tags are not in the answer. Raises InvalidArgument as `from_request`.
+        What happened to the job is left out; the description lacks its tags. Raises InvalidArgument as `from_request`.
 
         >>> answer = {"TrainingJobName": "a", "TrainingJobStatus": "Completed", "RoleArn": "arn:aws:iam::1:role/r"}
         >>> JobDocument.from_description(answer)

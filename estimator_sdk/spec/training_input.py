@@ -22,11 +22,11 @@ DEFAULT_CHANNEL = "training"
 class TrainingInput:
     """One channel's data and how it arrives. The names are those of the SageMaker SDK.
 
-    Raises InvalidArgument for a value of the wrong type, and for a place that is no `s3://` or `file://` URI.
+    Raises InvalidArgument for a value of the wrong type, and for a location that is not an `s3://` or `file://` URI.
     """
 
     s3_data: str
-    """`s3://bucket/prefix`, or `file:///folder` here; a relative `file://./data` is made absolute."""
+    """`s3://bucket/prefix`, or `file:///folder` on this machine; a relative `file://./data` is made absolute."""
     distribution: Literal["FullyReplicated", "ShardedByS3Key"] | None = None
     """Whether each host gets all objects (the service's default) or its share of them."""
     compression: Literal["None", "Gzip"] | None = None
@@ -34,16 +34,16 @@ class TrainingInput:
     record_wrapping: Literal["None", "RecordIO"] | None = None
     s3_data_type: Literal["ManifestFile", "S3Prefix", "AugmentedManifestFile", "Converse"] = "S3Prefix"
     instance_groups: Sequence[str] | None = None
-    """Names of the instance groups that get this channel; None means all."""
+    """The names of the instance groups that get this channel; None means all."""
     input_mode: InputMode | None = None
     """None means the estimator's `input_mode`."""
     attribute_names: Sequence[str] | None = None
-    """What to take from each line of an augmented manifest, in this order."""
+    """The attributes to read from each line of an augmented manifest, in this order."""
     target_attribute_name: str | None = None
-    """Only jobs of AutoML have it: refused here."""
+    """Only for AutoML jobs: refused here."""
     shuffle_config: ShuffleConfig | None = None
     hub_access_config: Mapping[str, object] | None = None
-    """`HubAccessConfig` of CreateTrainingJob; only SageMaker has a use for it, and for the next."""
+    """`HubAccessConfig` of CreateTrainingJob; this and the next are used only by SageMaker."""
     model_access_config: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
@@ -81,9 +81,9 @@ Inputs = Mapping[str, Input] | Input
 
 
 def channels(inputs: Inputs | None) -> tuple[Channel, ...] | None:
-    """The channels of `fit(inputs=...)`: a lone one is the channel `training`; a dict has names.
+    """The channels of `fit(inputs=...)`: a single input is the channel `training`; a dict names its channels.
 
-    None, and a dict without entries, mean no channels. Raises InvalidArgument, which names the channel.
+    None and an empty dict mean no channels. Raises InvalidArgument, which names the channel.
 
     >>> [channel.channel_name for channel in channels({"train": "s3://bucket/a", "test": "s3://bucket/b"})]
     ['train', 'test']

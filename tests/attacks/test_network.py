@@ -20,7 +20,7 @@ import pytest
 from estimator_container.contract.names import HOST_ADDRESSES, HOSTS_PER_MACHINE, LISTEN_FD, WORLD_TIMEOUT
 from estimator_container.mesh import handshake
 from estimator_container.mesh.mesh import Leader, Worker
-from estimator_container.mesh.strangers import LIMIT
+from estimator_container.mesh.unproven_connections import LIMIT
 from estimator_container.runtime.children import descendants
 from estimator_container.runtime.links import listen_tcp
 from estimator_container.runtime.loop import Loop

@@ -5,11 +5,11 @@ each 500th it sends a few sampled weights to the toolkit of its host. It asks no
 it can neither hold them up nor come between their collective operations. The first host compares what all ranks sent
 after the same step.
 
-    of_tensorflow.py, of_torch.py   how steps are noticed, and weights read
-    of_horovod.py                   the same of joining, and of variables that a rank has alone
-    horovod_world.py                who averages with whom
-    training.py                     counting, sampling, sending
-    look.py                         what is sent
+    tensorflow_steps.py, torch_steps.py   how steps are noticed, and weights read
+    horovod_steps.py                      the same for joining, and for variables that belong to one rank alone
+    horovod_world.py                      which ranks average with each other
+    training.py                           counting, sampling, sending
+    weight_report.py                      what is sent
 
 Who differs, and whether that ends the job, is for the first host to say: `failures/drift.py`.
 
@@ -25,17 +25,17 @@ from ..runtime.after_import import after_import
 from .training import Guard
 
 _MODULES = {
-    "keras.src.optimizers.base_optimizer": ("of_tensorflow", "watch_keras"),
-    "tensorflow.python.eager.backprop": ("of_tensorflow", "watch_tapes"),
-    "tensorflow.python.eager.polymorphic_function.polymorphic_function": ("of_tensorflow", "watch_functions"),
-    "torch.optim.optimizer": ("of_torch", "watch_optimizers"),
-    "torch.nn.modules.module": ("of_torch", "watch_modules"),
-    "torch.nn.parallel.distributed": ("of_torch", "watch_parallel"),
-    "torch.distributed.algorithms.join": ("of_torch", "watch_joining"),
-    "horovod.tensorflow.mpi_ops": ("of_horovod", "watch_joining"),
-    "horovod.torch.mpi_ops": ("of_horovod", "watch_joining"),
-    "horovod.tensorflow": ("of_horovod", "watch_tapes"),
-    "horovod._keras": ("of_horovod", "watch_keras"),
+    "keras.src.optimizers.base_optimizer": ("tensorflow_steps", "watch_keras"),
+    "tensorflow.python.eager.backprop": ("tensorflow_steps", "watch_tapes"),
+    "tensorflow.python.eager.polymorphic_function.polymorphic_function": ("tensorflow_steps", "watch_functions"),
+    "torch.optim.optimizer": ("torch_steps", "watch_optimizers"),
+    "torch.nn.modules.module": ("torch_steps", "watch_modules"),
+    "torch.nn.parallel.distributed": ("torch_steps", "watch_parallel"),
+    "torch.distributed.algorithms.join": ("torch_steps", "watch_joining"),
+    "horovod.tensorflow.mpi_ops": ("horovod_steps", "watch_joining"),
+    "horovod.torch.mpi_ops": ("horovod_steps", "watch_joining"),
+    "horovod.tensorflow": ("horovod_steps", "watch_tapes"),
+    "horovod._keras": ("horovod_steps", "watch_keras"),
 }
 """What is hooked once a script has imported it, and the function here that does it."""
 guard: Guard | None = None

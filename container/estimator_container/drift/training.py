@@ -13,12 +13,12 @@ from typing import NamedTuple, TypeVar
 
 from ..runtime.wire import pack
 from . import horovod_world
-from .look import PRECISIONS, Look, Sample, Standing
+from .weight_report import PRECISIONS, Sample, Standing, WeightReport
 
 FIRST_LOOKS = (2, 5, 20)
 """Steps after which weights are sent. Not after the first: a model that is built in it is broadcast after it."""
 EVERY = 500
-"""Steps between two looks from then on."""
+"""Steps between two reports from then on."""
 VARIABLES, NUMBERS = 3, 8
 """How many variables of a training are looked at, and how many numbers of each."""
 _log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class Training:
         self.step += 1
         if self.step == self.due:
             self.due = next_look(self.step)
-            self._guard.look(self)
+            self._guard.report(self)
 
     def restart(self) -> None:
         """Count from 0 again: all ranks are at this point, however many steps each has done."""
@@ -88,7 +88,7 @@ class Training:
         self.due = 0
 
     def name(self, number_of: Callable[[str], int]) -> str:
-        """What it is called on all ranks, which its first look decides."""
+        """What it is called on all ranks, which its first report decides."""
         if not self._name:
             weights = [weight for weight in self._weights() if weight.dtype in PRECISIONS]
             self._looked_at = _spread(weights, VARIABLES)
@@ -130,7 +130,7 @@ class Guard:
         for training in self._trainings:
             training.restart()
 
-    def look(self, training: Training) -> None:
+    def report(self, training: Training) -> None:
         """Send the weights of a training."""
         self.safely(lambda: self._look(training))
 
@@ -160,7 +160,7 @@ class Guard:
             return
         if samples:
             place = (self._rank, name, training.start, training.step)
-            self._send(Look(*place, self._standing(training), self._only_warns, ranks, samples))
+            self._send(WeightReport(*place, self._standing(training), self._only_warns, ranks, samples))
 
     def _standing(self, training: Training) -> Standing:
         if training.ranks is not None:
@@ -173,12 +173,12 @@ class Guard:
         self._numbers[digest] += 1
         return self._numbers[digest]
 
-    def _send(self, look: Look) -> None:
+    def _send(self, report: WeightReport) -> None:
         if self._socket is None:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._socket.connect(self._path)
             self._socket.setblocking(False)  # a toolkit that does not listen must not hold up the script
-        message = pack(["weights", *look.to_fields()])
+        message = pack(["weights", *report.to_fields()])
         if self._socket.send(message) < len(message):
             raise BlockingIOError("the toolkit does not take what it is sent")
 

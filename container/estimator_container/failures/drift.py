@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..drift.look import PRECISIONS, Look, Sample, Standing
+from ..drift.weight_report import PRECISIONS, Sample, Standing, WeightReport
 from ..worlds.world import World
 from .verdict import Verdict, names_of, odd_one
 
-PENDING = 64  # looks of one training that some ranks have sent and others have not
+PENDING = 64  # reports on one training that some ranks have sent and others have not
 TRAININGS = 256  # that are remembered: a script may have one after the other
 SHOWN_RANKS, SHOWN_NUMBERS = 8, 4  # in the detail of a verdict
 _HALF = 2.0**-11  # numbers of half a word are coarser than this
@@ -32,7 +32,7 @@ class Difference(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Ranks that differed at two looks, one after the other."""
+    """Ranks that differed in two consecutive reports."""
 
     difference: Difference
     """At the second of them."""
@@ -87,9 +87,9 @@ class _Training:
     """What is known of one training of all ranks."""
 
     def __init__(self) -> None:
-        self.pending: dict[Place, dict[int, Look]] = {}
+        self.pending: dict[Place, dict[int, WeightReport]] = {}
         self.differed: Difference | None = None
-        """At the last look that all ranks have sent."""
+        """How the ranks differed in the last report that all of them have sent."""
         self.is_told = False
 
 
@@ -101,36 +101,36 @@ class Judge:
         self._size = size
         self._trainings: defaultdict[str, _Training] = defaultdict(_Training)
 
-    def hear(self, look: Look) -> Finding | None:
-        """What the ranks' differing comes to with this look; each training is told of once."""
-        training = self._trainings[look.training]
-        looks = training.pending.setdefault((look.start, look.step), {})
-        looks[look.rank] = look
-        if len(looks) == (len(look.ranks) or self._size):
-            return self._compare(training, looks, look)
+    def hear(self, report: WeightReport) -> Finding | None:
+        """Take a report; returns what it reveals, once for each training."""
+        training = self._trainings[report.training]
+        reports = training.pending.setdefault((report.start, report.step), {})
+        reports[report.rank] = report
+        if len(reports) == (len(report.ranks) or self._size):
+            return self._compare(training, reports, report)
         if len(training.pending) > PENDING:
             del training.pending[min(training.pending)]
         if len(self._trainings) > TRAININGS:
             del self._trainings[next(iter(self._trainings))]
         return None
 
-    def _compare(self, training: _Training, looks: Mapping[int, Look], last: Look) -> Finding | None:
+    def _compare(self, training: _Training, reports: Mapping[int, WeightReport], last: WeightReport) -> Finding | None:
         place = (last.start, last.step)
-        training.pending = {each: looks for each, looks in training.pending.items() if each > place}
-        before, training.differed = training.differed, difference(looks)
+        training.pending = {each: reports for each, reports in training.pending.items() if each > place}
+        before, training.differed = training.differed, difference(reports)
         if before is None or training.differed is None or training.is_told:
             return None
         training.is_told = True
-        standing = _common_standing(looks.values())
-        return Finding(training.differed, before.step, standing, any(each.only_warns for each in looks.values()))
+        standing = _common_standing(reports.values())
+        return Finding(training.differed, before.step, standing, any(each.only_warns for each in reports.values()))
 
 
-def difference(looks: Mapping[int, Look]) -> Difference | None:
-    """The variable that differs most among looks at the same step, if any does; `looks` are by rank."""
-    ranks = sorted(looks)
-    step = looks[ranks[0]].step
+def difference(reports: Mapping[int, WeightReport]) -> Difference | None:
+    """The variable that differs most between the reports of all ranks on one step; None if none does."""
+    ranks = sorted(reports)
+    step = reports[ranks[0]].step
     worst: tuple[float, Difference] | None = None
-    for samples in zip(*(looks[rank].samples for rank in ranks)):
+    for samples in zip(*(reports[rank].samples for rank in ranks)):
         allowed = _allowed(samples, step)
         groups = _groups(dict(zip(ranks, samples)), allowed)
         if len(groups) > 1:
@@ -177,9 +177,9 @@ def _spread(samples: Sequence[Sample]) -> float:
     return found
 
 
-def _common_standing(looks: Iterable[Look]) -> Standing:
+def _common_standing(reports: Iterable[WeightReport]) -> Standing:
     """What all ranks say; free where they do not say the same."""
-    standings = {look.standing for look in looks}
+    standings = {report.standing for report in reports}
     return standings.pop() if len(standings) == 1 else Standing.FREE
 
 

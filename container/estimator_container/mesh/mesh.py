@@ -15,7 +15,7 @@ from ..runtime.loop import Loop
 from ..runtime.wire import MAX_MESSAGE
 from .handshake import Seal, code, new_nonce, same, session_key
 from .pulse import Pulse
-from .strangers import LIMIT, SECONDS, Strangers
+from .unproven_connections import LIMIT, SECONDS, UnprovenConnections
 
 STRANGER_LIMIT = 4096  # bytes that a connection may send in one message before it has proved itself
 CONNECT_RETRY_SECONDS = 0.02  # a host that is not up yet refuses; nothing else would tell
@@ -92,7 +92,7 @@ class Leader:
         self._on_message = on_message
         self._on_joined = on_joined
         self._on_lost = on_lost
-        self._strangers = Strangers(loop, LIMIT + len(workers))
+        self._unproven = UnprovenConnections(loop, LIMIT + len(workers))
         self._beats = False
         self._listener = Listener(loop, sock, self._meet)
 
@@ -125,18 +125,18 @@ class Leader:
 
     def _close_door(self) -> None:
         self._listener.close()
-        self._strangers.close()
+        self._unproven.close()
 
     def _meet(self, sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._strangers.meet(Link(self._loop, sock, self._hello, self._strangers.know, STRANGER_LIMIT))
+        self._unproven.meet(Link(self._loop, sock, self._hello, self._unproven.know, STRANGER_LIMIT))
 
     def _is_awaited(self, host: str) -> bool:
         return host in self._workers and host not in self.links
 
     def _hello(self, link: Link, message: list[str]) -> None:
         if len(message) != 3 or message[0] != "hello" or not self._is_awaited(message[1]):
-            self._strangers.dismiss(link)
+            self._unproven.dismiss(link)
             return
         _, host, worker_nonce = message
         nonce = new_nonce()
@@ -149,13 +149,13 @@ class Leader:
             if proved and self._is_awaited(host):
                 self._admit(link, host, Seal(key, "leader", "worker"))
             else:
-                self._strangers.dismiss(link)
+                self._unproven.dismiss(link)
 
         link.on_message = proof
         link.send("challenge", nonce, code(self._secret, "leader", host, worker_nonce, nonce))
 
     def _admit(self, link: Link, host: str, seal: Seal) -> None:
-        self._strangers.know(link)
+        self._unproven.know(link)
         link.peer = host
         self.links[host] = SealedLink(self._loop, link, seal, self._on_message, self._on_lost)
         self.links[host].send(WELCOME)
@@ -193,7 +193,7 @@ class Worker:
         self._on_joined = on_joined
         self._on_lost = on_lost
         self._nonce = ""
-        self._stranger: Link | None = None
+        self._unproven: Link | None = None
         self._proved: SealedLink | None = None
         """The link to a leader that is the right one, and may not have seen yet that this is the right worker."""
         self._link: SealedLink | None = None
@@ -216,7 +216,7 @@ class Worker:
         """Stop trying to connect, and close the connections."""
         for timer in (self._late, self._patience, self._retry):
             timer.cancel()
-        for link in (self._stranger, self._proved):
+        for link in (self._unproven, self._proved):
             if link is not None:
                 link.close()
 
@@ -234,7 +234,7 @@ class Worker:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         link = Link(self._loop, sock, self._challenged, self._refused, STRANGER_LIMIT)
         link.peer = self._leader
-        self._stranger = link
+        self._unproven = link
         # Whoever listens there may not be the leader, or not be able to answer.
         self._patience = self._loop.after(SECONDS, lambda: self._refused(link))
         self._nonce = new_nonce()  # or what a leader has said once could be played again
@@ -246,7 +246,7 @@ class Worker:
     def _refused(self, link: Link) -> None:
         link.close()
         self._patience.cancel()
-        self._stranger = None
+        self._unproven = None
         self._connect_again()
 
     def _challenged(self, link: Link, message: list[str]) -> None:
@@ -262,7 +262,7 @@ class Worker:
         if link.closed:
             return
         self._patience.cancel()
-        self._stranger = None
+        self._unproven = None
         seal = Seal(session_key(self._secret, self._nonce, nonce), "worker", "leader")
         self._proved = SealedLink(self._loop, link, seal, self._hear, self._lose)
 

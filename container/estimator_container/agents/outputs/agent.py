@@ -16,7 +16,7 @@ if __name__ == "__main__":
     sys.path[:] = json.loads(sys.argv[2])
 
 from estimator_container.agents.background import BackgroundCall
-from estimator_container.agents.outputs import leavings
+from estimator_container.agents.outputs import left_outputs
 from estimator_container.agents.outputs.settings import OutputSettings
 from estimator_container.agents.watching.agent import WatchingAgent
 from estimator_container.agents.watching.folder import WatchedFolder
@@ -42,7 +42,7 @@ class OutputAgent(WatchingAgent):
         self._events: EventLog | None = None
         self._folders: dict[str, WatchedFolder] = {}
         self._known: dict[str, dict[str, Stamp]] = {}
-        self._leavings: dict[str, leavings.Leavings] = {}
+        self._left_outputs: dict[str, left_outputs.LeftOutputs] = {}
         self._left_out: dict[str, str] = {}
         self._failure = ""
         self._finishing = False
@@ -96,7 +96,7 @@ class OutputAgent(WatchingAgent):
         """The files that are new or changed, and that nobody is writing; when the job has ended, nobody can be."""
         known, root = self._known[prefix], self._settings.folders[prefix]
         if self._finishing:
-            self._leavings[prefix] = left = leavings.read(root, self._settings.named.get(prefix, root))
+            self._left_outputs[prefix] = left = left_outputs.read(root, self._settings.named.get(prefix, root))
             files = left.files
         else:
             state = self._state(prefix)
@@ -116,7 +116,7 @@ class OutputAgent(WatchingAgent):
 
     def _leave_out(self, prefix: str, found: dict[str, Stamp]) -> dict[str, str]:
         """Take away the files that cannot go up, whatever the store says. Returns why, by their keys."""
-        left = self._leavings.get(prefix)
+        left = self._left_outputs.get(prefix)
         faults = dict(left.left_out) if left is not None else {}
         for name in list(found):
             reason = self._fault(prefix + name, self._path(prefix, name))
@@ -130,7 +130,7 @@ class OutputAgent(WatchingAgent):
         return fault(key) or fault(self._root + key) or ("cannot be read" if unreadable else "")
 
     def _path(self, prefix: str, name: str) -> str:
-        left = self._leavings.get(prefix)
+        left = self._left_outputs.get(prefix)
         target = left.targets.get(name) if left is not None else None
         return target or os.path.join(self._settings.folders[prefix], name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 
-from ...runtime.held import Held
+from ...runtime.folder_hold import FolderHold
 from ...runtime.loop import Timer
 from ..agent import Agent
 
@@ -15,7 +15,7 @@ class WatchingAgent(Agent):
 
     def __init__(self, owner: socket.socket) -> None:
         super().__init__(owner)
-        self._held: Held | None = None
+        self._held: FolderHold | None = None
         self._look_due: Timer | None = None
 
     def run(self) -> None:
@@ -30,7 +30,7 @@ class WatchingAgent(Agent):
 
     def _hold(self, job: str | None) -> None:
         """Take for the job what is in this folder now. Raises OSError."""
-        self._held = Held(job) if job else None
+        self._held = FolderHold(job) if job else None
 
     def _is_job_removed(self) -> bool:
         """Whether another job's folder, or none, is where this one's was: then nothing in it is ours."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...failures import verdict
-from ...failures.late import LateWatch
+from ...failures.late_ranks import LateWatch
 from ...failures.outcome import CULPRIT_SECONDS, Outcome
 from ...failures.silence import Silence
 from ...failures.verdict import Verdict

@@ -69,7 +69,7 @@ class Coordinator(Protocol):
         """All ranks of this host stand still, or with None no longer."""
 
     def weights_seen(self, look: list[str]) -> None:
-        """A rank of this host has sent some of its weights: the fields of a `drift.look.Look`."""
+        """A rank of this host has sent some of its weights: the fields of a `drift.weight_report.WeightReport`."""
 
     def stalled(self, stall: Stall) -> None:
         """Horovod on a rank of this host says whom it waits for."""

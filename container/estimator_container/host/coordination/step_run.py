@@ -221,15 +221,15 @@ class StepRun:
         what = f"{names_of([rank])} on {host} exited with code 0 without calling MPI_Finalize, which ends the whole job"
         return Verdict("early_exit", what, host, rank, 0, None, self.last_words_of(rank))
 
-    def judge_weights(self, look: list[str]) -> Finding | None:
-        """What the fields of a `drift.look.Look` make known of ranks that differ; those of none are left alone."""
-        from ...drift.look import Look
+    def judge_weights(self, fields: list[str]) -> Finding | None:
+        """What the fields of a `WeightReport` reveal about ranks that differ; None if they are of no report."""
+        from ...drift.weight_report import WeightReport
         from ...failures.drift import Judge  # hardly any job trains in the first second
 
         if self._judge is None:
             self._judge = Judge(len(self.places))
         try:
-            return self._judge.hear(Look.from_fields(look))
+            return self._judge.hear(WeightReport.from_fields(fields))
         except ValueError:
             return None  # a script can write to that socket, too
 

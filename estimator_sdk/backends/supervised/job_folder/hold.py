@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estimator_container.runtime.held import Held
+from estimator_container.runtime.folder_hold import FolderHold
 from estimator_container.runtime.loop import Loop
 
 from ....values.home import JobFolder
@@ -19,7 +19,7 @@ class Hold:
     def __init__(self, folder: JobFolder) -> None:
         """Raises OSError."""
         self._path = folder.path
-        self._held = Held(str(folder.path))
+        self._held = FolderHold(str(folder.path))
 
     def check(self) -> None:
         """Raises NotOurs unless the folder under the job's name is still the same."""

@@ -4,8 +4,8 @@ import os
 import socket
 
 import pytest
-from estimator_container.drift.look import Look, Standing
 from estimator_container.drift.training import VARIABLES, Guard, Weight
+from estimator_container.drift.weight_report import Standing, WeightReport
 from estimator_container.runtime.wire import Unpacker
 
 
@@ -27,7 +27,7 @@ class Toolkit:
         sock.setblocking(False)
         messages = list(Unpacker().feed(sock.recv(1 << 20)))
         assert all(message[0] == "weights" for message in messages)
-        return [Look.from_fields(message[1:]) for message in messages]
+        return [WeightReport.from_fields(message[1:]) for message in messages]
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import math
 
 import pytest
-from estimator_container.drift.look import Look, Sample, Standing
 from estimator_container.drift.training import FIRST_LOOKS
+from estimator_container.drift.weight_report import Sample, Standing, WeightReport
 from estimator_container.failures.drift import PENDING, TRAININGS, Judge
 from estimator_container.worlds.mpi.world import World
 
@@ -17,7 +17,7 @@ def look(rank, step, value=1.0, **more):
     dtype = more.pop("dtype", "float32")
     samples = tuple(Sample(f"dense/{name}", dtype, (0.25, each)) for name, each in zip("ab", values))
     facts = {"training": "net", "start": 0, "standing": Standing.AVERAGED, "only_warns": False, "ranks": ()}
-    return Look(rank=rank, step=step, samples=samples, **{**facts, **more})
+    return WeightReport(rank=rank, step=step, samples=samples, **{**facts, **more})
 
 
 def findings(*looks, size=4):
@@ -145,10 +145,10 @@ def test_it_remembers_no_more_trainings_than_it_can_hold():
 
 def test_a_look_travels_as_the_fields_of_a_message():
     sent = look(1, 5, math.pi, ranks=(0, 1), only_warns=True)
-    assert Look.from_fields(sent.to_fields()) == sent
+    assert WeightReport.from_fields(sent.to_fields()) == sent
 
 
 @pytest.mark.parametrize("fields", [[], ["1", "net"], [*look(0, 2).to_fields(), "name"]])
 def test_what_is_no_look_is_refused(fields):
     with pytest.raises(ValueError):
-        Look.from_fields(fields)
+        WeightReport.from_fields(fields)

@@ -7,7 +7,7 @@ import pytest
 from estimator_container.mesh import mesh
 from estimator_container.mesh.handshake import Seal, code, session_key
 from estimator_container.mesh.mesh import STRANGER_LIMIT, Leader, Worker
-from estimator_container.mesh.strangers import Strangers
+from estimator_container.mesh.unproven_connections import UnprovenConnections
 from estimator_container.runtime.links import Link, Listener, listen_tcp
 from estimator_container.runtime.wire import pack
 
@@ -392,13 +392,13 @@ def test_a_worker_whose_proof_came_too_late_comes_again_and_is_not_lost(loop, ru
     """It cannot tell that it was turned away, for what it sends is taken all the same."""
     dismissed = []
 
-    def meet(strangers, link, meet=Strangers.meet):
+    def meet(strangers, link, meet=UnprovenConnections.meet):
         meet(strangers, link)
         if not dismissed:
             dismissed.append(link)
             send, link.send = link.send, lambda *fields: (send(*fields), strangers.dismiss(link))
 
-    monkeypatch.setattr(Strangers, "meet", meet)
+    monkeypatch.setattr(UnprovenConnections, "meet", meet)
     worker = WorkerSide(loop, leader.address, first_words=("ready",))
     run_until(lambda: leader.messages or worker.lost)
     assert (leader.messages, leader.lost, worker.lost) == ([("algo-2", ["ready"])], [], [])

@@ -3,7 +3,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from estimator_container.agents.outputs import leavings
+from estimator_container.agents.outputs import left_outputs
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def folder(tmp_path) -> Path:
 def test_a_link_to_a_file_of_the_folder_stands_for_a_copy(folder, target, named):
     (folder / "over").symlink_to("deep/file")
     (folder / "link").symlink_to(target.format(folder=folder))
-    found = leavings.read(str(folder), named)
+    found = left_outputs.read(str(folder), named)
     assert set(found.files) == {"deep/file", "over", "link"} and found.left_out == {}
     assert found.targets["link"] == os.path.realpath(folder / "deep" / "file")
     assert found.files["link"] == found.files["deep/file"]
@@ -51,7 +51,7 @@ def test_any_other_link_stays_behind_with_the_reason(folder, target, words):
     (folder / "out").symlink_to("../beside")
     os.mkfifo(folder / "deep" / "fifo")
     (folder / "link").symlink_to(target)
-    found = leavings.read(str(folder))
+    found = left_outputs.read(str(folder))
     assert found.left_out["link"] == words and set(found.files) == {"deep/file"}
 
 
@@ -63,7 +63,7 @@ def test_what_is_no_file_and_what_no_path_can_hold_stays_behind(folder, monkeypa
         os.mkdir("d" * 250)  # noqa: PTH102 - below a path that is too long for one
         os.chdir("d" * 250)
         Path("leaf").touch()
-    found = leavings.read(str(folder))
+    found = left_outputs.read(str(folder))
     too_long = {name for name, reason in found.left_out.items() if reason == "is too long for a path"}
     others = {name: reason for name, reason in found.left_out.items() if name not in too_long}
     assert others == dict.fromkeys(("fifo", "deep/socket"), "is a device, a FIFO or a socket")
@@ -73,5 +73,5 @@ def test_what_is_no_file_and_what_no_path_can_hold_stays_behind(folder, monkeypa
 
 def test_a_folder_that_is_none_is_said_and_one_that_is_gone_is_empty(tmp_path):
     (tmp_path / "file").touch()
-    assert leavings.read(str(tmp_path / "file")).left_out == {"": "cannot be read: Not a directory"}
-    assert leavings.read(str(tmp_path / "gone")) == leavings.Leavings()
+    assert left_outputs.read(str(tmp_path / "file")).left_out == {"": "cannot be read: Not a directory"}
+    assert left_outputs.read(str(tmp_path / "gone")) == left_outputs.LeftOutputs()

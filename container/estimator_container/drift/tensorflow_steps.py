@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from . import horovod_world
-from .look import PRECISIONS
 from .training import Guard, Training, Weight, places
+from .weight_report import PRECISIONS
 
 _OF_FUNCTION = "_drift_trainings"
 _LIBRARIES = ("horovod", "estimator_container")
@@ -31,7 +31,7 @@ class _Trained:
     """A training with the variables that it changes."""
 
     def __init__(self, guard: Guard, variables: Iterable[Any], is_own: Callable[[Any], bool]) -> None:
-        """`is_own` tells what is this rank's own, at the first look."""
+        """`is_own` tells what is this rank's own, at the first report."""
         self._is_own = is_own
         self.variables = [weakref.ref(variable) for variable in variables]
         self.keys = {id(_plain(variable)) for variable in variables}

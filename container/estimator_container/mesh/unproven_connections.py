@@ -13,7 +13,7 @@ SECONDS = 2.0  # that a stranger has to prove who it is
 LIMIT = 128  # strangers at a time, besides the hosts that are awaited
 
 
-class Strangers:
+class UnprovenConnections:
     """Takes everybody in, and turns the one who has waited longest away when there are too many.
 
     So whoever holds connections open, or opens many, keeps no host out: a host proves itself in a few messages, and

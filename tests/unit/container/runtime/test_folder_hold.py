@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from estimator_container.runtime.held import Held
+from estimator_container.runtime.folder_hold import FolderHold
 
 
 def test_another_folder_or_none_under_the_path_is_not_the_same(tmp_path):
     (tmp_path / "job").mkdir()
-    held = Held(str(tmp_path / "job"))
+    held = FolderHold(str(tmp_path / "job"))
     assert held.is_there()
     (tmp_path / "job").rename(tmp_path / "elsewhere")
     assert not held.is_there()
@@ -24,7 +24,7 @@ def test_another_folder_or_none_under_the_path_is_not_the_same(tmp_path):
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ENOMEM, errno.ETIMEDOUT])
 def test_a_file_system_that_cannot_tell_takes_no_job_its_folder(tmp_path, monkeypatch, number):
-    held = Held(str(tmp_path))
+    held = FolderHold(str(tmp_path))
     stat = os.stat
 
     def fails(path: str | int | Path, **options: Any) -> os.stat_result:

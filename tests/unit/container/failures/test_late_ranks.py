@@ -1,6 +1,6 @@
 import pytest
-from estimator_container.failures import late
-from estimator_container.failures.late import LateWatch
+from estimator_container.failures import late_ranks
+from estimator_container.failures.late_ranks import LateWatch
 
 
 class Events:
@@ -16,7 +16,7 @@ class Events:
 
 @pytest.fixture
 def events(monkeypatch):
-    monkeypatch.setattr(late, "FIRST_SECONDS", 0.02)
+    monkeypatch.setattr(late_ranks, "FIRST_SECONDS", 0.02)
     return Events()
 
 
@@ -58,6 +58,6 @@ def test_a_step_after_another_begins_anew(loop, run_until, events):
 
 
 def test_many_are_counted():
-    named = late._named([("algo-1", rank) for rank in range(11)])
+    named = late_ranks._named([("algo-1", rank) for rank in range(11)])
     assert named.startswith("rank 0 on algo-1, rank 1 on algo-1, ")
     assert named.endswith("rank 7 on algo-1 and 3 more")

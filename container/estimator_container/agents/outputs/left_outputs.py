@@ -12,7 +12,7 @@ _LINKS = 40  # that the kernel follows one after the other, path_resolution(7)
 
 
 @dataclass
-class Leavings:
+class LeftOutputs:
     """What lies below a folder, by its path there."""
 
     files: dict[str, Stamp] = field(default_factory=dict)
@@ -23,9 +23,9 @@ class Leavings:
     """Why each of the others stays behind: the rest of a sentence that begins with its name."""
 
 
-def read(root: str, named: str = "") -> Leavings:
+def read(root: str, named: str = "") -> LeftOutputs:
     """What a folder holds into which nobody writes; `named` is the path by which the script knew it."""
-    found = Leavings()
+    found = LeftOutputs()
     waiting = [""] if os.path.lexists(root) else []
     while waiting:
         folder = waiting.pop()
@@ -43,7 +43,7 @@ def read(root: str, named: str = "") -> Leavings:
     return found
 
 
-def _take(found: Leavings, name: str, entry: os.DirEntry[str], root: str, named: str) -> None:
+def _take(found: LeftOutputs, name: str, entry: os.DirEntry[str], root: str, named: str) -> None:
     if len(os.fsencode(entry.path)) >= PATH_MAX:
         found.left_out[name] = "is too long for a path"
     elif entry.is_file(follow_symlinks=False):

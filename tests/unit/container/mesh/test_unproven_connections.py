@@ -1,5 +1,5 @@
-from estimator_container.mesh import strangers
-from estimator_container.mesh.strangers import Strangers
+from estimator_container.mesh import unproven_connections
+from estimator_container.mesh.unproven_connections import UnprovenConnections
 
 
 class Connection:
@@ -17,7 +17,7 @@ def open_ones(links):
 
 
 def test_of_too_many_the_one_that_came_first_is_turned_away(loop):
-    met, links = Strangers(loop, 3), [Connection() for _ in range(5)]
+    met, links = UnprovenConnections(loop, 3), [Connection() for _ in range(5)]
     for link in links:
         met.meet(link)
     assert open_ones(links) == [2, 3, 4]
@@ -25,7 +25,7 @@ def test_of_too_many_the_one_that_came_first_is_turned_away(loop):
 
 
 def test_who_has_proved_itself_takes_no_place_and_is_not_turned_away(loop):
-    met, links = Strangers(loop, 2), [Connection() for _ in range(5)]
+    met, links = UnprovenConnections(loop, 2), [Connection() for _ in range(5)]
     for link in links:
         met.meet(link)
         if link is links[0]:
@@ -34,8 +34,8 @@ def test_who_has_proved_itself_takes_no_place_and_is_not_turned_away(loop):
 
 
 def test_each_has_its_own_deadline_and_a_crowd_has_one_timer(loop, run_until, monkeypatch):
-    monkeypatch.setattr(strangers, "SECONDS", 0.01)
-    met, links, timers = Strangers(loop, 1000), [], []
+    monkeypatch.setattr(unproven_connections, "SECONDS", 0.01)
+    met, links, timers = UnprovenConnections(loop, 1000), [], []
     after = loop.after
     monkeypatch.setattr(loop, "after", lambda *args: (timers.append(args), after(*args))[1])
     for _ in range(3):
@@ -48,7 +48,7 @@ def test_each_has_its_own_deadline_and_a_crowd_has_one_timer(loop, run_until, mo
 
 
 def test_at_the_end_all_are_turned_away(loop):
-    met, links = Strangers(loop, 10), [Connection() for _ in range(5)]
+    met, links = UnprovenConnections(loop, 10), [Connection() for _ in range(5)]
     for link in links:
         met.meet(link)
     met.close()

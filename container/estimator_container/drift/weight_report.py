@@ -31,7 +31,7 @@ class Sample(NamedTuple):
     values: tuple[float, ...]
 
 
-class Look(NamedTuple):
+class WeightReport(NamedTuple):
     """The weights of one rank after one step of one training."""
 
     rank: int
@@ -57,7 +57,7 @@ class Look(NamedTuple):
         return [numbers, self.training, self.standing.value, warns, ranks, "\n".join(names), " ".join(dtypes), packed]
 
     @classmethod
-    def from_fields(cls, fields: Sequence[str]) -> Look:
+    def from_fields(cls, fields: Sequence[str]) -> WeightReport:
         """The way back from `to_fields`. Raises ValueError for anything else."""
         numbers, training, standing, warns, ranks, names, dtypes, packed = fields
         rank, start, step = map(int, numbers.split())

@@ -4,7 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from estimator_container.drift import horovod_world, of_horovod
+from estimator_container.drift import horovod_steps, horovod_world
 from estimator_container.drift.training import Guard
 
 
@@ -28,7 +28,7 @@ def created(guard, version="3.15.1"):
     keras = SimpleNamespace(**({"__version__": version} if version else {}))
     stock = lambda keras, optimizer, name: type("SGD", (Optimizer,), {})()  # noqa: E731
     implementation = SimpleNamespace(create_distributed_optimizer=stock)
-    of_horovod.watch_keras(implementation, guard)
+    horovod_steps.watch_keras(implementation, guard)
     return implementation.create_distributed_optimizer(keras, optimizer="sgd", name=None)
 
 

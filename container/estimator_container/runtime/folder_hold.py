@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 
-class Held:
+class FolderHold:
     """The folder that is at a path when this is made."""
 
     def __init__(self, path: str) -> None:

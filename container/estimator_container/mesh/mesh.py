@@ -264,9 +264,9 @@ class Worker:
         self._patience.cancel()
         self._unproven = None
         seal = Seal(session_key(self._secret, self._nonce, nonce), "worker", "leader")
-        self._proved = SealedLink(self._loop, link, seal, self._hear, self._lose)
+        self._proved = SealedLink(self._loop, link, seal, self._on_leader_message, self._lose)
 
-    def _hear(self, leader: str, message: list[str]) -> None:
+    def _on_leader_message(self, leader: str, message: list[str]) -> None:
         if self._link is not None:
             self._on_message(leader, message)
         elif message == [WELCOME]:

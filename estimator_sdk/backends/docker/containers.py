@@ -90,7 +90,7 @@ class DockerHosts:
             if not self._own_toolkit:
                 self._copiers = {name: _thread(self._copy_output, name, made.output()) for name, made in self._each()}
             else:
-                _thread(self._hear)
+                _thread(self._follow_events)
             _in_parallel(lambda made: made.start(), self._containers.values())
         except (docker.errors.DockerException, OSError) as error:
             lost = verdicts.engine_lost(self._client, "the containers were started")
@@ -226,7 +226,7 @@ class DockerHosts:
         with contextlib.suppress(Exception):  # `close` does what cannot be done now, and says why it cannot
             watched.remove()
 
-    def _hear(self) -> None:
+    def _follow_events(self) -> None:
         """In a thread of its own: tell the loop that a container has ended as soon as the engine knows.
 
         The watcher hears of it when the container has left its network, which lasts, and where others leave at the

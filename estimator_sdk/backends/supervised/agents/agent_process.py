@@ -73,7 +73,7 @@ class AgentOwner:
 
     def _start(self, settings: AgentSettings) -> AgentProcess:
         """Raises OSError."""
-        self._agent = AgentProcess(self._loop, self._children, settings, self._hear, self._lost)
+        self._agent = AgentProcess(self._loop, self._children, settings, self._on_message, self._lost)
         return self._agent
 
     def abandon(self) -> None:
@@ -82,7 +82,7 @@ class AgentOwner:
             self._agent.kill()
             self._agent = None
 
-    def _hear(self, message: list[str]) -> None:
+    def _on_message(self, message: list[str]) -> None:
         raise NotImplementedError
 
     def _lost(self, code: int) -> None:

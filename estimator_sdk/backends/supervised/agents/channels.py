@@ -80,7 +80,7 @@ class Channels(AgentOwner):
             for folder in self._settings.hosts.values() if channel.is_piped else ():
                 _remove_pipes(Path(folder), channel.name)
 
-    def _hear(self, message: list[str]) -> None:
+    def _on_message(self, message: list[str]) -> None:
         kind, reason = message
         if kind == "ready":
             self._ready = True
@@ -90,7 +90,7 @@ class Channels(AgentOwner):
                 self._on_failed(reason)
 
     def _lost(self, code: int) -> None:
-        self._hear(["failed", f"the process that fetches the channels ended with {code}; run the job again"])
+        self._on_message(["failed", f"the process that fetches the channels ended with {code}; run the job again"])
 
 
 def _remove_pipes(folder: Path, name: str) -> None:

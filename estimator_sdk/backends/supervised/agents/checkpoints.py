@@ -73,7 +73,7 @@ class Checkpoints(AgentOwner):
             return f"the checkpoints in {self._settings.folder} are not all in {self._settings.uri}: {self._failed}"
         return self._unpublished
 
-    def _hear(self, message: list[str]) -> None:
+    def _on_message(self, message: list[str]) -> None:
         kind, *facts = message
         if kind == "restored":
             self._restored = True

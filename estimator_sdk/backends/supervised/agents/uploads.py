@@ -30,7 +30,7 @@ class Upload(AgentOwner):
         self.abandon()
         return self._finished or ""
 
-    def _hear(self, message: list[str]) -> None:
+    def _on_message(self, message: list[str]) -> None:
         _, self._finished, self.not_uploadable = message
 
     def _lost(self, code: int) -> None:

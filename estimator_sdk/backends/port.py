@@ -84,7 +84,7 @@ class Summary(NamedTuple):
     ended: float | None
 
     @classmethod
-    def of(cls, state: State) -> Summary:
+    def from_state(cls, state: State) -> Summary:
         """The summary of a job in this state."""
         return cls(state.name, state.status, state.backend, state.hosts, state.created, state.ended)
 

@@ -33,7 +33,7 @@ def add_options(parser: Parser) -> None:
 
 
 def execute(plan: Plan, arguments: Namespace) -> int:
-    """Run a plan to its end, or as the options say; returns the exit code of the command (see `exit_code.of`).
+    """Run a plan to its end, or as the options say; returns the exit code of the command (see `exit_code.for_job`).
 
     With `--json` the answer on standard output is one document about the job, and all lines go to standard error.
     Ctrl-C asks the job to stop and waits for its end. Raises InvalidArgument, with nothing started, for files of
@@ -86,7 +86,7 @@ def _ended(plan: Plan, arguments: Namespace, code: int | None = None) -> int:
     from ..job.job import Job
 
     job = Job.attach(plan.job_name)
-    chosen = exit_code.of(job) if code is None else code
+    chosen = exit_code.for_job(job) if code is None else code
     try:
         _write_results(job, plan, chosen, arguments)
     except BackendError as error:

@@ -9,7 +9,7 @@ from estimator_container.contract.names import EXIT_STOPPED
 from ..job.job import Job
 
 
-def of(job: Job) -> int:
+def for_job(job: Job) -> int:
     """That of the first failing rank's command, and 128 and the number where a signal ended it.
 
     0 for a job that is completed, 143 for one that was stopped, and 1 for one that failed otherwise.

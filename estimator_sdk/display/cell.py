@@ -104,7 +104,7 @@ class Cell:
     def _draw(self) -> None:
         with self._lock:
             try:
-                now = snapshot.of(self._job, self._view)
+                now = snapshot.with_view(self._job, self._view)
             except EstimatorError:  # such as a service that does not answer now: the drawing before stays
                 return
             shown = {"text/html": page.html(now), "text/plain": text.text(now)}

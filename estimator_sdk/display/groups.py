@@ -47,7 +47,7 @@ class Group:
         return shortest if rest and len(far) == len(rest) else None
 
 
-def of(logs: Sequence[Log]) -> list[Group]:
+def grouped(logs: Sequence[Log]) -> list[Group]:
     """The groups of logs, in the order of the first of each."""
     found: dict[object, list[Log]] = {}
     for log in logs:

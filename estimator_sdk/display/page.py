@@ -145,7 +145,7 @@ def _newest(series: Series) -> str:
 
 
 def _logs(snapshot: Snapshot) -> str:
-    found = groups.of(snapshot.view.in_order())
+    found = groups.grouped(snapshot.view.in_order())
     room = LOG_ROOM // max(1, sum(min(len(group.logs), MEMBERS) for group in found))
     return "".join(_group(group, room) for group in found)
 

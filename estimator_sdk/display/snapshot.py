@@ -55,10 +55,10 @@ def take(job: StartedJob) -> Snapshot:
     for block in job.blocks(follow=False, on_event=view.on_event):
         for line in block.lines():
             view.on_line(line)
-    return of(job, view)
+    return with_view(job, view)
 
 
-def of(job: StartedJob, view: View) -> Snapshot:
+def with_view(job: StartedJob, view: View) -> Snapshot:
     """The state of a job now, and a view of it that was kept."""
     state = job.record()
     return Snapshot(state, view, tuple(_links(job, state)))

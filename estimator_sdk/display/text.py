@@ -16,7 +16,7 @@ def text(snapshot: Snapshot) -> str:
     """A few lines: state, phases, ranks, metrics, links, and why it ended."""
     rows = [
         ("phases", ", ".join(f"{name} {duration_of(phase)}" for name, phase in snapshot.view.phases.items())),
-        ("lines", _some([f"{group.title}: {group.lines}" for group in groups.of(snapshot.view.in_order())])),
+        ("lines", _some([f"{group.title}: {group.lines}" for group in groups.grouped(snapshot.view.in_order())])),
         ("metrics", _some([f"{name} {each.last:g} ({each.count})" for name, each in snapshot.view.metrics.items()])),
         *_places(snapshot),
     ]

@@ -59,7 +59,7 @@ def world(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
     )
 
 
-def of(hyperparameters: Mapping[str, Any]) -> Distribution:
+def from_hyperparameters(hyperparameters: Mapping[str, Any]) -> Distribution:
     """The distribution that the reserved hyperparameters of a job ask for. Raises InvalidArgument for two at once."""
     return none if _checked(lambda: container_distributions.name_of(hyperparameters)) is None else world
 

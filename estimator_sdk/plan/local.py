@@ -106,7 +106,7 @@ def with_command(plan: Plan, python: str, overlay: Path | None) -> Plan:
     environment_argument.check(plan.environment)
     decoded = container_hp.decode(plan.hyperparameters)
     try:
-        found = steps.of(decoded)
+        found = steps.from_hyperparameters(decoded)
         words = container_hp.command(decoded)
         arguments = container_hp.script_arguments(decoded)
     except ConfigurationError as error:

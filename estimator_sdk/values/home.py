@@ -191,7 +191,7 @@ class JobFolder:
     path: Path
 
     @classmethod
-    def of(cls, job_name: str) -> JobFolder:
+    def for_job(cls, job_name: str) -> JobFolder:
         """Raises InvalidArgument for what is not a name: it may be a path."""
         from .job_name import checked
 

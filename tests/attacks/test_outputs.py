@@ -280,14 +280,14 @@ def test_a_supervisor_that_was_frozen_meanwhile_writes_nothing_into_the_next_job
     (gate / "go").touch()
     try:
         started(script, gate, name, "second")[0].wait(30)
-        before = tree(JobFolder.of(name).path)
+        before = tree(JobFolder.for_job(name).path)
     finally:
         os.kill(supervisor.pid, signal.SIGCONT)
     deadline = time.monotonic() + 30
     while supervisor.is_alive() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not supervisor.is_alive()
-    assert tree(JobFolder.of(name).path) == before
+    assert tree(JobFolder.for_job(name).path) == before
     assert_is_whole(name, "second")
 
 

@@ -86,7 +86,7 @@ def planted(folder: Path, supervisor: Process | None, /, **fields: object) -> Pa
 
 def test_a_path_is_not_a_name_and_nothing_beside_the_jobs_is_read_or_signalled(tmp_path, home, innocent, capfd):
     (home / "jobs").mkdir(parents=True)
-    planted(tmp_path / "elsewhere", Process.of(innocent.pid))
+    planted(tmp_path / "elsewhere", Process.from_pid(innocent.pid))
     for name in ("../../elsewhere", str(tmp_path / "elsewhere"), "../jobs/../../elsewhere"):
         with pytest.raises(InvalidArgument, match="is not allowed"):
             Job.attach(name).stop()
@@ -104,7 +104,7 @@ def test_what_is_not_a_name_is_refused_at_every_door(home, tmp_path, name):
     document = {**estimator.spec(job_name="a").to_request(), "TrainingJobName": name}
     doors = {
         "attach": lambda: Job.attach(name),
-        "a folder": lambda: JobFolder.of(name),
+        "a folder": lambda: JobFolder.for_job(name),
         "plan": lambda: estimator.plan(job_name=name),
         "fit": lambda: estimator.fit(job_name=name),
         "a document": lambda: JobSpec.from_request(document).fit(backend="process"),
@@ -120,10 +120,10 @@ def test_what_is_not_a_name_is_refused_at_every_door(home, tmp_path, name):
 @given(name=st.text(max_size=70) | st.from_regex(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"))
 def test_the_folder_of_any_name_is_one_of_the_jobs(name):
     try:
-        folder = JobFolder.of(name)
+        folder = JobFolder.for_job(name)
     except InvalidArgument:
         return
-    assert folder.path.parent == JobFolder.of("a").path.parent and folder.path.name == name
+    assert folder.path.parent == JobFolder.for_job("a").path.parent and folder.path.name == name
     assert os.path.normpath(folder.path) == str(folder.path)
 
 
@@ -144,13 +144,13 @@ def test_a_folder_whose_name_no_job_may_have_is_no_job(home):
 
 
 def test_a_record_names_any_process_and_it_is_left_alone(home, innocent):
-    folder = planted(home / "jobs" / "planted", Process.of(innocent.pid))
+    folder = planted(home / "jobs" / "planted", Process.from_pid(innocent.pid))
     job = Job.attach("planted")
     job.stop()
     assert main(["stop", "planted"]) == 0
     assert (job.status, innocent.poll()) == ("Failed", None)
     assert "ended without a result" in job.why()
-    signal_supervisor(Process.of(innocent.pid), JobFolder(folder), signal.SIGTERM)
+    signal_supervisor(Process.from_pid(innocent.pid), JobFolder(folder), signal.SIGTERM)
     assert innocent.poll() is None
 
 
@@ -190,7 +190,7 @@ def test_another_user_s_process_is_no_supervisor_of_ours_whatever_it_calls_itsel
     for user in (65534, os.geteuid()):
         with subprocess.Popen(["sh", *words], user=user, cwd="/") as process:
             try:
-                assert is_supervisor(Process.of(process.pid), JobFolder(folder)) == (user == os.geteuid())
+                assert is_supervisor(Process.from_pid(process.pid), JobFolder(folder)) == (user == os.geteuid())
             finally:
                 process.kill()
 

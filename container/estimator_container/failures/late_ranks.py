@@ -40,8 +40,8 @@ class LateWatch:
     def _after(self, seconds: float, step: str, late: Late, waited: float) -> None:
         self._timer = self._loop.after(seconds, lambda: self._say(step, late, waited))
 
-    def _say(self, step: str, of: Late, waited: float) -> None:
-        late = of()
+    def _say(self, step: str, who: Late, waited: float) -> None:
+        late = who()
         verb = "is" if len(late) == 1 else "are"
         text = f"step {step!r}: {_named(late)} {verb} still running, and the others have waited {waited:g} s"
         self._events.emit(
@@ -52,7 +52,7 @@ class LateWatch:
             hosts=list(dict.fromkeys(host for host, _ in late)),
         )
         self._events.say(text)
-        self._after(waited, step, of, 2 * waited)
+        self._after(waited, step, who, 2 * waited)
 
 
 def _named(late: list[tuple[str, int | None]]) -> str:

@@ -61,7 +61,7 @@ class HostSpec:
             secret,
             hyperparameters,
             world=distributions.world(hyperparameters, configuration.cluster.hosts, machine.gpus()),
-            steps=steps.of(hyperparameters),
+            steps=steps.from_hyperparameters(hyperparameters),
             hosts_per_machine=int(number(HOSTS_PER_MACHINE, 1)),
             stop_timeout=number(STOP_TIMEOUT, DEFAULT_STOP_TIMEOUT),
             hang_timeout=_seconds(hyperparameters, HANG_TIMEOUT_HYPERPARAMETER, DEFAULT_HANG_TIMEOUT),

@@ -64,7 +64,7 @@ def to_value(steps: Sequence[Step]) -> list[dict[str, str]]:
     return [{"name": step.name, "run": step.line} for step in steps]
 
 
-def of(hyperparameters: Mapping[str, Any]) -> tuple[Step, ...]:
+def from_hyperparameters(hyperparameters: Mapping[str, Any]) -> tuple[Step, ...]:
     """The steps that the reserved hyperparameter describes; none for a job with an entry point.
 
     Raises ConfigurationError for what `to_value` does not make.

@@ -62,7 +62,9 @@ class DockerBackend(Supervised):
             distributions.refuse_others(decoded)
         else:
             _check_other_toolkit(image, decoded)
-        plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
+        plan = distributions.from_hyperparameters(decoded)(
+            plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus())
+        )
         plan = inheritance.for_containers(plan, decoded, os.environ)
         kernel_limits.check_own()
         return kernel_limits.check_containers(local_plan.with_command(replace(plan, image=image), "python", None))

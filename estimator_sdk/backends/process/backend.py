@@ -72,10 +72,12 @@ class ProcessBackend(Supervised):
             )
         decoded = container_hp.decode(plan.hyperparameters)
         distributions.refuse_others(decoded)
-        plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
-        overlay = JobFolder.of(plan.job_name).overlay(1)
+        plan = distributions.from_hyperparameters(decoded)(
+            plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus())
+        )
+        overlay = JobFolder.for_job(plan.job_name).overlay(1)
         plan = inheritance.for_processes(local_plan.with_command(plan, sys.executable, overlay), decoded)
-        base = str(JobFolder.of(plan.job_name).hosts / plan.hosts[-1].base_dir)
+        base = str(JobFolder.for_job(plan.job_name).hosts / plan.hosts[-1].base_dir)
         return kernel_limits.check_processes(
             plan, base, plan.inherited_from(os.environ), str(overlay / "bin" / "python")
         )

@@ -136,7 +136,7 @@ def _plan(completed: Completed, code: str | None, region: str) -> Plan:
         max_run=local_plan.DEFAULT_MAX_RUN if limit is None else float(limit),
     )
     inheritance.refuse_inherited(decoded)
-    plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(instance_type, 0))
+    plan = distributions.from_hyperparameters(decoded)(plan, decoded, local_plan.gpus(instance_type, 0))
     return kernel_limits.check_containers(local_plan.with_command(plan, "python", None))
 
 

@@ -42,11 +42,11 @@ class SageMakerJob:
 
     def record(self) -> ServiceState:
         """The state of the job now. Raises JobNotFound, and BackendError where the service does not answer."""
-        return ServiceState.of(self.request())
+        return ServiceState.from_description(self.request())
 
     def request(self) -> dict[str, Any]:
         """What DescribeTrainingJob says; asked for once more until it is final."""
-        if self._last is None or not ServiceState.of(self._last).is_final:
+        if self._last is None or not ServiceState.from_description(self._last).is_final:
             self._last = self._describe()
         return self._last
 
@@ -99,7 +99,7 @@ class SageMakerJob:
 
     def summary(self) -> Summary:
         """What a list shows of the job."""
-        return Summary.of(self.record())
+        return Summary.from_state(self.record())
 
     def delete(self) -> None:
         """Have the service forget the job; what it wrote to S3, and its log, stay. Raises as `stop`."""

@@ -59,7 +59,7 @@ class ServiceState:
         return self.status in FINAL
 
     @classmethod
-    def of(cls, description: Mapping[str, Any]) -> ServiceState:
+    def from_description(cls, description: Mapping[str, Any]) -> ServiceState:
         """The state that an answer of DescribeTrainingJob describes."""
         status: Status = description["TrainingJobStatus"]
         ended = description.get("TrainingEndTime") or (description.get("LastModifiedTime") if status in FINAL else None)

@@ -29,7 +29,7 @@ def start(plan: Plan) -> LocalJob:
     Raises InvalidArgument when a job of that name exists, and BackendError when the disk does not take the job's
     folder or its record.
     """
-    folder = JobFolder.of(plan.job_name)
+    folder = JobFolder.for_job(plan.job_name)
     earlier = leaving.pop(plan.job_name, None)
     if earlier is not None:  # that job's folder was removed, and its name is free
         earlier.wait()

@@ -48,7 +48,7 @@ def wait_until_gone() -> None:
 
 def attach(name: str) -> LocalJob:
     """The job of that name in the user's home. Raises JobNotFound, and EstimatorError for a record that is damaged."""
-    job = LocalJob(JobFolder.of(name))
+    job = LocalJob(JobFolder.for_job(name))
     with reading():
         job.record()
     return job
@@ -154,7 +154,7 @@ class LocalJob:
 
     def summary(self) -> Summary:
         """What a list shows of the job: what the list has said that it comes from, if it comes from one."""
-        return self._summary or Summary.of(self.record())
+        return self._summary or Summary.from_state(self.record())
 
     def delete(self) -> None:
         """Remove the job's folder, with its logs and all outputs that are not in a store, and free its name.

@@ -21,7 +21,7 @@ Outcome = Literal["passed", "failure", "error", "skipped"]
 
 def document(job: Job, plan: Plan) -> bytes:
     """The whole file. The rank that failed is a failure, those it took along are skipped; see `outcome`."""
-    words = last_words.of(job)
+    words = last_words.by_rank(job)
     seconds = f"{(job.ended or 0) - (job.created or 0):.3f}" if job.ended and job.created else "0"
     cases = [_case(job, rank, words.get((rank.host, rank.rank), []), seconds) for rank in plan.ranks]
     counts = {kind: str(sum(case.find(kind) is not None for case in cases)) for kind in ("failure", "error", "skipped")}

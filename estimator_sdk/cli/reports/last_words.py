@@ -14,7 +14,7 @@ Who = tuple[str, int | None]
 """A host and a rank; None where hosts have no ranks."""
 
 
-def of(job: Job) -> dict[Who, list[str]]:
+def by_rank(job: Job) -> dict[Who, list[str]]:
     """Up to 20 lines each, without the toolkit's own; bytes that are no text are shown escaped, secrets
     hidden where their form tells them: reports are handed on.
     """

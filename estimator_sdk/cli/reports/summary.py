@@ -39,7 +39,7 @@ def markdown(job: Job, plan: Plan, code: int) -> str:
     elif job.reason:
         lines += ["", *_block(job.reason)]
     failed = [rank for rank, outcome in outcomes.items() if outcome in ("failure", "error")]
-    words = last_words.of(job) if failed else {}
+    words = last_words.by_rank(job) if failed else {}
     for rank in failed:
         said = words.get((rank.host, rank.rank))
         if said:

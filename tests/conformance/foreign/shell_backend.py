@@ -129,7 +129,7 @@ class ShellJob:
             os.killpg(int((self.path / "pid").read_text()), 15)
 
     def summary(self) -> Summary:
-        return Summary.of(self.record())
+        return Summary.from_state(self.record())
 
     def delete(self) -> None:
         if not self.record().is_final:

@@ -42,7 +42,7 @@ def copy_log(folder: str, before: File, target: str) -> tuple[Stamp, str]:
         hasher = hashlib.sha256()
         beginning = _take(source, copied, hasher, min(before.size, stamp.size)).hexdigest()
         whole = _take(source, copied, hasher, max(0, stamp.size - before.size)).hexdigest()
-        if Stamp.of(os.fstat(fd)) != stamp or Stamp.of(os.lstat(path)) != stamp:
+        if Stamp.from_status(os.fstat(fd)) != stamp or Stamp.from_status(os.lstat(path)) != stamp:
             raise StillWritten(f"{before.path} is being written without a pause")
     if beginning != before.sha256:
         raise Rewritten(before.path)
@@ -51,10 +51,10 @@ def copy_log(folder: str, before: File, target: str) -> tuple[Stamp, str]:
 
 def _at_rest(fd: int, path: str) -> Stamp:
     """The stamp of a file that was not written within the last tick: another write will show in it."""
-    stamp = Stamp.of(os.fstat(fd))
+    stamp = Stamp.from_status(os.fstat(fd))
     if 0 <= time.time_ns() - stamp.ctime_ns < TICK_NS:
         time.sleep(TICK_NS / 1e9)
-        if Stamp.of(os.fstat(fd)) != stamp:
+        if Stamp.from_status(os.fstat(fd)) != stamp:
             raise StillWritten(f"{path} is being written without a pause")
     return stamp
 

@@ -74,7 +74,7 @@ class Publisher:
     def _stamp_of_the_same(self, file: File, in_use: bool) -> Stamp | None:
         place = os.path.join(self._folder.path, file.path)
         try:
-            stamp = Stamp.of(os.lstat(place))
+            stamp = Stamp.from_status(os.lstat(place))
         except (FileNotFoundError, NotADirectoryError):
             return None
         if (stamp.size, stamp.mtime_ns, stamp.mode) != (file.size, file.mtime_ns, file.mode & PERMISSIONS):

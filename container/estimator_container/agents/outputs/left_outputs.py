@@ -47,7 +47,7 @@ def _take(found: LeftOutputs, name: str, entry: os.DirEntry[str], root: str, nam
     if len(os.fsencode(entry.path)) >= PATH_MAX:
         found.left_out[name] = "is too long for a path"
     elif entry.is_file(follow_symlinks=False):
-        found.files[name] = Stamp.of(entry.stat(follow_symlinks=False))
+        found.files[name] = Stamp.from_status(entry.stat(follow_symlinks=False))
     elif not entry.is_symlink():
         found.left_out[name] = "is a device, a FIFO or a socket"
     else:
@@ -57,7 +57,7 @@ def _take(found: LeftOutputs, name: str, entry: os.DirEntry[str], root: str, nam
             found.left_out[name] = reason
         else:
             found.targets[name] = path
-            found.files[name] = Stamp.of(os.stat(path))
+            found.files[name] = Stamp.from_status(os.stat(path))
 
 
 def _end_of_link(name: str, root: str, named: str) -> str:

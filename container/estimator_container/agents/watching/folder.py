@@ -74,7 +74,9 @@ class WatchedFolder:
     def is_as_it_was(self, path: str, stamp: Stamp) -> bool:
         """Whether the bytes of a file are still those of a state."""
         try:
-            return Stamp.of(os.lstat(os.path.join(self.path, path))) == stamp and not self.is_being_written(path)
+            return Stamp.from_status(os.lstat(os.path.join(self.path, path))) == stamp and not self.is_being_written(
+                path
+            )
         except FileNotFoundError:
             return False
 
@@ -82,7 +84,7 @@ class WatchedFolder:
         """Whether the folder holds what it held in a state: nothing came or went, and no file of it was written."""
         for path, stamp in state.files.items():
             try:
-                if Stamp.of(os.lstat(os.path.join(self.path, path))) != stamp:
+                if Stamp.from_status(os.lstat(os.path.join(self.path, path))) != stamp:
                     return False
             except OSError:
                 return False
@@ -212,7 +214,7 @@ class WatchedFolder:
             found.folders[path] = entry.stat(follow_symlinks=False).st_mode & FOLDER_PERMISSIONS
             waiting.append(path)
         elif entry.is_file(follow_symlinks=False):
-            stamp = Stamp.of(entry.stat(follow_symlinks=False))
+            stamp = Stamp.from_status(entry.stat(follow_symlinks=False))
             if known.get(path) != stamp and self.is_being_written(path):
                 found.unsettled.add(path)
                 if path in self._whole_before:

@@ -25,7 +25,7 @@ class Stamp:
     """When anything of it was changed. No program can set it, as `cp -p` and `tar` set the other time."""
 
     @classmethod
-    def of(cls, status: os.stat_result) -> Stamp:
+    def from_status(cls, status: os.stat_result) -> Stamp:
         """The stamp of a file with this status, as `os.stat` returns it."""
         mode = status.st_mode & PERMISSIONS
         return cls(status.st_ino, status.st_size, status.st_mtime_ns, mode, status.st_ctime_ns)

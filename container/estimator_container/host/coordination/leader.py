@@ -36,7 +36,7 @@ class Leader:
         self._loop = host.toolkit.loop
         self._events = host.toolkit.events
         self._endpoints: dict[str, str] = {}
-        self._run = StepRun.of(self._spec, 0)
+        self._run = StepRun.for_step(self._spec, 0)
         self._late_ranks = LateWatch(self._loop, self._events)
         self._mesh: mesh.Leader | None = None
         self._silence = Silence(self._loop, self._spec.name, self._spec.hosts[1:], self.report)
@@ -240,7 +240,7 @@ class Leader:
     def _next_step(self) -> None:
         self._late.cancel()
         self._run.close()
-        self._run = StepRun.of(self._spec, self._run.number + 1)
+        self._run = StepRun.for_step(self._spec, self._run.number + 1)
         self._late = self._loop.after(self._spec.world_timeout, self._too_late)
         self._broadcast("step_over")
         self._host.step_over()

@@ -62,7 +62,7 @@ class StepRun:
         """Whom Horovod waits for, where it has ever said so."""
 
     @classmethod
-    def of(cls, spec: HostSpec, number: int) -> StepRun:
+    def for_step(cls, spec: HostSpec, number: int) -> StepRun:
         """Of all ranks of the world, or of the script on each host."""
         step = spec.steps[number] if spec.steps else None
         if spec.world is None:

@@ -71,7 +71,7 @@ def _summary(folder: JobFolder) -> tuple[Summary | None, bool]:
     except EstimatorError as error:
         warnings.warn(str(error), stacklevel=5)
         return None, False
-    return Summary.of(state), record.is_final
+    return Summary.from_state(state), record.is_final
 
 
 def _read(path: Path) -> _Entries:

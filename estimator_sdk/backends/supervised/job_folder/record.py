@@ -37,7 +37,7 @@ class Process:
     """Its start time in clock ticks since boot: field 22 of `/proc/PID/stat`."""
 
     @classmethod
-    def of(cls, pid: int) -> Process | None:
+    def from_pid(cls, pid: int) -> Process | None:
         """The process that has this number now; None when there is none, or only its zombie."""
         try:
             fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -48,11 +48,11 @@ class Process:
     @classmethod
     def started_as(cls, pid: int) -> Process:
         """A process that has just been started, though it may have been killed already."""
-        return cls.of(pid) or cls(pid, "")
+        return cls.from_pid(pid) or cls(pid, "")
 
     def is_alive(self) -> bool:
         """Whether the process still runs; a later process with the same number does not count."""
-        return Process.of(self.pid) == self
+        return Process.from_pid(self.pid) == self
 
     def wait(self, seconds: float) -> None:
         """Return when it has ended, or after so many seconds; at once where the kernel cannot tell."""
@@ -107,7 +107,7 @@ class Record:
         return asdict(self)
 
     @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> Record:
+    def from_fields(cls, fields: Mapping[str, Any]) -> Record:
         """The opposite of `fields`. Raises ValueError, TypeError or KeyError for what that did not make."""
         attempts = [_made(AttemptRecord, {**each, "verdict": _verdict(each["verdict"])}) for each in fields["attempts"]]
         supervisor = _made(Process, fields["supervisor"]) if fields["supervisor"] else None
@@ -150,7 +150,7 @@ def read_record(folder: JobFolder) -> Record | None:
         written = fields.pop("format")
         if written != FORMAT:
             raise ValueError(f"it was written by another version, in format {written}")
-        return Record.of({**fields, "name": folder.name})
+        return Record.from_fields({**fields, "name": folder.name})
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -45,7 +45,7 @@ def supervisors(folder: JobFolder) -> Iterator[Process]:
     for about in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has just ended
             if _supervises((about / "cmdline").read_bytes().split(b"\0"), folder.path):
-                process = Process.of(int(about.name))
+                process = Process.from_pid(int(about.name))
                 if process is not None and is_supervisor(process, folder):
                     yield process
 

@@ -53,7 +53,7 @@ class Supervisor:
         self._children = Children(self._loop)
         self._stop_reason: str | None = None
         self._has_ended = False
-        self._record = replace(_first_record(folder), supervisor=Process.of(os.getpid()))
+        self._record = replace(_first_record(folder), supervisor=Process.from_pid(os.getpid()))
         self._attempt = self._new_attempt(1)
 
     def run(self) -> None:

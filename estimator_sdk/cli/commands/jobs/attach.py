@@ -31,7 +31,7 @@ def run(arguments: Namespace) -> int:
     except KeyboardInterrupt:
         print(f"estimator attach: {job.name} is still running; `estimator stop {job.name}` ends it", file=sys.stderr)
         return EXIT_INTERRUPTED
-    code = exit_code.of(job)
+    code = exit_code.for_job(job)
     if code != 0:
         print(f"estimator attach: {job.why().rstrip()}", file=sys.stderr)
     answer.show_if_possible(arguments, execution.result(job, code), [f"{job.name} is {job.status}"])

@@ -1,6 +1,6 @@
 import pytest
 from estimator_container.contract.names import STEPS_HYPERPARAMETER
-from estimator_container.host.steps import Step, of, to_value
+from estimator_container.host.steps import Step, from_hyperparameters, to_value
 from estimator_container.runtime.errors import ConfigurationError
 
 PYTHON = "/venv/bin/python"
@@ -48,8 +48,8 @@ def test_any_other_line_is_a_shell_s(line):
 
 def test_steps_come_back_as_they_went():
     steps = (Step("1", "a 'b'\nc"), Step("train", "ü"))
-    assert of({STEPS_HYPERPARAMETER: to_value(steps)}) == steps
-    assert of({}) == ()
+    assert from_hyperparameters({STEPS_HYPERPARAMETER: to_value(steps)}) == steps
+    assert from_hyperparameters({}) == ()
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_steps_come_back_as_they_went():
 )
 def test_what_no_estimator_makes_is_refused(wrong):
     with pytest.raises(ConfigurationError, match=STEPS_HYPERPARAMETER):
-        of({STEPS_HYPERPARAMETER: wrong})
+        from_hyperparameters({STEPS_HYPERPARAMETER: wrong})

@@ -141,7 +141,7 @@ def test_a_progress_bar_s_line_is_cut_to_its_end():
     ],
 )
 def test_the_exit_code_is_the_first_failing_ranks(ended, code):
-    assert exit_code.of(ended) == code
+    assert exit_code.for_job(ended) == code
 
 
 def test_the_summary_is_added_to_the_one_of_github(estimator, tmp_path, monkeypatch):

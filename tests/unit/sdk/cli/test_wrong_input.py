@@ -14,7 +14,7 @@ JOB = "train-2030-01-31"
 @pytest.fixture
 def job(home) -> None:
     """A job that has ended."""
-    folder = JobFolder.of(JOB)
+    folder = JobFolder.for_job(JOB)
     folder.path.mkdir(parents=True)
     folder.request.write_text("{}")
     write_record(Record(JOB, "Completed", "process", ("algo-1", "algo-2"), 1.0, ended=2.0), folder)

@@ -16,7 +16,7 @@ def log(rank, *lines, host="algo-1", source="rank"):
 
 
 def titles(*logs):
-    return [group.title for group in groups.of(logs)]
+    return [group.title for group in groups.grouped(logs)]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_lines_agree_that_differ_in_their_numbers_only(first, second, agree):
 
 
 def test_a_rank_that_is_behind_agrees_with_the_others():
-    (group,) = groups.of([log(rank, *["step 1"] * (2 if rank == 3 else 9 + rank)) for rank in range(6)])
+    (group,) = groups.grouped([log(rank, *["step 1"] * (2 if rank == 3 else 9 + rank)) for rank in range(6)])
     assert (group.lines, group.behind.name) == ("2 to 14 lines", "rank 3")
 
 
@@ -49,7 +49,9 @@ def test_ranks_are_not_one_with_hosts():
 
 def test_many_that_all_differ_are_one_group_beside_the_largest():
     letters = "abcdefghijklmnopqrstuvwxyz"
-    found = groups.of([log(number, letter) for number, letter in enumerate(letters)] + [log(30, "z"), log(31, "z")])
+    found = groups.grouped(
+        [log(number, letter) for number, letter in enumerate(letters)] + [log(30, "z"), log(31, "z")]
+    )
     assert len(found) == groups.MOST_GROUPS
     assert "ranks 25, 30–31" in [group.title for group in found] and not found[-1].agree
     assert sum(len(group.logs) for group in found) == 28

@@ -2,7 +2,7 @@ import json
 
 import pytest
 from estimator_container.contract.names import STEPS_HYPERPARAMETER
-from estimator_container.host.steps import Step, of
+from estimator_container.host.steps import Step, from_hyperparameters
 
 from estimator_sdk import Estimator
 from estimator_sdk.errors import InvalidArgument
@@ -17,7 +17,7 @@ def test_a_step_without_a_name_goes_by_its_number():
 
 def test_the_container_reads_what_is_written():
     written = to_hyperparameters(STEPS)
-    assert of({key: json.loads(value) for key, value in written.items()}) == STEPS
+    assert from_hyperparameters({key: json.loads(value) for key, value in written.items()}) == STEPS
     assert to_hyperparameters(()) == {}
 
 

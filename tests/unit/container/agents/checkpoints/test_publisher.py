@@ -298,7 +298,7 @@ def test_in_a_folder_that_is_in_use_only_the_same_bytes_are_known(store, new_att
     attempt.claim = claim(store, "job")
     attempt.publisher.__init__(store, attempt.claim, attempt.watched.folder)
     attempt.publisher.begin_with(manifest, str(manifest.name), in_use=True)
-    assert attempt.publisher.stamps == ({"one": Stamp.of(path.stat())} if known else {})
+    assert attempt.publisher.stamps == ({"one": Stamp.from_status(path.stat())} if known else {})
 
 
 # What is kept.

@@ -28,7 +28,7 @@ def test_a_state_holds_all_files_folders_and_links(watched):
     assert set(state.folders) == {"step-1", "none"}
     assert state.links == {"latest": "step-1"}
     assert state.unsettled == set()
-    assert state.files["empty"] == Stamp.of((watched.path / "empty").stat())
+    assert state.files["empty"] == Stamp.from_status((watched.path / "empty").stat())
 
 
 def test_only_files_folders_and_links_count(watched):

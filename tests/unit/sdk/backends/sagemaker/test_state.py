@@ -68,15 +68,15 @@ def test_a_verdict_of_the_toolkit_comes_back_with_its_kind_and_its_words(kind):
 )
 def test_a_secondary_status_is_said_in_words(status, secondary, reason):
     description = {"TrainingJobName": "a", "TrainingJobStatus": status, "SecondaryStatus": secondary}
-    state = ServiceState.of(description)
+    state = ServiceState.from_description(description)
     assert (state.reason, state.is_final) == (reason, status != "Stopping")
 
 
 def test_a_job_without_an_end_of_training_ended_when_it_was_last_changed():
     changed = datetime(2026, 1, 31, tzinfo=timezone.utc)
     description = {"TrainingJobName": "a", "TrainingJobStatus": "Failed", "LastModifiedTime": changed}
-    assert ServiceState.of(description).ended == changed.timestamp()
-    assert ServiceState.of({**description, "TrainingJobStatus": "InProgress"}).ended is None
+    assert ServiceState.from_description(description).ended == changed.timestamp()
+    assert ServiceState.from_description({**description, "TrainingJobStatus": "InProgress"}).ended is None
 
 
 def test_the_hosts_of_all_groups_are_numbered_in_one_row():

@@ -48,7 +48,7 @@ def test_a_job_that_runs_needs_nothing_but_its_folder(estimator):
     go(job)
     assert list(lines) == []
     assert job.wait(30) == Job.attach(job.name).status == list_jobs()[0].status == "Completed"
-    assert JobFolder.of(job.name).supervisor_log.read_text() == ""
+    assert JobFolder.for_job(job.name).supervisor_log.read_text() == ""
 
 
 def test_a_job_that_cannot_be_recorded_is_refused_and_its_name_stays_free(estimator, monkeypatch):
@@ -60,7 +60,7 @@ def test_a_job_that_cannot_be_recorded_is_refused_and_its_name_stays_free(estima
         with pytest.raises(EstimatorError, match="the job taken could not be started: .*No space.*; set ESTIMATOR_HOM"):
             estimator.fit(wait=False, job_name="taken")
     assert list(jobs_folder().iterdir()) == []
-    assert processes_of(JobFolder.of("taken").path) == []
+    assert processes_of(JobFolder.for_job("taken").path) == []
     job = estimator.fit(wait=False, job_name="taken")
     assert next(job.logs(stream="stdout", follow=True)).data == b"up\n"
     go(job)

@@ -34,7 +34,7 @@ def home(tmp_path, monkeypatch) -> Path:
 
 
 def made(name: str, **changes: object) -> Record:
-    folder = JobFolder.of(name)
+    folder = JobFolder.for_job(name)
     folder.path.mkdir(parents=True, exist_ok=True)
     record = replace(DONE, name=name, **changes)
     write_record(record, folder)
@@ -43,7 +43,7 @@ def made(name: str, **changes: object) -> Record:
 
 def many() -> list[Summary]:
     """So many jobs that have ended, as a list shows them."""
-    return [Summary.of(made(name, created=100.0 - number)) for number, name in enumerate(NAMES)]
+    return [Summary.from_state(made(name, created=100.0 - number)) for number, name in enumerate(NAMES)]
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_what_has_ended_is_read_once_and_what_goes_on_each_time(read):
         read.clear()
         first, *others = summaries(jobs_folder())
         # Its supervisor is gone, which is a failure, and not one that its record tells.
-        assert first == Summary.of(replace(running, status="Failed")) and others == expected
+        assert first == Summary.from_state(replace(running, status="Failed")) and others == expected
         assert len(read) == count
     made("running", created=200.0)
     assert summaries(jobs_folder())[0].status == "Completed"
@@ -105,7 +105,7 @@ def whole(text: str) -> str:
 
 def forged(**changes: object) -> str:
     """A cache with one entry that is none, of a record that has not changed."""
-    identity = listing._identity(str(JobFolder.of("job-0").record))
+    identity = listing._identity(str(JobFolder.for_job("job-0").record))
     entry = {"status": "Completed", "backend": "process", "hosts": ["algo-1"], "created": 1.0, "ended": None}
     return whole(json.dumps({"job-0": [identity, *(entry | changes).values()]}))
 
@@ -154,7 +154,7 @@ def test_what_lies_in_its_place_and_cannot_be_replaced_is_left_there():
 def test_a_record_that_cannot_be_understood_is_named_each_time_and_hides_no_other():
     expected = many()
     made("strange")
-    JobFolder.of("strange").record.write_text("{")
+    JobFolder.for_job("strange").record.write_text("{")
     for _ in range(2):
         with pytest.warns(UserWarning, match="the record of the job strange cannot be read"):
             assert summaries(jobs_folder()) == expected

@@ -39,7 +39,7 @@ FAILED = Record(
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> JobFolder:
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path))
-    folder = JobFolder.of("failed")
+    folder = JobFolder.for_job("failed")
     folder.path.mkdir(parents=True)
     return folder
 
@@ -59,7 +59,7 @@ from pathlib import Path
 from estimator_sdk.backends.supervised.job_folder.record import Process, read_record, write_record
 from estimator_sdk.values.home import JobFolder
 folder = JobFolder(Path(sys.argv[1]))
-running = replace(read_record(folder), status="InProgress", ended=None, supervisor=Process.of(os.getpid()))
+running = replace(read_record(folder), status="InProgress", ended=None, supervisor=Process.from_pid(os.getpid()))
 for number in range(1 << 30):
     if number == 1:
         {once}

@@ -23,7 +23,7 @@ from estimator_sdk.values.home import JobFolder
 
 GONE = Process(1 << 22, "1")
 """No process has a number as high as the kernel's limit."""
-HERE = Process.of(os.getpid())
+HERE = Process.from_pid(os.getpid())
 RUNNING = Record("running", "InProgress", "process", ("algo-1",), 2.5, (AttemptRecord(1, 3.0),), supervisor=HERE)
 DONE = replace(RUNNING, name="done", status="Completed", created=1.0, ended=4.0, supervisor=GONE)
 
@@ -38,7 +38,7 @@ def home(tmp_path, monkeypatch) -> Path:
 
 def made(record: Record) -> JobFolder:
     """A job, as its supervisor leaves it."""
-    folder = JobFolder.of(record.name)
+    folder = JobFolder.for_job(record.name)
     folder.path.mkdir(parents=True)
     write_record(record, folder)
     return folder
@@ -75,7 +75,7 @@ def test_the_end_of_a_supervisor_is_noticed_without_a_descriptor_of_it(monkeypat
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     with subprocess.Popen(["sleep", "60"]) as process:
-        made(replace(RUNNING, supervisor=Process.of(process.pid)))
+        made(replace(RUNNING, supervisor=Process.from_pid(process.pid)))
         if lacks == "a kernel":
             monkeypatch.setattr(os, "pidfd_open", refuse)
         else:

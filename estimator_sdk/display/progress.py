@@ -86,14 +86,14 @@ class Progress:
             self._open_line = True
 
     def ended(self, job: StartedJob) -> None:
-        """How the job ended, what it left, and how to look further."""
+        """How the job ended, what it left, and where to find more."""
         state = job.record()
         self.say(f"{state.status}: {state.reason}" if state.reason else state.status)
         if state.model_data is not None:
             self.say(f"model  {state.model_data}")
         for path in job.log_files():
             self.say(f"log    {path}")
-        self.say(f'look further: estimator logs|why|download {job.name}, or Job.attach("{job.name}")')
+        self.say(f'see also: estimator logs|why|download {job.name}, or Job.attach("{job.name}")')
 
     def again(self) -> Progress:
         """What shows a job that tells everything from the start once more: its steps, and not its lines."""
@@ -137,7 +137,7 @@ def sentence_about(event: dict[str, Any]) -> str | None:
 
 
 def _restored(event: dict[str, Any]) -> str | None:
-    passed_over = "".join(f"; not whole: {each}" for each in event["passed_over"])
+    passed_over = "".join(f"; incomplete: {each}" for each in event["passed_over"])
     if not event["files"]:
         return None
     where = "the plain tree" if event["base"] == "plain" else f"snapshot {event['base']}"

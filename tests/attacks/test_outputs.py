@@ -39,7 +39,7 @@ open(b"\\xff \\n\\x1b", "w").write("odd")
 def test_what_a_script_leaves_comes_back_and_what_an_archive_cannot_hold_is_said(script, tmp_path):
     job = script.run(EVERYTHING)
     assert job.status == "Completed"
-    for name in ("'fifo' of algo-1", "'socket'", "'outside' of algo-1, a link that leads out to '/etc'", "'up'"):
+    for name in ("'fifo' of algo-1", "'socket'", "'outside' of algo-1, a link to '/etc', outside the folder", "'up'"):
         assert name in job.reason
     folder = job.download(tmp_path / "here")
     found = {str(path.relative_to(folder)) for path in folder.rglob("*")}
@@ -78,7 +78,7 @@ def test_a_model_that_is_a_file_where_its_folder_was_is_told(script):
     job = script.run(
         "import os\nmodel = os.environ['SM_MODEL_DIR']\nos.rmdir(model)\nopen(model, 'w').write('weights')"
     )
-    assert job.status == "Completed" and "'model' of algo-1, which the script has made a file" in job.reason
+    assert job.status == "Completed" and "'model' of algo-1, which is a file instead of a folder" in job.reason
 
 
 def test_a_script_that_removes_its_output_folder_completes(script, tmp_path):

@@ -185,7 +185,7 @@ def verdict(
     stood = f"no rank has written anything or moved from its line for {seconds:g} s"
     detail = "\n\n".join(f"{names_of(ranks)}, the innermost call first:\n{stack}" for stack, ranks in found.items())
     if done and waiting:
-        what = f"{names_of(done)} ended the script with success while {names_of(waiting)} did not: {stood}"
+        what = f"{names_of(done)} finished the script successfully while {names_of(waiting)} did not: {stood}"
         kind, culprit = "early_exit", done[0] if len(done) == 1 else None
     else:
         what, kind = f"a deadlock is suspected: {stood}", "deadlock"

@@ -31,22 +31,22 @@ WHAT_TO_TRY = {
     "it.",
     "out_of_memory": "Give each host more memory, or the script a smaller batch or fewer processes per host.",
     "early_exit": "Let every rank make the same collective calls: look for a branch, or a shorter share of the data.",
-    "deadlock": "Look for a collective call that not every rank makes; hang_timeout= is the time that it may take.",
+    "deadlock": "Look for a collective call that not every rank makes; hang_timeout= is how long one may take.",
     "ranks_differ": "Average the gradients of each model over all ranks (by DistributedOptimizer, "
     "DistributedGradientTape or DistributedDataParallel), and broadcast the first weights of one rank; if they "
     'are to differ, environment={"ESTIMATOR_DRIFT_GUARD": "warn"} lets them.',
     "frozen": "Something stopped the process from outside, such as a debugger; continue it with `kill -CONT`.",
     "requirements": "Try `pip install -r requirements.txt` with the same Python.",
-    "mpi": "The toolkit's part of the log (`job.logs(stream='toolkit')`) has mpirun's words and its command line.",
-    "configuration": "The platform and the job's description do not fit together: see the file or variable it names.",
+    "mpi": "The toolkit's part of the log (`job.logs(stream='toolkit')`) has mpirun's output and its command line.",
+    "configuration": "The platform and the job's description do not match: see the file or variable that is named.",
     "channels": "Check the URI, and that the credentials may list and read it.",
     "checkpoints": "Check checkpoint_s3_uri, and that the credentials may list, read and write below it.",
     "outputs": "Check output_path, its credentials and the free disk space; the outputs are still in the folder named "
     "above.",
     "image": "Start the image by hand with `docker run` to see what it lacks.",
-    "host_lost": "Run the job again; max_retry_attempts= does so by itself, from the newest checkpoint.",
+    "host_lost": "Run the job again; max_retry_attempts= does so automatically, from the newest checkpoint.",
     "host_missing": "See whether the host was started, and whether the hosts can reach each other's ports.",
-    "platform": "Run the job again; max_retry_attempts= does so by itself, from the newest checkpoint.",
+    "platform": "Run the job again; max_retry_attempts= does so automatically, from the newest checkpoint.",
     "toolkit": "This is a fault of the toolkit: please report it with the traceback.",
 }
 """Every kind of failure -> the first thing that its reader may do."""
@@ -232,13 +232,13 @@ def of_lost_host(host: str, seen_by: str) -> Verdict:
 
 def of_silent_host(host: str, heard_by: str, seconds: float) -> Verdict:
     """The verdict on a host whose connection is there and says nothing."""
-    what = f"{host} is frozen or cut off: {heard_by} has heard nothing of it for {seconds:g} s"
+    what = f"{host} is frozen or cut off: {heard_by} has heard nothing from it for {seconds:g} s"
     return Verdict("host_lost", f"{what}, and its connection was never closed", host)
 
 
 def of_cut_off_host(host: str, others: Sequence[str], seconds: float) -> Verdict:
     """The verdict of a host on itself: nothing on its network answers it."""
-    what = f"{host} is cut off from its network: for {seconds:g} s it has heard nothing of {', '.join(others)}"
+    what = f"{host} is cut off from its network: for {seconds:g} s it has heard nothing from {', '.join(others)}"
     return Verdict("host_lost", what, host)
 
 

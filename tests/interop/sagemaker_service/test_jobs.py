@@ -95,7 +95,7 @@ def test_fit_waits_and_shows_the_states_and_the_log(platform, estimator, capsys)
     assert shown == (
         "waits-1 on 1 host, backend sagemaker\nStarting: Preparing the instances for training\nTraining\n"
         f"[algo-1]<stdout>:hello\n[algo-1]<stderr>:oh\nCompleted\nmodel  {model}\n"
-        'look further: estimator logs|why|download waits-1, or Job.attach("waits-1")\n'
+        'see also: estimator logs|why|download waits-1, or Job.attach("waits-1")\n'
     )
     assert job.status == "Completed" and job.model_data == model and job.log_files == []
     with pytest.raises(EstimatorError, match="has no folder on this machine"):

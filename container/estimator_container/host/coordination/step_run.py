@@ -146,11 +146,11 @@ class StepRun:
         return found.in_step(self.step.name, self.step.shown) if self.step is not None and self.runs else found
 
     def verdict_on_late_hosts(self, seconds: float, absent: Sequence[str]) -> Verdict:
-        """Of those that were not ready in time; `absent` are those that never came."""
+        """Of those that were not ready in time; `absent` are those that never connected."""
         missing = [host for host in self.hosts if host not in self.ready]
         message = f"after {seconds:g} s these hosts were not ready: {', '.join(missing)}"
         if absent:
-            message += f"; {', '.join(absent)} never came"
+            message += f"; {', '.join(absent)} never connected"
         return Verdict("host_missing", message, host=(absent or missing)[0])
 
     def verdict_on_late_ranks(self, seconds: float) -> Verdict:

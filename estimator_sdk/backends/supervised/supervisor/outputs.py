@@ -49,7 +49,7 @@ def write(plan: Plan, folder: JobFolder, target: Path, with_model: bool) -> list
         if clashes:
             said.append(_about_clashes(name, clashes))
         if left_out:
-            said.append(f"{name} is without what an archive cannot hold: {some(list(dict.fromkeys(left_out)))}")
+            said.append(f"{name} leaves out what an archive cannot hold: {some(list(dict.fromkeys(left_out)))}")
     return said
 
 
@@ -126,7 +126,7 @@ def _merged(trees: Iterable[Tree]) -> tuple[dict[str, _Entry], Archived]:
 def _entries(tree: Tree, left_out: list[str]) -> Iterator[tuple[str, _Entry]]:
     waiting = [""] if tree.path.is_dir() else []
     if tree.path.exists() and not waiting:
-        left_out.append(f"{tree.path.name!r} of {tree.host}, which the script has made a file where its folder was")
+        left_out.append(f"{tree.path.name!r} of {tree.host}, which is a file instead of a folder")
     while waiting:
         above = waiting.pop()
         for path in (tree.path / above).iterdir():
@@ -137,7 +137,7 @@ def _entries(tree: Tree, left_out: list[str]) -> Iterator[tuple[str, _Entry]]:
             kind = stat.S_IFMT(path.lstat().st_mode)
             target = _target(tree, name, path) if kind == stat.S_IFLNK else ""
             if target is None:
-                left_out.append(f"{name!r} of {tree.host}, a link that leads out to {str(path.readlink())!r}")
+                left_out.append(f"{name!r} of {tree.host}, a link to {str(path.readlink())!r}, outside the folder")
             elif kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
                 left_out.append(f"{name!r} of {tree.host}, a device, a FIFO or a socket")
             else:

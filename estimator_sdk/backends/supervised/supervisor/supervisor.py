@@ -223,7 +223,7 @@ def main(argv: list[str], find_factory: Callable[[str], HostsFactory]) -> int:
     try:
         plan = Plan.from_json(sys.stdin.read())
     except ValueError:
-        print("its client ended before it had handed over the plan", file=sys.stderr)
+        print("its client ended before it had passed on the plan", file=sys.stderr)
         hold.check()
         if not folder.record.exists():
             shutil.rmtree(folder.path, ignore_errors=True)  # nothing of a job that never was, not even its name

@@ -94,7 +94,7 @@ def test_hosts_that_were_given_different_secrets_say_so(tmp_path):
         started.append(subprocess.Popen(argv, env=given, pass_fds=kept, stderr=subprocess.PIPE, text=True))
     listening.close()
     (_, first), (_, second) = [each.communicate(timeout=60) for each in started]
-    assert "algo-2 never came" in first
+    assert "algo-2 never connected" in first
     assert "could not reach algo-1 within 3 s; the process at that address has a different secret" in second
 
 

@@ -62,7 +62,7 @@ def test_what_was_restored_is_one_line(shown):
     plain = {**event, "base": "plain", "files": 1, "bytes": 999}
     assert shown(plain) == ["checkpoints: 1 file (999 B) from the plain tree"]
     damaged = {**event, "passed_over": ["000001-00000013: its checksum is wrong"]}
-    assert shown(damaged)[0].endswith("; not whole: 000001-00000013: its checksum is wrong")
+    assert shown(damaged)[0].endswith("; incomplete: 000001-00000013: its checksum is wrong")
 
 
 def test_nothing_restored_and_what_is_published_is_no_line(shown):

@@ -60,7 +60,7 @@ def test_of_late_hosts_the_one_is_named_that_never_came():
     run.ready.add("algo-1")
     found = run.verdict_on_late_hosts(3.0, ["algo-2"])
     assert (found.kind, found.host) == ("host_missing", "algo-2")
-    assert found.message == "after 3 s these hosts were not ready: algo-2; algo-2 never came"
+    assert found.message == "after 3 s these hosts were not ready: algo-2; algo-2 never connected"
 
 
 def test_of_late_ranks_those_hosts_are_named_that_do_not_run_all_of_theirs():

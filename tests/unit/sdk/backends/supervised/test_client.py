@@ -110,7 +110,7 @@ Plan.to_json = die
 Estimator(entry_point={str(tmp_path / "train.py")!r}, backend="process").fit(wait=False, job_name="orphan")
 """
     assert subprocess.run([sys.executable, "-c", client_program], timeout=60, check=False).returncode == -signal.SIGKILL
-    with pytest.raises(JobFailed, match="its client ended before it had handed over the plan"):
+    with pytest.raises(JobFailed, match="its client ended before it had passed on the plan"):
         Job.attach("orphan").wait(20)
 
 

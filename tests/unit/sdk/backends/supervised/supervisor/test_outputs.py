@@ -72,8 +72,8 @@ def test_a_link_by_the_name_that_a_container_has_for_the_folder_is_relative(tmp_
         "deep/a": "-> weights", "b": "-> deep", "c": "-> .", "f": "-> nothing"
     }  # fmt: skip
     assert sorted(archived.left_out) == [
-        "'d' of algo-1, a link that leads out to '/opt/ml/models/x'",
-        "'e' of algo-1, a link that leads out to 'deep/../..'",
+        "'d' of algo-1, a link to '/opt/ml/models/x', outside the folder",
+        "'e' of algo-1, a link to 'deep/../..', outside the folder",
     ]
 
 

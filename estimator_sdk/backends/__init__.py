@@ -39,7 +39,7 @@ class SupervisedBackend(Backend, Protocol):
 
 
 def load(name: str) -> Backend:
-    """The backend of that name. Raises InvalidArgument for an unknown one, with the nearest."""
+    """The backend with that name. Raises InvalidArgument for an unknown one, and suggests the nearest."""
     if name in BUILT_IN:
         return _from_path(BUILT_IN[name])
     installed = _installed()
@@ -50,13 +50,13 @@ def load(name: str) -> Backend:
 
 
 def check_name(name: str) -> None:
-    """Raises InvalidArgument if no backend has that name; loads none."""
+    """Raises InvalidArgument if no backend has that name, without loading any."""
     if name not in BUILT_IN and name not in (installed := _installed()):
         raise _unknown(name, installed)
 
 
 def attach(name: str) -> StartedJob:
-    """The job of that name, of whatever backend: one of the user's home, else of the first that has it.
+    """The job with that name on any backend: one in the user's home, else the first backend's that has it.
 
     Those at a service are asked last. Raises JobNotFound, which says where it was looked for.
     """
@@ -137,7 +137,7 @@ def _from_path(path: str) -> Backend:
 
 
 def installed() -> list[str]:
-    """The names of the backends that other packages bring."""
+    """The names of the backends that other packages provide."""
     return sorted(_installed().keys() - BUILT_IN.keys())
 
 

@@ -21,6 +21,6 @@ class AttemptRecord:
     """From 1."""
     began: float
     ended: float | None = None
-    """None as long as it runs, and for one whose supervisor was killed."""
+    """None while it runs, and if its supervisor was killed."""
     verdict: Verdict | None = None
     """Why it failed; None if it did not, or was stopped."""

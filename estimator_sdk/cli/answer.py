@@ -26,7 +26,7 @@ def show(arguments: Namespace, document: object, lines: Iterable[str]) -> None:
 
 
 def show_if_possible(arguments: Namespace, document: object, lines: Iterable[str]) -> None:
-    """As `show`, for a command whose exit code is that of a job, whether anybody hears of it or not."""
+    """As `show`, for a command that returns a job's exit code even if its answer cannot be written."""
     try:
         show(arguments, document, lines)
     except BrokenPipeError:
@@ -36,7 +36,7 @@ def show_if_possible(arguments: Namespace, document: object, lines: Iterable[str
 
 
 def write(what: str | bytes) -> None:
-    """Write to standard output. Raises EstimatorError where it takes nothing, and BrokenPipeError for `main`."""
+    """Write to standard output. Raises EstimatorError if that fails, and BrokenPipeError for `main`."""
     try:
         put(sys.stdout, what)
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""The exit code that stands for a job's end."""
+"""The exit code that corresponds to a job's end."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def add(parser: Parser, *, may_be_newest: bool = True) -> None:
 
 
 def find(arguments: Namespace) -> Job:
-    """The job that is meant. Raises InvalidArgument for what is no name, and JobNotFound, with the nearest name."""
+    """The job that is meant. Raises InvalidArgument for what is not a name, and JobNotFound, with the nearest name."""
     if arguments.job is not None:
         return Job.attach(checked(arguments.job))
     newest = list_jobs(limit=1)

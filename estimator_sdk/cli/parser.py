@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         self.usage = "%(prog)s [OPTIONS] -- COMMAND [ARGUMENTS]"
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
-        """The arguments that words stand for. Raises InvalidArgument with one sentence."""
+        """The words, parsed into arguments. Raises InvalidArgument with one sentence."""
         end = list(words).index("--") if self._takes_command and "--" in words else len(words)
         arguments, unknown = self.parse_known_args(words[:end])
         if self._takes_command:

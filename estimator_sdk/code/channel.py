@@ -33,7 +33,7 @@ def without(spec: JobDocument) -> JobDocument:
 
 
 def _code_in(channel: Channel, spec: JobDocument) -> str | None:
-    """The URI of the job's code, if a channel brings it."""
+    """The URI of the job's code, if it comes in a channel."""
     source = channel.data_source.s3_data_source
     if source is None:
         return None

@@ -15,7 +15,7 @@ _ADDRESSED = re.compile(r"[0-9a-f]{64}\.tar\.gz")
 
 
 def uri_of(bundle: Path, location: str) -> str:
-    """Where a bundle is kept below `code_location`."""
+    """The URI of a bundle below `code_location`."""
     return f"{location.rstrip('/')}/{bundle.name}"
 
 

@@ -17,7 +17,7 @@ _RUNS, _HOSTS = 8, 3
 
 @dataclass(frozen=True)
 class Group:
-    """Logs that agree, or the many that no group of their own is left for."""
+    """Logs that agree; or, in the last group, all the logs for which there is no group left."""
 
     logs: tuple[Log, ...]
     agree: bool = True
@@ -48,7 +48,7 @@ class Group:
 
 
 def grouped(logs: Sequence[Log]) -> list[Group]:
-    """The groups of logs, in the order of the first of each."""
+    """The logs in groups, ordered by the first log of each."""
     found: dict[object, list[Log]] = {}
     for log in logs:
         found.setdefault((log.source, log.kinds()), []).append(log)

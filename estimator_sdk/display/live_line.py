@@ -28,7 +28,7 @@ class LiveLine:
         self._at = 0.0
 
     def text_of(self, line: Line) -> str | None:
-        """What to write in the place of the line that was shown before; None where that one stays."""
+        """The text that replaces the line that was shown before; None if that one stays."""
         key = (line.rank is None, line.rank or 0, line.host, line.stream)
         now = time.monotonic()
         if self._shown is not None and key > self._shown and now - self._at < REST_SECONDS:

@@ -58,7 +58,7 @@ def plan(
 def request(
     source: Source | None, make_spec: Callable[[str | None], JobDocument], code_location: str | None
 ) -> dict[str, Any]:
-    """The document of a job for SageMaker, with what it needs in S3. Raises InvalidArgument and BackendError."""
+    """A job's document for SageMaker; uploads to S3 what it needs. Raises InvalidArgument and BackendError."""
     from ..backends.sagemaker.backend import SageMakerBackend
 
     planned = plan(source, make_spec, SageMakerBackend.name, code_location)

@@ -28,7 +28,7 @@ _REFUSED = {
 
 
 class ArgumentIgnored(UserWarning):
-    """An argument that is taken, and has no effect."""
+    """An argument was accepted that has no effect."""
 
 
 def takes_sdk_v2_arguments(cls: C) -> C:

@@ -44,7 +44,7 @@ def _has_secret(name: str, value: object) -> bool:
 
 
 def refuse_hidden(spec: JobDocument) -> None:
-    """Raises InvalidArgument for a document that was kept without its secrets: what hides one is no value."""
+    """Raises InvalidArgument for a document that was saved without its secrets, because their values are missing."""
     kept = (("Environment", spec.environment), ("HyperParameters", spec.hyperparameters))
     for member, values in kept:
         for name, value in (values or {}).items():

@@ -27,7 +27,7 @@ def resources(estimator: Arguments) -> documents.ResourceConfig:
 
 
 def image_config(estimator: Arguments) -> dict[str, object]:
-    """How the image is pulled, where it is not from Amazon ECR: a member of `AlgorithmSpecification`."""
+    """How the image is pulled if it is not in Amazon ECR: a member of `AlgorithmSpecification`."""
     mode, provider = estimator.training_repository_access_mode, estimator.training_repository_credentials_provider_arn
     if mode is None:
         return {}
@@ -56,7 +56,7 @@ def job_members(estimator: Arguments) -> dict[str, object]:
 
 
 def model_channel(estimator: Arguments) -> tuple[documents.Channel, ...]:
-    """The channel that brings `model_uri`, if there is one."""
+    """The channel with `model_uri`, if there is one."""
     if estimator.model_uri is None:
         return ()
     source = documents.S3DataSource(

@@ -48,11 +48,11 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The function's name, or its type's where it has none."""
+        """The function's name, or its type's name if it has none."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     def check(self) -> None:
-        """Raises InvalidArgument for what is no function, and for arguments that it does not take."""
+        """Raises InvalidArgument for what is not a function, and for arguments that it does not accept."""
         if not callable(self.function):
             what = f"{self.function!r} is not a function, so it cannot be run"
             raise InvalidArgument("main", f"{what}; give a function, and its arguments separately")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def value_of(job: Job) -> Any:  # noqa: ANN401 - whatever the function returned
-    """What the function returned on rank 0. Raises EstimatorError where there is nothing, or what cannot be read."""
+    """The function's return value on rank 0. Raises EstimatorError if there is none, or if it cannot be read."""
     uri = job.output_data
     if job.status != "Completed" or uri is None:
         raise EstimatorError(f"the function returned nothing, because its job did not complete: {job.why().rstrip()}")
@@ -32,7 +32,7 @@ def value_of(job: Job) -> Any:  # noqa: ANN401 - whatever the function returned
 
 
 def exception_of(job: Job, verdict: Verdict) -> Exception | None:
-    """The exception that ended the job; None where it was none, or is not to be had here."""
+    """The exception that ended the job; None if there was none, or if it cannot be read here."""
     uri = job.output_data
     if uri is None or not verdict.is_user_failure or verdict.host is None:
         return None

@@ -37,7 +37,7 @@ def fetch(uri: str, target: Path, progress: Progress | None = None) -> None:
 
 @contextmanager
 def local_copy(uri: str, folder: Path, progress: Progress | None = None) -> Iterator[Path]:
-    """The file at a URI; where it is in a store, a copy that is there as long as the block runs."""
+    """The path of the file at a URI; for a file in a store, that of a copy that exists while the block runs."""
     if uri.startswith("file://"):
         path = Path(uri.removeprefix("file://"))
         if path.exists() and not path.is_file():  # a FIFO would be waited for

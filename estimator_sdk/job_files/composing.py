@@ -16,7 +16,7 @@ TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} deep; make them
 
 
 class NotAllowed(Exception):
-    """What YAML has, and a job file has not."""
+    """A feature of YAML that job files do not support."""
 
     def __init__(self, line: int, sentence: str) -> None:
         """`line` counts from 1."""

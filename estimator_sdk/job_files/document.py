@@ -54,7 +54,7 @@ class Document:
         return 1
 
     def text(self, place: Place) -> str | None:
-        """A scalar as it is written, such as `2.20` for a number; None for what is no scalar or not there."""
+        """A scalar as it is written, such as `2.20` for a number; None for anything else."""
         return self._texts.get(place)
 
     def refuse(self, place: Sequence[str | int], argument: str, message: str) -> InvalidArgument:

@@ -11,7 +11,7 @@ from estimator_container.logs.masking import in_text, in_value, in_variables
 
 
 def in_hyperparameters(encoded: Mapping[str, str]) -> dict[str, str]:
-    """The same hyperparameters, as they are on disk, without secrets; those that hold none are not written anew."""
+    """The hyperparameters, as they are on disk, without secrets; those without any stay exactly as they are."""
     decoded = container_hp.decode(encoded)
     shown = in_value(decoded)
     assert isinstance(shown, dict)

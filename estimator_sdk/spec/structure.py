@@ -60,7 +60,7 @@ class Structure:
 
     @classmethod
     def from_document(cls: type[S], document: Mapping[str, object], where: str = "") -> S:
-        """The structure that `document` describes; `where` is its path in errors.
+        """The structure that `document` describes; `where` is the document's path in errors.
 
         Raises InvalidArgument, which names the member's path, for a value of the wrong type or a missing
         member.

@@ -55,7 +55,7 @@ def writing(what: str, variable: str = HOME_VARIABLE) -> Iterator[None]:
 
 
 def writing_cache(what: str) -> AbstractContextManager[None]:
-    """The same for the cache."""
+    """As `writing`, for the cache."""
     return writing(what, CACHE_VARIABLE)
 
 
@@ -233,7 +233,7 @@ class JobFolder:
         return self.path / "output"
 
     def channel(self, name: str) -> Path:
-        """What was fetched of a channel, as long as the job runs."""
+        """The fetched data of a channel, while the job runs."""
         return self.channels / name
 
     @property
@@ -251,7 +251,7 @@ class JobFolder:
         return self.hosts / host
 
     def attempt(self, number: int) -> Path:
-        """What is of one attempt alone."""
+        """What belongs to one attempt alone."""
         return self.path / "attempts" / str(number)
 
     def left(self, attempt: int) -> Path:

@@ -16,7 +16,7 @@ _SUFFIX_LENGTH = len("-2030-01-31-23-59-59-999-ffffff")
 
 
 def checked(name: str, argument: str = "job_name") -> str:
-    """`name` itself. Raises InvalidArgument, which shows one that would do, for what the service refuses."""
+    """`name` itself. Raises InvalidArgument, which suggests an allowed name, for what the service refuses."""
     if not isinstance(name, str):
         raise InvalidArgument(argument, f"{argument} must be a str, not {shown(name)} ({type(name).__name__})")
     if not is_name(name):

@@ -6,13 +6,13 @@ from importlib.util import find_spec
 
 
 def is_installed(name: str) -> bool:
-    """Whether it can be imported; a mere folder of that name, such as one of a checkout, is no package."""
+    """Whether a package can be imported; a mere folder of that name, such as one in a checkout, does not count."""
     spec = find_spec(name)
     return spec is not None and spec.origin is not None
 
 
 def version_of(name: str) -> str | None:
-    """Its version, or `there` where it has none; None where it cannot be imported."""
+    """A package's version, or `there` if it has none; None if it cannot be imported."""
     from importlib.metadata import PackageNotFoundError, version
 
     if not is_installed(name):

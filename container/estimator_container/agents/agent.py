@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """What an agent is to do."""
+    """The settings of an agent, which its owner sends first."""
 
     room: ClassVar[str]
     """The folder of its program."""
@@ -67,7 +67,7 @@ class Agent:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something goes on in the background."""
+        """Whether a background call is running."""
         return self._running > 0
 
     def in_background(self, call: Callable[[], T], ended: Callable[[BackgroundCall[T]], None]) -> None:

@@ -21,7 +21,7 @@ class BackgroundCall(Generic[T]):
         self._thread.start()
 
     def result(self) -> T:
-        """Wait for the end. Raises what the call raised."""
+        """Wait for the call's end, and return its result. Raises what the call raised."""
         self._thread.join()
         if self._error is not None:
             raise self._error

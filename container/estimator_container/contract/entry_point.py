@@ -59,7 +59,7 @@ class Program(NamedTuple):
 
 
 class CommandLine(NamedTuple):
-    """A whole command in the place of an entry point."""
+    """A complete command instead of an entry point."""
 
     words: tuple[str, ...]
     """The program and its arguments; `python` and `python3` are the interpreter that runs scripts."""
@@ -89,7 +89,7 @@ class CommandLine(NamedTuple):
 
 
 class FrameworkFunction(NamedTuple):
-    """A function of the image's framework in the place of an entry point, as `SAGEMAKER_TRAINING_MODULE` names it."""
+    """A function of the image's framework instead of an entry point, as `SAGEMAKER_TRAINING_MODULE` names it."""
 
     module: str
     function: str

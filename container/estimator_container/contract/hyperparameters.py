@@ -86,7 +86,7 @@ def script_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
 
 
 def command(hyperparameters: Mapping[str, Any]) -> list[str] | None:
-    """The command that the job runs in the place of an entry point; None where it has none.
+    """The command that the job runs instead of an entry point; None if it has none.
 
     Raises ConfigurationError for one that is not a list of strings, or is empty.
     """

@@ -9,7 +9,7 @@ SIZE = 1 << 16  # bytes; a verdict with a traceback fits many times
 
 
 def keep(path: str, size: int = SIZE) -> None:
-    """Take up the room, so many bytes. Raises OSError when there is none."""
+    """Occupy that many bytes of disk space. Raises OSError if there is not enough."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(fd, 0, size)
@@ -18,7 +18,7 @@ def keep(path: str, size: int = SIZE) -> None:
 
 
 def release(path: str) -> None:
-    """Give the room back, for what is written next."""
+    """Free the space for what is written next."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
 

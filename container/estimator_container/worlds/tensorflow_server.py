@@ -6,7 +6,7 @@ import os
 
 
 def main() -> None:
-    """Serve until somebody ends this process."""
+    """Serve until this process is ended."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # Parameters are kept in memory; the accelerators are for the script beside this.
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"

@@ -28,7 +28,7 @@ class World:
         return self.hosts[rank // self.processes_per_host]
 
     def is_awaited(self, rank: int) -> bool:
-        """Whether the job goes on until this rank has ended; the others are ended after those."""
+        """Whether the job waits for this rank to end; ranks that it does not wait for are ended afterwards."""
         return True
 
     def role_of(self, rank: int) -> str:
@@ -61,7 +61,7 @@ class DirectWorld(World):
         }
 
     def module_of(self, rank: int) -> str | None:
-        """The module of the toolkit that a rank runs in the place of the script; None for the script."""
+        """The module of the toolkit that a rank runs instead of the script; None for the script."""
         return None
 
     def defaults(self, interface: str) -> dict[str, str]:

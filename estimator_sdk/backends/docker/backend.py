@@ -84,7 +84,7 @@ class DockerBackend(Supervised):
         return start(plan)
 
     def check(self) -> Iterable[Finding]:
-        """Look for an engine and its images."""
+        """Look for a Docker engine and our images."""
         from .check import CHECKS
 
         return findings(self.name, CHECKS)

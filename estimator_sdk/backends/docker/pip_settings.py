@@ -39,7 +39,7 @@ _PACKAGE_FILES = (requirements.FILE, "setup.py", "pyproject.toml")
 
 @dataclass
 class PipSettings:
-    """What is brought to a container."""
+    """The settings that a container gets."""
 
     options: dict[str, list[str]] = field(default_factory=dict)
     """Options of `pip install`, without their dashes."""
@@ -51,7 +51,7 @@ class PipSettings:
     folders: dict[str, Path] = field(default_factory=dict)
     """Folders of this machine with packages or an index: path in the container -> path here."""
     left_out: list[str] = field(default_factory=list)
-    """A sentence for each thing that a container could not have."""
+    """A sentence for each setting that does not work in a container."""
 
     @property
     def mounts(self) -> list[tuple[str, str, bool]]:

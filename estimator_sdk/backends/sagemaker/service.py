@@ -70,7 +70,7 @@ class Service:
     def ensure_bucket(self, uri: str) -> None:
         """Make the bucket of an `s3://` URI if it is the account's default one and does not exist.
 
-        Raises BackendError, also where the name belongs to somebody else.
+        Raises BackendError, also if the name belongs to somebody else.
         """
         bucket = uri.removeprefix("s3://").partition("/")[0]
         owner = _DEFAULT_BUCKET.fullmatch(bucket)

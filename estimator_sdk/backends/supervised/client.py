@@ -1,4 +1,4 @@
-"""The client's side of the start of a local job: hand its plan to a supervisor of its own."""
+"""The client's side of starting a local job: pass its plan to a new supervisor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAIN = str(Path(__file__).parent)
 
 
 def start(plan: Plan) -> LocalJob:
-    """Hand a plan to a supervisor of its own, and return without waiting for it.
+    """Pass a plan to a new supervisor, and return without waiting for it.
 
     Raises InvalidArgument when a job of that name exists, and BackendError when the disk does not take the job's
     folder or its record.

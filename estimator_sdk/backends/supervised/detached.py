@@ -1,4 +1,4 @@
-"""Start a program of ours that goes on when this process ends."""
+"""Start one of our programs so that it continues when this process ends."""
 
 from __future__ import annotations
 

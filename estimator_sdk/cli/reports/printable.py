@@ -11,7 +11,7 @@ _NOT_SHOWN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u20
 
 
 def lines(text: str) -> str:
-    """The same lines, each cut to its end where it is long, with escapes for what cannot be shown."""
+    """The lines with escapes for what cannot be shown; of a long line only the end."""
     cut = (each if len(each) <= LINE_ROOM else f"… {each[-LINE_ROOM:]}" for each in text.split("\n"))
     return "\n".join(_escaped(each.removesuffix("\r")) for each in cut)
 

@@ -18,7 +18,7 @@ class Culprit(NamedTuple):
     name: str
     """How code reaches it: `lock`, `config['lock']`, `model.session`."""
     owner: str
-    """The function whose variable it is; "" where it is none's."""
+    """The function that the variable belongs to; "" if it belongs to none."""
     value: object
     error: Exception
     """What pickling it alone raises."""

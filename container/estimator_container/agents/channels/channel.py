@@ -10,7 +10,7 @@ EVERY_HOST = "every-host"
 
 
 class ChannelError(Exception):
-    """A channel whose data cannot be had as it was asked for; a sentence that names where it should be."""
+    """A channel's data cannot be fetched as requested; the message names where it should be."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the owner tells the agent that brings channels."""
+"""The settings of the agent that fetches channels."""
 
 from __future__ import annotations
 

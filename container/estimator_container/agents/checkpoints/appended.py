@@ -26,7 +26,7 @@ class Rewritten(Exception):
 
 
 class StillWritten(SourceChanged):
-    """There was no pause in which the file could be read."""
+    """The file was written without a pause in which it could have been read."""
 
 
 def copy_log(folder: str, before: File, target: str) -> tuple[Stamp, str]:

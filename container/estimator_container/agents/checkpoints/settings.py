@@ -32,6 +32,6 @@ class CheckpointSettings(AgentSettings):
     """How many snapshots stay in the store."""
     log_seconds: float = LOG_SECONDS
     named: str = ""
-    """The folder's path as the script knows it, where that is another."""
+    """The folder's path as the script knows it, if that is different."""
     held: str | None = None
     """The job's folder: once another is in its place, nothing more is published."""

@@ -20,7 +20,7 @@ class OutputSettings(AgentSettings):
     folders: dict[str, str] = field(default_factory=dict)
     """Prefix -> path of what is watched; a file that settles there goes under the prefix, and stays when it goes."""
     named: dict[str, str] = field(default_factory=dict)
-    """Prefix -> the path by which the script knows the folder, where that is another."""
+    """Prefix -> the path by which the script knows the folder, if that is different."""
     frames: str | None = None
     """The log that takes its events."""
     held: str | None = None

@@ -40,14 +40,14 @@ class Inotify:
         return self._fd
 
     def add(self, path: str, mask: int) -> int:
-        """The number of the watch; -1 where there is no such folder. Raises OSError."""
+        """Watch a folder, and return the watch's number; -1 if there is no such folder. Raises OSError."""
         watch = int(self._libc.inotify_add_watch(self._fd, os.fsencode(path), mask))
         if watch < 0 and ctypes.get_errno() in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return -1
         return self._checked(watch)
 
     def events(self) -> Iterator[Event]:
-        """The news that there are; they are taken."""
+        """Take the events that have arrived."""
         while True:
             try:
                 data = os.read(self._fd, 1 << 16)
@@ -60,7 +60,7 @@ class Inotify:
                 yield Event(watch, mask, os.fsdecode(data[at - length : at].rstrip(b"\0")))
 
     def wait(self, seconds: float) -> bool:
-        """Whether there are news within so many seconds."""
+        """Wait for events; returns whether any arrive within `seconds`."""
         return bool(select.select([self._fd], [], [], seconds)[0])
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Have an image built by the engine, once, with what it does shown while it does it."""
+"""Have the engine build an image, once, and show its progress."""
 
 from __future__ import annotations
 

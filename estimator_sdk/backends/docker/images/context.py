@@ -43,7 +43,7 @@ def files(image: Image) -> dict[str, bytes]:
 
 
 def digest(image: Image, contents: Mapping[str, bytes]) -> str:
-    """Tells an image that was made of the same from any other."""
+    """A digest of everything that an image is built from."""
     total = hashlib.sha256("\n".join(image.packages).encode())
     for name, content in contents.items():
         total.update(f"\n{name} {len(content)}\n".encode() + content)

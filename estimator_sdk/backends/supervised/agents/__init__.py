@@ -1,1 +1,1 @@
-"""The supervisor's side of the agents that bring channels, keep checkpoints and take outputs away."""
+"""The supervisor's side of the agents that fetch channels, keep checkpoints and upload outputs."""

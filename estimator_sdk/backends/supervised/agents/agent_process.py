@@ -1,4 +1,4 @@
-"""An agent as its owner has it: a process that is told over a socket, heard in the loop, ended at any moment."""
+"""An agent as its owner sees it: a process that gets messages over a socket and can be ended at any moment."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class AgentProcess:
         self._link.send("settings", settings.to_json())
 
     def finish(self, value: str = "") -> None:
-        """Have it do what is left, answer and end."""
+        """Ask it to finish its work, answer and exit."""
         self._link.send("finish", value)
 
     def close(self) -> None:
-        """Hear no more of it; it sees that, and ends by itself."""
+        """Close the connection, upon which the agent exits."""
         self._link.close()
 
     def kill(self) -> None:
-        """When this returns it is gone, and what it had open is closed."""
+        """Kill the agent; when this returns it has exited, and its files are closed."""
         self._killed = True
         if not self._over:
             with contextlib.suppress(ProcessLookupError):
@@ -64,7 +64,7 @@ class AgentProcess:
 
 
 class AgentOwner:
-    """What owns an agent, which may not be there yet, and not any more."""
+    """The base of what owns an agent, which may not have been started yet, or may have ended."""
 
     def __init__(self, loop: Loop, children: Children) -> None:
         self._loop = loop
@@ -77,7 +77,7 @@ class AgentOwner:
         return self._agent
 
     def abandon(self) -> None:
-        """End it at once, whatever it is doing: what it works on is not ours any more."""
+        """Kill the agent at once, because what it works on no longer belongs to this job."""
         if self._agent is not None:
             self._agent.kill()
             self._agent = None

@@ -49,28 +49,28 @@ class Channels(AgentOwner):
         self._stopped = False
 
     def start(self) -> None:
-        """Begin to fetch, and return at once. Raises OSError."""
+        """Start fetching, and return at once. Raises OSError."""
         self._clear()
         if self._settings.channels and not self._stopped:
             self._start(self._settings)
 
     def wait(self) -> str | None:
-        """Wait until all is in place. Returns why that cannot be; None also when it was stopped."""
+        """Wait until all channels are in place. Returns why that failed; None if it did not, or if it was stopped."""
         if self._agent is not None:
             self._loop.run_until(lambda: self._ready or self._stopped or self._failed is not None)
         return self._failed
 
     def stop(self) -> None:
-        """Let `wait` return."""
+        """Make `wait` return."""
         self._stopped = True
 
     def end(self) -> None:
-        """End whatever is under way; nothing half fetched is left, and no FIFO."""
+        """End all transfers; removes partial data and FIFOs."""
         super().abandon()
         self._clear()
 
     def abandon(self) -> None:
-        """End whatever is under way, and touch nothing, now and later."""
+        """End all transfers, and touch no files any more."""
         super().abandon()
         self._settings = replace(self._settings, channels=())
 

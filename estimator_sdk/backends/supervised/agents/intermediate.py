@@ -41,7 +41,7 @@ class Intermediate:
         self._upload: Upload | None = None
 
     def start(self) -> None:
-        """Watch the folders, which are made. Raises OSError."""
+        """Create the folders, and watch them. Raises OSError."""
         self._watch = Watch()
         for path in map(Path, self._folders.values()):
             make_folder(path)
@@ -50,7 +50,7 @@ class Intermediate:
             self._loop.on_readable(self._watch.fileno(), self._begin)
 
     def finish(self) -> tuple[str, str]:
-        """Upload what is left. Returns why something is not uploaded, and what cannot be: in words, "" for nothing."""
+        """Upload what is left. Returns why an upload failed, and which files cannot be uploaded; "" for none."""
         self._forget()
         folders = [Path(path) for path in self._folders.values()]
         if self._upload is None and any(folder.is_dir() and any(folder.iterdir()) for folder in folders):
@@ -60,7 +60,7 @@ class Intermediate:
         return self._upload.finish(), self._upload.not_uploadable
 
     def abandon(self) -> None:
-        """Upload nothing more: the folders are not ours any more."""
+        """Upload nothing more, because the folders no longer belong to this job."""
         self._folders = {}
         if self._upload is not None:
             self._upload.abandon()

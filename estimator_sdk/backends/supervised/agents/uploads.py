@@ -24,7 +24,7 @@ class Upload(AgentOwner):
         self._process = self._start(settings)
 
     def finish(self) -> str:
-        """Wait until all is uploaded. Returns why something is not; "" when all is."""
+        """Wait until everything is uploaded. Returns why an upload failed; "" if none did."""
         self._process.finish()
         self._loop.run_until(lambda: self._finished is not None)
         self.abandon()
@@ -39,5 +39,5 @@ class Upload(AgentOwner):
 
 
 def upload(loop: Loop, children: Children, uri: str, files: Mapping[str, Path]) -> str:
-    """Upload files, key by key. Returns why that failed; "" when it did not."""
+    """Upload files, given by their keys. Returns why that failed; "" if it did not."""
     return Upload(loop, children, OutputSettings(uri, {key: str(path) for key, path in files.items()})).finish()

@@ -79,9 +79,9 @@ class Record:
     """Those that have begun, from the first."""
     ended: float | None = None
     reason: str = ""
-    """Why it was stopped, where it was."""
+    """Why the job was stopped; empty if it was not."""
     verdict: Verdict | None = None
-    """Why it failed, where it did."""
+    """Why the job failed; None if it did not."""
     output: str = ""
     """The URI below which the job's archives are."""
     model_data: str | None = None
@@ -103,7 +103,7 @@ class Record:
         return replace(self, attempts=(*self.attempts[:-1], replace(self.attempts[-1], **changes)))
 
     def fields(self) -> dict[str, Any]:
-        """Everything as JSON has it."""
+        """All fields, as JSON values."""
         return asdict(self)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""`estimator download [JOB]`: bring a job's model here."""
+"""`estimator download [JOB]`: download a job's model."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ IN_A_WORLD = {"enabled": True, "processes_per_host": 99_999}
     [
         ({"instance_count": 10**9}, "instance_count", "from 1 to 5000, not 1000000000"),
         ({"max_run": 10**400}, "max_run", "from 1 to 2147483647"),
-        ({"distribution": {"mpi": {"enabled": True, "processes_per_host": 10**9}}}, PROCESSES, "is 1000000000, and a"),
+        ({"distribution": {"mpi": {"enabled": True, "processes_per_host": 10**9}}}, PROCESSES, "is 1000000000, but a"),
         (
             {"distribution": {"torch_distributed": IN_A_WORLD}, "instance_count": 9},
             "distribution",

@@ -306,7 +306,7 @@ def test_a_file_that_changes_under_its_upload_is_not_published(store, folder, mo
             file.write(b"more")
 
     monkeypatch.setattr(UploadSource, "read_into", read_and_change)
-    with pytest.raises(SourceChanged, match="file changed while it was uploaded"):
+    with pytest.raises(SourceChanged, match="file changed during the upload"):
         store.upload(str(path), "key")
     assert store.head("key") is None
     assert list(store.list()) == []

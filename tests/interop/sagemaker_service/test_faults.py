@@ -104,7 +104,7 @@ def test_a_quota(platform, script):
 
 def test_a_name_that_is_taken(platform, estimator):
     estimator.fit(wait=False, job_name="taken")
-    with pytest.raises(InvalidArgument, match="job_name 'taken' is taken in eu-west-1; choose another name"):
+    with pytest.raises(InvalidArgument, match="job_name 'taken' is already taken in eu-west-1; choose another name"):
         estimator.fit(wait=False, job_name="taken")
 
 
@@ -113,7 +113,7 @@ def test_a_name_that_is_taken_leaves_the_secret_of_the_job_that_has_it(platform,
     estimator.fit(wait=False, job_name="taken-world")
     world = {"Bucket": f"sagemaker-{REGION}-{ACCOUNT}", "Key": "taken/worlds/taken-world/worldsecret"}
     secret = platform.client("s3").get_object(**world)["Body"].read()
-    with pytest.raises(InvalidArgument, match="is taken"):
+    with pytest.raises(InvalidArgument, match="is already taken"):
         estimator.fit(wait=False, job_name="taken-world")
     assert platform.client("s3").get_object(**world)["Body"].read() == secret
 

@@ -243,7 +243,9 @@ def test_what_is_no_archive_is_one_sentence(tmp_path, place):
     path = tmp_path / "model.tar.gz"
     for content in (b"", b"<html>AccessDenied</html>", gzip.compress(b""), os.urandom(1000)):
         path.write_bytes(content)
-        with pytest.raises(EstimatorError, match="it is not a tar archive, or its beginning is damaged; nothing was kept"):
+        with pytest.raises(
+            EstimatorError, match="it is not a tar archive, or its beginning is damaged; nothing was kept"
+        ):
             model_files.fetch(f"file://{path}", place)
 
 

@@ -23,7 +23,7 @@ ANSWER_SECONDS = 5.0  # how long the first host may take to answer the report of
 
 
 class Follower:
-    """Another host's part in the job: see `Coordinator` of the port."""
+    """Another host's part in the job: see `Coordinator` of the port, and `MeshObserver`."""
 
     def __init__(self, host: HostPort) -> None:
         self._host = host
@@ -34,7 +34,7 @@ class Follower:
         self._name = host.spec.name
         self._leader = host.spec.cluster.leader
         self._loop = host.toolkit.loop
-        self._mesh: mesh.Worker | None = None
+        self._mesh: mesh.MeshWorker | None = None
         self._silence = Silence(self._loop, self._name, (self._leader,), self._fail)
 
     def open(self) -> None:
@@ -42,16 +42,12 @@ class Follower:
         from ...mesh import mesh  # a single host has none
 
         spec = self._host.spec
-        self._mesh = mesh.Worker(
+        self._mesh = mesh.MeshWorker(
             self._loop,
-            self._name,
-            self._leader,
+            mesh.Member(self._name, (self._leader,), spec.required_secret()),
+            self,
             lambda: spec.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT)),
-            spec.required_secret(),
             time.monotonic() + spec.world_timeout,
-            self._on_message,
-            self._on_joined,
-            self._on_lost,
         )
 
     def prepared(self) -> None:
@@ -109,12 +105,12 @@ class Follower:
         else:
             self._unsent.append(fields)
 
-    def _on_joined(self, leader: str) -> None:
+    def on_joined(self, leader: str) -> None:
         self._joined = True
         for fields in self._unsent:
             self._send(*fields)
 
-    def _on_lost(self, leader: str, silent: bool) -> None:
+    def on_lost(self, leader: str, silent: bool) -> None:
         own = self._name
         if silent:
             self._silence.begins(leader)
@@ -129,7 +125,7 @@ class Follower:
     def _fail(self, found: Verdict) -> None:
         self._host.end(Outcome("failed", found))
 
-    def _on_message(self, leader: str, message: list[str]) -> None:
+    def on_message(self, leader: str, message: list[str]) -> None:
         kind, *fields = message
         if kind == "go":
             self._host.start_ranks(fields)

@@ -28,7 +28,7 @@ LAST_REPORTS_SECONDS = 2.0
 
 
 class Leader:
-    """The first host's part in the job: see `Coordinator` of the port."""
+    """The first host's part in the job: see `Coordinator` of the port, and `MeshObserver`."""
 
     def __init__(self, host: HostPort) -> None:
         self._host = host
@@ -38,7 +38,7 @@ class Leader:
         self._endpoints: dict[str, str] = {}
         self._run = StepRun.of(self._spec, 0)
         self._late_ranks = LateWatch(self._loop, self._events)
-        self._mesh: mesh.Leader | None = None
+        self._mesh: mesh.MeshLeader | None = None
         self._silence = Silence(self._loop, self._spec.name, self._spec.hosts[1:], self.report)
 
     def open(self) -> None:
@@ -48,16 +48,8 @@ class Leader:
             return
         from ...mesh import mesh  # a single host has none
 
-        secret = self._spec.required_secret()
-        self._mesh = mesh.Leader(
-            self._loop,
-            listening_socket(),
-            secret,
-            self._spec.hosts[1:],
-            self._on_message,
-            lambda host: self._events.emit("host_joined", host=host),
-            self._on_lost,
-        )
+        member = mesh.Member(self._spec.name, self._spec.hosts[1:], self._spec.required_secret())
+        self._mesh = mesh.MeshLeader(self._loop, member, self, listening_socket())
 
     # This host's own news.
 
@@ -110,7 +102,10 @@ class Leader:
 
     # News from the others.
 
-    def _on_message(self, host: str, message: list[str]) -> None:
+    def on_joined(self, host: str) -> None:
+        self._events.emit("host_joined", host=host)
+
+    def on_message(self, host: str, message: list[str]) -> None:
         kind, *fields = message
         if kind == "ready":
             self._is_ready(host, fields[0])
@@ -138,7 +133,7 @@ class Leader:
             self._host.stop()
             self.stop()
 
-    def _on_lost(self, host: str, silent: bool) -> None:
+    def on_lost(self, host: str, silent: bool) -> None:
         if self._host.stopping:
             self._end(Outcome("stopped"))  # its own grace period was over
         elif not silent:

@@ -136,6 +136,8 @@ class Capabilities(NamedTuple):
     """Its jobs have a supervisor of ours and a folder in the user's home, where they are found without it."""
     has_images: bool = False
     """Where a job names no image, its hosts are made from one of ours."""
+    has_limits: bool = False
+    """A host can be held to so many CPUs and so much memory, as `cpus` and `memory` say."""
     is_this_environment: bool = False
     """Scripts run in the Python environment of who calls `fit()`."""
 

@@ -110,6 +110,8 @@ class Plan:
     """The container image, where hosts are containers."""
     output_path: str = ""
     """The URI below which `<job name>/output/model.tar.gz` is written."""
+    sees_only_mounts: bool = False
+    """Whether a host sees of this machine's files only what is mounted into it."""
     model_hosts: tuple[str, ...] = ()
     """The hosts whose `model/` folders make the model; those of others are kept apart."""
     request: Mapping[str, Any] = field(default_factory=dict)

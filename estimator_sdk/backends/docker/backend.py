@@ -25,7 +25,7 @@ from ...values.standard_streams import Tolerant
 from ..port import Finding, findings
 from ..supervised.backend import Supervised
 from ..supervised.supervisor.hosts import Hosts, OnHostEnded
-from . import engine
+from . import CAPABILITIES, engine
 from .containers import CODE_IN_CONTAINER, DockerHosts
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class DockerBackend(Supervised):
     """Runs the hosts of a job as containers of this machine's Docker engine."""
 
     name = "docker"
-    capabilities = Supervised.capabilities._replace(has_images=True)
+    capabilities = CAPABILITIES
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job for the engine. Raises InvalidArgument for what it cannot do, BackendError without one."""
@@ -53,6 +53,7 @@ class DockerBackend(Supervised):
             engine.require_image(client, image)
         has_toolkit = is_ours or engine.has_toolkit(client, image)
         plan = local_plan.base(spec, self.name, _host if has_toolkit else _other_host)
+        plan = replace(plan, image=image, sees_only_mounts=True)
         engine.require_room(client, plan.cpus, plan.memory)
         if plan.code is not None:
             moved = {"sagemaker_submit_directory": json.dumps(CODE_IN_CONTAINER)}
@@ -65,7 +66,7 @@ class DockerBackend(Supervised):
         plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
         plan = inheritance.for_containers(plan, decoded, os.environ)
         kernel_limits.check_own()
-        return kernel_limits.check_containers(local_plan.with_command(replace(plan, image=image), "python", None))
+        return kernel_limits.check_containers(local_plan.with_command(plan, "python", None))
 
     def start(self, plan: Plan) -> LocalJob:
         """Start the plan's containers under a supervisor, and return at once.

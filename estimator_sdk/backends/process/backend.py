@@ -32,6 +32,7 @@ from ..port import Finding, findings
 from ..supervised.backend import Supervised
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import Hosts, OnHostEnded
+from . import CAPABILITIES
 
 if TYPE_CHECKING:
     from ...spec.job_document import JobDocument
@@ -45,7 +46,7 @@ class ProcessBackend(Supervised):
     """Runs the hosts of a job as processes."""
 
     name = "process"
-    capabilities = Supervised.capabilities._replace(is_this_environment=True)
+    capabilities = CAPABILITIES
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job for this machine. Raises InvalidArgument for what processes cannot do."""
@@ -57,13 +58,6 @@ class ProcessBackend(Supervised):
             raise InvalidArgument("backend", f"backend 'process' needs Linux, and this is {sys.platform}")
         _check_places()
         plan = local_plan.base(spec, self.name, _host)
-        for name in ("cpus", "memory"):
-            if getattr(plan, name) is not None:
-                raise InvalidArgument(
-                    name,
-                    f"{name} limits hosts that are containers, and those of backend 'process' are not; leave it out, "
-                    "or use backend='docker'",
-                )
         if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
             raise InvalidArgument(
                 "checkpoint_local_path",

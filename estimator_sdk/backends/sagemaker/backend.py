@@ -20,8 +20,8 @@ from ...plan import distributions, inheritance, kernel_limits
 from ...plan import local as local_plan
 from ...plan.plan import DEFAULT_CHECKPOINTS, ChannelPlan, HostPlan, Plan
 from ...spec.job_document import Channel, JobDocument, ResourceConfig
-from ..port import Capabilities, Finding, findings
-from . import faults, submitted
+from ..port import Finding, findings
+from . import CAPABILITIES, faults, submitted
 from .job import SageMakerJob, attach, list_jobs
 from .request import Completed, complete
 from .service import Service
@@ -32,7 +32,7 @@ class SageMakerBackend:
     """Runs the hosts of a job as instances of Amazon SageMaker."""
 
     name = "sagemaker"
-    capabilities = Capabilities(is_remote=True)
+    capabilities = CAPABILITIES
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job for the configured region. Raises InvalidArgument for what the service cannot do.

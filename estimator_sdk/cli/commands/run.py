@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...code.ignore_rules import FILE as IGNORE_FILE
 from ...errors import InvalidArgument
-from .. import execution
+from .. import backend_argument, execution
 from ..parser import Parser, count
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def add_job_options(parser: Parser) -> None:
     where.add_argument(
         "--processes-per-host", metavar="P", type=count, help="default: one for each GPU of the instance type, else one"
     )
-    where.add_argument("--backend", help="process, docker or sagemaker (default: as the instance type says)")
+    backend_argument.add(where, "as the instance type says")
     where.add_argument("--image", metavar="IMAGE", help="the container image (docker: estimator/mpi:py311)")
-    where.add_argument("--cpus", type=float, help="CPUs of each host, on docker")
-    where.add_argument("--memory", metavar="GIB", type=float, help="memory of each host, on docker")
+    where.add_argument("--cpus", type=float, help="CPUs of each host, where hosts are containers")
+    where.add_argument("--memory", metavar="GIB", type=float, help="memory of each host, likewise")
     where.add_argument("--role", metavar="ARN", help="the IAM role, on SageMaker")
     what = parser.add_argument_group("what")
     what.add_argument("--source-dir", metavar="DIR", default=".", help="what the hosts get, and where the command runs")

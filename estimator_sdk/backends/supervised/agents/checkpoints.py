@@ -33,7 +33,7 @@ class Checkpoints(AgentOwner):
             job=plan.job_name,
             restore=True,
             kept=plan.checkpoint_keep,
-            named=plan.checkpoint_path if plan.image is not None else "",
+            named=plan.checkpoint_path if plan.sees_only_mounts else "",
             held=str(folder.path),
         )
         self._restored = False

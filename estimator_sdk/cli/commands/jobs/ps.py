@@ -14,7 +14,7 @@ from ...parser import Parser, count
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("--backend", help="only the jobs of one; sagemaker asks the service")
+    parser.add_argument("--backend", help="only the jobs of one; without it no service is asked")
     parser.add_argument("--status", choices=get_args(Status), help="only the jobs with this status")
     parser.add_argument("-n", "--limit", metavar="N", type=count, help="only the newest N")
 

@@ -27,6 +27,8 @@ class Distribution:
     """As users write it, and as its module is called, here and in the toolkit."""
     framework: ClassVar[Framework | None] = None
     """The framework whose image a job gets that names none; None is the plain image."""
+    rank_variable: ClassVar[str] = "RANK"
+    """Where a script finds its rank."""
 
     enabled: bool
     """False runs the script once on each host, as no `distribution` does."""

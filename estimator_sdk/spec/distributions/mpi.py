@@ -14,6 +14,7 @@ class Mpi(ManyOnAHost):
     """So many processes on each host, which are one MPI world."""
 
     name: ClassVar[str] = "mpi"
+    rank_variable: ClassVar[str] = "OMPI_COMM_WORLD_RANK"
 
     custom_mpi_options: str = ""
     """Options for mpirun, split into words as a shell would."""

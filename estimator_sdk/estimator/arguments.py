@@ -10,6 +10,7 @@ from typing import Literal
 from estimator_container.contract import names as contract
 
 from ..spec.job_document import InstanceGroup
+from ..spec.limits import DEFAULT_MAX_RUN
 
 StrPath = str | os.PathLike[str]
 
@@ -77,7 +78,7 @@ class Arguments:
     """The start of the names of jobs; None takes the entry point's name."""
     tags: Sequence[Mapping[str, str]] | Mapping[str, str] | None = None
     """Labels: a dict, or a list of `{"Key": ..., "Value": ...}`."""
-    max_run: int = 86400
+    max_run: int = DEFAULT_MAX_RUN
     """Seconds that the job may run."""
     max_wait: int | None = None
     """Seconds that a spot job may take with all its waiting; at least `max_run`."""
@@ -85,7 +86,7 @@ class Arguments:
     max_retry_attempts: int | None = None
     """How often a job that the platform failed is started again, 1 to 30; None is never."""
     stop_timeout: float = contract.DEFAULT_STOP_TIMEOUT
-    """Seconds between SIGTERM and SIGKILL when the job is stopped; on SageMaker it is always 120."""
+    """Seconds between SIGTERM and SIGKILL when the job is stopped; on SageMaker it is always the default."""
     hang_timeout: float = contract.DEFAULT_HANG_TIMEOUT
     """Seconds without output in which no rank of an MPI job moves from its line, before a deadlock is suspected and the
     job fails; 0 is never."""

@@ -30,8 +30,6 @@ from ..values.home import jobs_folder
 from . import local_channels
 from .plan import DEFAULT_CHECKPOINT_KEEP, DEFAULT_CHECKPOINTS, HostPlan, Plan, StepPlan
 
-DEFAULT_MAX_RUN = 86400.0  # seconds; the service's default for MaxRuntimeInSeconds is the same day
-
 
 def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPlan]) -> Plan:
     """A plan without a distribution; `host` makes each host of its name, its index and the number of hosts.
@@ -165,7 +163,7 @@ def _check_on_path(program: str, python: str) -> None:
 def _max_run(spec: JobDocument) -> float:
     given = spec.stopping_condition.max_runtime_in_seconds if spec.stopping_condition else None
     limits.check("max_run", given)
-    return DEFAULT_MAX_RUN if given is None else float(given)
+    return float(limits.DEFAULT_MAX_RUN if given is None else given)
 
 
 def _limit(decoded: Mapping[str, object], name: str, argument: str) -> float | None:

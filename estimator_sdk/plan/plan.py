@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from estimator_container.contract.names import DEFAULT_BASE_DIR, Layout
+from estimator_container.contract.names import DEFAULT_BASE_DIR, DEFAULT_STOP_TIMEOUT, Layout
+
+from ..spec.limits import DEFAULT_MAX_RUN
 
 DEFAULT_CHECKPOINTS = Layout(DEFAULT_BASE_DIR).checkpoints
 DEFAULT_CHECKPOINT_KEEP = 3
@@ -108,10 +110,10 @@ class Plan:
     """Where the bundle is kept besides; it is uploaded before the start if it is not there."""
     image: str | None = None
     """The container image, where hosts are containers."""
-    output_path: str = ""
-    """The URI below which `<job name>/output/model.tar.gz` is written."""
     sees_only_mounts: bool = False
     """Whether a host sees of this machine's files only what is mounted into it."""
+    output_path: str = ""
+    """The URI below which `<job name>/output/model.tar.gz` is written."""
     model_hosts: tuple[str, ...] = ()
     """The hosts whose `model/` folders make the model; those of others are kept apart."""
     request: Mapping[str, Any] = field(default_factory=dict)
@@ -124,9 +126,9 @@ class Plan:
     """How many of the newest snapshots stay there."""
     max_retry_attempts: int = 0
     """How often a job that the platform failed is started again."""
-    max_run: float = 86400.0
+    max_run: float = DEFAULT_MAX_RUN
     """Seconds after which the job is stopped."""
-    stop_timeout: float = 120.0
+    stop_timeout: float = DEFAULT_STOP_TIMEOUT
     """Seconds between SIGTERM and SIGKILL."""
     region: str | None = None
     """The AWS region, where hosts are instances of SageMaker."""

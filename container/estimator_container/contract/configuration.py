@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..runtime.errors import ConfigurationError
-from .names import HOST_ADDRESSES, OUR_CHANNELS, WORLD_PORT, Layout
+from .names import HOMOGENEOUS_GROUP, HOST_ADDRESSES, OUR_CHANNELS, WORLD_PORT, Layout
 
 
 class InstanceGroup(NamedTuple):
@@ -157,7 +157,7 @@ def _cluster(resources: dict[str, Any], path: str) -> Cluster:
         current_host=current,
         hosts=hosts,
         current_instance_type=resources.get("current_instance_type") or "local",
-        current_group_name=resources.get("current_group_name") or "homogeneousCluster",
+        current_group_name=resources.get("current_group_name") or HOMOGENEOUS_GROUP,
         groups=groups,
         network_interface=resources.get("network_interface_name") or "eth0",
         topology=resources.get("topology"),

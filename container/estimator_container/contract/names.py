@@ -11,6 +11,11 @@ from typing import NamedTuple
 
 BASE_DIR_VARIABLE = "SAGEMAKER_BASE_DIR"
 DEFAULT_BASE_DIR = "/opt/ml"
+HOMOGENEOUS_GROUP = "homogeneousCluster"  # the one group of a job whose instances are all of one type
+
+# The schemes of URIs of stores, which `storage.open_store` opens: `file:///folder`, and the others with a bucket.
+FILE_SCHEME = "file"
+BUCKET_SCHEMES = ("s3",)
 
 # An image's own variable: a function, as `module:function`, that runs where the job names no program.
 TRAINING_MODULE = "SAGEMAKER_TRAINING_MODULE"
@@ -69,9 +74,9 @@ PLATFORM_VARIABLES = frozenset(
     }
 )
 
-DEFAULT_WORLD_TIMEOUT = 300.0
+DEFAULT_WORLD_TIMEOUT = 300.0  # ours; as long as `torch.distributed.TCPStore` waits for others unless it is told
 DEFAULT_STOP_TIMEOUT = 120.0  # what SageMaker grants, "Stop a Training Job" in its API reference
-DEFAULT_HANG_TIMEOUT = 1800.0
+DEFAULT_HANG_TIMEOUT = 1800.0  # ours; the default `timeout` of `torch.distributed.init_process_group` on Gloo
 WORLD_PORT = 7776  # where a first host listens for the others when it inherited no socket
 
 

@@ -16,7 +16,7 @@ from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.logs.lines import LineAssembler
 
 LAST_EVENT = b'{"event": "ended"'
-_IN_MODIFY = 0x2  # linux/inotify.h
+_IN_MODIFY = 0x2  # MODIFY of `agents.watching.inotify`, which lies above
 
 
 def show(frames: str, host: str, out: int, err: int) -> None:

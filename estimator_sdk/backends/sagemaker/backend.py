@@ -20,6 +20,7 @@ from ...plan import distributions, inheritance, kernel_limits
 from ...plan import local as local_plan
 from ...plan.plan import DEFAULT_CHECKPOINTS, ChannelPlan, HostPlan, Plan
 from ...spec.job_document import Channel, JobDocument, ResourceConfig
+from ...spec.limits import DEFAULT_MAX_RUN
 from ..port import Finding, findings
 from . import CAPABILITIES, faults, submitted
 from .job import SageMakerJob, attach, list_jobs
@@ -117,7 +118,9 @@ def _plan(completed: Completed, code: str | None, region: str) -> Plan:
         backend=SageMakerBackend.name,
         region=region,
         instance_type=instance_type,
-        hosts=tuple(HostPlan(name, "", "/opt/ml", ("train",), {}) for name in hosts_of(resources.to_document())),
+        hosts=tuple(
+            HostPlan(name, "", contract.DEFAULT_BASE_DIR, ("train",), {}) for name in hosts_of(resources.to_document())
+        ),
         ranks=(),
         distribution="none",
         program=(spec.environment or {}).get("SAGEMAKER_PROGRAM") or decoded.get("sagemaker_program"),
@@ -133,7 +136,7 @@ def _plan(completed: Completed, code: str | None, region: str) -> Plan:
         checkpoint_uri=checkpoints.s3_uri if checkpoints else None,
         checkpoint_path=(checkpoints and checkpoints.local_path) or DEFAULT_CHECKPOINTS,
         max_retry_attempts=retries.maximum_retry_attempts if retries else 0,
-        max_run=local_plan.DEFAULT_MAX_RUN if limit is None else float(limit),
+        max_run=float(DEFAULT_MAX_RUN if limit is None else limit),
     )
     inheritance.refuse_inherited(decoded)
     plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(instance_type, 0))

@@ -90,7 +90,7 @@ class SageMakerJob:
         return []
 
     def stop(self) -> None:
-        """Ask the service to stop the job; it sends SIGTERM, and SIGKILL after 120 seconds."""
+        """Ask the service to stop the job; it sends SIGTERM, and after `DEFAULT_STOP_TIMEOUT` SIGKILL."""
         try:
             self._service.call("sagemaker", "stop_training_job", f"stop {self.name}", TrainingJobName=self.name)
         except faults.Refused as error:

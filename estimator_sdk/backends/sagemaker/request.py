@@ -23,7 +23,10 @@ _ECR = re.compile(r"\d{12}\.dkr[.-]ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.(?:ama
 _ONLY_HERE = {
     contract.CPUS_HYPERPARAMETER: ("cpus", "the instance type sets how many CPUs a host has; leave it out"),
     contract.MEMORY_HYPERPARAMETER: ("memory", "the instance type sets how much memory a host has; leave it out"),
-    contract.STOP_TIMEOUT_HYPERPARAMETER: ("stop_timeout", "SageMaker always gives 120 seconds; leave it out"),
+    contract.STOP_TIMEOUT_HYPERPARAMETER: (
+        "stop_timeout",
+        f"SageMaker always gives {contract.DEFAULT_STOP_TIMEOUT:g} seconds; leave it out",
+    ),
 }
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...code.ignore_rules import FILE as IGNORE_FILE
 from ...errors import InvalidArgument
+from ...spec.limits import DEFAULT_MAX_RUN
 from .. import backend_argument, execution
 from ..parser import Parser, count
 
@@ -72,7 +73,9 @@ def add_job_options(parser: Parser) -> None:
     what.add_argument("--tag", metavar=_PAIRS["tag"], action="append", default=[], help="a label of the job")
     what.add_argument("--job-name", metavar="NAME", help="the job's name (default: a new one)")
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--max-run", metavar="SECONDS", type=count, default=86400, help="then the job is stopped")
+    limits.add_argument(
+        "--max-run", metavar="SECONDS", type=count, default=DEFAULT_MAX_RUN, help="then the job is stopped"
+    )
     limits.add_argument("--stop-timeout", metavar="SECONDS", type=float, help="between SIGTERM and SIGKILL")
     limits.add_argument("--max-retry-attempts", metavar="N", type=count, help="restarts after failures of the platform")
 

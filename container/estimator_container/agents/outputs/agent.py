@@ -54,8 +54,7 @@ class OutputAgent(WatchingAgent):
                 self._events = EventLog(FrameWriter(self._settings.frames))
         self._hold(self._settings.held)
         self._left = dict(self._settings.files)
-        place = parse(self._settings.uri)
-        self._root = f"{place.root}/" if place.scheme == "s3" and place.root else ""
+        self._root = parse(self._settings.uri).key_prefix
         for prefix, path in self._settings.folders.items():
             self._known[prefix] = {}
             with contextlib.suppress(OSError):  # where the kernel gives no more watches, the end is soon enough

@@ -10,7 +10,7 @@ from ...agents import code_download
 from ...contract import entry_point
 from ...contract import hyperparameters as hp
 from ...contract.entry_point import CommandLine, FrameworkFunction, Program
-from ...contract.names import OVERLAY_DIR, TRAINING_MODULE
+from ...contract.names import BUCKET_SCHEMES, OVERLAY_DIR, TRAINING_MODULE
 from ...failures.verdict import Verdict, last_words
 from ...ranks.server import RankCommand
 from ...runtime.errors import ConfigurationError
@@ -81,7 +81,7 @@ class Preparation:
         channeled = code.bundle_of(layout.channeled_code)
         submitted = self._spec.hyperparameters.get("sagemaker_submit_directory")
         source = channeled or str(submitted or layout.code)
-        if not source.startswith("s3://") or os.listdir(layout.code):
+        if source.partition("://")[0] not in BUCKET_SCHEMES or os.listdir(layout.code):
             return source
         path = os.path.join(self._toolkit.scratch, os.path.basename(source))
         exit_code, words = self._run_program([sys.executable, "-I", code_download.__file__, source, path])

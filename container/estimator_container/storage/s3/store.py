@@ -28,7 +28,7 @@ class S3Store(Store):
 
     def __init__(self, location: Location, client: S3Client, engine: Engine) -> None:
         self.uri = client.name(location.root)
-        self._root = location.root + "/" if location.root else ""
+        self._root = location.key_prefix
         self._client = client
         self._engine = engine
         self._transfer, self._conditions = engine.run(self._on_engine(location))

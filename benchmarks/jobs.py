@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.worlds.mpi import command_line, programs
-from estimator_container.worlds.mpi.world import World
+from estimator_container.worlds.mpi.world import MpiWorld
 
 from estimator_sdk import Estimator, Job
 from estimator_sdk.backends.supervised.job import wait_until_gone
@@ -162,7 +162,7 @@ def bare_mpirun(ranks: int, flags: Sequence[str] = ()) -> list[str]:
     return [programs.find("mpirun"), *ROOT_FLAGS, "--oversubscribe", *flags, "-np", str(ranks)]
 
 
-LEFT_ALONE = tuple(f"{name}={value}" for name, value in World((), 1).defaults("lo").items())
+LEFT_ALONE = tuple(f"{name}={value}" for name, value in MpiWorld((), 1).defaults("lo").items())
 """The variables, for `env`, that a job's MPI has unless the user says otherwise."""
 
 
@@ -224,7 +224,7 @@ class Hosts:
     def mpirun(self, agent: str, processes: int = 1, flags: Sequence[str] = ()) -> list[str]:
         """The same command as a job's, but for the agent that starts the daemons, and other flags that count more."""
         nodes = (os.uname().nodename, *self.names[1:])
-        world = World(self.names, processes, tuple(flags))
+        world = MpiWorld(self.names, processes, tuple(flags))
         fitted = command_line.Fit(nodes, "lo", str(self.folder), crowded=True, outnumbered=False, single_copy=True)
         set_first = [f"{name}={value}" for name, value in world.defaults("lo").items()]
         return ["/usr/bin/env", *set_first, *command_line.mpirun(world, fitted, programs.find("mpirun"), agent)]

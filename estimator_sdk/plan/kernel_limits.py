@@ -16,7 +16,7 @@ from estimator_container.contract.names import ARGUMENTS_HYPERPARAMETER, BASE_DI
 from estimator_container.runtime import exec_limits
 from estimator_container.runtime.exec_limits import Excess
 from estimator_container.worlds import distributions as container_distributions
-from estimator_container.worlds.mpi.world import World as MpiWorld
+from estimator_container.worlds.mpi.world import MpiWorld
 from estimator_container.worlds.world import DirectWorld, World
 
 from ..errors import InvalidArgument

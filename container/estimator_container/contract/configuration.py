@@ -13,7 +13,7 @@ from ..runtime.errors import ConfigurationError
 from .names import HOMOGENEOUS_GROUP, HOST_ADDRESSES, OUR_CHANNELS, WORLD_PORT, Layout
 
 
-class InstanceGroup(NamedTuple):
+class HostGroup(NamedTuple):
     """Hosts of one instance type in a job of several types."""
 
     name: str
@@ -29,7 +29,7 @@ class Cluster(NamedTuple):
     """In the order of `in_order`; the first is the one that leads."""
     current_instance_type: str
     current_group_name: str
-    groups: tuple[InstanceGroup, ...]
+    groups: tuple[HostGroup, ...]
     network_interface: str
     topology: Any
     addresses: dict[str, tuple[str, int]]
@@ -144,7 +144,7 @@ def _cluster(resources: dict[str, Any], path: str) -> Cluster:
     try:
         current, hosts = resources["current_host"], _hosts(resources["hosts"])
         groups = tuple(
-            InstanceGroup(group["instance_group_name"], group["instance_type"], _hosts(group["hosts"]))
+            HostGroup(group["instance_group_name"], group["instance_type"], _hosts(group["hosts"]))
             for group in resources.get("instance_groups") or ()
         )
     except KeyError as error:

@@ -31,7 +31,7 @@ class Difference(NamedTuple):
     """Rank -> what it has sent of the variable."""
 
 
-class Finding(NamedTuple):
+class Drift(NamedTuple):
     """Ranks that differed at two looks, one after the other."""
 
     difference: Difference
@@ -100,7 +100,7 @@ class Judge:
         self._size = size
         self._trainings: defaultdict[str, _Training] = defaultdict(_Training)
 
-    def hear(self, look: Look) -> Finding | None:
+    def hear(self, look: Look) -> Drift | None:
         """What the ranks' differing comes to with this look; each training is told of once."""
         training = self._trainings[look.training]
         looks = training.pending.setdefault((look.start, look.step), {})
@@ -113,7 +113,7 @@ class Judge:
             del self._trainings[next(iter(self._trainings))]
         return None
 
-    def _compare(self, training: _Training, looks: Mapping[int, Look], last: Look) -> Finding | None:
+    def _compare(self, training: _Training, looks: Mapping[int, Look], last: Look) -> Drift | None:
         place = (last.start, last.step)
         training.pending = {each: looks for each, looks in training.pending.items() if each > place}
         before, training.differed = training.differed, difference(looks)
@@ -121,7 +121,7 @@ class Judge:
             return None
         training.is_told = True
         standing = _common_standing(looks.values())
-        return Finding(training.differed, before.step, standing, any(each.only_warns for each in looks.values()))
+        return Drift(training.differed, before.step, standing, any(each.only_warns for each in looks.values()))
 
 
 def difference(looks: Mapping[int, Look]) -> Difference | None:

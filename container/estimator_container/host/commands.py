@@ -17,7 +17,7 @@ from ..ranks.server import RankCommand
 from ..ranks.wrapper import SOCKET_VARIABLE
 from ..runtime import private_folder
 from ..worlds.mpi import programs
-from ..worlds.mpi.world import World as MpiWorld
+from ..worlds.mpi.world import MpiWorld
 from ..worlds.world import DirectWorld
 from .spec import HostSpec
 from .toolkit import Toolkit

@@ -14,7 +14,7 @@ from ..logs.frames import NO_RANK, SPAWNED
 from ..ranks.server import WRAPPER, Ended, RankCommand, RankServer, rank_or_none
 from ..runtime import machine
 from ..runtime.loop import Timer
-from ..worlds.mpi.world import World as MpiWorld
+from ..worlds.mpi.world import MpiWorld
 from ..worlds.world import DirectWorld
 from .commands import environment_of_programs
 from .coordination.port import Coordinator

@@ -22,7 +22,7 @@ from estimator_container.agents.checkpoints.publications import AGAIN_SECONDS, S
 from estimator_container.agents.checkpoints.publisher import Publisher
 from estimator_container.agents.checkpoints.restore import Restored, claim, copy, newest_whole_manifest, restore
 from estimator_container.agents.checkpoints.settings import CheckpointSettings
-from estimator_container.agents.checkpoints.settled import Finding, SettledFiles
+from estimator_container.agents.checkpoints.settled import FolderReport, SettledFiles
 from estimator_container.agents.watching.agent import WatchingAgent
 from estimator_container.agents.watching.folder import WatchedFolder
 from estimator_container.logs.events import EventLog
@@ -154,7 +154,7 @@ class CheckpointAgent(WatchingAgent):
         else:
             self.look_soon(AGAIN_SECONDS)
 
-    def _act_on(self, found: Finding) -> None:
+    def _act_on(self, found: FolderReport) -> None:
         if found.can_be_published:
             self._publications.publish(found)
             return
@@ -169,7 +169,7 @@ class CheckpointAgent(WatchingAgent):
             if seconds is not None:
                 self.look_soon(seconds)
 
-    def _end_after(self, found: Finding) -> None:
+    def _end_after(self, found: FolderReport) -> None:
         if found.fault or not self._publications.has_to_clean_up:
             self._last_word(found.fault)
             return

@@ -12,7 +12,7 @@ from ..watching.agent import WatchingAgent
 from .appended import Rewritten, StillWritten
 from .backlog import Backlog
 from .publisher import Overtaken, Published, Publisher
-from .settled import Finding, SettledFiles
+from .settled import FolderReport, SettledFiles
 
 SETTLE_SECONDS = 0.005  # without news, before a state is looked at: files of one checkpoint come together
 AGAIN_SECONDS = 1.0  # between a publication that failed, or a state that is in doubt, and the next look
@@ -53,7 +53,7 @@ class Publications:
         self._pause = AGAIN_SECONDS
         self._not_before = 0.0
 
-    def publish(self, found: Finding) -> None:
+    def publish(self, found: FolderReport) -> None:
         """Begin to publish what was found, or look again when it is time for that."""
         wait = self._not_before - time.monotonic()
         if wait > 0:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ...storage import Conflict, Digest, NotFound, Progress, SourceChanged, StorageError, Store
-from ...storage.tree import Tree
+from ...storage.tree import KeyTree
 from ..background import BackgroundCall
 from ..watching.state import FOLDER_PERMISSIONS, PERMISSIONS
 from . import packs
@@ -199,7 +199,7 @@ def _restore_plain(store: Store, folder: str, progress: Progress | None) -> Rest
     found = [each for each in store.list() if not each.key.startswith(ROOT)]
     if not found:
         return Restored(NOTHING, None, 0, 0)
-    tree = Tree(store.uri)
+    tree = KeyTree(store.uri)
     paths = [tree.add(each.key) for each in found]
     staging = _staging(folder)
     try:

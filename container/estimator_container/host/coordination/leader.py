@@ -14,7 +14,7 @@ from ...mesh import common_secret
 from ...mesh.endpoint import listening_socket
 from ...ranks.server import Ended
 from ...runtime.errors import ConfigurationError
-from ...worlds.mpi.world import World as MpiWorld
+from ...worlds.mpi.world import MpiWorld
 from ...worlds.world import World
 from .step_run import StepRun
 

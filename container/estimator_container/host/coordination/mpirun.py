@@ -13,7 +13,7 @@ from ...ranks.server import WRAPPER
 from ...runtime import machine
 from ...worlds.mpi import command_line, mpirun_words, programs
 from ...worlds.mpi.launch_agents import STARTED, LaunchAgents
-from ...worlds.mpi.world import World
+from ...worlds.mpi.world import MpiWorld
 from ..commands import environment_of_programs
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Ask = Callable[[str, str, str], None]
 class Mpirun:
     """One mpirun, its launch agents, and the daemons that it wants."""
 
-    def __init__(self, spec: HostSpec, toolkit: Toolkit, world: World, ready: Collection[str], ask: Ask) -> None:
+    def __init__(self, spec: HostSpec, toolkit: Toolkit, world: MpiWorld, ready: Collection[str], ask: Ask) -> None:
         """`ready` are the hosts that can start a daemon, and grows."""
         self.command: list[str] = []
         """Without the program that it starts."""

@@ -15,7 +15,7 @@ from ...ranks.server import Ended, rank_or_none
 from ...worlds.world import DirectWorld
 
 if TYPE_CHECKING:
-    from ...failures.drift import Finding, Judge
+    from ...failures.drift import Drift, Judge
     from ...failures.horovod_stalls import Lasting, Stall
     from ...logs.events import EventLog
     from ...runtime.loop import Timer
@@ -221,7 +221,7 @@ class StepRun:
         what = f"{names_of([rank])} on {host} exited with code 0 without MPI_Finalize, which ends the job of all"
         return Verdict("early_exit", what, host, rank, 0, None, self.last_words_of(rank))
 
-    def judge_weights(self, look: list[str]) -> Finding | None:
+    def judge_weights(self, look: list[str]) -> Drift | None:
         """What the fields of a `drift.look.Look` make known of ranks that differ; those of none are left alone."""
         from ...drift.look import Look
         from ...failures.drift import Judge  # hardly any job trains in the first second

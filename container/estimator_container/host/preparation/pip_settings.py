@@ -23,7 +23,7 @@ _CONFIG_FILE = "PIP_CONFIG_FILE"
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")  # what a build that pip starts looks at
 
 
-class PipSettings(NamedTuple):
+class PipEnvironment(NamedTuple):
     """The environment of pip, and what no line of its output may show."""
 
     environment: Mapping[str, str]
@@ -38,7 +38,7 @@ class PipSettings(NamedTuple):
 
 
 @contextlib.contextmanager
-def taken(path: str) -> Iterator[PipSettings | None]:
+def taken(path: str) -> Iterator[PipEnvironment | None]:
     """The settings that the file holds, which is removed; None without one.
 
     Certificates and credentials are in a private folder as long as this lasts. A pip configuration file that the job or
@@ -53,7 +53,7 @@ def taken(path: str) -> Iterator[PipSettings | None]:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="pip-") as folder:
-        yield PipSettings({**os.environ, **_environment(document, folder)}, _secrets(document))
+        yield PipEnvironment({**os.environ, **_environment(document, folder)}, _secrets(document))
 
 
 def _take(path: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from .. import tensorflow
 from ..world import DirectWorld
 
 
-class World(DirectWorld):
+class MirroredWorld(DirectWorld):
     """One cluster of workers; each has its server at the endpoint of its host."""
 
     def variables_of(self, rank: int, endpoints: Sequence[str]) -> dict[str, str]:
@@ -20,5 +20,5 @@ class World(DirectWorld):
         return {**super().variables_of(rank, endpoints), **tensorflow.variables(cluster, "worker", rank)}
 
 
-def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
-    return World(hosts, 1)
+def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> MirroredWorld:
+    return MirroredWorld(hosts, 1)

@@ -17,7 +17,7 @@ from .. import tensorflow
 from ..world import DirectWorld
 
 
-class World(DirectWorld):
+class ParameterServerWorld(DirectWorld):
     """Of each host the first rank runs the script, and the second one is its parameter server."""
 
     ports_per_host = 2
@@ -48,9 +48,9 @@ class World(DirectWorld):
         return ("worker", host - 1) if host else ("chief", 0)
 
 
-def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
+def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> ParameterServerWorld:
     if hyperparameters.get(STEPS_HYPERPARAMETER):
         raise ConfigurationError(
             "parameter_server runs one script, and the job has steps; give an entry point, or another distribution"
         )
-    return World(hosts, 2 if len(hosts) > 1 else 1)
+    return ParameterServerWorld(hosts, 2 if len(hosts) > 1 else 1)

@@ -12,7 +12,7 @@ from typing import Any
 from ..world import DirectWorld, processes_per_host
 
 
-class World(DirectWorld):
+class TorchWorld(DirectWorld):
     """One process group; its store is at the endpoint of the first host, where rank 0 opens it."""
 
     def variables_of(self, rank: int, endpoints: Sequence[str]) -> dict[str, str]:
@@ -46,5 +46,5 @@ class World(DirectWorld):
         }
 
 
-def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
-    return World(hosts, processes_per_host(hyperparameters, gpus))
+def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> TorchWorld:
+    return TorchWorld(hosts, processes_per_host(hyperparameters, gpus))

@@ -20,7 +20,7 @@ _FORBIDS_IT = re.compile(r"no_?oversubscribe", re.I)
 
 
 @dataclass(frozen=True)
-class World(worlds.World):
+class MpiWorld(worlds.World):
     """A world whose ranks mpirun starts."""
 
     options: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class World(worlds.World):
         return {"UCX_MEM_EVENTS": "no", "UCX_LOG_LEVEL": "fatal", **devices}
 
 
-def from_hyperparameters(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
+def from_hyperparameters(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> MpiWorld:
     """The world that the reserved hyperparameters describe.
 
     Raises ConfigurationError for a number of processes that is not a whole number of at least 1, and for
@@ -92,7 +92,7 @@ def from_hyperparameters(hyperparameters: Mapping[str, Any], hosts: tuple[str, .
             f"sagemaker_mpi_custom_mpi_options must be one string, such as '-x NAME', not {given!r}"
         )
     options, variables = _split_options(given)
-    return World(hosts, per_host, options, variables)
+    return MpiWorld(hosts, per_host, options, variables)
 
 
 def _split_options(text: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:

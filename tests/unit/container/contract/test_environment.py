@@ -3,7 +3,7 @@ import os
 import re
 
 import pytest
-from estimator_container.contract.configuration import Cluster, Configuration, InstanceGroup
+from estimator_container.contract.configuration import Cluster, Configuration, HostGroup
 from estimator_container.contract.environment import interpreter, of_the_script, to_text
 from estimator_container.contract.names import PLATFORM_VARIABLES, Layout
 from estimator_container.runtime import machine
@@ -23,8 +23,8 @@ HYPERPARAMETERS = {
     "sagemaker_new": "5",
 }
 GROUPS = (
-    InstanceGroup("cpu", "ml.c5.xlarge", ("algo-1", "algo-2")),
-    InstanceGroup("gpu", "ml.p3.2xlarge", ("algo-3",)),
+    HostGroup("cpu", "ml.c5.xlarge", ("algo-1", "algo-2")),
+    HostGroup("gpu", "ml.p3.2xlarge", ("algo-3",)),
 )
 
 

@@ -6,9 +6,9 @@ import pytest
 from estimator_container.drift.look import Look, Sample, Standing
 from estimator_container.drift.training import FIRST_LOOKS
 from estimator_container.failures.drift import PENDING, TRAININGS, Judge
-from estimator_container.worlds.mpi.world import World
+from estimator_container.worlds.mpi.world import MpiWorld
 
-WORLD = World(("algo-1", "algo-2"), 2)
+WORLD = MpiWorld(("algo-1", "algo-2"), 2)
 
 
 def look(rank, step, value=1.0, **more):

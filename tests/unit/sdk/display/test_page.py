@@ -12,7 +12,7 @@ from estimator_container.logs.lines import Line
 
 from estimator_sdk.display import page, text
 from estimator_sdk.display.log import LAST_LINES, WIDTH
-from estimator_sdk.display.snapshot import Link, Snapshot
+from estimator_sdk.display.snapshot import JobLink, Snapshot
 from estimator_sdk.display.view import View
 
 EVIL = """</pre></details></div><script>alert(1)</script><img src=x onerror="alert('2')">&lt;b&gt;"""
@@ -80,7 +80,7 @@ def test_whatever_a_job_says_is_text_and_makes_no_element():
         view.on_event("a", {"event": "attempt_failed", "attempt": 1, "reason": evil})
         view.on_event(evil, {"event": "service_status", "status": evil, "message": evil})
         verdict = Verdict("exception", evil, "algo-1", 0, 1, detail=evil)
-        links = [Link(evil, evil, f"https://{evil}")]
+        links = [JobLink(evil, evil, f"https://{evil}")]
         return page_of(view, links, name=evil, verdict=verdict, status="Failed", hosts=(evil,), backend=evil)
 
     harmless, evil = Read(told("x")), Read(told(EVIL))
@@ -142,7 +142,7 @@ def test_a_page_of_512_ranks_with_many_metrics_stays_small(same):
             word = "step" if same else "".join(chr(97 + int(digit)) for digit in str(rank))
             found = " ".join(f"{name}={(rank + step) % 7}.5" for name in names)
             view.on_line(line(f"{word} {step} {found}\n", rank=rank, host=f"algo-{rank // 8 + 1}"))
-    links = [Link("log", f"/home/job/algo-{host}/frames", None) for host in range(1, 513)]
+    links = [JobLink("log", f"/home/job/algo-{host}/frames", None) for host in range(1, 513)]
     shown = page_of(view, links)
     elements = [tag for tag, _ in Read(shown).elements]
     assert len(shown) < 500_000 and elements.count("details") < 60 and elements.count("svg") == page.METRICS
@@ -224,7 +224,7 @@ def test_the_states_of_the_service_are_phases():
 
 
 def test_only_what_a_browser_opens_is_a_link():
-    links = [Link("model", "s3://b/model.tar.gz", None), Link("log", "/a b", "file:///a%20b")]
+    links = [JobLink("model", "s3://b/model.tar.gz", None), JobLink("log", "/a b", "file:///a%20b")]
     shown = page_of(View(), links)
     assert "<code>s3://b/model.tar.gz</code>" in shown and '<code><a href="file:///a%20b">/a b</a></code>' in shown
 
@@ -236,7 +236,7 @@ def test_as_text_it_is_a_few_lines():
         view.on_event("algo-1", {**event, "phase": "world"})
     verdict = Verdict("exit_code", "rank 1 on algo-1 exited with code 3")
     shown = text.text(
-        Snapshot(state(status="Failed", is_final=True, verdict=verdict), view, (Link("log", "/frames", None),))
+        Snapshot(state(status="Failed", is_final=True, verdict=verdict), view, (JobLink("log", "/frames", None),))
     )
     assert shown.splitlines()[:6] == [
         "train-1: Failed, 12.5 s, 2 hosts, backend process",

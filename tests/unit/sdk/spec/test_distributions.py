@@ -2,7 +2,7 @@ import json
 
 import pytest
 from estimator_container.contract.hyperparameters import decode
-from estimator_container.worlds.mpi.world import World, from_hyperparameters
+from estimator_container.worlds.mpi.world import MpiWorld, from_hyperparameters
 
 from estimator_sdk.errors import InvalidArgument
 from estimator_sdk.spec.distributions import parse
@@ -114,7 +114,7 @@ def test_hyperparameters_are_json_under_the_names_that_the_toolkit_reads():
         "sagemaker_mpi_enabled",
         "sagemaker_mpi_custom_mpi_options",
     }
-    assert from_hyperparameters(decode(Mpi(True, 2).to_hyperparameters()), ("algo-1",), 0) == World(("algo-1",), 2)
+    assert from_hyperparameters(decode(Mpi(True, 2).to_hyperparameters()), ("algo-1",), 0) == MpiWorld(("algo-1",), 2)
 
 
 def test_the_other_distributions_go_by_the_names_of_the_sagemaker_sdk():

@@ -22,12 +22,11 @@ from .errors import (
     Unsupported,
 )
 from .location import parse
-from .port import Condition, Digest, Object, Progress, Store
+from .port import Digest, Object, Progress, Store
 
 __all__ = [
     "AccessDenied",
     "BadCredentials",
-    "Condition",
     "Conflict",
     "Digest",
     "InvalidLocation",
@@ -45,9 +44,9 @@ __all__ = [
     "Unsupported",
     "open_store",
 ]
+
 RETRY_SECONDS = 60.0  # that a store may be away, where nobody says how long
 STALL_SECONDS = 30.0  # that a connection may say nothing; half of the `read_timeout` of botocore
-
 
 
 def open_store(uri: str, *, retry_seconds: float = RETRY_SECONDS, stall_seconds: float = STALL_SECONDS) -> Store:

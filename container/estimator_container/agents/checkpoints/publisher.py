@@ -31,7 +31,6 @@ class Published:
     """What a snapshot took."""
 
     manifest: Manifest
-    uploaded_files: int
     uploaded_size: int
     """Bytes that had to be sent; the rest was in the store."""
 
@@ -161,7 +160,7 @@ class Publisher:
         self._known.update((path, known) for path, known in closed if self._folder.is_as_it_was(path, known[0]))
         self._published = self._known.copy()
         sent = [*(state.files[path].size for path in new), *(file.size for file in appended.values())]
-        return Published(manifest, len(sent), sum(sent))
+        return Published(manifest, sum(sent))
 
     def clean_up(self) -> None:
         """Remove what is not of the newest snapshots: older ones, those of attempts that were overtaken, lost data.

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from ..errors import Conflict, NotFound, listed_but_missing
 from ..location import Location, check_key, is_own
-from ..port import Condition, Digest, Object, PathOrFile, Progress, Store, check_conditions
+from ..port import Digest, Object, PathOrFile, Progress, Store, check_conditions
 from .bulk import AT_ONCE, Bulk
 from .client import S3Client
 from .conditions import Conditions
@@ -137,9 +137,6 @@ class S3Store(Store):
                 raise
 
         return await self._client.patience.retry(attempt, self._client.name(key))
-
-    def supports(self, condition: Condition) -> bool:
-        return self._engine.run(self._conditions.holds(condition))
 
     def download(self, key: str | Object, path: str, *, durable: bool = False) -> Digest:
         return self._engine.run(self._download(key, path, durable, _nobody))

@@ -55,10 +55,6 @@ class Image:
         return VERSIONS[self.framework][self.version] if self.version else ()
 
     @property
-    def has_keras_2(self) -> bool:
-        return any(package.startswith("keras==2.") for package in self.packages)
-
-    @property
     def is_newest(self) -> bool:
         """Whether no image of its framework is newer."""
         return self == newest(self.framework)

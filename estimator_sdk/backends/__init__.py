@@ -98,7 +98,7 @@ def jobs(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
         return load(backend).list(limit)
     from .supervised import job
 
-    everything: list[StartedJob] = [*job.jobs()]
+    everything: list[StartedJob] = [*job.jobs(limit=limit)]
     near = [name for name, can in _elsewhere().items() if not can.is_remote]
     for name in near:
         try:

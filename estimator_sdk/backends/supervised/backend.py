@@ -31,4 +31,4 @@ class Supervised:
         """The jobs of this backend, the newest first, at most `limit`."""
         from .job import jobs
 
-        return jobs(self.name)[:limit]
+        return jobs(self.name, limit)

@@ -22,8 +22,11 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     found = summaries(arguments.backend, None if arguments.status else arguments.limit)
     jobs = [job for job in found if arguments.status in (None, job.status)][: arguments.limit]
-    rows = [["JOB", "STATUS", "BACKEND", "HOSTS", "STARTED", "TIME"], *map(_row, jobs)]
-    answer.show(arguments, [answer.of_job(job) for job in jobs], answer.table(rows))
+    if arguments.json:  # either is made only where it is asked for: there may be many jobs
+        answer.show(arguments, [answer.of_job(job) for job in jobs], ())
+    else:
+        rows = [["JOB", "STATUS", "BACKEND", "HOSTS", "STARTED", "TIME"], *map(_row, jobs)]
+        answer.show(arguments, None, answer.table(rows))
     return 0
 
 

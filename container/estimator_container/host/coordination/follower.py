@@ -48,7 +48,7 @@ class Follower:
             self._leader,
             lambda: spec.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT)),
             spec.required_secret(),
-            time.monotonic() + spec.world_timeout,
+            time.monotonic() + spec.settings.world_timeout,
             self._on_message,
             self._on_joined,
             self._on_lost,
@@ -121,7 +121,7 @@ class Follower:
         elif self._joined:
             self._fail(of_lost_host(leader, own))
         else:
-            message = f"{own} could not reach {leader} within {self._host.spec.world_timeout:g} s"
+            message = f"{own} could not reach {leader} within {self._host.spec.settings.world_timeout:g} s"
             if self._mesh is not None and self._mesh.met_another:
                 message += "; who answers at its address does not hold the same secret, which the platform must write"
             self._fail(Verdict("host_missing", message, host=leader))

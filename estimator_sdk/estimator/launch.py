@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+
+from estimator_container.contract.reserved import Reserved
 
 from .. import backends
 from ..code import channel as code_channel
@@ -92,9 +93,8 @@ def _backend_for(spec: JobDocument, named: str | None) -> backends.Backend:
 
 
 def _renamed(spec: JobDocument, name: str) -> JobDocument:
-    hyperparameters = dict(spec.hyperparameters or {})
-    if "sagemaker_job_name" in hyperparameters:
-        hyperparameters["sagemaker_job_name"] = json.dumps(name)
+    told = {} if spec.decoded.reserved.job_name is None else Reserved(job_name=name).encode()
+    hyperparameters = {**(spec.hyperparameters or {}), **told}
     return replace(spec, training_job_name=name, hyperparameters=hyperparameters or None)
 
 

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from estimator_container.contract.reserved import enabled_by
+
 from ..errors import InvalidArgument
-from ..spec.distributions import NAMES, enabled_by, options_of
+from ..spec.distributions import NAMES, options_of
 from ..values.naming import suggestion
 from . import on_host
 from .on_host import culprit, host, payload

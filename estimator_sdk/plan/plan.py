@@ -6,11 +6,14 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from estimator_container.contract.names import DEFAULT_BASE_DIR, DEFAULT_STOP_TIMEOUT, Layout
 
 from ..spec.limits import DEFAULT_MAX_RUN
+
+if TYPE_CHECKING:
+    from estimator_container.contract.reserved import Hyperparameters
 
 DEFAULT_CHECKPOINTS = Layout(DEFAULT_BASE_DIR).checkpoints
 DEFAULT_CHECKPOINT_KEEP = 3
@@ -138,6 +141,13 @@ class Plan:
     """GiB of memory that each host may use; None is all that there is."""
     steps: tuple[StepPlan, ...] = ()
     """What runs in the place of one command."""
+
+    @property
+    def decoded(self) -> Hyperparameters:
+        """`hyperparameters`, decoded. Raises InvalidArgument for a reserved one that holds what it may not."""
+        from ..spec.hyperparameters import decode  # not for the supervisor, which runs what was planned
+
+        return decode(self.hyperparameters)
 
     @property
     def world_size(self) -> int:

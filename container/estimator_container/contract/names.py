@@ -17,8 +17,15 @@ HOMOGENEOUS_GROUP = "homogeneousCluster"  # the one group of a job whose instanc
 FILE_SCHEME = "file"
 BUCKET_SCHEMES = ("s3",)
 
+PROGRAM_VARIABLE = "SAGEMAKER_PROGRAM"  # the entry point; counts more than PROGRAM
+JOB_NAME_VARIABLE = "TRAINING_JOB_NAME"
 # An image's own variable: a function, as `module:function`, that runs where the job names no program.
 TRAINING_MODULE = "SAGEMAKER_TRAINING_MODULE"
+
+# Reserved hyperparameters that messages speak of; all of them are in `reserved.Reserved`.
+PROGRAM = "sagemaker_program"
+SUBMIT_DIRECTORY = "sagemaker_submit_directory"
+NUM_PROCESSES = "sagemaker_mpi_num_processes"
 
 EXIT_OK = 0
 EXIT_USER_FAILURE = 1
@@ -36,18 +43,6 @@ SHARED_MEMORY_DIR = "ESTIMATOR_SHARED_MEMORY_DIR"  # a private folder in memory,
 HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this machine's CPUs and name
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
 STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
-STOP_TIMEOUT_HYPERPARAMETER = "sagemaker_estimator_stop_timeout"  # the same, as it travels with a job
-HANG_TIMEOUT_HYPERPARAMETER = "sagemaker_estimator_hang_timeout"  # seconds that a world may stand still; 0: for ever
-CPUS_HYPERPARAMETER = "sagemaker_estimator_cpus"  # CPUs that a platform of ours grants each host
-CHECKPOINT_KEEP_HYPERPARAMETER = "sagemaker_estimator_checkpoint_keep"  # snapshots that a platform of ours keeps
-MEMORY_HYPERPARAMETER = "sagemaker_estimator_memory"  # GiB of memory that it grants each host
-ARGUMENTS_HYPERPARAMETER = "sagemaker_estimator_arguments"  # a JSON list: the script's arguments as they were written
-COMMAND_HYPERPARAMETER = "sagemaker_estimator_command"  # the same of a whole command, in the place of an entry point
-INHERIT_HYPERPARAMETER = "sagemaker_estimator_inherit_environment"  # true, false, or a JSON list of names and patterns
-STEPS_HYPERPARAMETER = "sagemaker_estimator_steps"  # a JSON list: lines that ranks run in the place of an entry point
-LAUNCH_VARIABLES_HYPERPARAMETER = "sagemaker_estimator_launch_variables"  # a JSON list: see `inherited`, set on purpose
-# The `sagemaker-training` package has this one name for MPI and for torchrun.
-PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
 HOROVOD_KERAS3 = "ESTIMATOR_HOROVOD_KERAS3"  # "off": Horovod's names stay as they are on Keras 3; for the script
 DRIFT_GUARD = "ESTIMATOR_DRIFT_GUARD"  # "off", or "warn", which ends no job for ranks that differ; for the script
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..contract.names import CONSOLE, LIFELINE_FD
 from ..failures.outcome import Outcome
 from ..failures.verdict import Verdict
 from ..logs import console
@@ -39,7 +38,7 @@ class Host:
     def __init__(self, spec: HostSpec, take_part: Callable[[HostPort], Coordinator]) -> None:
         """`take_part` gives the host its part in the job. Raises ConfigurationError or OSError."""
         self.spec = spec
-        self.toolkit = Toolkit(spec.layout)
+        self.toolkit = Toolkit(spec.settings)
         self.outcome: Outcome | None = None
         self.stopping = False
         self._steps_over = 0
@@ -126,7 +125,7 @@ class Host:
             return
         self.stopping = True
         self.toolkit.events.emit("stopping")
-        grace = self.spec.stop_timeout
+        grace = self.spec.settings.stop_timeout
         self._ranks.stop(grace)
         self.toolkit.loop.after(grace + 1.0, lambda: self.end(Outcome("stopped")))
 
@@ -142,21 +141,21 @@ class Host:
             loop.on_signal(signum, self._told_to_stop)
         if os.path.exists(self.spec.layout.stop_request):
             self._told_to_stop()
-        lifeline = os.environ.get(LIFELINE_FD)
-        if lifeline:
-            loop.on_readable(int(lifeline), self._platform_gone)
+        lifeline = self.spec.settings.lifeline_fd
+        if lifeline is not None:
+            loop.on_readable(lifeline, lambda: self._platform_gone(lifeline))
 
     def _told_to_stop(self) -> None:
         self.stop()
         self._coordinator.stop()
 
-    def _platform_gone(self) -> None:
-        self.toolkit.loop.forget(int(os.environ[LIFELINE_FD]))
+    def _platform_gone(self, lifeline: int) -> None:
+        self.toolkit.loop.forget(lifeline)
         self.end(Outcome("stopped"))
 
     def _show_on_console(self) -> None:
         """Show the ranks' lines on this container's standard output, unless the platform reads the frames itself."""
-        if os.environ.get(CONSOLE) != "off":
+        if self.spec.settings.shows_console:
             argv = [sys.executable, "-I", "-S", console.__file__, self.spec.layout.frames, self.spec.name]
             self._console = self.toolkit.children.start(argv, os.environ, self._console_ended)
 

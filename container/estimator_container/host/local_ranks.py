@@ -123,14 +123,14 @@ class LocalRanks:
 
     def watch_for_hangs(self) -> None:
         """From now on all ranks of a world are not to stand still for longer than the job allows."""
-        if self._spec.world is None or not self._spec.hang_timeout:
+        if self._spec.world is None or not self._spec.settings.hang_timeout:
             return
         from ..failures.hang import HangWatch  # a job that ends before has no need of it
 
         layout = self._spec.layout
         folders = (layout.frames, self._toolkit.stacks, layout.code)
         self._hang_watch = HangWatch(
-            self._toolkit.loop, self._server, *folders, self._spec.hang_timeout, self._on_standing
+            self._toolkit.loop, self._server, *folders, self._spec.settings.hang_timeout, self._on_standing
         )
 
     def stalled(self, stall: Stall) -> None:
@@ -174,7 +174,7 @@ class LocalRanks:
 
 def _cpus_of_ranks(spec: HostSpec, world: MpiWorld) -> list[int]:
     """One for each rank of this host, if its machine has just as many as ranks; else none are set apart."""
-    hosts, shared = world.hosts, spec.hosts_per_machine
+    hosts, shared = world.hosts, spec.settings.hosts_per_machine
     cpus = sorted(os.sched_getaffinity(0))
     if world.places_ranks or len(cpus) != machine.cpus() or shared * world.processes_per_host != len(cpus):
         return []

@@ -110,7 +110,7 @@ def _host_config(plan: Plan, own_toolkit: bool, mounts: Sequence[tuple[str, str,
 
 def _environment(plan: Plan, host: HostPlan, own_toolkit: bool) -> dict[str, str]:
     """What `docker inspect` shows: the user's own variables only where an image knows no other way."""
-    job = {**host.environment, "TRAINING_JOB_NAME": plan.job_name}
+    job = {**host.environment, contract.JOB_NAME_VARIABLE: plan.job_name}
     if not own_toolkit:
         return {**_region(), **plan.environment, **job}
     # Root has a home in the image, and keeps it: keys that another image's sshd and mpirun need may lie there.

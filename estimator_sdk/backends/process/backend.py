@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import estimator_container
-from estimator_container.contract import hyperparameters as container_hp
 from estimator_container.contract import names as contract
 from estimator_container.contract.names import Layout
 from estimator_container.runtime import machine, private_folder
@@ -64,11 +63,10 @@ class ProcessBackend(Supervised):
                 f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, and backend 'process' has "
                 "none: leave it out, and let the script write to SM_CHECKPOINT_DIR",
             )
-        decoded = container_hp.decode(plan.hyperparameters)
-        distributions.refuse_others(decoded)
-        plan = distributions.of(decoded)(plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus()))
+        distributions.refuse_others(plan)
+        plan = distributions.distributed(plan, local_plan.gpus(plan.instance_type, machine.gpus()))
         overlay = JobFolder.of(plan.job_name).overlay(1)
-        plan = inheritance.for_processes(local_plan.with_command(plan, sys.executable, overlay), decoded)
+        plan = inheritance.for_processes(local_plan.with_command(plan, sys.executable, overlay))
         base = str(JobFolder.of(plan.job_name).hosts / plan.hosts[-1].base_dir)
         return kernel_limits.check_processes(
             plan, base, plan.inherited_from(os.environ), str(overlay / "bin" / "python")
@@ -192,7 +190,7 @@ class ProcessHosts:
             contract.HOST_ADDRESSES: json.dumps(addresses),
             **{variable: str(fd) for variable, fd in inherited.items()},
             contract.STOP_TIMEOUT: str(self._plan.stop_timeout),
-            "TRAINING_JOB_NAME": self._plan.job_name,
+            contract.JOB_NAME_VARIABLE: self._plan.job_name,
         }
         make_folder(self._folder.attempt(self._attempt))
         log = os.open(self._folder.attempt(self._attempt) / f"{host.name}.log", os.O_WRONLY | os.O_CREAT, 0o600)

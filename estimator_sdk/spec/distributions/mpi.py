@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
+
+from estimator_container.contract.hyperparameters import can_be_passed
+from estimator_container.contract.reserved import Reserved
 
 from ...values.naming import shown
 from .base import ManyOnAHost, refused
@@ -25,6 +28,8 @@ class Mpi(ManyOnAHost):
         if not isinstance(given, str):
             what = f"must be a str such as '-mca btl self,tcp', not {shown(given)} ({type(given).__name__})"
             raise refused(where, what)
+        if not can_be_passed(given):
+            raise refused(where, "holds a NUL or an unpaired surrogate, which no command line can carry; take it out")
         import shlex
 
         try:
@@ -32,8 +37,8 @@ class Mpi(ManyOnAHost):
         except ValueError as error:
             raise refused(where, f"cannot be split into words: {error}; check the quotes in {given!r}") from None
 
-    def hyperparameters(self) -> dict[str, object]:
-        return {**super().hyperparameters(), "sagemaker_mpi_custom_mpi_options": self.custom_mpi_options}
+    def added_to(self, reserved: Reserved) -> Reserved:
+        return replace(super().added_to(reserved), custom_mpi_options=self.custom_mpi_options)
 
 
 Options = Mpi

@@ -47,7 +47,7 @@ class Follower:
             mesh.Member(self._name, (self._leader,), spec.required_secret()),
             self,
             lambda: spec.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT)),
-            time.monotonic() + spec.world_timeout,
+            time.monotonic() + spec.settings.world_timeout,
         )
 
     def prepared(self) -> None:
@@ -117,7 +117,7 @@ class Follower:
         elif self._joined:
             self._fail(of_lost_host(leader, own))
         else:
-            message = f"{own} could not reach {leader} within {self._host.spec.world_timeout:g} s"
+            message = f"{own} could not reach {leader} within {self._host.spec.settings.world_timeout:g} s"
             if self._mesh is not None and self._mesh.met_another:
                 message += "; who answers at its address does not hold the same secret, which the platform must write"
             self._fail(Verdict("host_missing", message, host=leader))

@@ -43,13 +43,14 @@ class Leader:
 
     def open(self) -> None:
         """Let the other hosts join. Raises ConfigurationError or OSError when they could not."""
-        self._late = self._loop.after(self._spec.world_timeout, self._too_late)
+        self._late = self._loop.after(self._spec.settings.world_timeout, self._too_late)
         if len(self._spec.hosts) == 1:
             return
         from ...mesh import mesh  # a single host has none
 
         member = mesh.Member(self._spec.name, self._spec.hosts[1:], self._spec.required_secret())
-        self._mesh = mesh.MeshLeader(self._loop, member, self, listening_socket())
+        sock = listening_socket(self._spec.settings.listen_fd)
+        self._mesh = mesh.MeshLeader(self._loop, member, self, sock)
 
     # This host's own news.
 
@@ -154,7 +155,7 @@ class Leader:
 
     def _too_late(self) -> None:
         absent = self._mesh.missing if self._mesh else []
-        self.report(self._run.verdict_on_late_hosts(self._spec.world_timeout, absent))
+        self.report(self._run.verdict_on_late_hosts(self._spec.settings.world_timeout, absent))
 
     def _ranks_started(self, host: str, step: int) -> None:
         self._run.ranks_started(host, step)
@@ -165,10 +166,10 @@ class Leader:
 
     def _start(self) -> None:
         common_secret.forget(self._spec.layout)
-        seconds = self._spec.world_timeout
+        seconds = self._spec.settings.world_timeout
         self._late = self._loop.after(seconds, lambda: self.report(self._run.verdict_on_late_ranks(seconds)))
         if self._run.step is not None:
-            self._run.announce(self._events, len(self._spec.steps))
+            self._run.announce(self._events, len(self._spec.settings.steps))
         if self._run.mpirun is not None and isinstance(self._spec.world, MpiWorld):
             # It runs, and waited for the last of its daemons only.
             self._tell_world(self._spec.world, command=self._spec.world.shown(self._run.mpirun.command))
@@ -227,7 +228,7 @@ class Leader:
     def _step_done(self) -> None:
         """Every rank has ended its step: end the job after the last one, else begin the next without a trace of it."""
         self._late_ranks.end()
-        if self._run.number + 1 >= len(self._spec.steps):
+        if self._run.number + 1 >= len(self._spec.settings.steps):
             self._end(Outcome("completed"))
         elif self._run.mpirun is None or not self._run.mpirun.runs:
             self._next_step()
@@ -236,7 +237,7 @@ class Leader:
         self._late.cancel()
         self._run.close()
         self._run = StepRun.of(self._spec, self._run.number + 1)
-        self._late = self._loop.after(self._spec.world_timeout, self._too_late)
+        self._late = self._loop.after(self._spec.settings.world_timeout, self._too_late)
         self._broadcast("step_over")
         self._host.step_over()
 
@@ -249,7 +250,7 @@ class Leader:
     def _stand(self, host: str, stacks: dict[int, str] | None) -> None:
         """When all ranks that have not ended stand still, none will ever move."""
         self._run.standing[host] = stacks or {}
-        found = self._run.verdict_on_standstill(self._spec.hang_timeout)
+        found = self._run.verdict_on_standstill(self._spec.settings.hang_timeout)
         if found is not None:
             self.report(found)
 

@@ -15,13 +15,13 @@ from ...ranks.server import Ended, rank_or_none
 from ...worlds.world import DirectWorld
 
 if TYPE_CHECKING:
+    from ...contract.steps import Step
     from ...failures.drift import Drift, Judge
     from ...failures.horovod_stalls import Lasting, Stall
     from ...logs.events import EventLog
     from ...runtime.loop import Timer
     from ...worlds.world import World
     from ..spec import HostSpec
-    from ..steps import Step
     from .mpirun import Mpirun
 
 Place = tuple[str, int]
@@ -64,7 +64,7 @@ class StepRun:
     @classmethod
     def of(cls, spec: HostSpec, number: int) -> StepRun:
         """Of all ranks of the world, or of the script on each host."""
-        step = spec.steps[number] if spec.steps else None
+        step = spec.settings.steps[number] if spec.settings.steps else None
         if spec.world is None:
             return cls(tuple((host, NO_RANK) for host in spec.hosts), number, step)
         places = tuple((spec.world.host_of(rank), rank) for rank in range(spec.world.size))
@@ -73,7 +73,7 @@ class StepRun:
     def announce(self, events: EventLog, of: int) -> None:
         """Say that a step begins, of so many."""
         assert self.step is not None
-        name, number, line = self.step.name, self.number + 1, self.step.shown
+        name, number, line = self.step.name, self.number + 1, _shown(self.step)
         events.emit("step_started", step=name, number=number, of=of, line=line)
         events.say(f"step {name!r}, {number} of {of}: {line}")
 
@@ -143,7 +143,7 @@ class StepRun:
 
     def named(self, found: Verdict) -> Verdict:
         """A verdict with the step in which it happened, if it did in one."""
-        return found.in_step(self.step.name, self.step.shown) if self.step is not None and self.runs else found
+        return found.in_step(self.step.name, _shown(self.step)) if self.step is not None and self.runs else found
 
     def verdict_on_late_hosts(self, seconds: float, absent: Sequence[str]) -> Verdict:
         """Of those that were not ready in time; `absent` are those that never came."""
@@ -244,6 +244,13 @@ class StepRun:
         ended = {**self.ended, **self.spawned_ended}
         tails = [each.stderr_tail for (_, number), each in ended.items() if number == rank]
         return last_words(tails[0]) if tails else ""
+
+
+def _shown(step: Step) -> str:
+    """A step's line as logs and verdicts have it: without secrets."""
+    from ...logs.masking import in_line
+
+    return in_line(step.line)
 
 
 def _runs_module(world: World | None, rank: int) -> bool:

@@ -5,9 +5,9 @@ There is no chief besides worker 0, which is on the first host ("Multi-worker tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from ...contract.reserved import Reserved
 from .. import tensorflow
 from ..world import DirectWorld
 
@@ -20,5 +20,5 @@ class MirroredWorld(DirectWorld):
         return {**super().variables_of(rank, endpoints), **tensorflow.variables(cluster, "worker", rank)}
 
 
-def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> MirroredWorld:
+def world(reserved: Reserved, hosts: tuple[str, ...], gpus: int) -> MirroredWorld:
     return MirroredWorld(hosts, 1)

@@ -8,10 +8,9 @@ workers; the parameter servers are the toolkit's own. On a single host there is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from ...contract.names import STEPS_HYPERPARAMETER
+from ...contract.reserved import Reserved
 from ...runtime.errors import ConfigurationError
 from .. import tensorflow
 from ..world import DirectWorld
@@ -48,8 +47,8 @@ class ParameterServerWorld(DirectWorld):
         return ("worker", host - 1) if host else ("chief", 0)
 
 
-def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> ParameterServerWorld:
-    if hyperparameters.get(STEPS_HYPERPARAMETER):
+def world(reserved: Reserved, hosts: tuple[str, ...], gpus: int) -> ParameterServerWorld:
+    if reserved.steps:
         raise ConfigurationError(
             "parameter_server runs one script, and the job has steps; give an entry point, or another distribution"
         )

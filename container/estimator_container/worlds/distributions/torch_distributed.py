@@ -6,9 +6,9 @@ of torchrun). A script meets the others by `init_process_group(...)`, whose defa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from ...contract.reserved import Reserved
 from ..world import DirectWorld, processes_per_host
 
 
@@ -46,5 +46,5 @@ class TorchWorld(DirectWorld):
         }
 
 
-def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> TorchWorld:
-    return TorchWorld(hosts, processes_per_host(hyperparameters, gpus))
+def world(reserved: Reserved, hosts: tuple[str, ...], gpus: int) -> TorchWorld:
+    return TorchWorld(hosts, processes_per_host(reserved, gpus))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ....errors import InvalidArgument
 from ....values.naming import suggestion
+
+if TYPE_CHECKING:
+    from estimator_container.contract.reserved import Reserved
 
 Framework = Literal["mpi", "tensorflow", "pytorch"]
 
@@ -95,13 +98,13 @@ def newest(framework: Framework) -> Image:
     return MPI if framework == "mpi" else Image(framework, next(iter(VERSIONS[framework])))
 
 
-def default(hyperparameters: Mapping[str, object]) -> Image:
+def default(reserved: Reserved) -> Image:
     """The image of a job that names none: the plain one, or that of the framework that its distribution is of."""
-    from ....spec.distributions import NAMES, enabled_by, options_of  # most who ask for an image name it
+    from ....spec.distributions import NAMES, options_of  # most who ask for an image name it
 
     for name in NAMES:
         framework = options_of(name).framework
-        if framework is not None and hyperparameters.get(enabled_by(name)):
+        if framework is not None and reserved.distributions.get(name):
             return newest(framework)
     return MPI
 

@@ -1,6 +1,8 @@
 import json
 
 import pytest
+from estimator_container.contract.reserved import Reserved
+from estimator_container.contract.steps import Step
 from estimator_container.runtime.errors import ConfigurationError
 from estimator_container.worlds.distributions import (
     multi_worker_mirrored_strategy,
@@ -35,23 +37,29 @@ TWO = {"sagemaker_mpi_num_of_processes_per_host": 2}
     ],
 )
 def test_the_world_that_is_asked_for(hyperparameters, gpus, expected):
-    assert world(hyperparameters, HOSTS, gpus) == expected
+    assert world(Reserved.read(hyperparameters), HOSTS, gpus) == expected
 
 
 @pytest.mark.parametrize("text", [True, "True", "true"])
 def test_what_the_sdk_and_people_write_for_true(text):
-    assert name_of({"sagemaker_torch_distributed_enabled": text}) == "torch_distributed"
+    assert name_of(Reserved.read({"sagemaker_torch_distributed_enabled": text})) == "torch_distributed"
 
 
 def test_two_at_once_are_refused():
     with pytest.raises(ConfigurationError, match="mpi and multi_worker_mirrored_strategy are both enabled"):
-        world({**MPI, **MIRRORED}, HOSTS, 0)
+        world(Reserved.read({**MPI, **MIRRORED}), HOSTS, 0)
 
 
 @pytest.mark.parametrize("wrong", [0, "2", True, 1.5])
 def test_a_wrong_number_of_processes_is_refused(wrong):
     with pytest.raises(ConfigurationError, match="whole number of at least 1"):
-        world({**TORCH, "sagemaker_mpi_num_of_processes_per_host": wrong}, HOSTS, 0)
+        Reserved.read({**TORCH, "sagemaker_mpi_num_of_processes_per_host": wrong})
+
+
+def test_parameter_servers_run_no_steps():
+    reserved = Reserved(distributions={"parameter_server": True}, steps=(Step("1", "ls"),))
+    with pytest.raises(ConfigurationError, match="parameter_server runs one script, and the job has steps"):
+        world(reserved, HOSTS, 0)
 
 
 def test_ranks_are_numbered_host_by_host():
@@ -103,7 +111,7 @@ def test_the_tasks_of_parameter_servers_find_each_other_by_tf_config():
 
 
 def test_on_one_host_the_chief_is_alone():
-    found = world({"sagemaker_parameter_server_enabled": True}, ("algo-1",), 8)
+    found = world(Reserved(distributions={"parameter_server": True}), ("algo-1",), 8)
     assert found == parameter_server.ParameterServerWorld(("algo-1",), 1) and found.module_of(0) is None
     assert json.loads(found.variables_of(0, ["10.0.0.1:1,10.0.0.1:2"])["TF_CONFIG"])["cluster"] == {
         "chief": ["10.0.0.1:1"]

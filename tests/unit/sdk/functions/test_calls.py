@@ -10,11 +10,12 @@ import traceback
 from pathlib import Path
 
 import pytest
+from estimator_container.contract.reserved import enabled_by
 
 from estimator_sdk import EstimatorError, HorovodRunner, InvalidArgument, JobFailed, list_jobs, remote
 from estimator_sdk.functions.call import Call
 from estimator_sdk.functions.on_host import host, payload
-from estimator_sdk.spec.distributions import NAMES, enabled_by, options_of
+from estimator_sdk.spec.distributions import NAMES, options_of
 from estimator_sdk.values.home import bundles_folder, jobs_folder
 
 LOCAL = {"backend": "process"}

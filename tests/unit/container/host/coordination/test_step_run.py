@@ -1,7 +1,7 @@
 import pytest
+from estimator_container.contract.steps import Step
 from estimator_container.failures.verdict import Verdict
 from estimator_container.host.coordination.step_run import StepRun
-from estimator_container.host.steps import Step
 from estimator_container.logs.frames import NO_RANK, number_of
 from estimator_container.ranks.server import Ended
 

@@ -1,13 +1,14 @@
 import pytest
+from estimator_container.contract.reserved import Reserved
 from estimator_container.runtime.errors import ConfigurationError
-from estimator_container.worlds.mpi.world import MpiWorld, from_hyperparameters
+from estimator_container.worlds.mpi.world import MpiWorld, from_reserved
 
 HOSTS = ("algo-1", "algo-2")
 
 
 def of(hosts=HOSTS, gpus=0, **hyperparameters):
     given = {f"sagemaker_mpi_{name}": value for name, value in hyperparameters.items()}
-    return from_hyperparameters(given, hosts, gpus)
+    return from_reserved(Reserved.read(given), hosts, gpus)
 
 
 def test_a_number_of_all_processes_must_agree_with_those_of_the_hosts():

@@ -11,6 +11,7 @@ from estimator_container.contract import names as contract
 
 from ..spec.job_document import InstanceGroup
 from ..spec.limits import DEFAULT_MAX_RUN
+from ..spec.restart_policy import RestartPolicy
 
 StrPath = str | os.PathLike[str]
 
@@ -85,6 +86,9 @@ class Arguments:
     use_spot_instances: bool = False
     max_retry_attempts: int | None = None
     """How often a job that the platform failed is started again, 1 to 30; None is never."""
+    restart_policy: RestartPolicy | None = None
+    """After which failures of the script the job begins again, from its newest snapshot and on the same hosts where
+    they are in order: `{"on": ["signal", "deadlock"], "max": 5, "within": 3600, "backoff": 10}`; None is after none."""
     stop_timeout: float = contract.DEFAULT_STOP_TIMEOUT
     """Seconds between SIGTERM and SIGKILL when the job is stopped; on SageMaker it is always the default."""
     hang_timeout: float = contract.DEFAULT_HANG_TIMEOUT

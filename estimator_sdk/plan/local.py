@@ -21,6 +21,7 @@ from ..code import store as code_store
 from ..errors import InvalidArgument
 from ..spec import environment_argument, hyperparameters, instances, limits
 from ..spec.job_document import JobDocument, ResourceConfig
+from ..spec.restart_policy import RestartPolicy
 from ..values import uris
 from ..values.home import jobs_folder
 from . import local_channels
@@ -67,6 +68,7 @@ def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPl
         checkpoint_path=(checkpoints and checkpoints.local_path) or DEFAULT_CHECKPOINTS,
         checkpoint_keep=reserved.checkpoint_keep or DEFAULT_CHECKPOINT_KEEP,
         max_retry_attempts=spec.retry_strategy.maximum_retry_attempts if spec.retry_strategy else 0,
+        restart_policy=_restart_policy(reserved),
         request=spec.to_request(),
         max_run=_max_run(spec),
         stop_timeout=float(contract.DEFAULT_STOP_TIMEOUT if reserved.stop_timeout is None else reserved.stop_timeout),
@@ -157,6 +159,12 @@ def _max_run(spec: JobDocument) -> float:
     given = spec.stopping_condition.max_runtime_in_seconds if spec.stopping_condition else None
     limits.check("max_run", given)
     return float(limits.DEFAULT_MAX_RUN if given is None else given)
+
+
+def _restart_policy(reserved: Reserved) -> RestartPolicy | None:
+    """Raises InvalidArgument: a job that was not made by an Estimator has not been checked."""
+    given = reserved.restart_policy
+    return None if given is None else RestartPolicy.from_document(given)
 
 
 def _output_path(spec: JobDocument, hosts: int) -> str:

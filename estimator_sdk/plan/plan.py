@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from estimator_container.contract.names import DEFAULT_BASE_DIR, DEFAULT_STOP_TIMEOUT, Layout
 
 from ..spec.limits import DEFAULT_MAX_RUN
+from ..spec.restart_policy import RestartPolicy
 
 if TYPE_CHECKING:
     from estimator_container.contract.reserved import Hyperparameters
@@ -129,6 +130,8 @@ class Plan:
     """How many of the newest snapshots stay there."""
     max_retry_attempts: int = 0
     """How often a job that the platform failed is started again."""
+    restart_policy: RestartPolicy | None = None
+    """After which other failures it is."""
     max_run: float = DEFAULT_MAX_RUN
     """Seconds after which the job is stopped."""
     stop_timeout: float = DEFAULT_STOP_TIMEOUT
@@ -196,6 +199,8 @@ class Plan:
         values["ranks"] = tuple(RankPlan(**rank) for rank in values["ranks"])
         values["channels"] = tuple(ChannelPlan(**channel) for channel in values["channels"])
         values["steps"] = tuple(StepPlan(step["name"], tuple(step["command"])) for step in values.get("steps", ()))
+        if values.get("restart_policy") is not None:
+            values["restart_policy"] = RestartPolicy.from_document(values["restart_policy"])
         tuples = {name: tuple(values[name]) for name in ("command", "model_hosts", "inherited")}
         known = {each.name for each in fields(cls)}
         return cls(**{name: value for name, value in {**values, **tuples}.items() if name in known})
@@ -243,6 +248,8 @@ def _describe(plan: Plan) -> Iterator[str]:
         yield f"              {plan.cpus:g} CPUs for each host"
     if plan.memory is not None:
         yield f"              {plan.memory:g} GiB of memory for each host"
+    if plan.restart_policy is not None:
+        yield f"restarts      {plan.restart_policy}"
     if plan.checkpoint_uri is not None:
         yield f"checkpoints   {plan.checkpoint_path} <-> {plan.checkpoint_uri}, the newest {plan.checkpoint_keep}"
     for channel in plan.channels:

@@ -97,10 +97,15 @@ def left_now(job: Job) -> list[str]:
 
 def kill_host(job: Job, host: str) -> None:
     """End a host as a power cut would: nothing of it can say goodbye."""
+    signal_host(job, host, signal.SIGKILL)
+
+
+def signal_host(job: Job, host: str, signum: signal.Signals) -> None:
+    """Send a signal to a host's toolkit."""
     if job.backend == "docker":
-        container_of(job, host).kill("SIGKILL")
+        container_of(job, host).kill(signum.name)
     else:
-        os.kill(toolkit_of(job, host), signal.SIGKILL)
+        os.kill(toolkit_of(job, host), signum)
 
 
 def toolkit_of(job: Job, host: str) -> int:

@@ -30,6 +30,7 @@ NUM_PROCESSES = "sagemaker_mpi_num_processes"
 EXIT_OK = 0
 EXIT_USER_FAILURE = 1
 EXIT_FRAMEWORK_ERROR = 2
+EXIT_NO_RETRY = 93  # of a script that would only fail again: no other attempt follows
 EXIT_STOPPED = 143  # 128 + SIGTERM, as a shell reports it
 
 FAILURE_TEXT_LIMIT = 1024  # characters of output/failure that the platform shows
@@ -146,6 +147,12 @@ class Layout(NamedTuple):
     def package_folders(self) -> str:
         """Ours: the folder below which those of the user's machine are mounted in which pip finds packages."""
         return self._at("input", "pip")
+
+    @property
+    def platform(self) -> str:
+        """Ours: a socket at which a platform hears of an attempt that failed, and says whether another follows on the
+        same hosts. Removed as soon as the first host is there."""
+        return self._at("input", "config", "platform")
 
     @property
     def stop_request(self) -> str:

@@ -108,6 +108,7 @@ _PATTERNS = _Kind(
     lambda value: isinstance(value, bool) or _is_list(value),
     lambda value: value if isinstance(value, bool) else tuple(value),
 )
+_POLICY = _Kind('a JSON object, such as {"on": ["signal"], "max": 5}', lambda value: isinstance(value, dict))
 _STEPS = _Kind(job_steps.FORM, job_steps.are_steps, job_steps.from_value, job_steps.to_value)
 
 
@@ -140,6 +141,8 @@ class Reserved:
     """GiB of memory that it grants each host."""
     checkpoint_keep: int | None = _option(_COUNT)
     """How many snapshots a platform of ours keeps."""
+    restart_policy: Mapping[str, Any] | None = _option(_POLICY)
+    """After which failures a platform of ours begins again."""
     arguments: tuple[str, ...] | None = _option(_WORDS)
     """The script's arguments as they were written."""
     command: tuple[str, ...] | None = _option(_COMMAND)

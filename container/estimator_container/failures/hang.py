@@ -63,7 +63,12 @@ class HangWatch:
         self._stalls: Lasting | None = None
         self._stacks: dict[int, str] = {}
         self._children: dict[int, float] = {}
-        loop.after(self._period, self._look)
+        self._timers = [loop.after(self._period, self._look)]
+
+    def close(self) -> None:
+        """Look no more: these ranks have ended."""
+        for timer in self._timers:
+            timer.cancel()
 
     def stalled(self, stall: Stall) -> None:
         """Horovod waits for ranks: its own words and threads are no signs of life as long as that lasts."""
@@ -73,7 +78,7 @@ class HangWatch:
         self._stalls.tell(stall)
 
     def _look(self) -> None:
-        self._loop.after(self._period, self._look)
+        self._timers = [self._loop.after(self._period, self._look)]
         if not self._ranks.pids:
             return  # all have ended, which others know
         signs = self._signs_of_life()
@@ -86,7 +91,7 @@ class HangWatch:
         if self._looks >= CHEAP_LOOKS:
             for pid in self._ranks.pids.values():
                 self._ask_for_stacks(pid)
-            self._loop.after(min(DUMP_SECONDS, self._period / 2), self._compare)
+            self._timers.append(self._loop.after(min(DUMP_SECONDS, self._period / 2), self._compare))
 
     def _compare(self) -> None:
         stacks = {rank: self._stacks_of(pid) for rank, pid in self._ranks.pids.items()}

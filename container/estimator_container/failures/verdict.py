@@ -44,6 +44,8 @@ WHAT_TO_TRY = {
     "image": "Start the image by hand with `docker run` to see what it lacks.",
     "host_lost": "Run the job again; max_retry_attempts= does so by itself, from the newest checkpoint.",
     "host_missing": "See whether the host was started, and whether the hosts can reach each other's ports.",
+    "preempted": "Run the job again, and it goes on from its last checkpoint; one that allows other attempts does so "
+    "by itself.",
     "platform": "Run the job again; max_retry_attempts= does so by itself, from the newest checkpoint.",
     "toolkit": "This is a fault of the toolkit: please report it with the traceback.",
 }
@@ -75,6 +77,8 @@ OF_THE_USER = frozenset(
     )
 )
 """The kinds that are the script's doing, and will come again."""
+LEAVES_HOSTS = OF_THE_USER.difference({"requirements"}).union({"frozen", "mpi"})
+"""The kinds after which every host can run another attempt as it is."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,10 @@ class Verdict:
         return self.kind in OF_THE_USER
 
     @property
+    def leaves_hosts(self) -> bool:
+        return self.kind in LEAVES_HOSTS
+
+    @property
     def blames_another(self) -> bool:
         """Whether the script's own words say that a process elsewhere is gone: that one may be the culprit."""
         return self.kind == "exception" and _ANOTHER_IS_GONE.search(self.detail) is not None
@@ -112,6 +120,10 @@ class Verdict:
         who = self.message.partition(" was killed")[0]
         message = f"{who} was killed because its host had no memory left; give it more, or a smaller batch"
         return replace(self, kind="out_of_memory", message=message)
+
+    def not_tried_again(self, why: str) -> Verdict:
+        """The same of a job that allows for another attempt, and does not get it."""
+        return replace(self, message=f"{self.message}; it is not tried again: {why}")
 
     def masked(self) -> Verdict:
         """The same without secrets that their form tells, for the script's words are among its own."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from ..contract import environment
 from ..contract.entry_point import CommandLine, FrameworkFunction, Program
 from ..contract.names import PLATFORM_VARIABLES
-from ..contract.settings import Settings
 from ..mesh.endpoint import interface_of
 from ..ranks.script_runner import STACKS_VARIABLE, WEIGHTS_VARIABLE
 from ..ranks.server import RankCommand
@@ -86,7 +85,8 @@ def _common_command(spec: HostSpec, toolkit: Toolkit, program: str | None, pytho
         dropped=(*sorted(PLATFORM_VARIABLES), SOCKET_VARIABLE, *programs.STARTING_VARIABLES),
         settings=settings,
         python=python,
-        alive=_make_alive(spec.settings),
+        # Where there are checkpoints, whoever publishes them must see whether the ranks that wrote them live.
+        alive=spec.layout.alive if spec.settings.keeps_checkpoints else "",
     )
 
 
@@ -105,11 +105,3 @@ def _write_rules(spec: HostSpec, toolkit: Toolkit) -> str:
     path = os.path.join(toolkit.scratch, "rules")
     private_folder.write(path, command_line.rules(len(spec.cluster.hosts)))
     return path
-
-
-def _make_alive(settings: Settings) -> str:
-    """Where there are checkpoints, whoever publishes them must see whether the ranks that wrote them live."""
-    if not settings.keeps_checkpoints:
-        return ""
-    os.makedirs(settings.layout.alive, mode=0o700, exist_ok=True)
-    return settings.layout.alive

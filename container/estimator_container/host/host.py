@@ -32,6 +32,10 @@ class JobEnded(Exception):
     """The job's outcome is known before this host came to its end by itself."""
 
 
+class AttemptFailed(Exception):
+    """The ranks of all hosts are to be ended, and the hosts stand by."""
+
+
 class Host:
     """This host: its phases, its stop and its end."""
 
@@ -41,6 +45,8 @@ class Host:
         self.toolkit = Toolkit(spec.settings)
         self.outcome: Outcome | None = None
         self.stopping = False
+        self._failed: Verdict | None = None
+        """Why the attempt has failed after which this host stands by, or is about to."""
         self._steps_over = 0
         self._endpoint: Endpoint | None = None
         self._console: int | None = None
@@ -74,8 +80,16 @@ class Host:
         self._coordinator.open()
         if isinstance(self.spec.world, DirectWorld):
             self._endpoint = Endpoint(address_of(self.spec.cluster), self.spec.world.ports_per_host)
-        first, *others = Preparation(self.spec, self.toolkit, self._until).run()
+        commands = Preparation(self.spec, self.toolkit, self._until).run()
         self._coordinator.prepared()
+        while True:
+            try:
+                self._run_steps(commands)
+            except AttemptFailed:
+                self._stand_by()
+
+    def _run_steps(self, commands: Sequence[RankCommand]) -> None:
+        first, *others = commands
         with self.toolkit.events.phase("world"):
             self._assemble(0, first)
         with self.toolkit.events.phase("run"):
@@ -96,7 +110,20 @@ class Host:
         self._until(lambda: self._steps_over >= number)
 
     def _until(self, done: Callable[[], bool]) -> None:
-        self.toolkit.loop.run_until(lambda: self.outcome is not None or done())
+        self.toolkit.loop.run_until(lambda: self.outcome is not None or self._failed is not None or done())
+        if self.outcome is not None:
+            raise JobEnded
+        if self._failed is not None:
+            raise AttemptFailed
+
+    def _stand_by(self) -> None:
+        """End this host's part in an attempt that has failed, and wait for the next one."""
+        assert self._failed is not None
+        self._coordinator.let_go()
+        self._leave(Outcome("failed", self._failed))
+        self.toolkit.end_programs(() if self._console is None else (self._console,))
+        self._coordinator.cleared()
+        self.toolkit.loop.run_until(lambda: self.outcome is not None or self._failed is None)
         if self.outcome is not None:
             raise JobEnded
 
@@ -119,6 +146,15 @@ class Host:
 
     def step_over(self) -> None:
         self._steps_over += 1
+
+    def end_attempt(self, found: Verdict) -> None:
+        self._failed = found
+
+    def begin_again(self) -> None:
+        self._failed = None
+        self._steps_over = 0
+        self.toolkit.begin_again()
+        self._ranks = LocalRanks(self.spec, self.toolkit, self._coordinator)
 
     def stop(self) -> None:
         if self.stopping or self.outcome is not None:
@@ -172,15 +208,20 @@ class Host:
         outcome = self.outcome
         assert outcome is not None
         self._coordinator.close()
-        if outcome.kind != "stopped":
-            self._ranks.end_those_left()
-        self._ranks.close()
+        if self._failed is None:  # else that was done when its last attempt failed
+            self._leave(outcome)
         if self._endpoint is not None:
             self._endpoint.close()
-        outcome.write(self.spec.layout)
-        reason = outcome.verdict.masked().message if outcome.verdict else ""
-        self.toolkit.events.emit("ended", outcome=outcome.kind, reason=reason)
         self._wait_for_console()
         kill_descendants()
         self.toolkit.remove_folders()
         return outcome.exit_code
+
+    def _leave(self, outcome: Outcome) -> None:
+        """End the ranks, and say how it came to that."""
+        if outcome.kind != "stopped":
+            self._ranks.end_those_left()
+        self._ranks.close()
+        outcome.write(self.spec.layout)
+        reason = outcome.verdict.masked().message if outcome.verdict else ""
+        self.toolkit.events.emit("ended", outcome=outcome.kind, reason=reason)

@@ -59,6 +59,8 @@ class LocalRanks:
 
     def expect(self, command: RankCommand) -> None:
         """Have all that start from now on run the command of a step."""
+        if command.alive:
+            os.makedirs(command.alive, mode=0o700, exist_ok=True)
         self._server.command = command
         self._started.clear()
 
@@ -98,6 +100,10 @@ class LocalRanks:
 
     def close(self) -> None:
         self._server.close()
+        if self._hang_watch is not None:
+            self._hang_watch.close()
+        for rank in list(self._frozen):
+            self._thawed(rank)
 
     def _tell_to_end(self) -> None:
         self._server.hold()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..contract.settings import Settings
@@ -25,6 +25,7 @@ class Toolkit:
 
     def __init__(self, settings: Settings) -> None:
         """Raises ConfigurationError or OSError where they cannot be had."""
+        self._layout = settings.layout
         self.loop = Loop()
         self.children = Children(self.loop)
         reserve.keep(settings.layout.reserve)
@@ -62,6 +63,20 @@ class Toolkit:
         finally:
             output.started()
         return output
+
+    def end_programs(self, spare: Collection[int]) -> None:
+        """End all that runs on this host but what is in `spare`, and remove the memory that it shared."""
+        self.children.end_all_but(spare)
+        if self.shared_memory != self.scratch:
+            for name in os.listdir(self.shared_memory):
+                os.unlink(os.path.join(self.shared_memory, name))
+
+    def begin_again(self) -> None:
+        """Make what an attempt writes to, for the files of the one before have been set aside. Raises OSError."""
+        for folder in self._layout.written_by_the_job():
+            os.makedirs(folder, exist_ok=True)
+        reserve.keep(self._layout.reserve)
+        self.events.go_on_in(FrameWriter(self._layout.frames))
 
     def remove_folders(self) -> None:
         for folder in {self.scratch, self.shared_memory}:

@@ -27,6 +27,11 @@ class EventLog:
     def __init__(self, frames: FrameWriter) -> None:
         self._frames = frames
 
+    def go_on_in(self, frames: FrameWriter) -> None:
+        """Write to another file from now on."""
+        self._frames.close()
+        self._frames = frames
+
     def emit(self, event: str, **facts: Any) -> None:  # noqa: ANN401 - an event's facts are any JSON
         self._write(EVENT, json.dumps({"event": event, **facts}).encode())
 

@@ -28,6 +28,14 @@ def listening_socket(given: int | None) -> socket.socket:
     return listen_tcp(WORLD_PORT) if given is None else socket.socket(fileno=given)
 
 
+def another_listening_socket(cluster: Cluster) -> socket.socket:
+    """Where the first host listens again, later, at any port of its address. Raises OSError."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.bind((address_of(cluster), 0))
+    sock.listen()
+    return sock
+
+
 class Endpoint:
     """An address and ports that are kept until the end of the job.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
 from ..runtime.links import Link, Listener
@@ -109,6 +109,15 @@ class MeshLeader:
     def missing(self) -> list[str]:
         """The workers that have not joined yet, in their order."""
         return [worker for worker in self._member.peers if worker not in self.links]
+
+    def expect(self, hosts: Collection[str], sock: socket.socket) -> None:
+        """Take others in the place of workers that are lost."""
+        for host in hosts:
+            link = self.links.pop(host, None)
+            if link is not None:
+                link.close()
+        self._close_door()
+        self._listener = Listener(self._loop, sock, self._meet)
 
     def send(self, host: str, *fields: str) -> None:
         if host in self.links:

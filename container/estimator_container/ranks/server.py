@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -94,7 +96,10 @@ class RankServer:
         self._listener = Listener(loop, listen_unix(path), self._accept)
 
     def close(self) -> None:
+        """Hear no more of these ranks; another server may have the path."""
         self._listener.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
         for link in (*self._links, *self._other_links):
             link.close()
 

@@ -30,6 +30,11 @@ class HostContainer:
         self._api = api
         self._id = identity
 
+    @property
+    def identity(self) -> str:
+        """The engine's id of it, which no other container has."""
+        return self._id
+
     def start(self) -> None:
         self._api.start(self._id)
 

@@ -8,7 +8,7 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from estimator_container.contract.names import EXIT_STOPPED
@@ -34,8 +34,11 @@ class ContainerWatch:
     """Tells of the end of each container once, in the thread of the loop."""
 
     def __init__(self, plan: Plan, client: DockerClient, loop: Loop, on_ended: OnHostEnded) -> None:
-        self.ended: set[str] = set()
-        """The hosts whose end it has told of."""
+        self._told: set[str] = set()
+        """The ids of the containers whose end it has told of."""
+        self._hosts: dict[str, str] = {}
+        """The host that a container is, by its id."""
+        self._loop = loop
         self._plan = plan
         self._client = client
         self._on_ended = on_ended
@@ -45,17 +48,26 @@ class ContainerWatch:
         self._events: CancellableStream | None = None
         loop.on_readable(self._wakeup[0], self._collect)
 
-    def listen(self, hosts: Mapping[str, str]) -> None:
-        """Tell of an end as soon as the engine knows of it; `hosts` are the hosts by the names of their containers.
+    def listen(self) -> None:
+        """Tell of an end as soon as the engine knows of it.
 
         The watcher hears of it when the container has left its network, which lasts, and where others leave at the
         same time they queue.
         """
-        in_thread(self._listen, hosts)
+        in_thread(self._listen)
 
     def watch(self, host: str, container: HostContainer, output: threading.Thread | None) -> None:
         """Tell of the end of a container that was started, and remove it; `output` is what copies what it writes."""
+        self._hosts[container.identity] = host
         self._watchers.append(in_thread(self._watch, host, container, output))
+
+    def has_told_of(self, container: HostContainer) -> bool:
+        """Whether it has told of the end of a container."""
+        return container.identity in self._told
+
+    def wait_for(self, container: HostContainer) -> None:
+        """Wait until it has told of the end of a container, while the loop goes on."""
+        self._loop.run_until(lambda: self.has_told_of(container), engine.DETACH_SECONDS)
 
     def wait(self, seconds: float) -> None:
         """Wait until all that are watched have ended and are removed, for each at most so many seconds."""
@@ -80,31 +92,31 @@ class ContainerWatch:
             code, found = ENGINE_LOST, Verdict("platform", lost, host) if lost else None
         if output is not None:
             output.join(LAST_OUTPUT_SECONDS)
-        self._tell(host, code, found)
+        self._tell(watched.identity, code, found)
         with contextlib.suppress(Exception):  # `close` of the hosts does what cannot be done now, and says why
             watched.remove()
 
-    def _listen(self, hosts: Mapping[str, str]) -> None:
+    def _listen(self) -> None:
         chosen = {"label": f"{engine.JOB_LABEL}={self._plan.job_name}", "type": "container", "event": "die"}
         with contextlib.suppress(Exception):  # the watchers tell of everything, only later
             self._events = self._client.api.events(filters=chosen, decode=True)
             for event in self._events:
-                facts = event["Actor"]["Attributes"]
-                host, code = hosts.get(facts["name"]), int(facts["exitCode"])
-                if host is not None and not (code == KILLED and self._plan.memory is not None):
-                    self._tell(host, code, None)
+                code = int(event["Actor"]["Attributes"]["exitCode"])
+                if not (code == KILLED and self._plan.memory is not None):
+                    self._tell(event["Actor"]["ID"], code, None)
 
-    def _tell(self, host: str, code: int, found: Verdict | None) -> None:
-        self._news.put((host, code, found))
+    def _tell(self, identity: str, code: int, found: Verdict | None) -> None:
+        self._news.put((identity, code, found))
         os.write(self._wakeup[1], b".")
 
     def _collect(self) -> None:
         os.read(self._wakeup[0], 4096)
         while not self._news.empty():
-            host, code, found = self._news.get()
-            if host in self.ended:
+            identity, code, found = self._news.get()
+            host = self._hosts.get(identity)
+            if host is None or identity in self._told:
                 continue
-            self.ended.add(host)
+            self._told.add(identity)
             # The engine reports the end by a signal as a shell does.
             of_signal = 128 < code < 128 + 65 and code != EXIT_STOPPED
             self._on_ended(host, 128 - code if of_signal else code, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -53,6 +55,7 @@ class DockerHosts:
         self._watch = ContainerWatch(plan, self._client, loop, on_ended)
         self._own_toolkit = engine.has_toolkit(self._client, plan.image or "")
         self._labels = {engine.JOB_LABEL: plan.job_name, engine.OWNER_LABEL: os.urandom(8).hex()}
+        self._secret = os.urandom(contract.SECRET_BYTES)
         self._pip: PipSettings | None = None
         self._containers: dict[str, HostContainer] = {}
         self._copiers: dict[str, threading.Thread] = {}
@@ -62,31 +65,52 @@ class DockerHosts:
 
     def start(self) -> None:
         """Raises NotStarted; `close` removes what there is by then."""
-        import docker
-
-        secret = os.urandom(contract.SECRET_BYTES)
         if self._own_toolkit:
             from . import pip_settings
 
             self._pip = pip_settings.for_code(self._plan.code, os.environ, INSIDE)
         for host in self._plan.hosts:
-            self._write_base_directory(host, secret)
+            self._write_base_directory(host)
         self._reaper = detached.start(reaper.__file__, f"{self._plan.job_name} {self._labels[engine.OWNER_LABEL]}")
-        try:
+        with self._starting():
             self._network = self._make_network()
             _in_parallel(self._create, self._plan.hosts)
             if not self._own_toolkit:
                 self._copiers = {name: in_thread(self._copy_output, name, made.output()) for name, made in self._each()}
             else:
-                self._watch.listen({self._name(host.name): host.name for host in self._plan.hosts})
+                self._watch.listen()
             _in_parallel(lambda made: made.start(), self._containers.values())
+        for name, made in self._each():
+            self._watch.watch(name, made, self._copiers.get(name))
+
+    def end(self, host: str) -> None:
+        self._containers[host].remove()
+        self._watch.wait_for(self._containers[host])
+
+    def start_again(self, host: str, attempt: int, first_host_at: str) -> None:
+        first, *others = self._plan.hosts
+        (gone,) = (each for each in others if each.name == host)
+        addresses = {contract.HOST_ADDRESSES: json.dumps({first.name: first_host_at})}
+        again = replace(gone, environment={**gone.environment, **addresses})
+        self._attempt = attempt  # so that its container has a name of its own
+        self._write_base_directory(again)
+        with self._starting():
+            self._create(again)
+            self._containers[host].start()
+        self._watch.watch(host, self._containers[host], None)
+
+    @contextlib.contextmanager
+    def _starting(self) -> Iterator[None]:
+        """Around what asks the engine for containers. Raises NotStarted for what the engine says against it."""
+        import docker
+
+        try:
+            yield
         except (docker.errors.DockerException, OSError) as error:
             lost = verdicts.engine_lost(self._client, "the containers were started")
             raise NotStarted(
                 Verdict("platform", lost) if lost else verdicts.refused(self._plan, engine.words(error))
             ) from None
-        for name, made in self._each():
-            self._watch.watch(name, made, self._copiers.get(name))
 
     def signal(self, signum: int) -> None:
         """To all at once: the engine answers a SIGKILL when the container and its network are down, which lasts."""
@@ -106,7 +130,7 @@ class DockerHosts:
         import docker
 
         try:
-            if len(self._watch.ended) < len(self._containers):
+            if not all(map(self._watch.has_told_of, self._containers.values())):
                 _in_parallel(lambda made: made.remove(), self._containers.values())
                 self._watch.wait(LAST_OUTPUT_SECONDS)
             if not self._own_toolkit and os.getuid() != 0:
@@ -149,11 +173,11 @@ class DockerHosts:
     def _layout(self, host: str) -> Layout:
         return Layout(str(self._folder.host(host)))
 
-    def _write_base_directory(self, host: HostPlan, secret: bytes) -> None:
+    def _write_base_directory(self, host: HostPlan) -> None:
         layout = self._layout(host.name)
         base_directory.write(self._plan, host.name, layout, INTERFACE)
         if self._own_toolkit:
-            base_directory.write_secret(layout, secret)
+            base_directory.write_secret(layout, self._secret)
             base_directory.write_environment(layout, self._plan.environment)
         if self._pip is not None:
             self._pip.write(layout)

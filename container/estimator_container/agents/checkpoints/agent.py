@@ -110,7 +110,8 @@ class CheckpointAgent(WatchingAgent):
     def _last_word(self, reason: str = "") -> None:
         if not self._is_over:
             self._is_over = True
-            self._answer("finished", str(self._backlog.size), "" if self._all_published else reason)
+            newest = self._publisher.newest if self._has_begun else ""
+            self._answer("finished", str(self._backlog.size), "" if self._all_published else reason, newest)
 
     # The folder.
 

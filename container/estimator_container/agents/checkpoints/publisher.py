@@ -55,6 +55,11 @@ class Publisher:
         """The files whose bytes are in the store, as they were then, in a snapshot or not yet."""
         return {path: stamp for path, (stamp, _) in self._known.copy().items()}
 
+    @property
+    def newest(self) -> str:
+        """The name of the newest whole snapshot; empty where there is none."""
+        return str(self._last.name) if self._last is not None else ""
+
     def begin_with(self, manifest: Manifest | None, base: str, *, in_use: bool = False) -> None:
         """Say in the claim what this attempt began with, and take its files as known. Raises StorageError.
 

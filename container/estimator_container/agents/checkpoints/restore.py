@@ -30,6 +30,7 @@ from .format import (
     claim_key,
     newest_first,
 )
+from .reuse import take_over
 
 T = TypeVar("T")
 
@@ -160,14 +161,18 @@ def restore(store: Store, folder: str, progress: Progress | None = None) -> Rest
 def fetch(store: Store, manifest: Manifest, folder: str, progress: Progress | None = None) -> None:
     """Fill the folder with one snapshot. What is in it goes away; it has either all of the snapshot or what it had.
 
+    Files that are there already, byte for byte, are not fetched.
+
     Raises Damaged for a snapshot whose files are not all there, byte by byte, and StorageError where the store fails.
     """
     staging = _staging(folder)
     try:
         for path in manifest.folders:
             os.makedirs(os.path.join(staging, path), exist_ok=True)
+        digests = take_over(folder, manifest.files, staging)
+        missing = [file for file in manifest.files if file.path not in digests]
         try:
-            digests = packs.download(store, manifest.files, staging, progress)
+            digests.update(packs.download(store, missing, staging, progress))
         except NotFound as error:
             raise Damaged(f"the bytes of a file are not there: {error}") from None
         except SourceChanged as error:

@@ -17,6 +17,7 @@ from .mpi_daemon import MpiDaemon
 if TYPE_CHECKING:
     from ...failures.horovod_stalls import Stall
     from ...mesh import mesh
+    from ...runtime.loop import Timer
     from .port import HostPort
 
 ANSWER_SECONDS = 5.0  # how long the first host may take to answer the report of a failure
@@ -31,6 +32,7 @@ class Follower:
         self._unsent: list[tuple[str, ...]] = []
         self._daemon: MpiDaemon | None = None
         self._is_ready = False
+        self._unanswered: Timer | None = None
         self._name = host.spec.name
         self._leader = host.spec.cluster.leader
         self._loop = host.toolkit.loop
@@ -71,7 +73,7 @@ class Follower:
     def report(self, found: Verdict) -> None:
         """Something failed here: the first host decides; if it does not, this host ends by itself."""
         self._send("failed", found.to_json())
-        self._loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
+        self._unanswered = self._loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
 
     def spawned(self, rank: int) -> None:
         self._send("spawned", str(rank))
@@ -89,6 +91,16 @@ class Follower:
 
     def stalled(self, stall: Stall) -> None:
         self._send("stalled", stall.to_json())
+
+    def let_go(self) -> None:
+        if self._unanswered is not None:
+            self._unanswered.cancel()
+        if self._daemon is not None:
+            self._daemon.close()
+            self._daemon = None
+
+    def cleared(self) -> None:
+        self._send("cleared")
 
     def stop(self) -> None:
         self._send("stop")
@@ -137,6 +149,10 @@ class Follower:
             from ...failures.horovod_stalls import Stall  # only where Horovod has said so
 
             self._host.stalled(Stall.from_json(fields[0]))
+        elif kind == "clear":
+            self._host.end_attempt(Verdict.from_json(fields[0]))
+        elif kind == "again":
+            self._host.begin_again()
         elif kind == "stop":
             self._host.stop()
         elif kind == "end":

@@ -45,6 +45,12 @@ class MpiDaemon:
         self._output = toolkit.start_program(argv, env, self._ended)
         self.runs = True
 
+    def close(self) -> None:
+        """Neither pass on its words nor tell of its end from now on."""
+        self._report = lambda found: None
+        if self._output is not None:
+            self._output.finish()
+
     def _ended(self, code: int) -> None:
         """One that ends well does so because mpirun told it to; otherwise nobody else would notice."""
         self.runs = False

@@ -37,6 +37,12 @@ class HostPort(Protocol):
     def step_over(self) -> None:
         """Every rank of every host has ended its step."""
 
+    def end_attempt(self, found: Verdict) -> None:
+        """End the ranks, because of `found`; the host stands by, for another attempt may follow."""
+
+    def begin_again(self) -> None:
+        """Another attempt follows: run the same from the first step."""
+
     def stop(self) -> None:
         """Let the ranks end in their own way, within the grace period."""
 
@@ -76,6 +82,12 @@ class Coordinator(Protocol):
 
     def report(self, found: Verdict) -> None:
         """Something failed here: the first host decides what comes of it."""
+
+    def let_go(self) -> None:
+        """The ranks of this attempt are about to be ended: nothing that they do counts any more."""
+
+    def cleared(self) -> None:
+        """Nothing of the attempt is left on this host but its files."""
 
     def stop(self) -> None:
         """This host was told to stop: all stop."""

@@ -39,7 +39,8 @@ class Running:
 
     def finish(self, seconds=20.0):
         self.link.send("finish", str(seconds))
-        return self.answer("finished")
+        size, reason, self.newest = self.answer("finished")
+        return [size, reason]
 
     def events(self, name):
         with open(self.settings.frames, "rb") as file:  # noqa: PTH123 - it may be there or not
@@ -105,6 +106,7 @@ def test_what_settles_is_published_and_the_end_is_told(start, store, folder, tmp
     running.until(lambda: running.events("checkpoint_published"))
     (folder / "model").write_text("2")
     assert running.finish() == ["0", ""]
+    assert running.newest == "000001-00000002"
     assert running.process.wait(20) == 0
     assert files(store, tmp_path) == {"model": "2"}
 
@@ -314,7 +316,7 @@ def test_an_overtaken_agent_says_so_and_ends(start, store, folder, tmp_path):
     newer = start(folder=str(tmp_path / "newer"), frames=str(tmp_path / "newer.frames"))
     newer.answer("restored")
     (folder / "model").write_text("stale")
-    _, reason = stale.answer("finished")
+    _, reason, _ = stale.answer("finished")
     assert "a later attempt than 1" in reason
     assert stale.process.wait(20) == 0
     assert newer.finish() == ["0", ""]

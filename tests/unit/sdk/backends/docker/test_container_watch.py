@@ -2,14 +2,13 @@
 
 import queue
 import threading
+import uuid
 from types import SimpleNamespace
 
 import pytest
 from estimator_container.runtime.loop import Loop
 
 from estimator_sdk.backends.docker.container_watch import ContainerWatch
-
-HOSTS = {"job-0-algo-1": "algo-1", "job-0-algo-2": "algo-2"}
 
 
 class Engine:
@@ -25,7 +24,7 @@ class Engine:
         return iter(self.said.get, None)
 
     def dies(self, container, code):
-        self.said.put({"Actor": {"Attributes": {"name": container, "exitCode": str(code)}}})
+        self.said.put({"Actor": {"ID": container.identity, "Attributes": {"exitCode": str(code)}}})
 
     def ping(self):
         raise OSError("nobody answers")
@@ -35,6 +34,7 @@ class Container:
     """One that ends, and is removed, when a test says so."""
 
     def __init__(self, code, out_of_memory=False):
+        self.identity = uuid.uuid4().hex
         self._code = code
         self._out_of_memory = out_of_memory
         self.ended, self.removed = threading.Event(), threading.Event()
@@ -56,7 +56,7 @@ def told(engine, containers, count=1):
     """What it tells of containers that end, once it has told so much and all are removed."""
     loop, ends = Loop(), []
     watch = ContainerWatch(engine.plan, engine, loop, lambda *facts: ends.append(facts))
-    watch.listen(HOSTS)
+    watch.listen()
     for host, container in containers.items():
         watch.watch(host, container, None)
         container.ended.set()
@@ -71,10 +71,27 @@ def told(engine, containers, count=1):
 
 
 def test_an_end_that_the_engine_tells_twice_is_told_once():
-    engine = Engine()
-    engine.dies("job-0-algo-1", 3)
-    engine.dies("another", 4)
-    assert told(engine, {"algo-1": Container(3)}) == [("algo-1", 3, None)]
+    engine, container = Engine(), Container(3)
+    engine.dies(container, 3)
+    engine.dies(Container(4), 4)
+    assert told(engine, {"algo-1": container}) == [("algo-1", 3, None)]
+
+
+def test_a_late_word_on_a_container_is_not_taken_for_the_end_of_the_one_in_its_place():
+    engine, loop, ends = Engine(), Loop(), []
+    watch = ContainerWatch(engine.plan, engine, loop, lambda *facts: ends.append(facts))
+    watch.listen()
+    first, second = Container(137), Container(0)
+    watch.watch("algo-2", first, None)
+    first.ended.set()
+    watch.wait_for(first)
+    watch.watch("algo-2", second, None)
+    engine.dies(first, 137)
+    second.ended.set()
+    watch.wait_for(second)
+    engine.said.put(None)
+    assert ends == [("algo-2", -9, None), ("algo-2", 0, None)]
+    assert watch.has_told_of(second)
 
 
 def test_the_end_of_every_container_is_told():
@@ -88,9 +105,9 @@ def test_a_signal_is_told_as_one_unless_the_toolkit_has_stopped(code, shown):
 
 
 def test_what_was_out_of_memory_is_told_with_that_and_not_before_it_is_known():
-    engine = Engine(memory=2.0)
-    engine.dies("job-0-algo-1", 137)
-    ((host, code, found),) = told(engine, {"algo-1": Container(137, out_of_memory=True)})
+    engine, container = Engine(memory=2.0), Container(137, out_of_memory=True)
+    engine.dies(container, 137)
+    ((host, code, found),) = told(engine, {"algo-1": container})
     assert (host, code, found.kind) == ("algo-1", -9, "out_of_memory")
 
 

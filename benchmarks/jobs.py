@@ -25,6 +25,7 @@ from estimator_container.worlds.mpi import command_line, programs
 from estimator_container.worlds.mpi.world import MpiWorld
 
 from estimator_sdk import Estimator, Job
+from estimator_sdk.backends.docker.images import catalogue
 from estimator_sdk.backends.supervised.job import wait_until_gone
 
 from . import peers
@@ -294,13 +295,14 @@ def free_port() -> int:
         return sock.getsockname()[1]
 
 
-def our_image() -> str:
-    """The name of the image without a framework, built if it is not there."""
+def our_image(framework: catalogue.Framework = "mpi") -> str:
+    """The name of a framework's newest image, or of the one without any, built if it is not there."""
     from estimator_sdk.backends.docker import engine
-    from estimator_sdk.backends.docker.images import build, catalogue
+    from estimator_sdk.backends.docker.images import build
 
-    build.ensure(engine.connect(), catalogue.MPI.name, sys.stderr)
-    return catalogue.MPI.name
+    name = catalogue.newest(framework).name
+    build.ensure(engine.connect(), name, sys.stderr)
+    return name
 
 
 @contextlib.contextmanager

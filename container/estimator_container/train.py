@@ -7,6 +7,7 @@ import sys
 
 from .contract.configuration import Cluster, read_configuration, read_environment, read_secret
 from .contract.names import EXIT_FRAMEWORK_ERROR, LIFELINE_FD, LISTEN_FD, Layout
+from .failures.kind import Kind
 from .failures.outcome import Outcome
 from .failures.verdict import Verdict
 from .host.coordination.port import Coordinator, HostPort
@@ -28,7 +29,7 @@ def main() -> int:
         secret = _secret(layout, configuration.cluster)
         host = Host(HostSpec.read(layout, configuration, secret), _take_part)
     except (ConfigurationError, OSError) as error:
-        Outcome("failed", Verdict("configuration", str(error))).write(layout)
+        Outcome("failed", Verdict(Kind.CONFIGURATION, str(error))).write(layout)
         sys.stderr.write(f"train: {error}\n")
         return EXIT_FRAMEWORK_ERROR
     return host.run()

@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..contract.events import Ended, Stopping
 from ..contract.names import CONSOLE, LIFELINE_FD
+from ..failures.kind import Kind
 from ..failures.outcome import Outcome
 from ..failures.verdict import Verdict
 from ..logs import console
@@ -63,12 +65,12 @@ class Host:
         except PreparationFailed as failed:
             self._report(failed.verdict)
         except (ConfigurationError, OSError) as error:
-            self._report(Verdict("configuration", f"{name}: {error}", host=name))
+            self._report(Verdict(Kind.CONFIGURATION, f"{name}: {error}", host=name))
         except Exception as error:
             import traceback
 
             what = f"the toolkit on {name} failed: {type(error).__name__}: {error}"
-            self._report(Verdict("toolkit", what, host=name, detail=traceback.format_exc()))
+            self._report(Verdict(Kind.TOOLKIT, what, host=name, detail=traceback.format_exc()))
         return self._end()
 
     def _work(self) -> None:
@@ -125,7 +127,7 @@ class Host:
         if self.stopping or self.outcome is not None:
             return
         self.stopping = True
-        self.toolkit.events.emit("stopping")
+        self.toolkit.events.emit(Stopping())
         grace = self.spec.stop_timeout
         self._ranks.stop(grace)
         self.toolkit.loop.after(grace + 1.0, lambda: self.end(Outcome("stopped")))
@@ -180,7 +182,7 @@ class Host:
             self._endpoint.close()
         outcome.write(self.spec.layout)
         reason = outcome.verdict.masked().message if outcome.verdict else ""
-        self.toolkit.events.emit("ended", outcome=outcome.kind, reason=reason)
+        self.toolkit.events.emit(Ended(outcome.kind, reason))
         self._wait_for_console()
         kill_descendants()
         self.toolkit.remove_folders()

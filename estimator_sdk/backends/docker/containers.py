@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from estimator_container.contract import names as contract
 from estimator_container.contract.names import Layout
+from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.logs.frames import NO_RANK, STDERR, STDOUT, FrameWriter
 from estimator_container.runtime.loop import Loop
@@ -95,7 +96,7 @@ class DockerHosts:
         except (docker.errors.DockerException, OSError) as error:
             lost = verdicts.engine_lost(self._client, "the containers were started")
             raise NotStarted(
-                Verdict("platform", lost) if lost else verdicts.refused(self._plan, engine.words(error))
+                Verdict(Kind.PLATFORM, lost) if lost else verdicts.refused(self._plan, engine.words(error))
             ) from None
         self._watchers = [_thread(self._watch, name, made) for name, made in self._each()]
 
@@ -219,7 +220,7 @@ class DockerHosts:
         except Exception as error:  # the engine went away, in one of many ways
             print(f"{host}: the Docker engine no longer tells of it: {error}", file=sys.stderr)
             lost = verdicts.engine_lost(self._client, f"{host} ran")
-            code, found = ENGINE_LOST, Verdict("platform", lost, host) if lost else None
+            code, found = ENGINE_LOST, Verdict(Kind.PLATFORM, lost, host) if lost else None
         if host in self._copiers:
             self._copiers[host].join(LAST_OUTPUT_SECONDS)
         self._tell(host, code, found)

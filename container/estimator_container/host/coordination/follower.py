@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ...contract.names import WORLD_PORT
+from ...failures.kind import Kind
 from ...failures.outcome import Outcome
 from ...failures.silence import Silence
 from ...failures.verdict import Verdict, of_lost_host
@@ -124,7 +125,7 @@ class Follower:
             message = f"{own} could not reach {leader} within {self._host.spec.world_timeout:g} s"
             if self._mesh is not None and self._mesh.met_another:
                 message += "; who answers at its address does not hold the same secret, which the platform must write"
-            self._fail(Verdict("host_missing", message, host=leader))
+            self._fail(Verdict(Kind.HOST_MISSING, message, host=leader))
 
     def _fail(self, found: Verdict) -> None:
         self._host.end(Outcome("failed", found))

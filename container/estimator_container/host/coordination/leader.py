@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...contract.events import HostJoined, WorldStarting
 from ...failures import verdict
+from ...failures.kind import Kind
 from ...failures.late import LateWatch
 from ...failures.outcome import CULPRIT_SECONDS, Outcome
 from ...failures.silence import Silence
@@ -15,7 +17,6 @@ from ...mesh.endpoint import listening_socket
 from ...ranks.server import Ended
 from ...runtime.errors import ConfigurationError
 from ...worlds.mpi.world import World as MpiWorld
-from ...worlds.world import World
 from .step_run import StepRun
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Leader:
             secret,
             self._spec.hosts[1:],
             self._on_message,
-            lambda host: self._events.emit("host_joined", host=host),
+            lambda host: self._events.emit(HostJoined(host)),
             self._on_lost,
         )
 
@@ -90,8 +91,7 @@ class Leader:
             return
         found = self._run.judge_weights(look)
         if found is not None:
-            self._events.say(found.text)
-            self._events.emit("ranks_differ", **found.facts)
+            self._events.tell(found.event, found.text)
             if found.ends_the_job:
                 self.report(found.verdict(self._spec.world))
 
@@ -176,16 +176,14 @@ class Leader:
             self._run.announce(self._events, len(self._spec.steps))
         if self._run.mpirun is not None and isinstance(self._spec.world, MpiWorld):
             # It runs, and waited for the last of its daemons only.
-            self._tell_world(self._spec.world, command=self._spec.world.shown(self._run.mpirun.command))
+            command = self._spec.world.shown(self._run.mpirun.command)
+            self._events.emit(WorldStarting(self._spec.world.hosts, self._spec.world.size, command))
             return
         endpoints = [self._endpoints[host] for host in self._spec.hosts]
         if self._spec.world is not None:
-            self._tell_world(self._spec.world, endpoints=endpoints)
+            self._events.emit(WorldStarting(self._spec.world.hosts, self._spec.world.size, endpoints=endpoints))
         self._broadcast("go", *endpoints)
         self._host.start_ranks(endpoints)
-
-    def _tell_world(self, world: World, **how: object) -> None:
-        self._events.emit("world_starting", hosts=list(world.hosts), size=world.size, **how)
 
     def _start_mpirun(self, world: MpiWorld) -> None:
         """It starts the ranks when it has its daemons: each one as soon as its host is ready."""
@@ -195,7 +193,7 @@ class Leader:
         try:
             self._run.mpirun.start(self._mpirun_ended, is_first=self._run.number == 0)
         except ConfigurationError as error:
-            self.report(Verdict("mpi", f"{self._spec.name}: {error}", host=self._spec.name))
+            self.report(Verdict(Kind.MPI, f"{self._spec.name}: {error}", host=self._spec.name))
 
     def _ask_for_daemon(self, host: str, node: str, request: str) -> None:
         if self._mesh is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from estimator_container.contract.names import EXIT_OK, Layout
+from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
@@ -138,9 +139,9 @@ class Attempt:
             self._channels.start()
         failed = self._checkpoints.begin(lambda: self._stopped_at is not None) if self._checkpoints else None
         if failed is not None:
-            return Verdict("checkpoints", f"the checkpoints could not be restored: {failed}")
+            return Verdict(Kind.CHECKPOINTS, f"the checkpoints could not be restored: {failed}")
         failed = self._channels.wait() if self._channels is not None else None
-        return Verdict("channels", failed) if failed is not None else None
+        return Verdict(Kind.CHANNELS, failed) if failed is not None else None
 
     def _abandon(self) -> None:
         """Nothing is kept from now on: what would be read, and written, is another job's."""
@@ -152,7 +153,7 @@ class Attempt:
 
     def _channel_failed(self, reason: str) -> None:
         """In the middle of the job: a script that waits for data gets no more, and no end either."""
-        self._found = self._found or Verdict("channels", reason)
+        self._found = self._found or Verdict(Kind.CHANNELS, reason)
         self._end_hosts()
 
     def _end_hosts(self) -> None:
@@ -164,7 +165,7 @@ class Attempt:
         self._found = self._found or found
         if code != EXIT_OK and self._first_failure is None:
             self._first_failure = host
-            seconds = LOST_SECONDS if self._verdict(host).kind == "host_lost" else NEIGHBOUR_SECONDS
+            seconds = LOST_SECONDS if self._verdict(host).kind is Kind.HOST_LOST else NEIGHBOUR_SECONDS
             self._loop.after(seconds, lambda: self._signal(signal.SIGTERM))
             self._loop.after(seconds + NEIGHBOUR_GRACE, lambda: self._signal(signal.SIGKILL))
 

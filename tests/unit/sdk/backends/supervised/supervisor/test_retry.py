@@ -1,12 +1,13 @@
 import pytest
 from estimator_container.failures.verdict import Verdict
 
-from estimator_sdk.backends.supervised.supervisor.retry import OF_THE_PLATFORM, is_worth_another
+from estimator_sdk.backends.supervised.supervisor.retry import is_worth_another
 
-OF_THE_USER = ["exit_code", "exception", "signal", "configuration", "requirements", "checkpoints", "toolkit"]
+OF_THE_PLATFORM = ["host_lost", "host_missing", "frozen", "platform"]
+OTHERS = ["exit_code", "exception", "signal", "configuration", "requirements", "checkpoints", "toolkit", "unheard_of"]
 
 
-@pytest.mark.parametrize("kind", sorted(OF_THE_PLATFORM))
+@pytest.mark.parametrize("kind", OF_THE_PLATFORM)
 @pytest.mark.parametrize(
     ("attempt", "limit", "again"), [(1, 0, False), (1, 1, True), (2, 1, False), (2, 2, True), (3, 2, False)]
 )
@@ -14,6 +15,6 @@ def test_what_the_platform_broke_is_tried_again_so_many_times(kind, attempt, lim
     assert is_worth_another(Verdict(kind, "gone"), attempt, limit) == again
 
 
-@pytest.mark.parametrize("kind", OF_THE_USER)
+@pytest.mark.parametrize("kind", OTHERS)
 def test_what_the_script_broke_it_would_break_again(kind):
     assert not is_worth_another(Verdict(kind, "failed"), 1, 30)

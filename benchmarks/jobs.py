@@ -20,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from estimator_container.contract.event_decoding import decode
+from estimator_container.contract.events import AnyEvent
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.worlds.mpi import command_line, programs
 from estimator_container.worlds.mpi.world import MpiWorld
@@ -143,8 +145,7 @@ class Event:
     time: float
     """Seconds since 1970."""
     host: str
-    kind: str
-    facts: Mapping[str, object]
+    what: AnyEvent
 
 
 def events(job: Job) -> list[Event]:
@@ -152,9 +153,9 @@ def events(job: Job) -> list[Event]:
     found = []
     for path in job.log_files:
         for frame in FrameParser().feed(path.read_bytes()):
-            if frame.stream == EVENT:
-                facts = json.loads(frame.data)
-                found.append(Event(frame.time_ns / 1e9, path.parents[2].name, facts.pop("event"), facts))
+            what = decode(frame.data) if frame.stream == EVENT else None
+            if what is not None:
+                found.append(Event(frame.time_ns / 1e9, path.parents[2].name, what))
     return sorted(found, key=lambda event: event.time)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from estimator_container.contract.events import AnyEvent
     from estimator_container.failures.verdict import Verdict
     from estimator_container.logs.lines import Block, Line
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ..spec.job_document import JobDocument
     from .status import AttemptRecord, Status
 
-OnEvent = Callable[[str, dict[str, Any]], None]
+OnEvent = Callable[[str, "AnyEvent"], None]
 """Called with the name of a host, or "" for the job as a whole, and what happened there."""
 OnOpenLine = Callable[["Line"], None]
 """Called with a line that has no end yet, as `LineAssembler.news` gives it, whenever it has grown."""

@@ -101,7 +101,9 @@ def _phases(snapshot: Snapshot) -> str:
 
 
 def _notes(snapshot: Snapshot) -> str:
-    return "".join(f"<div><small>{escape(note[:1000])}</small></div>" for note in snapshot.view.notes)
+    kept = snapshot.view.kept.checkpoints
+    notes = [*snapshot.view.notes, *([f"kept: {kept}"] if kept else [])]
+    return "".join(f"<div><small>{escape(note[:1000])}</small></div>" for note in notes)
 
 
 def _why(snapshot: Snapshot) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import docker
 import pytest
 from docker.models.containers import Container
+from estimator_container.contract.event_decoding import KINDS
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.runtime.children import descendants
 
@@ -154,6 +155,7 @@ def tell(job: Job, name: str, host: str = "algo-1") -> None:
 
 def events(job: Job, name: str, host: str = "algo-1", attempt: int | None = None) -> list[dict[str, Any]]:
     """The events of that name that a host has told so far."""
+    assert name in KINDS, f"nobody sends {name!r}"
     data = (base_directory(job, host, attempt) / "output" / "logs" / "frames").read_bytes()
     found = [json.loads(frame.data) for frame in FrameParser().feed(data) if frame.stream == EVENT]
     return [event for event in found if event["event"] == name]

@@ -7,8 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ..contract.events import RanksDiffer
 from ..drift.look import PRECISIONS, Look, Sample, Standing
 from ..worlds.world import World
+from .kind import Kind
 from .verdict import Verdict, names_of, odd_one
 
 PENDING = 64  # looks of one training that some ranks have sent and others have not
@@ -46,32 +48,33 @@ class Drift(NamedTuple):
         return self.standing is not Standing.FREE and not self.only_warns
 
     @property
-    def text(self) -> str:
-        """What differs, where and since when, in a sentence."""
-        difference, why = self.difference, _WHY[self.standing]
-        goes_on = "" if self.ends_the_job else "; the job goes on"
-        return (
-            f"since step {self.since} the weights {difference.variable!r} differ, {_apart(difference.groups)}: "
-            f"{why}{goes_on}"
-        )
+    def event(self) -> RanksDiffer:
+        """What the job tells of it."""
+        variable, step, groups, _ = self.difference
+        return RanksDiffer(variable, step, self.since, groups, self.standing.value, self.ends_the_job)
 
     @property
-    def facts(self) -> dict[str, object]:
-        """The same as those of an event."""
-        variable, step, groups, _ = self.difference
-        how = {"standing": self.standing.value, "ends_the_job": self.ends_the_job}
-        return {"variable": variable, "step": step, "since": self.since, "groups": groups, **how}
+    def text(self) -> str:
+        """The same in a sentence."""
+        return sentence(self.event)
 
     def verdict(self, world: World) -> Verdict:
         """What to say of a job that ends for it."""
         rank = odd_one(self.difference.groups)
         host = world.host_of(rank) if rank is not None else None
-        return Verdict("ranks_differ", self.text, host, rank, detail=self._numbers())
+        return Verdict(Kind.RANKS_DIFFER, self.text, host, rank, detail=self._numbers())
 
     def _numbers(self) -> str:
         shown = sorted(self.difference.numbers.items())[:SHOWN_RANKS]
         lines = (f"  rank {rank}: {' '.join(f'{n:.9g}' for n in numbers[:SHOWN_NUMBERS])}" for rank, numbers in shown)
         return f"{self.difference.variable!r} after step {self.difference.step}, some of it:\n" + "\n".join(lines)
+
+
+def sentence(event: RanksDiffer) -> str:
+    """What differs, where and since when."""
+    goes_on = "" if event.ends_the_job else "; the job goes on"
+    what = f"since step {event.since} the weights {event.variable!r} differ, {_apart(event.groups)}"
+    return f"{what}: {_WHY[Standing(event.standing)]}{goes_on}"
 
 
 _WHY = {

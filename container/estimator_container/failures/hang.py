@@ -18,6 +18,7 @@ from ..ranks import script_runner
 from ..ranks.script_runner import END_OF_SCRIPT, STACKS_SIGNAL
 from ..runtime.children import descendants
 from ..runtime.loop import Loop
+from .kind import Kind
 from .verdict import Verdict, names_of, odd_one
 
 if TYPE_CHECKING:
@@ -191,9 +192,9 @@ def verdict(
     detail = "\n\n".join(f"{names_of(ranks)}, the innermost call first:\n{stack}" for stack, ranks in found.items())
     if done and waiting:
         what = f"{names_of(done)} ended the script with success while {names_of(waiting)} did not: {stood}"
-        kind, culprit = "early_exit", done[0] if len(done) == 1 else None
+        kind, culprit = Kind.EARLY_EXIT, done[0] if len(done) == 1 else None
     else:
-        what, kind = f"a deadlock is suspected: {stood}", "deadlock"
+        what, kind = f"a deadlock is suspected: {stood}", Kind.DEADLOCK
         culprit = odd_one(found.values())
         if stall is not None:
             culprit = _only_one(stall)
@@ -201,7 +202,7 @@ def verdict(
         elif culprit is not None:
             what += f"; {names_of([culprit])} stands elsewhere than the others"
     host = hosts[culprit] if culprit is not None else None
-    victims = tuple(waiting) if kind == "early_exit" else ()
+    victims = tuple(waiting) if kind is Kind.EARLY_EXIT else ()
     return Verdict(kind, what, host, culprit, detail=detail, victims=victims)
 
 
@@ -215,7 +216,7 @@ def after_stall(found: Verdict, stall: Stall, hosts: Mapping[int, str]) -> Verdi
     host = hosts[culprit] if culprit is not None else None
     ended = {*found.victims, *(() if found.rank is None else (found.rank,))}
     victims = tuple(sorted(ended.difference(stall.missing)))
-    return replace(found, kind="deadlock", message=what, host=host, rank=culprit, exit_code=None, victims=victims)
+    return replace(found, kind=Kind.DEADLOCK, message=what, host=host, rank=culprit, exit_code=None, victims=victims)
 
 
 def _only_one(stall: Stall) -> int | None:

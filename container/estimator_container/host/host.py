@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..contract.events import Ended, Stopping
+from ..failures.kind import Kind
 from ..failures.outcome import Outcome
 from ..failures.verdict import Verdict
 from ..logs import console
@@ -32,7 +34,7 @@ class JobEnded(Exception):
     """The job's outcome is known before this host came to its end by itself."""
 
 
-class AttemptFailed(Exception):
+class AttemptOver(Exception):
     """The ranks of all hosts are to be ended, and the hosts stand by."""
 
 
@@ -68,12 +70,12 @@ class Host:
         except PreparationFailed as failed:
             self._report(failed.verdict)
         except (ConfigurationError, OSError) as error:
-            self._report(Verdict("configuration", f"{name}: {error}", host=name))
+            self._report(Verdict(Kind.CONFIGURATION, f"{name}: {error}", host=name))
         except Exception as error:
             import traceback
 
             what = f"the toolkit on {name} failed: {type(error).__name__}: {error}"
-            self._report(Verdict("toolkit", what, host=name, detail=traceback.format_exc()))
+            self._report(Verdict(Kind.TOOLKIT, what, host=name, detail=traceback.format_exc()))
         return self._end()
 
     def _work(self) -> None:
@@ -85,7 +87,7 @@ class Host:
         while True:
             try:
                 self._run_steps(commands)
-            except AttemptFailed:
+            except AttemptOver:
                 self._stand_by()
 
     def _run_steps(self, commands: Sequence[RankCommand]) -> None:
@@ -114,7 +116,7 @@ class Host:
         if self.outcome is not None:
             raise JobEnded
         if self._failed is not None:
-            raise AttemptFailed
+            raise AttemptOver
 
     def _stand_by(self) -> None:
         """End this host's part in an attempt that has failed, and wait for the next one."""
@@ -160,7 +162,7 @@ class Host:
         if self.stopping or self.outcome is not None:
             return
         self.stopping = True
-        self.toolkit.events.emit("stopping")
+        self.toolkit.events.emit(Stopping())
         grace = self.spec.settings.stop_timeout
         self._ranks.stop(grace)
         self.toolkit.loop.after(grace + 1.0, lambda: self.end(Outcome("stopped")))
@@ -224,4 +226,4 @@ class Host:
         self._ranks.close()
         outcome.write(self.spec.layout)
         reason = outcome.verdict.masked().message if outcome.verdict else ""
-        self.toolkit.events.emit("ended", outcome=outcome.kind, reason=reason)
+        self.toolkit.events.emit(Ended(outcome.kind, reason))

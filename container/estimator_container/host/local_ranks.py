@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..contract import events
 from ..failures import verdict
 from ..logs.frames import NO_RANK, SPAWNED
-from ..ranks.server import WRAPPER, Ended, RankCommand, RankServer, rank_or_none
+from ..ranks.server import WRAPPER, RankCommand, RankEnd, RankServer, rank_or_none
 from ..runtime import machine
 from ..runtime.loop import Timer
 from ..worlds.mpi.world import MpiWorld
@@ -110,7 +111,7 @@ class LocalRanks:
         self._server.signal_scripts(signal.SIGTERM)
 
     def _on_started(self, rank: int) -> None:
-        self._toolkit.events.emit("rank_started", rank=rank_or_none(rank))
+        self._toolkit.events.emit(events.RankStarted(rank_or_none(rank)))
         if rank < SPAWNED:
             self._started.add(rank)
         else:
@@ -118,9 +119,9 @@ class LocalRanks:
         if self._stopping:
             self._tell_to_end()
 
-    def _on_ended(self, ended: Ended) -> None:
+    def _on_ended(self, ended: RankEnd) -> None:
         self._thawed(ended.rank)
-        self._toolkit.events.emit("rank_ended", rank=rank_or_none(ended.rank), code=ended.code)
+        self._toolkit.events.emit(events.RankEnded(rank_or_none(ended.rank), ended.code))
         if ended.code == -signal.SIGKILL and machine.out_of_memory_kills() > self._earlier_kills:
             ended = ended._replace(out_of_memory=True)
         self._coordinator.rank_ended(ended)
@@ -145,12 +146,14 @@ class LocalRanks:
             self._hang_watch.stalled(stall)
 
     def _on_standing(self, stacks: dict[int, str] | None) -> None:
-        self._toolkit.events.emit("ranks_stand" if stacks else "ranks_move")
+        stand = events.RanksStand(self._spec.settings.hang_timeout)
+        self._toolkit.events.emit(stand if stacks else events.RanksMove())
         self._coordinator.ranks_stand(stacks)
 
     def _on_frozen(self, rank: int, signum: int) -> None:
         """`signum` is what stopped it, or 0 when it goes on."""
-        self._toolkit.events.emit("rank_frozen" if signum else "rank_thawed", rank=rank_or_none(rank))
+        number = rank_or_none(rank)
+        self._toolkit.events.emit(events.RankFrozen(number) if signum else events.RankThawed(number))
         if not signum:
             self._thawed(rank)
             return
@@ -171,9 +174,8 @@ class LocalRanks:
         if stall is None:
             return
         if stall != self._stalls.stall:
-            missing = {str(each): list(names) for each, names in stall.missing.items()}
-            facts = {"seconds": stall.seconds, "missing": missing}
-            self._toolkit.events.emit("horovod_stalled", rank=rank_or_none(rank), **facts)
+            told = events.HorovodStalled(rank_or_none(rank), stall.seconds, stall.missing)
+            self._toolkit.events.emit(told)
         self._stalls.tell(stall)
         self._coordinator.stalled(stall)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from estimator_container.contract.names import EXIT_STOPPED
+from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.runtime.loop import Loop
 
@@ -89,7 +90,7 @@ class ContainerWatch:
         except Exception as error:  # the engine went away, in one of many ways
             print(f"{host}: the Docker engine no longer tells of it: {error}", file=sys.stderr)
             lost = verdicts.engine_lost(self._client, f"{host} ran")
-            code, found = ENGINE_LOST, Verdict("platform", lost, host) if lost else None
+            code, found = ENGINE_LOST, Verdict(Kind.PLATFORM, lost, host) if lost else None
         if output is not None:
             output.join(LAST_OUTPUT_SECONDS)
         self._tell(watched.identity, code, found)

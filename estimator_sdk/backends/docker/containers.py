@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from estimator_container.contract import names as contract
 from estimator_container.contract.names import Layout
+from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.logs.frames import NO_RANK, STDERR, STDOUT, FrameWriter
 from estimator_container.runtime.loop import Loop
@@ -109,7 +110,7 @@ class DockerHosts:
         except (docker.errors.DockerException, OSError) as error:
             lost = verdicts.engine_lost(self._client, "the containers were started")
             raise NotStarted(
-                Verdict("platform", lost) if lost else verdicts.refused(self._plan, engine.words(error))
+                Verdict(Kind.PLATFORM, lost) if lost else verdicts.refused(self._plan, engine.words(error))
             ) from None
 
     def signal(self, signum: int) -> None:

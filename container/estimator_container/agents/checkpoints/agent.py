@@ -25,6 +25,7 @@ from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.agents.checkpoints.settled import FolderReport, SettledFiles
 from estimator_container.agents.watching.agent import WatchingAgent
 from estimator_container.agents.watching.folder import WatchedFolder
+from estimator_container.contract.events import CheckpointLag, CheckpointLeftOut, CheckpointRestored
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
 from estimator_container.storage import open_store
@@ -77,8 +78,8 @@ class CheckpointAgent(WatchingAgent):
             self._is_over = True
             self._answer("failed", str(error))
             return
-        facts = {"base": restored.base, "files": restored.files, "bytes": restored.size}
-        self._events.emit("checkpoint_restored", attempt=attempt, passed_over=restored.passed_over, **facts)
+        passed_over, base = restored.passed_over, restored.base
+        self._events.emit(CheckpointRestored(attempt, passed_over, base, restored.files, restored.size))
         self._answer("restored", restored.base, str(restored.files), str(restored.size), *restored.passed_over)
         self._settled = SettledFiles(self._folder, self._publisher, self._settings.alive, self._settings.log_seconds)
         self._publications = Publications(
@@ -181,11 +182,10 @@ class CheckpointAgent(WatchingAgent):
     def _report(self) -> None:
         left_out = self._settled.newly_left_out()
         if left_out:
-            self._events.emit("checkpoint_left_out", files=left_out)
+            self._events.emit(CheckpointLeftOut(left_out))
         seconds = round(self._backlog.seconds(), 1)
         if seconds >= REPORT_SECONDS and (self._backlog.size or self._backlog.waits_for):
-            facts = {"bytes": self._backlog.size, "seconds": seconds, "open": self._backlog.waits_for}
-            self._events.emit("checkpoint_lag", **facts)
+            self._events.emit(CheckpointLag(self._backlog.size, seconds, self._backlog.waits_for))
         self._loop.after(REPORT_SECONDS, self._report)
 
 

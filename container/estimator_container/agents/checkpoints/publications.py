@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from ...contract.events import CheckpointFailed, CheckpointPublished
 from ...logs.events import EventLog
 from ...storage import SourceChanged, StoreUnavailable
 from ..background import BackgroundCall
@@ -71,7 +72,7 @@ class Publications:
         """Tell why checkpoints are not kept; it goes on to be tried, and is said once."""
         if str(error) != self.failure:
             self.failure = str(error)
-            self._events.emit("checkpoint_failed", reason=self.failure, bytes=self._backlog.size)
+            self._events.emit(CheckpointFailed(self.failure, self._backlog.size))
 
     def _ended(self, call: BackgroundCall[Published]) -> None:
         try:
@@ -90,14 +91,9 @@ class Publications:
     def _note(self, published: Published) -> None:
         seconds = self._backlog.published()
         self._pause, self.failure = AGAIN_SECONDS, ""
-        self._events.emit(
-            "checkpoint_published",
-            snapshot=str(published.manifest.name),
-            files=len(published.manifest.files),
-            bytes=published.manifest.size,
-            sent=published.uploaded_size,
-            seconds=round(seconds, 4),
-        )
+        manifest, sent = published.manifest, published.uploaded_size
+        name, files = str(manifest.name), len(manifest.files)
+        self._events.emit(CheckpointPublished(name, files, manifest.size, sent, round(seconds, 4)))
 
     def _not_published(self, error: Exception) -> None:
         if isinstance(error, Rewritten):

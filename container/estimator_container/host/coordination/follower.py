@@ -6,10 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from ...contract.names import WORLD_PORT
+from ...failures.kind import Kind
 from ...failures.outcome import Outcome
 from ...failures.silence import Silence
 from ...failures.verdict import Verdict, of_lost_host
-from ...ranks.server import Ended
+from ...ranks.server import RankEnd
 from ...runtime.errors import ConfigurationError
 from ...worlds.mpi.launch_agents import STARTED
 from .mpi_daemon import MpiDaemon
@@ -78,7 +79,7 @@ class Follower:
     def spawned(self, rank: int) -> None:
         self._send("spawned", str(rank))
 
-    def rank_ended(self, ended: Ended) -> None:
+    def rank_ended(self, ended: RankEnd) -> None:
         if ended.code != 0:
             self._host.toolkit.children.reap_ending()  # it may have failed because the MPI daemon is gone
         self._send("rank_ended", *ended.to_fields())
@@ -132,7 +133,7 @@ class Follower:
             message = f"{own} could not reach {leader} within {self._host.spec.settings.world_timeout:g} s"
             if self._mesh is not None and self._mesh.met_another:
                 message += "; who answers at its address does not hold the same secret, which the platform must write"
-            self._fail(Verdict("host_missing", message, host=leader))
+            self._fail(Verdict(Kind.HOST_MISSING, message, host=leader))
 
     def _fail(self, found: Verdict) -> None:
         self._host.end(Outcome("failed", found))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ...contract.events import WorldStarting
 from ...failures import verdict
+from ...failures.kind import Kind
 from ...failures.late import LateWatch
 from ...failures.outcome import CULPRIT_SECONDS, Outcome
 from ...failures.verdict import Verdict
 from ...logs.frames import SPAWNED
 from ...mesh import common_secret
-from ...ranks.server import Ended
+from ...ranks.server import RankEnd
 from ...runtime.errors import ConfigurationError
 from ...worlds.mpi.world import MpiWorld
-from ...worlds.world import World
 from .others import Others
 from .step_run import StepRun
 
@@ -77,7 +78,7 @@ class Leader:
     def spawned(self, rank: int) -> None:
         self.host_spawned(self._spec.name, rank)
 
-    def rank_ended(self, ended: Ended) -> None:
+    def rank_ended(self, ended: RankEnd) -> None:
         self.host_rank_ended(self._spec.name, ended)
 
     def ranks_stand(self, stacks: dict[int, str] | None) -> None:
@@ -88,8 +89,7 @@ class Leader:
             return
         found = self._run.judge_weights(look)
         if found is not None:
-            self._events.say(found.text)
-            self._events.emit("ranks_differ", **found.facts)
+            self._events.tell(found.event, found.text)
             if found.ends_the_job:
                 self.report(found.verdict(self._spec.world))
 
@@ -177,16 +177,14 @@ class Leader:
             self._run.announce(self._events, len(self._spec.settings.steps))
         if self._run.mpirun is not None and isinstance(self._spec.world, MpiWorld):
             # It runs, and waited for the last of its daemons only.
-            self._tell_world(self._spec.world, command=self._spec.world.shown(self._run.mpirun.command))
+            command = self._spec.world.shown(self._run.mpirun.command)
+            self._events.emit(WorldStarting(self._spec.world.hosts, self._spec.world.size, command))
             return
         endpoints = [self._endpoints[host] for host in self._spec.hosts]
         if self._spec.world is not None:
-            self._tell_world(self._spec.world, endpoints=endpoints)
+            self._events.emit(WorldStarting(self._spec.world.hosts, self._spec.world.size, endpoints=endpoints))
         self._others.tell("go", *endpoints)
         self._host.start_ranks(endpoints)
-
-    def _tell_world(self, world: World, **how: object) -> None:
-        self._events.emit("world_starting", hosts=list(world.hosts), size=world.size, **how)
 
     def _start_mpirun(self, world: MpiWorld) -> None:
         """It starts the ranks when it has its daemons: each one as soon as its host is ready."""
@@ -197,11 +195,11 @@ class Leader:
         try:
             self._run.mpirun.start(self._mpirun_ended, is_first=self._run.number == 0)
         except ConfigurationError as error:
-            self.report(Verdict("mpi", f"{self._spec.name}: {error}", host=self._spec.name))
+            self.report(Verdict(Kind.MPI, f"{self._spec.name}: {error}", host=self._spec.name))
 
     # The end.
 
-    def host_rank_ended(self, host: str, ended: Ended) -> None:
+    def host_rank_ended(self, host: str, ended: RankEnd) -> None:
         if self.is_ending_attempt:
             return
         if ended.code != 0:

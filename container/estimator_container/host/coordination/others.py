@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol
 
+from ...contract.events import HostJoined
 from ...failures.silence import Silence
 from ...failures.verdict import Verdict
 from ...mesh.endpoint import another_listening_socket, listening_socket
-from ...ranks.server import Ended
+from ...ranks.server import RankEnd
 
 if TYPE_CHECKING:
     from ...failures.horovod_stalls import Stall
@@ -33,7 +34,7 @@ class HostsListener(Protocol):
     def host_spawned(self, host: str, rank: int) -> None:
         """A rank of it runs that another one has started."""
 
-    def host_rank_ended(self, host: str, ended: Ended) -> None:
+    def host_rank_ended(self, host: str, ended: RankEnd) -> None:
         """A rank of it has."""
 
     def host_stands(self, host: str, stacks: dict[int, str] | None) -> None:
@@ -132,7 +133,7 @@ class Others:
     # As `MeshObserver` has it.
 
     def on_joined(self, host: str) -> None:
-        self._toolkit.events.emit("host_joined", host=host)
+        self._toolkit.events.emit(HostJoined(host))
 
     def on_lost(self, host: str, silent: bool) -> None:
         self._listener.host_lost(host, silent)
@@ -156,7 +157,7 @@ class Others:
         elif kind == "spawned":
             listener.host_spawned(host, int(fields[0]))
         elif kind == "rank_ended":
-            listener.host_rank_ended(host, Ended.from_fields(*fields))
+            listener.host_rank_ended(host, RankEnd.from_fields(*fields))
         elif kind == "stand":
             standing = (field.partition(" ") for field in fields)
             listener.host_stands(host, {int(rank): stack for rank, _, stack in standing} or None)

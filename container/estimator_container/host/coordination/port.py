@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ...failures.horovod_stalls import Stall
     from ...failures.outcome import Outcome
     from ...failures.verdict import Verdict
-    from ...ranks.server import Ended
+    from ...ranks.server import RankEnd
     from ..spec import HostSpec
     from ..toolkit import Toolkit
 
@@ -68,7 +68,7 @@ class Coordinator(Protocol):
     def spawned(self, rank: int) -> None:
         """A rank of this host runs that another one, of any host, has started."""
 
-    def rank_ended(self, ended: Ended) -> None:
+    def rank_ended(self, ended: RankEnd) -> None:
         """A rank of this host has."""
 
     def ranks_stand(self, stacks: dict[int, str] | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ...failures.kind import Kind
 from ...failures.outcome import Outcome
 from .platform_line import PlatformLine
 
@@ -42,12 +43,12 @@ class Restart:
 
     def is_possible_after(self, found: Verdict) -> bool:
         """Whether every host is in order then, or can be replaced: all but the first one can."""
-        return found.leaves_hosts or (found.kind == "host_lost" and found.host in self._host.spec.hosts[1:])
+        return found.leaves_hosts or (found.kind is Kind.HOST_LOST and found.host in self._host.spec.hosts[1:])
 
     def begin(self, found: Verdict) -> None:
         """End the attempt on every host that is there, because of `found`."""
         self.failed = found
-        self._lost = {found.host} if found.kind == "host_lost" and found.host is not None else set()
+        self._lost = {found.host} if found.kind is Kind.HOST_LOST and found.host is not None else set()
         self._uncleared = set(self._host.spec.hosts) - self._lost
         self._late = self._host.toolkit.loop.after(CLEAR_SECONDS, self.give_up)
         self._others.tell("clear", found.to_json())

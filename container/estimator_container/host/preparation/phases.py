@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from ...contract import entry_point
 from ...contract.entry_point import CommandLine, FrameworkFunction, Program
 from ...contract.names import BUCKET_SCHEMES, PROGRAM
+from ...failures.kind import Kind
 from ...failures.verdict import Verdict, last_words
 from ...ranks.server import RankCommand
 from ...runtime.errors import ConfigurationError
@@ -98,7 +99,7 @@ class Preparation:
         if exit_code != 0:
             name = self._spec.name
             what = f"pip could not install what the code asks for on {name}"
-            raise PreparationFailed(Verdict("requirements", what, host=name, detail=last_words(words)))
+            raise PreparationFailed(Verdict(Kind.REQUIREMENTS, what, host=name, detail=last_words(words)))
 
     def _run_program(self, argv: Sequence[str]) -> tuple[int, str]:
         """Run a program of the toolkit's own to its end; returns its exit code and its last words."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from estimator_container.contract.names import EXIT_OK, EXIT_STOPPED, Layout
+from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
@@ -78,7 +79,7 @@ class Allocation:
         if self._has_started and self._line is not None:
             if not self.stand_by:
                 what = "the hosts that stood by for this attempt have ended before it began"
-                raise NotStarted(Verdict("host_lost", what))
+                raise NotStarted(Verdict(Kind.HOST_LOST, what))
             self.stand_by, self._found, self._first_failure = False, None, None
             self._line.begin_again()
             replaced, self._replaced = self._replaced, None
@@ -173,7 +174,7 @@ class Allocation:
 
     def _channel_failed(self, reason: str) -> None:
         """In the middle of the job: a script that waits for data gets no more, and no end either."""
-        self._found = self._found or Verdict("channels", reason)
+        self._found = self._found or Verdict(Kind.CHANNELS, reason)
         self._end_hosts(self._plan.stop_timeout)
 
     def _end_hosts(self, grace: float) -> None:
@@ -183,16 +184,15 @@ class Allocation:
     def _host_ended(self, host: str, code: int, found: Verdict | None = None) -> None:
         self._exit_codes[host] = code
         if code == EXIT_STOPPED and not self._are_told_to_end:
-            found = found or Verdict(
-                "preempted", f"{host} was told to stop, by a SIGTERM that is not from its job", host
-            )
+            what = f"{host} was told to stop, by a SIGTERM that is not from its job"
+            found = found or Verdict(Kind.PREEMPTED, what, host)
         self._found = self._found or found
         if host not in self._lost:
             self.stand_by = False
         if code != EXIT_OK and self._first_failure is None:
             self._first_failure = host
             failed = self.verdict
-            seconds = LOST_SECONDS if failed is not None and failed.kind == "host_lost" else NEIGHBOUR_SECONDS
+            seconds = LOST_SECONDS if failed is not None and failed.kind is Kind.HOST_LOST else NEIGHBOUR_SECONDS
             if self._line is not None and self._line.is_up and host != self._plan.hosts[0].name:
                 seconds = WORD_SECONDS
             self._loop.after(seconds, lambda: self._end_neighbours(host))

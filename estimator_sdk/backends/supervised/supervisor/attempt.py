@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from estimator_container.contract.names import Layout
+from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
@@ -110,9 +111,9 @@ class Attempt:
         self.allocation.fetch_channels()
         failed = self._checkpoints.begin(lambda: self._stopped_at is not None) if self._checkpoints else None
         if failed is not None:
-            return Verdict("checkpoints", f"the checkpoints could not be restored: {failed}")
+            return Verdict(Kind.CHECKPOINTS, f"the checkpoints could not be restored: {failed}")
         failed = self.allocation.wait_for_channels()
-        return Verdict("channels", failed) if failed is not None else None
+        return Verdict(Kind.CHANNELS, failed) if failed is not None else None
 
     def _run_hosts(self) -> Verdict | None:
         try:

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from estimator_container.contract.names import EXIT_NO_RETRY
+from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 
 from ....plan.plan import Plan
 from ....spec.restart_policy import LONGEST_BACKOFF, RestartPolicy
 
-OF_THE_PLATFORM = frozenset({"host_lost", "host_missing", "frozen", "platform"})
-"""What `max_retry_attempts` is for: another attempt may not meet it again."""
-PREEMPTED = "preempted"
-"""Somebody has taken a host away, with notice."""
 NEVER_STARTED = (126, 127)
 """What a shell exits with for a command that it cannot run ("Exit Status" in the manual of bash)."""
 SAME_ENDS = 3  # attempts in a row that end alike, or get nowhere, are enough
@@ -73,9 +70,9 @@ class Rules:
     def decide(self, ends: Sequence[AttemptEnd]) -> Decision:
         """What follows the last of the attempts, all of which have failed."""
         last = ends[-1]
-        if last.verdict.kind == PREEMPTED:
+        if last.verdict.kind is Kind.PREEMPTED:
             return Decision(self.allow_any)
-        ends = [end for end in ends if end.verdict.kind != PREEMPTED]  # which says nothing of the script
+        ends = [end for end in ends if end.verdict.kind is not Kind.PREEMPTED]  # which says nothing of the script
         if not self._allow(ends):
             return Decision(False)
         if last.verdict.exit_code == EXIT_NO_RETRY:
@@ -91,8 +88,8 @@ class Rules:
 
     def _allow(self, ends: Sequence[AttemptEnd]) -> bool:
         last, policy = ends[-1], self.policy
-        of_platform = sum(end.verdict.kind in OF_THE_PLATFORM for end in ends)
-        if last.verdict.kind in OF_THE_PLATFORM and of_platform <= self.max_retry_attempts:
+        of_platform = sum(end.verdict.may_pass for end in ends)
+        if last.verdict.may_pass and of_platform <= self.max_retry_attempts:
             return True
         if policy is None or last.verdict.kind not in policy.on:
             return False
@@ -118,6 +115,6 @@ def _is_vain(end: AttemptEnd) -> bool:
 
 def _is_crash_loop(ends: Sequence[AttemptEnd]) -> bool:
     """Whether a script fails at the same place again and again, and no checkpoint is newer for it."""
-    if len(ends) < SAME_ENDS or any(end.verdict.kind in OF_THE_PLATFORM for end in ends):
+    if len(ends) < SAME_ENDS or any(end.verdict.may_pass for end in ends):
         return False
     return all(_is_vain(end) for end in ends) and len({end.place for end in ends}) == 1

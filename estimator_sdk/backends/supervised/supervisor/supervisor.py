@@ -19,6 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from estimator_container.contract.events import AttemptFailed
+from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
@@ -84,7 +86,7 @@ class Supervisor:
             raise
         except Exception as error:  # whatever it is, the job must not be left without an end
             _log_error()
-            verdict = Verdict("platform", f"the hosts could not be run: {error}")
+            verdict = Verdict(Kind.PLATFORM, f"the hosts could not be run: {error}")
             self._attempt_ended(verdict)
             return verdict
 
@@ -133,7 +135,7 @@ class Supervisor:
 
     def _tell_of_another(self, verdict: Verdict) -> None:
         frames = FrameWriter(self._attempt.layout(self._plan.hosts[0].name).frames)
-        EventLog(frames).emit("attempt_failed", attempt=self._attempt.number, reason=verdict.message)
+        EventLog(frames).emit(AttemptFailed(self._attempt.number, verdict.message))
         frames.close()
 
     def _begun(self) -> None:
@@ -181,7 +183,7 @@ class Supervisor:
             made, said = {}, []
         if failed:
             status = "Failed"
-            verdict = _with_detail(verdict, failed) if verdict else Verdict("outputs", failed)
+            verdict = _with_detail(verdict, failed) if verdict else Verdict(Kind.OUTPUTS, failed)
         reasons = [reason for reason in (self._stop_reason, self._attempt.unpublished, *said) if reason]
         self._hold.check()  # again, for that may have taken long
         shutil.rmtree(self._folder.channels, ignore_errors=True)  # it is where it came from

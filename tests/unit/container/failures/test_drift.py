@@ -124,7 +124,7 @@ def test_the_job_ends_where_all_ranks_ask_for_equal_weights(standings, ends):
 def test_a_script_may_ask_for_a_warning_alone():
     (found,) = findings(*at(2, 1.0, 2.0, only_warns=True), *at(5, 1.0, 2.0, only_warns=True), size=2)
     assert not found.ends_the_job
-    assert found.facts["standing"] == "averaged"
+    assert found.event.standing == "averaged"
 
 
 def test_ranks_may_be_ahead_of_each_other_and_looks_that_never_get_whole_are_forgotten():

@@ -14,6 +14,7 @@ import pytest
 from estimator_container.agents.checkpoints.format import CLAIMS, Manifest
 from estimator_container.agents.checkpoints.restore import restore, snapshots
 from estimator_container.agents.checkpoints.settings import CheckpointSettings
+from estimator_container.contract.event_decoding import KINDS
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.runtime.links import Link
 
@@ -43,6 +44,7 @@ class Running:
         return [size, reason]
 
     def events(self, name):
+        assert name in KINDS, f"nobody sends {name!r}"
         with open(self.settings.frames, "rb") as file:  # noqa: PTH123 - it may be there or not
             frames = FrameParser().feed(file.read())
         found = [json.loads(frame.data) for frame in frames if frame.stream == EVENT]

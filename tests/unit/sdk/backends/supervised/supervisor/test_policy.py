@@ -1,10 +1,20 @@
 import pytest
 from estimator_container.failures.verdict import Verdict
 
-from estimator_sdk.backends.supervised.supervisor.policy import OF_THE_PLATFORM, AttemptEnd, Decision, Rules
+from estimator_sdk.backends.supervised.supervisor.policy import AttemptEnd, Decision, Rules
 from estimator_sdk.spec.restart_policy import RestartPolicy
 
-OF_THE_USER = ["exit_code", "exception", "signal", "configuration", "requirements", "checkpoints", "toolkit"]
+OF_THE_PLATFORM = ["host_lost", "host_missing", "frozen", "platform"]
+OF_THE_USER = [
+    "exit_code",
+    "exception",
+    "signal",
+    "configuration",
+    "requirements",
+    "checkpoints",
+    "toolkit",
+    "unheard_of",
+]
 AGAIN, NOT_AGAIN = Decision(True), Decision(False)
 
 
@@ -17,7 +27,7 @@ def end(kind="signal", at=0.0, began_from=None, newest=None, **facts):
     return AttemptEnd(Verdict(kind, "rank 1 on algo-1 failed", **facts), at, began_from, newest)
 
 
-@pytest.mark.parametrize("kind", sorted(OF_THE_PLATFORM))
+@pytest.mark.parametrize("kind", OF_THE_PLATFORM)
 @pytest.mark.parametrize(
     ("attempts", "limit", "again"), [(1, 0, False), (1, 1, True), (2, 1, False), (2, 2, True), (3, 2, False)]
 )

@@ -20,11 +20,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from estimator_container.contract.event_decoding import decode
+from estimator_container.contract.events import AnyEvent
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.worlds.mpi import command_line, programs
-from estimator_container.worlds.mpi.world import World
+from estimator_container.worlds.mpi.world import MpiWorld
 
 from estimator_sdk import Estimator, Job
+from estimator_sdk.backends.docker.images import catalogue
 from estimator_sdk.backends.supervised.job import wait_until_gone
 
 from . import peers
@@ -142,8 +145,7 @@ class Event:
     time: float
     """Seconds since 1970."""
     host: str
-    kind: str
-    facts: Mapping[str, object]
+    what: AnyEvent
 
 
 def events(job: Job) -> list[Event]:
@@ -151,9 +153,9 @@ def events(job: Job) -> list[Event]:
     found = []
     for path in job.log_files:
         for frame in FrameParser().feed(path.read_bytes()):
-            if frame.stream == EVENT:
-                facts = json.loads(frame.data)
-                found.append(Event(frame.time_ns / 1e9, path.parents[2].name, facts.pop("event"), facts))
+            what = decode(frame.data) if frame.stream == EVENT else None
+            if what is not None:
+                found.append(Event(frame.time_ns / 1e9, path.parents[2].name, what))
     return sorted(found, key=lambda event: event.time)
 
 
@@ -162,7 +164,7 @@ def bare_mpirun(ranks: int, flags: Sequence[str] = ()) -> list[str]:
     return [programs.find("mpirun"), *ROOT_FLAGS, "--oversubscribe", *flags, "-np", str(ranks)]
 
 
-LEFT_ALONE = tuple(f"{name}={value}" for name, value in World((), 1).defaults("lo").items())
+LEFT_ALONE = tuple(f"{name}={value}" for name, value in MpiWorld((), 1).defaults("lo").items())
 """The variables, for `env`, that a job's MPI has unless the user says otherwise."""
 
 
@@ -224,7 +226,7 @@ class Hosts:
     def mpirun(self, agent: str, processes: int = 1, flags: Sequence[str] = ()) -> list[str]:
         """The same command as a job's, but for the agent that starts the daemons, and other flags that count more."""
         nodes = (os.uname().nodename, *self.names[1:])
-        world = World(self.names, processes, tuple(flags))
+        world = MpiWorld(self.names, processes, tuple(flags))
         fitted = command_line.Fit(nodes, "lo", str(self.folder), crowded=True, outnumbered=False, single_copy=True)
         set_first = [f"{name}={value}" for name, value in world.defaults("lo").items()]
         return ["/usr/bin/env", *set_first, *command_line.mpirun(world, fitted, programs.find("mpirun"), agent)]
@@ -294,13 +296,14 @@ def free_port() -> int:
         return sock.getsockname()[1]
 
 
-def our_image() -> str:
-    """The name of the image without a framework, built if it is not there."""
+def our_image(framework: catalogue.Framework = "mpi") -> str:
+    """The name of a framework's newest image, or of the one without any, built if it is not there."""
     from estimator_sdk.backends.docker import engine
-    from estimator_sdk.backends.docker.images import build, catalogue
+    from estimator_sdk.backends.docker.images import build
 
-    build.ensure(engine.connect(), catalogue.MPI.name, sys.stderr)
-    return catalogue.MPI.name
+    name = catalogue.newest(framework).name
+    build.ensure(engine.connect(), name, sys.stderr)
+    return name
 
 
 @contextlib.contextmanager

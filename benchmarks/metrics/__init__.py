@@ -1,21 +1,9 @@
-"""The metrics, one a file, in the order in which they are taken."""
+"""The metrics: each module of this folder is one. They are taken in the order of their numbers."""
 
-from . import (
-    allreduce,
-    ending,
-    faults,
-    fetching,
-    first_line,
-    hello_world,
-    keras_step,
-    log_plane,
-    publishing,
-    slowdown,
-    starting,
-    training,
-    world,
-)
+from importlib import import_module
+from pkgutil import iter_modules
 
-MODULES = (starting, first_line, world, ending, hello_world, faults)
-MODULES += (log_plane, publishing, slowdown, fetching, allreduce, training, keras_step)
-METRICS = tuple(module.METRIC for module in MODULES)
+from ..harness import Metric
+
+_MODULES = [import_module(f"{__name__}.{each.name}") for each in iter_modules(__path__)]
+METRICS: tuple[Metric, ...] = tuple(sorted((each.METRIC for each in _MODULES), key=lambda each: int(each.number[1:])))

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from estimator_container.contract.events import ChannelFetched, ChannelFetching
+
 from estimator_sdk import Estimator
 
 from .. import jobs, peers, transfers
@@ -31,8 +33,8 @@ def ours(prefix: str, hosts: int, script: Path) -> float:
     """From when the channel's fetching begins until it is in place for all hosts."""
     estimator = Estimator(entry_point=script, instance_count=hosts, backend="process", base_job_name="bench")
     job = jobs.fit(estimator, {"train": f"s3://{BUCKET}/{prefix}"}).job
-    at = {event.kind: event.time for event in jobs.events(job)}
-    return at["channel_fetched"] - at["channel_fetching"]
+    at = {type(event.what): event.time for event in jobs.events(job)}
+    return at[ChannelFetched] - at[ChannelFetching]
 
 
 def a_copy_for_each(prefix: str, hosts: int, scratch: Path) -> float:

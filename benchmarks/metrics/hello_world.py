@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from estimator_container.contract.events import Ended, RankEnded, RankStarted, WorldStarting
+
 from .. import jobs, peers
 from ..harness import FEW, Case, Extent, Metric, Panel, Table, Target, Way, number
 
@@ -54,11 +56,11 @@ def steps(job: jobs.Job, called: float, returned: float, ranks: int) -> list[flo
     ends = [
         min(first),
         max(first),
-        max(event.time for event in found if event.kind == "world_starting"),
-        max(event.time for event in found if event.kind == "rank_started"),
+        max(event.time for event in found if isinstance(event.what, WorldStarting)),
+        max(event.time for event in found if isinstance(event.what, RankStarted)),
         jobs.moments(called, returned, text, ranks).in_world,
-        max(event.time for event in found if event.kind == "rank_ended"),
-        max(event.time for event in found if event.kind == "ended"),
+        max(event.time for event in found if isinstance(event.what, RankEnded)),
+        max(event.time for event in found if isinstance(event.what, Ended)),
         returned,
     ]
     return [end - begin for begin, end in zip([called, *ends], ends, strict=False)]

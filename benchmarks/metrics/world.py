@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from estimator_container.contract.events import PhaseStarted
+
 from .. import jobs
 from ..harness import Case, Extent, Metric, Panel, Target, Way
 
@@ -16,9 +18,7 @@ def ours(count: int) -> float:
     """From when the last host has begun with its world."""
     job, called, returned, _ = jobs.fit(jobs.estimator(jobs.HELLO, count))
     text = b"".join(line.data for line in job.logs(stream="stdout")).decode()
-    begun = [
-        event.time for event in jobs.events(job) if (event.kind, event.facts.get("phase")) == ("phase_started", "world")
-    ]
+    begun = [event.time for event in jobs.events(job) if event.what == PhaseStarted("world")]
     return jobs.moments(called, returned, text, count).in_world - max(begun)
 
 

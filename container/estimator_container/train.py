@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from .contract.configuration import Cluster, read_configuration, read_environment, read_secret
-from .contract.names import EXIT_FRAMEWORK_ERROR, LIFELINE_FD, LISTEN_FD, Layout
+from .contract.names import EXIT_FRAMEWORK_ERROR, Layout
+from .contract.settings import Settings, read_environment, read_secret
+from .failures.kind import Kind
 from .failures.outcome import Outcome
 from .failures.verdict import Verdict
 from .host.coordination.port import Coordinator, HostPort
@@ -19,16 +20,15 @@ from .runtime.errors import ConfigurationError
 def main() -> int:
     """Run this host's part of the job; returns 0, 1 (the user's failure), 2 (another) or 143 (stopped)."""
     layout = Layout.from_environment()
-    _keep_descriptors()
     try:
         for folder in layout.written_by_the_job():
             os.makedirs(folder, exist_ok=True)
         os.environ.update(read_environment(layout))
-        configuration = read_configuration(layout)
-        secret = _secret(layout, configuration.cluster)
-        host = Host(HostSpec.read(layout, configuration, secret), _take_part)
+        settings = Settings.read(layout, os.environ)
+        _keep_descriptors(settings)
+        host = Host(HostSpec.from_settings(settings, _secret(settings)), _take_part)
     except (ConfigurationError, OSError) as error:
-        Outcome("failed", Verdict("configuration", str(error))).write(layout)
+        Outcome("failed", Verdict(Kind.CONFIGURATION, str(error))).write(layout)
         sys.stderr.write(f"train: {error}\n")
         return EXIT_FRAMEWORK_ERROR
     return host.run()
@@ -45,13 +45,14 @@ def _take_part(host: HostPort) -> Coordinator:
     return Follower(host)
 
 
-def _secret(layout: Layout, cluster: Cluster) -> bytes | None:
+def _secret(settings: Settings) -> bytes | None:
     """The best that there is; a job of one host asks nobody for one."""
-    return read_secret(layout) or common_secret.agree(layout, cluster) or common_secret.of_trusted_network(cluster)
+    agreed = read_secret(settings.layout) or common_secret.agree(settings.layout, settings.cluster)
+    return agreed or common_secret.of_trusted_network(settings)
 
 
-def _keep_descriptors() -> None:
+def _keep_descriptors(settings: Settings) -> None:
     """What the platform hands to this process is for none of the programs that it starts."""
-    for variable in (LISTEN_FD, LIFELINE_FD):
-        if descriptor := os.environ.get(variable):
-            os.set_inheritable(int(descriptor), False)
+    for descriptor in (settings.listen_fd, settings.lifeline_fd):
+        if descriptor is not None:
+            os.set_inheritable(descriptor, False)

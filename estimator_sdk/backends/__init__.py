@@ -1,13 +1,13 @@
 """The backends: each makes a plan of a job, and runs exactly that plan.
 
 They are found by the entry point group `estimator_sdk.backends` and loaded when used, so that nothing a user does
-not need costs anything.
+not need costs anything. Each of ours is a folder here, whose `__init__` says what it can do.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import InvalidArgument, JobNotFound
@@ -17,19 +17,16 @@ from .port import Backend as Backend
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from .port import StartedJob
+    from .port import Capabilities, StartedJob
     from .supervised.supervisor.hosts import HostsFactory
 
 GROUP = "estimator_sdk.backends"
-BUILT_IN = {
+BUILT_IN: Mapping[str, str] = {
     "process": "estimator_sdk.backends.process.backend:ProcessBackend",
     "docker": "estimator_sdk.backends.docker.backend:DockerBackend",
     "sagemaker": "estimator_sdk.backends.sagemaker.backend:SageMakerBackend",
 }
-
-
-_AT_A_SERVICE = ("sagemaker",)
-"""Of these, those that are remote: they are not loaded to find that out."""
+"""Name -> class. Where nobody names one, the first is taken that fits."""
 
 
 class SupervisedBackend(Backend, Protocol):
@@ -49,6 +46,21 @@ def load(name: str) -> Backend:
     return made
 
 
+def names() -> tuple[str, ...]:
+    """The names of all backends, those of other packages last."""
+    return (*BUILT_IN, *installed())
+
+
+def capabilities(name: str) -> Capabilities:
+    """What the backend of that name can do; none of ours is loaded for that. Raises as `load` does."""
+    if name not in BUILT_IN:
+        return load(name).capabilities
+    from importlib import import_module
+
+    found: Capabilities = import_module(BUILT_IN[name].rpartition(".")[0]).CAPABILITIES
+    return found
+
+
 def check_name(name: str) -> None:
     """Raises InvalidArgument if no backend has that name, without loading any."""
     if name not in BUILT_IN and name not in (installed := _installed()):
@@ -66,14 +78,14 @@ def attach(name: str) -> StartedJob:
         return job.attach(name)
     except JobNotFound as missing:
         told = [str(missing)]
-    others = [*_foreign(), *(load(each) for each in _AT_A_SERVICE)]
-    for backend in sorted(others, key=lambda each: each.capabilities.is_remote):
+    others = _elsewhere()
+    for each in sorted(others, key=lambda each: (others[each].is_remote, each in BUILT_IN)):
         try:
-            return backend.attach(name)
+            return load(each).attach(name)
         except JobNotFound as missing:
             told.append(str(missing))
         except Exception as error:  # another package's, which must not hide what others have
-            told.append(f"backend {backend.name!r} could not be queried: {error}")
+            told.append(f"backend {each!r} could not be queried: {error}")
     raise JobNotFound("; and ".join(filter(None, told)))
 
 
@@ -86,33 +98,31 @@ def jobs(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
         return load(backend).list(limit)
     from .supervised import job
 
-    everything: list[StartedJob] = [*job.jobs()]
-    near = [each for each in _foreign() if not each.capabilities.is_remote]
-    for each in near:
+    everything: list[StartedJob] = [*job.jobs(limit=limit)]
+    near = [name for name, can in _elsewhere().items() if not can.is_remote]
+    for name in near:
         try:
-            everything += each.list(limit)
+            everything += load(name).list(limit)
         except Exception as error:
-            warnings.warn(f"the jobs of backend {each.name!r} cannot be listed: {error}", stacklevel=4)
+            warnings.warn(f"the jobs of backend {name!r} cannot be listed: {error}", stacklevel=4)
     if near:
         everything.sort(key=lambda one: one.summary().created or 0.0, reverse=True)
     return everything[:limit]
 
 
-def _foreign() -> list[Backend]:
-    """The backends of other packages, but for those whose jobs are in the user's home like ours.
+def _elsewhere() -> dict[str, Capabilities]:
+    """The backends whose jobs are not in the user's home, and what they can do.
 
-    Warns of one that cannot be used, and leaves it out.
+    Warns of one of another package that cannot be used, and leaves it out.
     """
-    found = []
-    for name in installed():
+    found = {}
+    for name in names():
         try:
-            made = load(name)
-            if not made.capabilities.is_supervised:
-                found.append(made)
+            found[name] = capabilities(name)
         except Exception as error:
             what = f"backend {name!r}, which another package provides, cannot be used: {type(error).__name__}: {error}"
             warnings.warn(f"{what}; update that package, or uninstall it", stacklevel=4)
-    return found
+    return {name: can for name, can in found.items() if not can.is_supervised}
 
 
 def hosts_factory(name: str) -> HostsFactory:
@@ -121,11 +131,22 @@ def hosts_factory(name: str) -> HostsFactory:
     return backend.hosts
 
 
-def choose(instance_type: str, image: str | None) -> str:
-    """The backend that an instance type and an image ask for, where `backend=` does not say."""
-    if instance_type not in ("local", "local_gpu"):
-        return "sagemaker"
-    return "process" if image is None else "docker"
+def choose(instance_type: str, has_image: bool) -> str:
+    """The first of our backends that fits, where `backend=` does not say; `has_image`: whether an image is named."""
+    from ..spec.instances import LOCAL
+
+    if instance_type not in LOCAL:
+        return _first(lambda can: can.is_remote)
+    return _first(lambda can: not can.is_remote and can.has_images == has_image)
+
+
+def with_limits() -> str:
+    """The first of our backends whose hosts can be held to `cpus` and `memory`."""
+    return _first(lambda can: can.has_limits)
+
+
+def _first(fits: Callable[[Capabilities], bool]) -> str:
+    return next(name for name in BUILT_IN if fits(capabilities(name)))
 
 
 def _from_path(path: str) -> Backend:

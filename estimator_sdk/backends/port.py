@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from estimator_container.contract.events import AnyEvent
     from estimator_container.failures.verdict import Verdict
     from estimator_container.logs.lines import Block, Line
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ..spec.job_document import JobDocument
     from .status import AttemptRecord, Status
 
-OnEvent = Callable[[str, dict[str, Any]], None]
+OnEvent = Callable[[str, "AnyEvent"], None]
 """Called with the name of a host, or "" for the job as a whole, and what happened there."""
 OnOpenLine = Callable[["Line"], None]
 """Called with an unfinished line, as `LineAssembler.news` returns it, whenever it has grown."""
@@ -143,6 +144,8 @@ class Capabilities(NamedTuple):
     """Its jobs have one of our supervisors and a folder in the user's home, where anyone can find them."""
     has_images: bool = False
     """If a job names no image, its hosts use one of ours."""
+    has_limits: bool = False
+    """A host can be held to so many CPUs and so much memory, as `cpus` and `memory` say."""
     is_this_environment: bool = False
     """Scripts run in the Python environment that calls `fit()`."""
 

@@ -53,8 +53,8 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     ['NAME         STATUS', 'a-long-name  Failed']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    cells = ((cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return ["  ".join(row).rstrip() for row in cells]
+    line = "  ".join(f"{{:<{width}}}" for width in widths)
+    return [line.format(*row).rstrip() for row in rows]
 
 
 def of_job(job: Job | Summary) -> dict[str, object]:

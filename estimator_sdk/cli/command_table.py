@@ -29,8 +29,6 @@ COMMANDS = {
     "completion": "print the completion script for bash or zsh",
 }
 """Name -> what it is for, in the order of `estimator --help`. The module has the same name."""
-_OF_JOBS = ("ps", "logs", "attach", "stop", "why", "describe", "download", "delete")
-"""Those that ask for, or look at, jobs that were started."""
 
 
 class Command(Protocol):
@@ -43,7 +41,10 @@ class Command(Protocol):
 
 
 def load(name: str) -> Command:
-    """Import the module of the command with that name, which must be in `COMMANDS`."""
-    folder = "commands.jobs" if name in _OF_JOBS else "commands"
+    """The module of a command; those that ask for, or look at, jobs that were started have a folder of their own."""
+    from pathlib import Path  # not for `estimator --help`
+
+    is_of_jobs = Path(__file__).with_name("commands").joinpath("jobs", f"{name}.py").exists()
+    folder = "commands.jobs" if is_of_jobs else "commands"
     module: Command = import_module(f"{__package__}.{folder}.{name}")
     return module

@@ -6,16 +6,13 @@ starts: so neither the toolkit nor the image needs a client of S3, and no creden
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
-from estimator_container.contract import hyperparameters as container_hp
 from estimator_container.contract import names as contract
 from estimator_container.contract.names import Layout
+from estimator_container.contract.reserved import Reserved
 
 from ..spec.job_document import Channel, JobDocument
-
-_SUBMITTED = "sagemaker_submit_directory"
 
 
 def without(spec: JobDocument) -> JobDocument:
@@ -26,9 +23,7 @@ def without(spec: JobDocument) -> JobDocument:
     channels = spec.input_data_config or ()
     kept = tuple(channel for channel in channels if channel.channel_name not in contract.OUR_CHANNELS)
     code = next(filter(None, (_code_in(channel, spec) for channel in channels)), None)
-    hyperparameters = dict(spec.hyperparameters or {})
-    if code is not None:
-        hyperparameters[_SUBMITTED] = json.dumps(code)
+    hyperparameters = {**(spec.hyperparameters or {}), **Reserved(submit_directory=code).encode()}
     return replace(spec, hyperparameters=hyperparameters or None, input_data_config=kept or None)
 
 
@@ -37,6 +32,6 @@ def _code_in(channel: Channel, spec: JobDocument) -> str | None:
     source = channel.data_source.s3_data_source
     if source is None:
         return None
-    submitted = container_hp.decode(dict(spec.hyperparameters or {})).get(_SUBMITTED)
+    submitted = spec.decoded.reserved.submit_directory
     place = f"{Layout(contract.DEFAULT_BASE_DIR).data}/{channel.channel_name}/{source.s3_uri.rpartition('/')[2]}"
     return source.s3_uri if channel.channel_name == contract.CODE_CHANNEL or submitted == place else None

@@ -17,7 +17,7 @@ from ..values.naming import suggestion
 from . import source_tree
 from .ignore_rules import FILE as IGNORE_FILE
 from .ignore_rules import GIT_FILE, Reason
-from .source_tree import Tree
+from .source_tree import SourceTree
 
 _NAMED = 5
 """Paths that are named one by one."""
@@ -71,7 +71,7 @@ class Source:
                 "folder that you can write to, with free space"
             ) from error
 
-    def _read(self) -> Tree:
+    def _read(self) -> SourceTree:
         for argument, value in (("entry_point", self.entry_point), ("source_dir", self.source_dir)):
             if value is not None and "://" in value:
                 raise InvalidArgument(argument, f"{argument} is {value!r}; give a path on this machine")
@@ -80,7 +80,7 @@ class Source:
             _add_dependency(tree, dependency, f"dependencies[{index}]")
         return tree
 
-    def _lone_file(self, entry_point: str) -> Tree:
+    def _lone_file(self, entry_point: str) -> SourceTree:
         path = Path(entry_point)
         if not path.is_file():
             near = suggestion(path.name, _names(path.parent))
@@ -88,9 +88,9 @@ class Source:
         _check_allowed(path.name, "rename the file")
         source_tree.check_file(Path(os.path.realpath(path)), "entry_point")
         # The instances have no use for a link, only for what it leads to.
-        return Tree({path.name: Path(os.path.realpath(path))})
+        return SourceTree({path.name: Path(os.path.realpath(path))})
 
-    def _tree(self, folder: str) -> Tree:
+    def _tree(self, folder: str) -> SourceTree:
         root = Path(folder)
         if not root.is_dir():
             what = "is not a folder" if root.exists() else "does not exist"
@@ -104,7 +104,7 @@ class Source:
         return tree
 
 
-def _check_program(name: str, root: Path, tree: Tree) -> None:
+def _check_program(name: str, root: Path, tree: SourceTree) -> None:
     outside = posixpath.isabs(name) or posixpath.normpath(name).startswith("..")
     if outside:
         inside = os.path.relpath(os.path.realpath(name), os.path.realpath(root))
@@ -119,7 +119,7 @@ def _check_program(name: str, root: Path, tree: Tree) -> None:
     _check_allowed(name, "rename it")
 
 
-def _check_is_in(argument: str, title: str, name: str, root: Path, tree: Tree) -> None:
+def _check_is_in(argument: str, title: str, name: str, root: Path, tree: SourceTree) -> None:
     """Raises InvalidArgument for a file that is in the folder `root`, and left out of the code."""
     real = os.path.relpath(os.path.realpath(root / name), os.path.realpath(root))  # behind links inside the folder
     for path in (posixpath.normpath(name), real):
@@ -136,7 +136,7 @@ def _check_is_in(argument: str, title: str, name: str, root: Path, tree: Tree) -
         raise InvalidArgument(argument, f"{title} {name!r} is left out of {str(root)!r} {what}; {hint}")
 
 
-def _about(tree: Tree) -> Iterator[str]:
+def _about(tree: SourceTree) -> Iterator[str]:
     """What of the left out should be told: what the hosts cannot have, credentials, and what git alone leaves out."""
     unusable = [f"{name}, {reason}" for name, reason in tree.left_out.items() if isinstance(reason, str)]
     if unusable:
@@ -154,7 +154,7 @@ def _some(names: list[str], between: str) -> str:
     return between.join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _add_dependency(tree: Tree, dependency: str, argument: str) -> None:
+def _add_dependency(tree: SourceTree, dependency: str, argument: str) -> None:
     path = Path(os.path.abspath(dependency))  # noqa: PTH100 - the name of "lib/." is "lib"
     name = path.name
     if not path.exists():

@@ -16,7 +16,7 @@ _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFBLK: "a de
 
 
 @dataclass
-class Tree:
+class SourceTree:
     """What there is of a folder, links included, without what is left out."""
 
     members: dict[str, Path] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class Tree:
     left_out: dict[str, Reason | str] = field(default_factory=dict)
     """Name -> the rule that leaves it out; or what it is, where the hosts cannot have it."""
 
-    def add(self, other: Tree) -> None:
+    def add(self, other: SourceTree) -> None:
         """Add all that another tree has; its entries replace those of the same name."""
         self.members.update(other.members)
         self.targets.update(other.targets)
@@ -39,7 +39,7 @@ class Tree:
         return next((path for path in paths if path in self.left_out), None)
 
 
-def read(root: Path, argument: str, prefix: str = "", with_git: bool = False) -> Tree:
+def read(root: Path, argument: str, prefix: str = "", with_git: bool = False) -> SourceTree:
     """All that is under the folder `root`, empty folders and links too, without what is left out by rule.
 
     So are the folders that hold the jobs, links that lead out of the folder, and what is not a file, a folder or a
@@ -77,7 +77,7 @@ class _Walk:
     argument: str
     real_root: Path
     prefix: str
-    tree: Tree = field(default_factory=Tree)
+    tree: SourceTree = field(default_factory=SourceTree)
     kept: frozenset[str] = field(default_factory=_kept_folders)
 
     def into(self, folder: Path, prefix: str, rules: IgnoreRules) -> None:

@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+from estimator_container.contract.names import SUBMIT_DIRECTORY
+
 from ..errors import BackendError, InvalidArgument
 from ..values import uris
 from ..values.debugging import debug
@@ -31,7 +33,7 @@ def resolve(given: str | None) -> tuple[str | None, str | None]:
     if _ADDRESSED.fullmatch(name) and here.exists():
         return str(here), given
     if given.startswith("file://"):
-        return uris.checked("sagemaker_submit_directory", given).removeprefix("file://"), None
+        return uris.checked(SUBMIT_DIRECTORY, given).removeprefix("file://"), None
     return str(_fetch(given)), None
 
 
@@ -67,8 +69,9 @@ def _fetch(uri: str) -> Path:
         draft.chmod(0o600)
         draft.replace(place)
     except StorageError as error:
-        argument = "sagemaker_submit_directory"
-        raise InvalidArgument(argument, f"{argument} is {uri}, which cannot be fetched: {error}") from None
+        raise InvalidArgument(
+            SUBMIT_DIRECTORY, f"{SUBMIT_DIRECTORY} is {uri}, which cannot be fetched: {error}"
+        ) from None
     finally:
         draft.unlink(missing_ok=True)
     return place

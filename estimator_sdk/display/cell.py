@@ -10,6 +10,7 @@ from ..errors import EstimatorError
 from . import page, snapshot, text
 
 if TYPE_CHECKING:
+    from estimator_container.contract.events import AnyEvent
     from estimator_container.logs.lines import Block, Line
 
     from ..backends.port import StartedJob
@@ -51,7 +52,7 @@ class Cell:
         self._drawer = threading.Thread(target=context.run, args=(self._draw_until_over,), daemon=True)
         self._drawer.start()
 
-    def on_event(self, host: str, event: dict[str, Any]) -> None:
+    def on_event(self, host: str, event: AnyEvent) -> None:
         """Take an event of a host, and draw the cell again soon."""
         with self._lock:
             self._view.on_event(host, event)

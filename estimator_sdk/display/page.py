@@ -11,7 +11,7 @@ from . import curve, groups
 from .groups import Group
 from .log import LAST_LINES, Log
 from .series import Series
-from .snapshot import Link, Snapshot
+from .snapshot import JobLink, Snapshot
 from .text import duration_of, why_of
 
 LOG_ROOM = 200_000
@@ -101,7 +101,9 @@ def _phases(snapshot: Snapshot) -> str:
 
 
 def _notes(snapshot: Snapshot) -> str:
-    return "".join(f"<div><small>{escape(note[:1000])}</small></div>" for note in snapshot.view.notes)
+    kept = snapshot.view.kept.checkpoints
+    notes = [*snapshot.view.notes, *([f"kept: {kept}"] if kept else [])]
+    return "".join(f"<div><small>{escape(note[:1000])}</small></div>" for note in notes)
 
 
 def _why(snapshot: Snapshot) -> str:
@@ -202,7 +204,7 @@ def _fold(name: str, summary: str, body: str, is_open: bool = False) -> str:
 
 
 def _links(snapshot: Snapshot) -> str:
-    named: dict[str, list[Link]] = {}
+    named: dict[str, list[JobLink]] = {}
     for link in snapshot.links:
         named.setdefault(link.name, []).append(link)
     return "".join(
@@ -217,7 +219,7 @@ def _links(snapshot: Snapshot) -> str:
     )
 
 
-def _link(link: Link) -> str:
+def _link(link: JobLink) -> str:
     place = escape(link.place)
     shown = f'<a href="{escape(link.address)}">{place}</a>' if link.address else place
     return f"<div><small>{escape(link.name)}</small> <code>{shown}</code></div>"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from ..values.naming import size, some
+from estimator_container.contract.events import AttemptFailed, ChannelProgress, PhaseStarted, Stopping
+
+from ..telemetry.kept import Kept
+from ..telemetry.sentences import amount, counted, sentence_about
+from ..values.naming import size
 from ..values.standard_streams import Stream, Tolerant, can_redraw
 
 if TYPE_CHECKING:
+    from estimator_container.contract.events import AnyEvent
     from estimator_container.logs.lines import Block, Line
 
     from ..backends.port import StartedJob
@@ -38,31 +42,35 @@ class Progress:
         self._out = Tolerant(sys.stdout if out is None else out)
         self._started = time.monotonic()
         self._reached: dict[str, set[str]] = {}
+        self._is_stopping = False
+        self._kept = Kept()
         self._open_line = False
         self._live_line: LiveLine | None = None
 
     def started(self) -> None:
         """Show the first line: the job's name, its hosts and processes, and its backend."""
         plan = self._plan
-        processes = f" x {_count(plan.processes_per_host, 'process', 'processes')} ({plan.distribution})"
+        processes = f" x {counted(plan.processes_per_host, 'process', 'processes')} ({plan.distribution})"
         world = "" if plan.distribution == "none" else processes
-        self.say(f"{plan.job_name} on {_count(len(plan.hosts), 'host', 'hosts')}{world}, backend {plan.backend}")
+        self.say(f"{plan.job_name} on {counted(len(plan.hosts), 'host', 'hosts')}{world}, backend {plan.backend}")
 
-    def on_event(self, host: str, event: dict[str, Any]) -> None:
-        """A phase is shown once all hosts are in it; and of channels and checkpoints what their user should know."""
-        kind, phase = event["event"], event.get("phase")
-        if kind == "channel_progress":
+    def on_event(self, host: str, event: AnyEvent) -> None:
+        """Show what the user should know, a phase once all hosts are in it.
+
+        What the toolkit says of an event itself is not said twice.
+        """
+        in_log = event.is_said and self._shows(None)
+        for said in (None if in_log else sentence_about(host, event), self._kept.take(event)):
+            if said is not None:
+                self.say(said)
+        if isinstance(event, ChannelProgress):
             self._show_channel(event)
-        said = sentence_about(event)
-        if said is not None:
-            self.say(said)
-        if kind == "attempt_failed":
+        elif isinstance(event, PhaseStarted):
+            self._show_phase(host, event.phase)
+        elif isinstance(event, Stopping):
+            self._show_stopping()
+        elif isinstance(event, AttemptFailed):
             self._reached.clear()
-        if kind != "phase_started" or phase not in _PHASES:
-            return
-        self._reached.setdefault(phase, set()).add(host)
-        if len(self._reached[phase]) == len(self._plan.hosts):
-            self.say(_PHASES[phase])
 
     def on_block(self, block: Block) -> None:
         """Show lines of the log, as they are but for bytes that are no text."""
@@ -89,6 +97,8 @@ class Progress:
         """How the job ended, what it left, and where to find more."""
         state = job.record()
         self.say(f"{state.status}: {state.reason}" if state.reason else state.status)
+        if self._kept.checkpoints:
+            self.say(f"kept   {self._kept.checkpoints}")
         if state.model_data is not None:
             self.say(f"model  {state.model_data}")
         for path in job.log_files():
@@ -112,10 +122,23 @@ class Progress:
     def _shows(self, rank: int | None) -> bool:
         return self._logs == "all" or (self._logs == "rank0" and rank in (0, None))
 
-    def _show_channel(self, event: dict[str, Any]) -> None:
+    def _show_phase(self, host: str, phase: str) -> None:
+        if phase not in _PHASES:
+            return
+        self._reached.setdefault(phase, set()).add(host)
+        if len(self._reached[phase]) == len(self._plan.hosts):
+            self.say(_PHASES[phase])
+
+    def _show_stopping(self) -> None:
+        """Once, for all hosts are told to within moments."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            self.say("stopping")
+
+    def _show_channel(self, event: ChannelProgress) -> None:
         if can_redraw(self._out):
-            rate = size(event["bytes"] / max(event["seconds"], 0.01))
-            shown = self._stamped(f"fetching {event['channel']}: {_amount(event)}, {rate}/s")
+            rate = size(event.bytes / max(event.seconds, 0.01))
+            shown = self._stamped(f"fetching {event.channel}: {amount(event)}, {rate}/s")
             self._out.write(f"\r{shown}\x1b[K")
             self._out.flush()
             self._open_line = True
@@ -128,82 +151,3 @@ class Progress:
         if self._open_line:
             self._out.write("\r\x1b[K")
             self._open_line = False
-
-
-def sentence_about(event: dict[str, Any]) -> str | None:
-    """What the user of a job should know of an event; None where it is nothing."""
-    about = _ABOUT.get(event["event"])
-    return about(event) if about is not None else None
-
-
-def _restored(event: dict[str, Any]) -> str | None:
-    passed_over = "".join(f"; incomplete: {each}" for each in event["passed_over"])
-    if not event["files"]:
-        return None
-    where = "the plain tree" if event["base"] == "plain" else f"snapshot {event['base']}"
-    return f"checkpoints: {_count(event['files'], 'file', 'files')} ({size(event['bytes'])}) from {where}{passed_over}"
-
-
-def _lag(event: dict[str, Any]) -> str:
-    names = _shown(event["open"])
-    waits = f", waiting for {names}, which is open for writing" if names else ""
-    return f"checkpoints: {size(event['bytes'])} not uploaded for {event['seconds']:.0f} s{waits}"
-
-
-def _failed(event: dict[str, Any]) -> str:
-    return f"checkpoints: {event['reason']}"
-
-
-def _left_out(event: dict[str, Any]) -> str:
-    return f"checkpoints: not saved until closed: {_shown(event['files'])}"
-
-
-def _outputs_failed(event: dict[str, Any]) -> str:
-    return f"outputs: {event['reason']}; trying again"
-
-
-def _outputs_left_out(event: dict[str, Any]) -> str:
-    return f"outputs: not uploaded: {event['reason']}"
-
-
-def _attempt_failed(event: dict[str, Any]) -> str:
-    return f"attempt {event['attempt']} failed: {event['reason']}; trying again"
-
-
-def _horovod_stalled(event: dict[str, Any]) -> str:
-    from estimator_container.failures.horovod_stalls import Stall  # a job that goes on has no need of it
-
-    return Stall(event["seconds"], {int(rank): tuple(names) for rank, names in event["missing"].items()}).sentence()
-
-
-def _service_status(event: dict[str, Any]) -> str:
-    return f"{event['status']}: {event['message']}" if event["message"] else str(event["status"])
-
-
-_ABOUT: dict[str, Callable[[dict[str, Any]], str | None]] = {
-    "channel_fetching": lambda event: f"fetching {event['channel']} from {event['source']}",
-    "channel_piped": lambda event: f"piping {event['channel']} from {event['source']}",
-    "channel_fetched": lambda event: f"fetched {event['channel']}: {_amount(event)} in {event['seconds']:.1f} s",
-    "checkpoint_restored": _restored,
-    "checkpoint_lag": _lag,
-    "checkpoint_failed": _failed,
-    "checkpoint_left_out": _left_out,
-    "outputs_failed": _outputs_failed,
-    "outputs_left_out": _outputs_left_out,
-    "attempt_failed": _attempt_failed,
-    "horovod_stalled": _horovod_stalled,
-    "service_status": _service_status,
-}
-
-
-def _shown(names: list[str]) -> str:
-    """Names of files, which may be anything: one that would not show as it is stands as a literal."""
-    return some([name if name.isprintable() else repr(name) for name in names])
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
-
-
-def _amount(event: dict[str, Any]) -> str:
-    return f"{size(event['bytes'])} in {_count(event['objects'], 'object', 'objects')}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .progress import Logs
 
 
-class Link(NamedTuple):
+class JobLink(NamedTuple):
     """Where something of the job is."""
 
     name: str
@@ -32,7 +32,7 @@ class Snapshot:
 
     state: State
     view: View
-    links: tuple[Link, ...]
+    links: tuple[JobLink, ...]
 
     @property
     def seconds(self) -> float | None:
@@ -64,23 +64,23 @@ def with_view(job: StartedJob, view: View) -> Snapshot:
     return Snapshot(state, view, tuple(_links(job, state)))
 
 
-def _links(job: StartedJob, state: State) -> list[Link]:
+def _links(job: StartedJob, state: State) -> list[JobLink]:
     links = [_link("model", state.model_data)] if state.model_data else []
     if state.is_final and state.output:
         links.append(_link("outputs", state.output))
-    links += [Link("log", str(path), path.as_uri()) for path in job.log_files()]
+    links += [JobLink("log", str(path), path.as_uri()) for path in job.log_files()]
     try:
         path: Path | None = job.path
     except EstimatorError:  # it runs elsewhere
         path = None
     if path is not None:
-        links.append(Link("folder", str(path), path.as_uri()))
+        links.append(JobLink("folder", str(path), path.as_uri()))
     console = _console(str(job.request().get("TrainingJobArn") or ""))
-    return links if console is None else [*links, Link("console", console, console)]
+    return links if console is None else [*links, JobLink("console", console, console)]
 
 
-def _link(name: str, uri: str) -> Link:
-    return Link(name, uri, uri if uri.startswith(("file://", "https://")) else None)
+def _link(name: str, uri: str) -> JobLink:
+    return JobLink(name, uri, uri if uri.startswith(("file://", "https://")) else None)
 
 
 def _console(arn: str) -> str | None:

@@ -18,6 +18,7 @@ def text(snapshot: Snapshot) -> str:
         ("phases", ", ".join(f"{name} {duration_of(phase)}" for name, phase in snapshot.view.phases.items())),
         ("lines", _some([f"{group.title}: {group.lines}" for group in groups.grouped(snapshot.view.in_order())])),
         ("metrics", _some([f"{name} {each.last:g} ({each.count})" for name, each in snapshot.view.metrics.items()])),
+        ("kept", snapshot.view.kept.checkpoints),
         *_places(snapshot),
     ]
     body = [f"  {name:8} {value}" for name, value in rows if value]

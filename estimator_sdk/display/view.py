@@ -6,14 +6,18 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from estimator_container.contract import events
+
+from ..telemetry.kept import Kept
 from ..telemetry.metrics import values_in
+from ..telemetry.sentences import sentence_about
 from .log import Log, Source, shown
-from .progress import sentence_about
 from .series import Series
 
 if TYPE_CHECKING:
+    from estimator_container.contract.events import AnyEvent
     from estimator_container.logs.lines import Line
 
     from .progress import Logs
@@ -47,26 +51,30 @@ class View:
         """By who writes them, and the number of the rank, or the name of the host."""
         self.metrics: dict[str, Series] = {}
         self.notes: deque[str] = deque(maxlen=NOTES)
+        self.kept = Kept()
         self._definitions = definitions
         self._chosen = logs
 
-    def on_event(self, host: str, event: dict[str, Any]) -> None:
+    def on_event(self, host: str, event: AnyEvent) -> None:
         """Take what a host, or with "" the service, says of itself."""
-        kind, phase = event["event"], event.get("phase")
-        if kind == "phase_started":
-            self.phases.setdefault(str(phase), Phase()).begun.add(host)
-        elif kind == "phase_ended":
-            self._end(str(phase), host, event["seconds"])
-        elif kind == "ended":
-            self._end_all(host)
-        elif kind == "service_status":
-            self._end_all(host)
-            self.phases.setdefault(event["status"], Phase()).begun.add(host)
-        elif kind == "attempt_failed":
-            self.phases.clear()
-        said = sentence_about(event) if kind != "service_status" else None
-        if said is not None:
-            self.notes.append(said)
+        match event:
+            case events.PhaseStarted():
+                self._begin(event.phase, host)
+            case events.PhaseEnded():
+                self._end(event.phase, host, event.seconds)
+            case events.Stopping():
+                self._begin("stopping", host)
+            case events.Ended():
+                self._end_all(host)
+            case events.AttemptFailed():
+                self.phases.clear()
+            case events.ServiceStatus():
+                self._end_all(host)
+                self._begin(event.status, host)
+                return
+        for said in (sentence_about(host, event), self.kept.take(event)):
+            if said is not None:
+                self.notes.append(said)
 
     def on_line(self, line: Line) -> None:
         """Take a line of the log; metrics are read from all of it, whatever is shown."""
@@ -94,6 +102,9 @@ class View:
         if key not in self.logs:
             self.logs[key] = Log(source, line.host, line.rank)
         return self.logs[key]
+
+    def _begin(self, phase: str, host: str) -> None:
+        self.phases.setdefault(phase, Phase()).begun.add(host)
 
     def _end(self, phase: str, host: str, seconds: float | None = None) -> None:
         known = self.phases.setdefault(phase, Phase())

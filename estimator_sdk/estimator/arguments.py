@@ -10,6 +10,8 @@ from typing import Literal
 from estimator_container.contract import names as contract
 
 from ..spec.job_document import InstanceGroup
+from ..spec.limits import DEFAULT_MAX_RUN
+from ..spec.restart_policy import RestartPolicy
 
 StrPath = str | os.PathLike[str]
 
@@ -77,15 +79,18 @@ class Arguments:
     """The start of job names; None uses the entry point's name."""
     tags: Sequence[Mapping[str, str]] | Mapping[str, str] | None = None
     """Labels: a dict, or a list of `{"Key": ..., "Value": ...}`."""
-    max_run: int = 86400
+    max_run: int = DEFAULT_MAX_RUN
     """The number of seconds that the job may run."""
     max_wait: int | None = None
     """The number of seconds that a spot job may take, including waiting for capacity; at least `max_run`."""
     use_spot_instances: bool = False
     max_retry_attempts: int | None = None
     """How often the job is restarted after a failure of the platform, 1 to 30; None means never."""
+    restart_policy: RestartPolicy | None = None
+    """After which failures of the script the job begins again, from its newest snapshot and on the same hosts where
+    they are in order: `{"on": ["signal", "deadlock"], "max": 5, "within": 3600, "backoff": 10}`; None is after none."""
     stop_timeout: float = contract.DEFAULT_STOP_TIMEOUT
-    """Seconds between SIGTERM and SIGKILL when the job is stopped; always 120 on SageMaker."""
+    """Seconds between SIGTERM and SIGKILL when the job is stopped; on SageMaker it is always the default."""
     hang_timeout: float = contract.DEFAULT_HANG_TIMEOUT
     """Seconds without output or progress on any rank of a world before a deadlock is suspected and the job fails; 0
     means never."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from estimator_container.contract import names as contract
+from estimator_container.contract.reserved import Reserved
 
 from ..spec import distributions, steps_argument
 from ..spec import hyperparameters as encoding
@@ -62,35 +63,34 @@ def job_spec(
 
 
 def _hyperparameters(given: Arguments, name: str, code: Code | None) -> dict[str, str]:
-    encoded = encoding.encode(given.hyperparameters or {})
-    distribution = distributions.parse(given.distribution)
-    reserved: dict[str, object] = {}
-    # An image with a program of its own may refuse what it does not know.
-    if code is not None:
-        if code.program is not None:
-            reserved["sagemaker_program"] = code.program
-        reserved["sagemaker_container_log_level"] = given.container_log_level
-        reserved["sagemaker_job_name"] = name
-    if code is not None and code.uri is not None:
-        reserved["sagemaker_submit_directory"] = code.uri
-    for key, value, default in (
-        (contract.STOP_TIMEOUT_HYPERPARAMETER, given.stop_timeout, contract.DEFAULT_STOP_TIMEOUT),
-        (contract.HANG_TIMEOUT_HYPERPARAMETER, given.hang_timeout, contract.DEFAULT_HANG_TIMEOUT),
-        (contract.CPUS_HYPERPARAMETER, given.cpus, None),
-        (contract.MEMORY_HYPERPARAMETER, given.memory, None),
-        (contract.CHECKPOINT_KEEP_HYPERPARAMETER, given.checkpoint_keep, None),
-        (contract.ARGUMENTS_HYPERPARAMETER, given.arguments, None),
-        (contract.COMMAND_HYPERPARAMETER, given.command, None),
-        (contract.INHERIT_HYPERPARAMETER, given.inherit_environment, None),
-    ):
-        if value != default:
-            reserved[key] = value
-    encoded |= {key: json.dumps(value) for key, value in reserved.items()}
-    if distribution is not None:
-        encoded |= distribution.to_hyperparameters()
-    encoded |= steps_argument.to_hyperparameters(steps_argument.parse(given.steps))
+    encoded = {**encoding.encode(given.hyperparameters or {}), **_reserved(given, name, code).encode()}
     encoding.check_count(encoded)
     return encoded
+
+
+def _reserved(given: Arguments, name: str, code: Code | None) -> Reserved:
+    chosen, distribution = given.inherit_environment, distributions.parse(given.distribution)
+    told = Reserved(
+        stop_timeout=None if given.stop_timeout == contract.DEFAULT_STOP_TIMEOUT else given.stop_timeout,
+        hang_timeout=None if given.hang_timeout == contract.DEFAULT_HANG_TIMEOUT else given.hang_timeout,
+        cpus=given.cpus,
+        memory=given.memory,
+        checkpoint_keep=given.checkpoint_keep,
+        restart_policy=given.restart_policy.to_document() if given.restart_policy is not None else None,
+        arguments=_tuple(given.arguments),
+        command=_tuple(given.command),
+        steps=steps_argument.parse(given.steps) or None,
+        inherit_environment=chosen if isinstance(chosen, bool) else _tuple(chosen),
+    )
+    if code is not None:  # an image with a program of its own may refuse what it does not know
+        told = replace(
+            told,
+            program=code.program,
+            submit_directory=code.uri,
+            container_log_level=given.container_log_level,
+            job_name=name,
+        )
+    return told if distribution is None else distribution.added_to(told)
 
 
 def _output(given: Arguments) -> documents.OutputDataConfig | None:

@@ -39,14 +39,14 @@ class _FrameworkEstimator(Estimator):
                 what = "py_version has no effect without framework_version; give both, or neither"
                 raise InvalidArgument("py_version", what)
             # Containers have nothing of this environment, so there has to be a version.
-            has_images = self.backend is not None and backends.load(self.backend).capabilities.has_images
+            has_images = self.backend is not None and backends.capabilities(self.backend).has_images
             return catalogue.newest(self._framework).name if has_images else None
         return catalogue.find(self._framework, self.framework_version, self.py_version).name
 
     def plan(self, inputs: Inputs | None = None, job_name: str | None = None) -> Plan:
         """As `Estimator.plan`; on processes it also compares this environment with `framework_version`."""
         plan = super().plan(inputs, job_name)
-        runs_here = backends.load(plan.backend).capabilities.is_this_environment
+        runs_here = backends.capabilities(plan.backend).is_this_environment
         if runs_here and self.framework_version is not None:
             self._check_environment(self.framework_version)
         return plan

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+
+from estimator_container.contract.reserved import Reserved
 
 from .. import backends
 from ..code import channel as code_channel
@@ -47,12 +48,7 @@ def plan(
     if source is not None:
         place = bundle(source)
         spec = make_spec(code_store.uri_of(place, code_location) if code_location else str(place))
-    planned = chosen.plan(spec)
-    debug(
-        "%s: planned for %s: %d hosts, %d ranks", planned.job_name, chosen.name, len(planned.hosts), len(planned.ranks)
-    )
-    secrets.warn_of_secrets(planned)
-    return planned
+    return _planned(chosen, spec)
 
 
 def request(
@@ -72,7 +68,19 @@ def plan_of(spec: JobDocument, backend: str | None, job_name: str | None) -> Pla
     spec = code_channel.without(spec)
     if job_name is not None:
         spec = _renamed(spec, job_names.checked(job_name))
-    planned = _backend_for(spec, backend).plan(spec)
+    return _planned(_backend_for(spec, backend), spec)
+
+
+def _planned(chosen: backends.Backend, spec: JobDocument) -> Plan:
+    """Raises InvalidArgument for what the backend cannot run."""
+    planned = chosen.plan(spec)
+    for name in ("cpus", "memory"):
+        if getattr(planned, name) is not None and not chosen.capabilities.has_limits:
+            what = f"{name} limits what a host may use, but backend {chosen.name!r} cannot limit hosts"
+            raise InvalidArgument(name, f"{what}; leave it out, or use backend={backends.with_limits()!r}")
+    debug(
+        "%s: planned for %s: %d hosts, %d ranks", planned.job_name, chosen.name, len(planned.hosts), len(planned.ranks)
+    )
     secrets.warn_of_secrets(planned)
     return planned
 
@@ -85,18 +93,18 @@ def _backend_for(spec: JobDocument, named: str | None) -> backends.Backend:
 
 
 def _renamed(spec: JobDocument, name: str) -> JobDocument:
-    hyperparameters = dict(spec.hyperparameters or {})
-    if "sagemaker_job_name" in hyperparameters:
-        hyperparameters["sagemaker_job_name"] = json.dumps(name)
+    told = {} if spec.decoded.reserved.job_name is None else Reserved(job_name=name).encode()
+    hyperparameters = {**(spec.hyperparameters or {}), **told}
     return replace(spec, training_job_name=name, hyperparameters=hyperparameters or None)
 
 
-def _type_and_image(spec: JobDocument) -> tuple[str, str | None]:
+def _type_and_image(spec: JobDocument) -> tuple[str, bool]:
+    """The type of the first instances, and whether an image is named."""
     resources, algorithm = spec.resource_config, spec.algorithm_specification
     instance_type = resources.instance_type if resources else None
     if resources and resources.instance_groups:
         instance_type = resources.instance_groups[0].instance_type
-    return instance_type or "local", algorithm.training_image if algorithm else None
+    return instance_type or "local", bool(algorithm and algorithm.training_image)
 
 
 @writing("the code bundle")

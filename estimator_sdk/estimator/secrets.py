@@ -6,7 +6,6 @@ import warnings
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from estimator_container.contract import hyperparameters as container_hp
 from estimator_container.logs.masking import HIDDEN, in_value, in_words
 
 from ..errors import InvalidArgument
@@ -27,8 +26,8 @@ def representation(estimator: Any) -> str:  # noqa: ANN401 - a data class
 def warn_of_secrets(plan: Plan) -> None:
     """Warn of secrets that others can see when the job runs, or who may describe it: those in its arguments."""
     words = [word for command in (plan.command, *(step.command for step in plan.steps)) for word in command]
-    given = container_hp.for_the_script(container_hp.decode(plan.hyperparameters))
-    found = [f"hyperparameters[{name!r}]" for name, value in given.items() if _has_secret(name, value)]
+    given = plan.decoded.script.items()
+    found = [f"hyperparameters[{name!r}]" for name, value in given if _has_secret(name, value)]
     if not found and in_words(words) == tuple(words):
         return
     where = "in the job's description" if plan.region else "among arguments, which every user of the machine can see"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import inspect
+import json
 import linecache
 import shutil
 import sys
@@ -15,7 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from estimator_container.contract.reserved import enabled_by
+
 from ..errors import InvalidArgument
+from ..spec.distributions import NAMES, options_of
 from ..values.naming import suggestion
 from . import on_host
 from .on_host import culprit, host, payload
@@ -75,6 +79,8 @@ class Call:
         (folder / PROGRAM).write_text(_PROGRAM_TEXT, encoding="utf-8")
         (inside / "__init__.py").touch()
         (inside / host.FUNCTION_FILE).write_bytes(self._packed())
+        ranks = {enabled_by(name): options_of(name).rank_variable for name in NAMES}
+        (inside / host.RANKS_FILE).write_text(json.dumps(ranks), encoding="utf-8")
         _copy_package(Path(str(on_host.__file__)).parent, inside / "on_host")
         _copy_package(_package_of("cloudpickle"), inside / "packages" / "cloudpickle")
 

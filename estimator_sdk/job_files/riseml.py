@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from .. import backends
 from ..values import job_name
 from .parts import Parts
 
@@ -50,11 +51,11 @@ def parts(document: Document, backend: str | None) -> Parts:
         **({} if backend is None else {"backend": backend}),
     }
     guaranteed = {"cpus": resources.get("cpus"), "memory": _gib(resources.get("mem"))}
-    if _has_containers(arguments):
+    if _has_limits(arguments):
         arguments |= {name: value for name, value in guaranteed.items() if value is not None}
     elif any(value is not None for value in guaranteed.values()):
         what = "cpus and mem are for workers that are containers, and are ignored for workers that are processes"
-        warnings.warn(f"{document.path}: {what}; use backend docker to set them", stacklevel=2)
+        warnings.warn(f"{document.path}: {what}; use backend {backends.with_limits()} to set them", stacklevel=2)
     return Parts(train["framework"], arguments, _PLACES, None)
 
 
@@ -74,8 +75,7 @@ def _gib(mib: float | None) -> float | None:
     return None if mib is None else mib / MIB_OF_GIB
 
 
-def _has_containers(arguments: dict[str, Any]) -> bool:
-    """Whether the hosts are containers, as `backends.choose` has it where nobody says."""
-    if "backend" in arguments:
-        return bool(arguments["backend"] != "process")
-    return "framework_version" in arguments
+def _has_limits(arguments: dict[str, Any]) -> bool:
+    """Whether hosts can be held to CPUs and memory. A framework's version chooses an image."""
+    named = arguments.get("backend") or backends.choose(arguments["instance_type"], "framework_version" in arguments)
+    return backends.capabilities(named).has_limits

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from estimator_container.contract.names import PROCESSES_PER_HOST
+from estimator_container.contract.reserved import Reserved
 from estimator_container.runtime.errors import ConfigurationError
 from estimator_container.worlds import distributions as container_distributions
 
@@ -17,12 +16,20 @@ from ..spec.distributions.base import MAX_RANKS, ManyOnAHost
 from ..values.naming import shown
 from .plan import Plan, RankPlan
 
-Distribution = Callable[[Plan, Mapping[str, Any], int], Plan]
-"""Takes a plan, the decoded hyperparameters, and the GPUs of one host."""
 T = TypeVar("T")
 
 
-def none(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
+def distributed(plan: Plan, gpus: int) -> Plan:
+    """The plan with its ranks, as the reserved hyperparameters ask for them; `gpus` are those of one host.
+
+    Raises InvalidArgument for two distributions at once, and for a number of processes or options that the toolkit
+    would refuse.
+    """
+    name = _checked(lambda: container_distributions.name_of(plan.decoded.reserved))
+    return _without_world(plan) if name is None else _in_world(plan, name, gpus)
+
+
+def _without_world(plan: Plan) -> Plan:
     """Every host runs the script once; what each leaves in `model/` is part of the model."""
     return replace(
         plan,
@@ -32,16 +39,14 @@ def none(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
     )
 
 
-def world(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
+def _in_world(plan: Plan, name: str, gpus: int) -> Plan:
     """One world over all hosts, its ranks numbered host by host; the first host writes the model.
 
     What was left to the GPUs of the instance type is told to the hosts, whose own GPUs may be others on this machine.
-    Raises InvalidArgument for a number of processes or options that the toolkit would refuse.
     """
     names = tuple(host.name for host in plan.hosts)
-    found = _checked(lambda: container_distributions.world(hyperparameters, names, gpus))
-    name = container_distributions.name_of(hyperparameters)
-    assert found is not None and name is not None
+    found = _checked(lambda: container_distributions.world(plan.decoded.reserved, names, gpus))
+    assert found is not None
     if found.size > MAX_RANKS:
         each = f"{len(names)} hosts with {shown(found.processes_per_host)} processes each"
         raise InvalidArgument(
@@ -49,7 +54,7 @@ def world(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
         )
     ranks = (RankPlan(rank, rank % found.processes_per_host, found.host_of(rank)) for rank in range(found.size))
     is_chosen = issubclass(options_of(name), ManyOnAHost)
-    told = {PROCESSES_PER_HOST: json.dumps(found.processes_per_host)} if is_chosen else {}
+    told = Reserved(processes_per_host=found.processes_per_host).encode() if is_chosen else {}
     return replace(
         plan,
         distribution=name,
@@ -59,14 +64,9 @@ def world(plan: Plan, hyperparameters: Mapping[str, Any], gpus: int) -> Plan:
     )
 
 
-def from_hyperparameters(hyperparameters: Mapping[str, Any]) -> Distribution:
-    """The distribution that the reserved hyperparameters of a job ask for. Raises InvalidArgument for two at once."""
-    return none if _checked(lambda: container_distributions.name_of(hyperparameters)) is None else world
-
-
-def refuse_others(hyperparameters: Mapping[str, Any]) -> None:
+def refuse_others(plan: Plan) -> None:
     """Raises InvalidArgument for a distribution that our toolkit does not have: a document may ask for any."""
-    _checked(lambda: container_distributions.refuse_others(hyperparameters))
+    _checked(lambda: container_distributions.refuse_others(plan.decoded.reserved))
 
 
 def _checked(decide: Callable[[], T]) -> T:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from estimator_container.contract.names import HOMOGENEOUS_GROUP
+
 from .plan import Plan
 
 
@@ -19,10 +21,10 @@ def resource_config(plan: Plan, host: str, interface: str) -> dict[str, Any]:
         "current_host": host,
         "hosts": names,
         "current_instance_type": plan.instance_type,
-        "current_group_name": "homogeneousCluster",
+        "current_group_name": HOMOGENEOUS_GROUP,
         "instance_groups": [
             {
-                "instance_group_name": "homogeneousCluster",
+                "instance_group_name": HOMOGENEOUS_GROUP,
                 "instance_type": plan.instance_type,
                 "hosts": names,
             }

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from estimator_container.contract.names import INHERIT_HYPERPARAMETER
-
 from ..errors import InvalidArgument
 from ..spec.environment_argument import check_inherited
 from .plan import EVERYTHING, Plan
@@ -32,18 +30,18 @@ NEEDED = (
 """What a process of this machine inherits in any case, so that it starts and finds the same Python as its parent."""
 
 
-def for_processes(plan: Plan, decoded: Mapping[str, object]) -> Plan:
+def for_processes(plan: Plan) -> Plan:
     """The plan with what its hosts inherit where they are processes. Raises InvalidArgument."""
-    chosen = _chosen(decoded)
+    chosen = _chosen(plan)
     return replace(plan, inherited=EVERYTHING if chosen is True or chosen is None else (*NEEDED, *(chosen or ())))
 
 
-def for_containers(plan: Plan, decoded: Mapping[str, object], around: Mapping[str, str]) -> Plan:
+def for_containers(plan: Plan, around: Mapping[str, str]) -> Plan:
     """The plan with those variables of `around` that are named, beside the user's own. Raises InvalidArgument for all.
 
     They become the user's own: an engine knows nothing of this process.
     """
-    chosen = _chosen(decoded)
+    chosen = _chosen(plan)
     if chosen is True:
         what = "inherit_environment is True, but a container has its image's own PATH, HOME and so on"
         raise InvalidArgument("inherit_environment", f"{what}; list the names that it needs, or leave it out")
@@ -51,9 +49,9 @@ def for_containers(plan: Plan, decoded: Mapping[str, object], around: Mapping[st
     return replace(plan, environment={**named, **plan.environment})
 
 
-def refuse_inherited(decoded: Mapping[str, object]) -> None:
+def refuse_inherited(plan: Plan) -> None:
     """Raises InvalidArgument where instances that inherit nothing are to inherit something."""
-    if _chosen(decoded):
+    if _chosen(plan):
         what = (
             "inherit_environment: an instance of SageMaker inherits nothing from this process, and what it is given is "
         )
@@ -61,8 +59,8 @@ def refuse_inherited(decoded: Mapping[str, object]) -> None:
         raise InvalidArgument("inherit_environment", f"{what}shown to everyone who may describe the job; {hint}")
 
 
-def _chosen(decoded: Mapping[str, object]) -> bool | Sequence[str] | None:
+def _chosen(plan: Plan) -> bool | Sequence[str] | None:
     """What a job says that need not have been made by an Estimator."""
-    given = decoded.get(INHERIT_HYPERPARAMETER)
+    given = plan.decoded.reserved.inherit_environment
     check_inherited(given)
-    return given  # type: ignore[return-value]
+    return given

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from estimator_container.contract import environment as container_environment
-from estimator_container.contract import hyperparameters as container_hp
-from estimator_container.contract.configuration import Configuration, from_documents
-from estimator_container.contract.names import ARGUMENTS_HYPERPARAMETER, BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, Layout
+from estimator_container.contract.hyperparameters import to_arguments
+from estimator_container.contract.names import BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, JOB_NAME_VARIABLE, Layout
+from estimator_container.contract.reserved import Hyperparameters
+from estimator_container.contract.settings import Settings
 from estimator_container.runtime import exec_limits
 from estimator_container.runtime.exec_limits import Excess
 from estimator_container.worlds import distributions as container_distributions
-from estimator_container.worlds.mpi.world import World as MpiWorld
+from estimator_container.worlds.mpi.world import MpiWorld
 from estimator_container.worlds.world import DirectWorld, World
 
 from ..errors import InvalidArgument
@@ -96,16 +97,17 @@ def _variables(plan: Plan, base: str, around: Mapping[str, str], python: str) ->
         **plan.environment,
         **host.environment,
         BASE_DIR_VARIABLE: base,
-        "TRAINING_JOB_NAME": plan.job_name,
+        JOB_NAME_VARIABLE: plan.job_name,
     }
-    script = container_environment.of_the_script(_configuration(plan), Layout(base), platform, plan.program, python)
+    script = container_environment.of_the_script(_settings(plan, base), platform, plan.program, python)
     return {**script, **_of_world(plan)}
 
 
-def _configuration(plan: Plan) -> Configuration:
+def _settings(plan: Plan, base: str) -> Settings:
     resources = host_documents.resource_config(plan, plan.hosts[-1].name, _INTERFACE)
     channels = host_documents.input_data_config(plan)
-    return from_documents(resources, dict(plan.hyperparameters), channels, "resourceconfig.json")
+    variables = {JOB_NAME_VARIABLE: plan.job_name}
+    return Settings.from_documents(Layout(base), resources, channels, plan.decoded, variables)
 
 
 def _of_world(plan: Plan) -> dict[str, str]:
@@ -117,26 +119,25 @@ def _of_world(plan: Plan) -> dict[str, str]:
 
 def _world(plan: Plan) -> World | None:
     hosts = tuple(host.name for host in plan.hosts)
-    return container_distributions.world(container_hp.decode(plan.hyperparameters), hosts, 0)
+    return container_distributions.world(plan.decoded.reserved, hosts, 0)
 
 
 def _refused(
     plan: Plan, where: str, command: tuple[str, ...], variables: Mapping[str, str], excess: Excess
 ) -> InvalidArgument:
-    decoded = container_hp.decode(plan.hyperparameters)
     takes = f"but the kernel accepts {excess.limit:,}"
     if excess.kind == "argument":
-        argument = where or _source_of_word(command[int(excess.name)], decoded)
+        argument = where or _source_of_word(command[int(excess.name)], plan.decoded)
         return InvalidArgument(argument, f"{argument} is {excess.size:,} bytes as an argument, {takes}; {_FILE}")
     if excess.kind == "variable":
-        argument = _source_of_variable(excess.name, plan, decoded)
+        argument = _source_of_variable(excess.name, plan)
         if argument == "distribution":
             what = f"custom_mpi_options makes the variable {excess.name} {excess.size:,} bytes long"
             return InvalidArgument(argument, f"{what}, {takes} for one; set variables with environment=")
         if argument == "instance_count":
             what = f"instance_count is {len(plan.hosts):,}, and the names of that many hosts make the variable"
             return InvalidArgument(argument, f"{what} {excess.name} {excess.size:,} bytes long, {takes} for one")
-        together = _in_all(argument, excess.name, container_hp.for_the_script(decoded))
+        together = _in_all(argument, excess.name, plan.decoded.script)
         what = f"{argument} makes the variable {_short(excess.name)} {excess.size:,} bytes long{together}"
         return InvalidArgument(argument, f"{what}, {takes} for one; {_FILE}")
     largest = ", ".join(_largest(variables))
@@ -145,36 +146,37 @@ def _refused(
     return InvalidArgument(where or "hyperparameters", f"{what}, {takes}; {hint}")
 
 
-def _source_of_word(word: str, decoded: Mapping[str, Any]) -> str:
+def _source_of_word(word: str, decoded: Hyperparameters) -> str:
     """The argument of the estimator that a word of the command comes from."""
-    carried = {"command": container_hp.command(decoded), "arguments": decoded.get(ARGUMENTS_HYPERPARAMETER)}
+    carried = {"command": decoded.reserved.command, "arguments": decoded.reserved.arguments}
     for argument, words in carried.items():
         if words and word in words:
             return f"{argument}[{words.index(word)}]"
     return next(
         (
             _member("hyperparameters", name)
-            for name, value in container_hp.for_the_script(decoded).items()
-            if word in container_hp.to_arguments({name: value})
+            for name, value in decoded.script.items()
+            if word in to_arguments({name: value})
         ),
         "command",
     )
 
 
-def _source_of_variable(variable: str, plan: Plan, decoded: Mapping[str, Any]) -> str:
+def _source_of_variable(variable: str, plan: Plan) -> str:
     """The same of a variable."""
     if variable in plan.environment:
         return _member("environment", variable)
-    for name in container_hp.for_the_script(decoded):
+    script, reserved = plan.decoded.script, plan.decoded.reserved
+    for name in script:
         if variable in container_environment.names_of_hyperparameter(name):
             return _member("hyperparameters", name)
-    if variable == "SM_USER_ARGS" and ARGUMENTS_HYPERPARAMETER in decoded:
+    if variable == "SM_USER_ARGS" and reserved.arguments is not None:
         return "arguments"
     if not variable.startswith("SM_"):
         return "environment"
     sizes = {
-        "hyperparameters": len(container_environment.to_text(container_hp.for_the_script(decoded))),
-        "distribution": len(str(decoded.get("sagemaker_mpi_custom_mpi_options") or "")),
+        "hyperparameters": len(container_environment.to_text(script)),
+        "distribution": len(reserved.custom_mpi_options or ""),
         "instance_count": len(container_environment.to_text([host.name for host in plan.hosts])),
     }
     return max(sizes, key=sizes.__getitem__)

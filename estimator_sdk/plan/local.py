@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tarfile
@@ -11,12 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 from estimator_container.contract import entry_point
-from estimator_container.contract import hyperparameters as container_hp
 from estimator_container.contract import names as contract
-from estimator_container.host import steps
+from estimator_container.contract.reserved import Reserved
 from estimator_container.host.preparation import requirements
 from estimator_container.runtime.errors import ConfigurationError
 
@@ -24,13 +21,11 @@ from ..code import store as code_store
 from ..errors import InvalidArgument
 from ..spec import environment_argument, hyperparameters, instances, limits
 from ..spec.job_document import JobDocument, ResourceConfig
+from ..spec.restart_policy import RestartPolicy
 from ..values import uris
-from ..values.conform import conform
 from ..values.home import jobs_folder
 from . import local_channels
 from .plan import DEFAULT_CHECKPOINT_KEEP, DEFAULT_CHECKPOINTS, HostPlan, Plan, StepPlan
-
-DEFAULT_MAX_RUN = 86400.0  # seconds; the service's default for MaxRuntimeInSeconds is the same day
 
 
 def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPlan]) -> Plan:
@@ -42,21 +37,19 @@ def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPl
     if checkpoints is not None:
         uris.check_store("checkpoint_s3_uri", checkpoints.s3_uri)
     encoded = {**(spec.hyperparameters or {}), **hyperparameters.launch_variables(spec.environment or {})}
-    decoded = container_hp.decode(encoded)
-    hyperparameters.check_reserved(decoded)
+    reserved = spec.decoded.reserved
     resources = spec.resource_config or ResourceConfig()
     if resources.instance_groups:
         what = "instance_groups: a job on this machine has instances of only one type"
         raise InvalidArgument("instance_groups", f"{what}; give instance_type and instance_count")
     count = 1 if resources.instance_count is None else resources.instance_count
     limits.check("instance_count", count)  # a job that was not made by an Estimator has not been
-    stop_timeout = _limit(decoded, contract.STOP_TIMEOUT_HYPERPARAMETER, "stop_timeout")
     environment = dict(spec.environment or {})
-    code, code_uri = code_store.resolve(decoded.get("sagemaker_submit_directory"))
+    code, code_uri = code_store.resolve(reserved.submit_directory)
     if code_uri is not None:
         uris.check_store("code_location", code_uri)
     if code is not None:
-        encoded["sagemaker_submit_directory"] = json.dumps(code)  # hosts of this machine take it from here
+        encoded |= Reserved(submit_directory=code).encode()  # hosts of this machine take it from here
     return Plan(
         job_name=spec.training_job_name,
         backend=backend,
@@ -64,7 +57,7 @@ def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPl
         hosts=tuple(host(f"algo-{index + 1}", index, count) for index in range(count)),
         ranks=(),
         distribution="none",
-        program=environment.get("SAGEMAKER_PROGRAM") or decoded.get("sagemaker_program"),
+        program=reserved.program_in(environment),
         command=(),
         hyperparameters=encoded,
         environment=environment,
@@ -74,13 +67,14 @@ def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPl
         output_path=_output_path(spec, count),
         checkpoint_uri=checkpoints.s3_uri if checkpoints else None,
         checkpoint_path=(checkpoints and checkpoints.local_path) or DEFAULT_CHECKPOINTS,
-        checkpoint_keep=_checkpoint_keep(decoded),
+        checkpoint_keep=reserved.checkpoint_keep or DEFAULT_CHECKPOINT_KEEP,
         max_retry_attempts=spec.retry_strategy.maximum_retry_attempts if spec.retry_strategy else 0,
+        restart_policy=_restart_policy(reserved),
         request=spec.to_request(),
         max_run=_max_run(spec),
-        stop_timeout=contract.DEFAULT_STOP_TIMEOUT if stop_timeout is None else float(stop_timeout),
-        cpus=_limit(decoded, contract.CPUS_HYPERPARAMETER, "cpus"),
-        memory=_limit(decoded, contract.MEMORY_HYPERPARAMETER, "memory"),
+        stop_timeout=float(contract.DEFAULT_STOP_TIMEOUT if reserved.stop_timeout is None else reserved.stop_timeout),
+        cpus=reserved.cpus,
+        memory=reserved.memory,
     )
 
 
@@ -104,25 +98,24 @@ def with_command(plan: Plan, python: str, overlay: Path | None) -> Plan:
     """
     hyperparameters.check_names(plan.hyperparameters)
     environment_argument.check(plan.environment)
-    decoded = container_hp.decode(plan.hyperparameters)
+    steps, words = plan.decoded.reserved.steps, plan.decoded.reserved.command
     try:
-        found = steps.from_hyperparameters(decoded)
-        words = container_hp.command(decoded)
-        arguments = container_hp.script_arguments(decoded)
+        arguments = plan.decoded.arguments
     except ConfigurationError as error:
         raise InvalidArgument("hyperparameters", f"hyperparameters: {error}") from None
-    if plan.code is None or (plan.program is None and words is None and not found):
+    if plan.code is None or (plan.program is None and words is None and steps is None):
         return plan
     with _opened(plan.code) as bundle:
         files = {member.name: member for member in bundle.getmembers() if not member.isdir()}
-        program = None if found else _program(plan.program or "", words, bundle, files)
+        program = None if steps else _program(plan.program or "", words, bundle, files)
     if overlay is not None and (requirements.FILE in files or (program is not None and program.is_package)):
         python = str(overlay / "bin" / "python")
     elif overlay is not None and isinstance(program, entry_point.CommandLine):
         _check_on_path(program.command(python, False)[0], python)
     in_world = plan.distribution != "none"
     if program is None:
-        return replace(plan, steps=tuple(StepPlan(step.name, tuple(step.command(python, in_world))) for step in found))
+        made = (StepPlan(step.name, tuple(step.command(python, in_world))) for step in steps or ())
+        return replace(plan, steps=tuple(made))
     return replace(plan, command=tuple(program.command(python, in_world, arguments)))
 
 
@@ -135,20 +128,20 @@ def _opened(code: str) -> Iterator[tarfile.TarFile]:
     except InvalidArgument:
         raise
     except (OSError, EOFError, ValueError, zlib.error, tarfile.TarError) as error:
-        name = "sagemaker_submit_directory"
+        name = contract.SUBMIT_DIRECTORY
         what = f"{name} is {code}, which cannot be read as an archive of code: {error}"
         raise InvalidArgument(name, f"{what}; give the path of a .tar.gz") from None
 
 
 def _program(
-    name: str, words: list[str] | None, bundle: tarfile.TarFile, files: Mapping[str, tarfile.TarInfo]
+    name: str, words: tuple[str, ...] | None, bundle: tarfile.TarFile, files: Mapping[str, tarfile.TarInfo]
 ) -> entry_point.Program | entry_point.CommandLine:
     def head(file: str) -> bytes:
         opened = bundle.extractfile(files[file])
         return opened.read(entry_point.HEAD_BYTES) if opened else b""
 
     if words is not None:
-        return entry_point.CommandLine(tuple(words))
+        return entry_point.CommandLine(words)
     try:
         return entry_point.program(name, files, head)
     except ConfigurationError as error:
@@ -166,28 +159,13 @@ def _check_on_path(program: str, python: str) -> None:
 def _max_run(spec: JobDocument) -> float:
     given = spec.stopping_condition.max_runtime_in_seconds if spec.stopping_condition else None
     limits.check("max_run", given)
-    return DEFAULT_MAX_RUN if given is None else float(given)
+    return float(limits.DEFAULT_MAX_RUN if given is None else given)
 
 
-def _limit(decoded: Mapping[str, object], name: str, argument: str) -> float | None:
-    """The number that a hyperparameter carries for an argument of the Estimator; None where the job has none.
-
-    Raises InvalidArgument: a job that was not made by an Estimator has not been checked.
-    """
-    number = cast("float | None", conform(float | None, decoded.get(name), f"the hyperparameter {name}"))
-    limits.check(argument, number)
-    return number
-
-
-def _checkpoint_keep(decoded: Mapping[str, object]) -> int:
+def _restart_policy(reserved: Reserved) -> RestartPolicy | None:
     """Raises InvalidArgument: a job that was not made by an Estimator has not been checked."""
-    kept = decoded.get(contract.CHECKPOINT_KEEP_HYPERPARAMETER, DEFAULT_CHECKPOINT_KEEP)
-    if isinstance(kept, bool) or not isinstance(kept, int) or kept < 1:
-        name = contract.CHECKPOINT_KEEP_HYPERPARAMETER
-        raise InvalidArgument(
-            "checkpoint_keep", f"the hyperparameter {name} must be a whole number of at least 1, not {kept!r}"
-        )
-    return kept
+    given = reserved.restart_policy
+    return None if given is None else RestartPolicy.from_document(given)
 
 
 def _output_path(spec: JobDocument, hosts: int) -> str:

@@ -6,9 +6,15 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from estimator_container.contract.names import DEFAULT_BASE_DIR, Layout
+from estimator_container.contract.names import DEFAULT_BASE_DIR, DEFAULT_STOP_TIMEOUT, Layout
+
+from ..spec.limits import DEFAULT_MAX_RUN
+from ..spec.restart_policy import RestartPolicy
+
+if TYPE_CHECKING:
+    from estimator_container.contract.reserved import Hyperparameters
 
 DEFAULT_CHECKPOINTS = Layout(DEFAULT_BASE_DIR).checkpoints
 DEFAULT_CHECKPOINT_KEEP = 3
@@ -110,6 +116,8 @@ class Plan:
     """Where the bundle is kept besides; it is uploaded before the start if it is not there."""
     image: str | None = None
     """The container image, where hosts are containers."""
+    sees_only_mounts: bool = False
+    """Whether a host sees of this machine's files only what is mounted into it."""
     output_path: str = ""
     """The URI below which `<job name>/output/model.tar.gz` is written."""
     model_hosts: tuple[str, ...] = ()
@@ -124,9 +132,11 @@ class Plan:
     """How many of the newest snapshots stay there."""
     max_retry_attempts: int = 0
     """How often a job that the platform failed is started again."""
-    max_run: float = 86400.0
+    restart_policy: RestartPolicy | None = None
+    """After which other failures it is."""
+    max_run: float = DEFAULT_MAX_RUN
     """Seconds after which the job is stopped."""
-    stop_timeout: float = 120.0
+    stop_timeout: float = DEFAULT_STOP_TIMEOUT
     """Seconds between SIGTERM and SIGKILL."""
     region: str | None = None
     """The AWS region, where hosts are instances of SageMaker."""
@@ -136,6 +146,13 @@ class Plan:
     """GiB of memory that each host may use; None is all that there is."""
     steps: tuple[StepPlan, ...] = ()
     """What runs in the place of one command."""
+
+    @property
+    def decoded(self) -> Hyperparameters:
+        """`hyperparameters`, decoded. Raises InvalidArgument for a reserved one that holds what it may not."""
+        from ..spec.hyperparameters import decode  # not for the supervisor, which runs what was planned
+
+        return decode(self.hyperparameters)
 
     @property
     def world_size(self) -> int:
@@ -186,6 +203,8 @@ class Plan:
         values["ranks"] = tuple(RankPlan(**rank) for rank in values["ranks"])
         values["channels"] = tuple(ChannelPlan(**channel) for channel in values["channels"])
         values["steps"] = tuple(StepPlan(step["name"], tuple(step["command"])) for step in values.get("steps", ()))
+        if values.get("restart_policy") is not None:
+            values["restart_policy"] = RestartPolicy.from_document(values["restart_policy"])
         tuples = {name: tuple(values[name]) for name in ("command", "model_hosts", "inherited")}
         known = {each.name for each in fields(cls)}
         return cls(**{name: value for name, value in {**values, **tuples}.items() if name in known})
@@ -233,6 +252,8 @@ def _describe(plan: Plan) -> Iterator[str]:
         yield f"              {plan.cpus:g} CPUs for each host"
     if plan.memory is not None:
         yield f"              {plan.memory:g} GiB of memory for each host"
+    if plan.restart_policy is not None:
+        yield f"restarts      {plan.restart_policy}"
     if plan.checkpoint_uri is not None:
         yield f"checkpoints   {plan.checkpoint_path} <-> {plan.checkpoint_uri}, the newest {plan.checkpoint_keep}"
     for channel in plan.channels:

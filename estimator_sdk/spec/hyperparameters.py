@@ -8,24 +8,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from estimator_container.contract.hyperparameters import RESERVED_NAMES, RESERVED_PREFIX, can_be_passed, is_reserved
-from estimator_container.contract.names import LAUNCH_VARIABLES_HYPERPARAMETER
+from estimator_container.contract.reserved import OWN_PREFIX, Hyperparameters, Reserved, WrongHyperparameter
 
 from ..errors import InvalidArgument
 from ..values.naming import shown
+from . import limits
 
 MAX_COUNT = 100
 MAX_KEY_LENGTH = 256
 MAX_VALUE_LENGTH = 2500
 _NOT_IN_A_NAME = re.compile("[=\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_NAMES_OF_FILES = ("sagemaker_program", "sagemaker_submit_directory")
-_IN_VARIABLES = (
-    "sagemaker_container_log_level",
-    "sagemaker_distribution_instance_groups",
-    "sagemaker_job_name",
-    "sagemaker_region",
-)
+_LIMITED = ("stop_timeout", "hang_timeout", "cpus", "memory", "checkpoint_keep")
+"""Arguments of an estimator, which has checked them; a job that was made elsewhere has not been."""
 WHAT_A_NAME_IS = "which is empty, or holds '=', a NUL or another control character, or an unpaired surrogate"
 """What to say of a text that `can_be_name` refuses."""
 
@@ -43,6 +40,33 @@ def encode(hyperparameters: Mapping[str, object]) -> dict[str, str]:
     for key in hyperparameters:
         _check_key(key)
     return {key: _encode_value(key, value) for key, value in hyperparameters.items()}
+
+
+def decode(encoded: Mapping[str, str]) -> Hyperparameters:
+    """The way back, of the reserved ones too; what was decoded just before is not decoded again.
+
+    Raises InvalidArgument for a reserved one that holds what it may not.
+    """
+    return _decode(tuple(encoded.items()))
+
+
+@lru_cache(maxsize=4)  # a document, and the plans that are made of it one after the other
+def _decode(encoded: tuple[tuple[str, str], ...]) -> Hyperparameters:
+    try:
+        decoded = Hyperparameters.read(dict(encoded))
+    except WrongHyperparameter as error:
+        raise _wrong(error) from None
+    for name in _LIMITED:
+        limits.check(name, getattr(decoded.reserved, name))
+    return decoded
+
+
+def _wrong(error: WrongHyperparameter) -> InvalidArgument:
+    """Under the name of the estimator's argument that becomes this hyperparameter, where there is such a one."""
+    if not error.name.startswith(OWN_PREFIX):
+        return _refused(error.name, error.what)
+    argument = error.name.removeprefix(OWN_PREFIX)
+    return InvalidArgument(argument, f"{argument}: {error}")
 
 
 def can_be_name(text: str) -> bool:
@@ -63,7 +87,7 @@ def launch_variables(environment: Mapping[str, str]) -> dict[str, str]:
     from estimator_container.worlds.mpi import inherited
 
     found = inherited.of_launchers(environment)
-    return {LAUNCH_VARIABLES_HYPERPARAMETER: json.dumps(found)} if found else {}
+    return Reserved(launch_variables=tuple(found) or None).encode()
 
 
 def check_count(encoded: Mapping[str, str]) -> None:
@@ -95,16 +119,6 @@ def check_names(encoded: Mapping[str, str]) -> None:
     for key in encoded:
         if not is_reserved(key):
             _check_key(key)
-
-
-def check_reserved(decoded: Mapping[str, object]) -> None:
-    """Raises InvalidArgument for values of the toolkit's own that no variable could hold, or that name no file."""
-    for name in (*_NAMES_OF_FILES, *_IN_VARIABLES):
-        value = decoded.get(name)
-        if isinstance(value, str) and not can_be_passed(value):
-            raise _refused(name, "holds a NUL or an unpaired surrogate, which no variable can hold; fix it")
-        if name in _NAMES_OF_FILES and not isinstance(value, str | None):
-            raise _refused(name, f"must be the name of a file, not {shown(value)} ({type(value).__name__}); fix it")
 
 
 def _check_key(key: object) -> None:

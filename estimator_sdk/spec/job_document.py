@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from .structure import Structure
+
+if TYPE_CHECKING:
+    from estimator_container.contract.reserved import Hyperparameters
 
 D = TypeVar("D", bound="JobDocument")
 
@@ -238,6 +241,13 @@ class JobDocument(Structure):
             "hyperparameters": self.hyperparameters and in_hyperparameters(self.hyperparameters),
         }
         return self._representation(shown)
+
+    @property
+    def decoded(self) -> Hyperparameters:
+        """`hyperparameters`, decoded. Raises InvalidArgument for a reserved one that holds what it may not."""
+        from .hyperparameters import decode
+
+        return decode(self.hyperparameters or {})
 
     def to_request(self) -> dict[str, Any]:
         """The CreateTrainingJob document, ready for JSON and for boto3's `create_training_job(**request)`."""

@@ -6,6 +6,8 @@ from ..errors import InvalidArgument
 from ..values.naming import shown
 from . import instances
 
+DEFAULT_MAX_RUN = 86400  # seconds; the service's default for MaxRuntimeInSeconds is the same day
+LONGEST_STOP_TIMEOUT = DEFAULT_MAX_RUN
 _INTEGER = (1 << 31) - 1  # the largest of the API's type Integer
 # Lowest and highest values, both allowed; those of the CreateTrainingJob API reference where it has them.
 RANGES: dict[str, tuple[float, float | None]] = {
@@ -18,7 +20,7 @@ RANGES: dict[str, tuple[float, float | None]] = {
     "keep_alive_period_in_seconds": (0, 21600),
     "volume_size": (1, _INTEGER),
     "container_log_level": (0, _INTEGER),
-    "stop_timeout": (0, 86400),
+    "stop_timeout": (0, LONGEST_STOP_TIMEOUT),
     "hang_timeout": (0, None),
     "checkpoint_keep": (1, _INTEGER),
 }

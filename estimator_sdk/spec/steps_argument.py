@@ -1,13 +1,11 @@
-"""The argument `steps=`: what it may say, and the reserved hyperparameter that carries it."""
+"""The argument `steps=`: what it may say."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from estimator_container.contract.hyperparameters import can_be_passed
-from estimator_container.contract.names import STEPS_HYPERPARAMETER
-from estimator_container.host.steps import MAX_NAME_LENGTH, Step, to_value
+from estimator_container.contract.steps import MAX_NAME_LENGTH, Step
 
 from ..errors import InvalidArgument
 from ..values.naming import suggestion
@@ -35,11 +33,6 @@ def parse(steps: Sequence[str | Mapping[str, str]] | None) -> tuple[Step, ...]:
             raise _refused(index, f"has the same name {step.name!r} as an earlier step; rename one of them", "name")
         parsed.append(step)
     return tuple(parsed)
-
-
-def to_hyperparameters(steps: Sequence[Step]) -> dict[str, str]:
-    """The reserved hyperparameter that tells the container, in JSON."""
-    return {STEPS_HYPERPARAMETER: json.dumps(to_value(steps))} if steps else {}
 
 
 def beginning_with(steps: Sequence[Step], name: str) -> tuple[Step, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from enum import EnumMeta
 from types import NoneType, UnionType
 from typing import Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
@@ -32,6 +33,8 @@ def conform(hint: object, value: object, where: str) -> object:
         return _conform_items(arguments[0], value, where)
     if origin is Mapping:
         return _conform_mapping(arguments[1], value, where)
+    if isinstance(hint, EnumMeta):
+        return _conform_enum(hint, value, where)
     if origin is os.PathLike:
         return os.fspath(value) if isinstance(value, os.PathLike) else _refuse(hint, value, where)
     return _conform_class(hint, value, where)
@@ -64,6 +67,13 @@ def _conform_union(hint: object, value: object, where: str) -> object:
             if error.argument != where:  # something inside it is wrong, so this choice was meant
                 raise
     return _refuse(hint, value, where)
+
+
+def _conform_enum(hint: EnumMeta, value: object, where: str) -> object:
+    try:
+        return hint(value)
+    except ValueError:
+        _refuse(hint, value, where)
 
 
 def _conform_items(hint: object, value: object, where: str) -> object:
@@ -135,6 +145,8 @@ def _describe(hint: object) -> str:
         return f"a dict or {getattr(origin, '__name__', origin)}"
     if origin is os.PathLike:
         return "a path"
+    if isinstance(origin, EnumMeta):
+        return f"a {origin.__name__}"
     return _NAMES.get(origin, str(origin)) if isinstance(origin, type) else str(origin)
 
 

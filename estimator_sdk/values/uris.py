@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from estimator_container.contract.names import BUCKET_SCHEMES, FILE_SCHEME
+
 from ..errors import InvalidArgument
 from .naming import shown
 
-_FILE = "file://"
-_S3 = "s3://"
+_FILE = f"{FILE_SCHEME}://"
 _MAX_PATH_BYTES = 4095  # PATH_MAX without the NUL at the end, linux/limits.h
 _THIS_MACHINE = "localhost"
 _RELATIVE = (".", "..")
@@ -26,13 +27,15 @@ def checked(argument: str, uri: str) -> str:
         raise InvalidArgument(argument, f"{argument} must be a str such as 's3://bucket/prefix', not {shown(uri)}")
     if uri.startswith(_FILE):
         return _FILE + _absolute(argument, _path(argument, uri.removeprefix(_FILE)))
-    if uri.startswith(_S3):
-        if not uri.removeprefix(_S3).partition("/")[0]:
-            raise InvalidArgument(argument, f"{argument} is {uri!r}, which names no bucket; write 's3://bucket/prefix'")
+    scheme, is_uri, rest = uri.partition("://")
+    if is_uri and scheme in BUCKET_SCHEMES:
+        if not rest.partition("/")[0]:
+            example = f"{scheme}://bucket/prefix"
+            raise InvalidArgument(argument, f"{argument} is {uri!r}, which names no bucket; write {example!r}")
         return uri
-    if "://" in uri:
-        scheme = uri.partition("://")[0]
-        raise InvalidArgument(argument, f"{argument} is {uri!r}; {scheme}:// is not supported, use s3:// or file://")
+    if is_uri:
+        known = " or ".join(f"{each}://" for each in (*BUCKET_SCHEMES, FILE_SCHEME))
+        raise InvalidArgument(argument, f"{argument} is {uri!r}; {scheme}:// is not supported, use {known}")
     as_uri = _FILE + _absolute(argument, uri)
     raise InvalidArgument(argument, f"{argument} is the path {uri!r}; write it as a URI: {as_uri!r}")
 
@@ -57,7 +60,7 @@ def check_room(argument: str, uri: str, below: str) -> None:
 
     place = parse(uri)
     size = len(f"{place.root}/{below}".encode("utf-8", "surrogateescape"))
-    most = MAX_KEY_BYTES if place.scheme == "s3" else _MAX_PATH_BYTES
+    most = _MAX_PATH_BYTES if place.is_folder else MAX_KEY_BYTES
     if size > most:
         what = f"{argument} is too long: a job would create paths of {size:,} bytes, but the limit is {most:,}"
         raise InvalidArgument(argument, f"{what}; give one that is {size - most:,} bytes shorter")

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from estimator_container.contract.names import HOST_ADDRESSES, HOSTS_PER_MACHINE, LISTEN_FD, WORLD_TIMEOUT
 from estimator_container.mesh import handshake
-from estimator_container.mesh.mesh import Leader, Worker
+from estimator_container.mesh.mesh import Member, MeshLeader, MeshWorker
 from estimator_container.mesh.unproven_connections import LIMIT
 from estimator_container.runtime.children import descendants
 from estimator_container.runtime.links import listen_tcp
@@ -343,24 +343,14 @@ def test_whatever_a_stranger_says_it_does_not_join_and_the_host_does(loop):
         joined, lost = [], []
         sock = listen_tcp(0)
         address = ("127.0.0.1", sock.getsockname()[1])
-        leader = Leader(loop, sock, b"secret", ("algo-2",), ignore, joined.append, ignore)
+        leader = MeshLeader(loop, Member("algo-1", ("algo-2",), b"secret"), Joining(joined, []), sock)
         with socket.create_connection(address) as stranger:
             stranger.send(b"".join(said))
             for _ in range(3):  # to be accepted, to be read, to be answered
                 run_round(loop)
             assert joined == []
-            late = time.monotonic() + 20
-            worker = Worker(
-                loop,
-                "algo-2",
-                "algo-1",
-                lambda: address,
-                b"secret",
-                late,
-                ignore,
-                joined.append,
-                lambda *_: lost.append(1),
-            )
+            member, late = Member("algo-2", ("algo-1",), b"secret"), time.monotonic() + 20
+            worker = MeshWorker(loop, member, Joining(joined, lost), lambda: address, late)
             loop.run_until(lambda: len(joined) == 2 or bool(lost))
         assert sorted(joined) == ["algo-1", "algo-2"]
         worker.close()
@@ -375,8 +365,15 @@ def run_round(loop: Loop) -> None:
     loop.run_until(lambda: bool(over))
 
 
-def ignore(*facts: object) -> None:
-    """What is told besides."""
+class Joining:
+    """Keeps who has joined and who is lost, and no messages."""
+
+    def __init__(self, joined, lost):
+        self.on_joined = joined.append
+        self.on_lost = lambda host, silent: lost.append(host)
+
+    def on_message(self, host, message):
+        pass
 
 
 @pytest.fixture

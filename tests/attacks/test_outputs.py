@@ -10,12 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from estimator_container.contract.events import OutputsFailed
 from estimator_container.storage import open_store
 
 from estimator_sdk import Job, JobFailed, JobNotFound
 from estimator_sdk.backends.supervised import client
 from estimator_sdk.backends.supervised.job_folder.record import Process
-from estimator_sdk.display.progress import sentence_about
+from estimator_sdk.telemetry.sentences import sentence_about
 from estimator_sdk.values.home import JobFolder
 
 EVERYTHING = """
@@ -218,8 +219,8 @@ def test_an_upload_that_fails_is_said_while_the_job_runs_and_ends_well_once_it_c
     said = []
 
     def hear(host, event):
-        if event["event"] == "outputs_failed":
-            said.append(sentence_about(event))
+        if isinstance(event, OutputsFailed):
+            said.append(sentence_about(host, event))
             blocked.unlink(missing_ok=True)
             (gate / "go").touch()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -83,24 +84,25 @@ def test_a_document_with_another_kind_of_choice_is_refused(script, value):
 
 
 def test_a_container_gets_those_that_are_named_as_if_they_were_the_users_own(script: Script):
-    plan = script.estimator("", environment={"HF_TOKEN": "given"}).plan()
-    key = "sagemaker_estimator_inherit_environment"
-    around = {"AWS_PROFILE": "p", "HF_TOKEN": "inherited", "PATH": "/bin"}
-    made = inheritance.for_containers(plan, {key: ["AWS_*", "HF_TOKEN"]}, around)
-    assert made.environment == {"AWS_PROFILE": "p", "HF_TOKEN": "given"}
-    for nothing in ({}, {key: False}, {key: []}):
-        assert inheritance.for_containers(plan, nothing, around).environment == {"HF_TOKEN": "given"}
+    def made(chosen: bool | list[str] | None) -> Mapping[str, str]:
+        plan = script.estimator("", environment={"HF_TOKEN": "given"}, inherit_environment=chosen).plan()
+        around = {"AWS_PROFILE": "p", "HF_TOKEN": "inherited", "PATH": "/bin"}
+        return inheritance.for_containers(plan, around).environment
+
+    assert made(["AWS_*", "HF_TOKEN"]) == {"AWS_PROFILE": "p", "HF_TOKEN": "given"}
+    for nothing in (None, False, []):
+        assert made(nothing) == {"HF_TOKEN": "given"}
     with pytest.raises(InvalidArgument, match="its image's own PATH"):
-        inheritance.for_containers(plan, {key: True}, around)
+        made(True)
 
 
-def test_an_instance_of_the_service_can_be_given_none():
-    key = "sagemaker_estimator_inherit_environment"
-    inheritance.refuse_inherited({})
-    inheritance.refuse_inherited({key: False})
+def test_an_instance_of_the_service_can_be_given_none(script: Script):
+    for nothing in (None, False):
+        inheritance.refuse_inherited(script.estimator("", inherit_environment=nothing).plan())
     for chosen in (True, ["HF_TOKEN"]):
-        with pytest.raises(InvalidArgument, match="shown to everyone who may describe the job"):
-            inheritance.refuse_inherited({key: chosen})
+        plan = script.estimator("", inherit_environment=chosen).plan()
+        with pytest.raises(InvalidArgument, match="shown to whoever may describe the job"):
+            inheritance.refuse_inherited(plan)
 
 
 # What is shown and kept.

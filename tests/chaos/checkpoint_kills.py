@@ -26,6 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from estimator_container.agents.checkpoints.settings import CheckpointSettings
+from estimator_container.contract.event_decoding import decode
+from estimator_container.contract.events import CheckpointPublished
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.ranks.wrapper import FIRST_FD, last_fd
 from estimator_container.runtime.links import Link
@@ -236,8 +238,8 @@ def published(frames: Path) -> list[str]:
     """The snapshots that the agents of an attempt acknowledged."""
     parser = FrameParser()
     found = [*parser.feed(frames.read_bytes()), *parser.finish()] if frames.exists() else []
-    events = (json.loads(frame.data) for frame in found if frame.stream == EVENT)
-    return [event["snapshot"] for event in events if event["event"] == "checkpoint_published"]
+    events = (decode(frame.data) for frame in found if frame.stream == EVENT)
+    return [event.snapshot for event in events if isinstance(event, CheckpointPublished)]
 
 
 @contextlib.contextmanager

@@ -114,7 +114,7 @@ class RunningJob:
             wrappers = {each.pid for each in tree if each.runs(WRAPPER) and each.program != "mpirun"}
             # A child that has not become the script yet has the command of its wrapper still.
             for each in (one for one in tree if one.parent in wrappers):
-                number = processes[each.parent].variable("OMPI_COMM_WORLD_RANK")
+                number = processes[each.parent].variable("OMPI_COMM_WORLD_RANK") or each.variable("RANK")
                 found.append(RunningRank(host, None if number is None else int(number), each.parent, each.pid))
         return found
 

@@ -14,6 +14,7 @@ from typing import Any
 import docker
 import pytest
 from docker.models.containers import Container
+from estimator_container.contract.event_decoding import KINDS
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.runtime.children import descendants
 
@@ -97,10 +98,15 @@ def left_now(job: Job) -> list[str]:
 
 def kill_host(job: Job, host: str) -> None:
     """End a host as a power cut would: nothing of it can say goodbye."""
+    signal_host(job, host, signal.SIGKILL)
+
+
+def signal_host(job: Job, host: str, signum: signal.Signals) -> None:
+    """Send a signal to a host's toolkit."""
     if job.backend == "docker":
-        container_of(job, host).kill("SIGKILL")
+        container_of(job, host).kill(signum.name)
     else:
-        os.kill(toolkit_of(job, host), signal.SIGKILL)
+        os.kill(toolkit_of(job, host), signum)
 
 
 def toolkit_of(job: Job, host: str) -> int:
@@ -149,6 +155,7 @@ def tell(job: Job, name: str, host: str = "algo-1") -> None:
 
 def events(job: Job, name: str, host: str = "algo-1", attempt: int | None = None) -> list[dict[str, Any]]:
     """The events of that name that a host has told so far."""
+    assert name in KINDS, f"nobody sends {name!r}"
     data = (base_directory(job, host, attempt) / "output" / "logs" / "frames").read_bytes()
     found = [json.loads(frame.data) for frame in FrameParser().feed(data) if frame.stream == EVENT]
     return [event for event in found if event["event"] == name]

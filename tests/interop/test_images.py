@@ -28,7 +28,7 @@ SCRIPTS = Path(__file__).parent / "images"
 
 def scripts_of(image: catalogue.Image) -> Iterator[Path]:
     yield SCRIPTS / f"train_{image.framework}.py"
-    if image.has_keras_2:
+    if any(package.startswith("keras==2.") for package in image.packages):
         yield SCRIPTS / "train_keras_2.py"
 
 

@@ -149,7 +149,7 @@ def test_a_missing_docstring_is_found(monkeypatch):
     [
         ("estimator_container/storage/s3/store.py", "S3Store", {"read", "write", "list"}),
         ("estimator_sdk/backends/process/backend.py", "ProcessHosts", {"start", "signal", "close", "wait_until_gone"}),
-        ("estimator_container/worlds/distributions/torch_distributed.py", "World", {"variables_of", "ranks_of"}),
+        ("estimator_container/worlds/distributions/torch_distributed.py", "TorchWorld", {"variables_of", "ranks_of"}),
     ],
 )
 def test_a_documented_method_is_found_where_it_is_declared(module, name, methods):

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import estimator_container
@@ -11,6 +12,8 @@ import estimator_sdk
 
 MOST_ON_TOP, MOST_BELOW = 15, 12
 PACKAGES = [Path(package.__file__).parent for package in (estimator_sdk, estimator_container)]
+ROOT = Path(__file__).parents[2]
+READMES = {"estimator_sdk": ROOT / "README.md", "estimator_container": ROOT / "container" / "README.md"}
 FOLDERS = sorted({path.parent for package in PACKAGES for path in package.rglob("*.py")})
 
 
@@ -33,9 +36,27 @@ def test_a_folder_says_what_lives_there(folder):
 
 @pytest.mark.parametrize("package", PACKAGES, ids=name_of)
 def test_the_picture_shows_every_room_of_a_package(package):
-    document = (Path(__file__).parents[2] / "docs" / "contributing.md").read_text()
+    document = (ROOT / "docs" / "contributing.md").read_text()
     picture = document.partition(f"{package.name}/ ")[2].partition("\n\n")[0].partition("```")[0]
     rooms = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
     modules = {path.name for path in package.glob("*.py") if not path.stem.startswith("__")}
     assert set(re.findall(r"^  (?:\S+\.py )?(\w+)/", picture, re.MULTILINE)) == rooms
     assert modules <= set(re.findall(r"^  (\w+\.py)", picture, re.MULTILINE))
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+def test_the_readme_of_a_package_shows_its_rooms_in_the_order_of_their_imports(package):
+    of_package = rf'^containers = \["{package.name}"\].*?^layers = \[(.*?)^\]'
+    (layers,) = re.findall(of_package, (ROOT / "pyproject.toml").read_text(), re.MULTILINE | re.DOTALL)
+    (picture,) = [line for line in READMES[package.name].read_text().splitlines() if " ─► " in line]
+    shown = [re.findall(r"\w+", layer) for layer in picture.split(" ─► ")]
+    assert shown == [re.findall(r"\w+", layer) for layer in re.findall('"(.*)"', layers) if layer != "__main__"]
+
+
+def test_no_two_classes_have_one_name():
+    places = defaultdict(list)
+    for path in (path for package in PACKAGES for path in package.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{name_of(path)}:{node.lineno}")
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

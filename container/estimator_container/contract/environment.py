@@ -14,10 +14,10 @@ from typing import Any
 
 from ..runtime import machine
 from ..runtime.errors import ConfigurationError
-from . import hyperparameters as hp
-from .configuration import Cluster, Configuration
+from .cluster import Cluster
 from .entry_point import module_name
-from .names import PLATFORM_VARIABLES, TRAINING_MODULE, Layout
+from .names import PLATFORM_VARIABLES
+from .settings import Settings
 
 MASTER_PORT = 7777  # what SageMaker's newer scripts expect in SM_MASTER_PORT
 _LOG_LEVEL_INFO = 20
@@ -33,51 +33,48 @@ def to_text(value: Any) -> str:  # noqa: ANN401 - any JSON value
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
-def of_the_script(
-    configuration: Configuration, layout: Layout, platform: Mapping[str, str], program: str | None, python: str
-) -> dict[str, str]:
+def of_the_script(settings: Settings, platform: Mapping[str, str], program: str | None, python: str) -> dict[str, str]:
     """The whole environment of a script on this host: the platform's, less what is meant for the
     toolkit, with the contract's variables. `python` is the interpreter of scripts."""
-    decoded = hp.decode(configuration.raw_hyperparameters)
     values = {
-        **_job(decoded, program, layout, platform),
-        **_cluster(configuration.cluster),
-        "SM_DISTRIBUTION_INSTANCE_GROUPS": _distribution_groups(decoded, configuration.cluster),
-        **_places(configuration, layout),
-        **_hyperparameters(hp.for_the_script(decoded)),
+        **_job(settings, program, platform),
+        **_cluster(settings.cluster),
+        "SM_DISTRIBUTION_INSTANCE_GROUPS": _distribution_groups(settings),
+        **_places(settings),
+        **_hyperparameters(settings.hyperparameters.script),
     }
     env = {name: value for name, value in platform.items() if name not in PLATFORM_VARIABLES}
     env.update({name: to_text(value) for name, value in values.items()})
-    env["SM_TRAINING_ENV"] = to_text(_training_env(values, configuration, layout, platform))
+    env["SM_TRAINING_ENV"] = to_text(_training_env(values, settings))
     # A shell script that says `python` means the one that a Python script would be run by.
     env["PATH"] = os.pathsep.join([os.path.dirname(python), platform.get("PATH") or os.defpath])
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, [layout.code, platform.get("PYTHONPATH", "")]))
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [settings.layout.code, platform.get("PYTHONPATH", "")]))
     return env
 
 
-def _job(decoded: dict[str, Any], program: str | None, layout: Layout, platform: Mapping[str, str]) -> dict[str, Any]:
-    script = hp.for_the_script(decoded)
+def _job(settings: Settings, program: str | None, platform: Mapping[str, str]) -> dict[str, Any]:
+    given, reserved, code = settings.hyperparameters, settings.reserved, settings.layout.code
+    level, region = reserved.container_log_level, reserved.region
     return {
         "SM_USER_ENTRY_POINT": program,
         "SM_ENTRY_SCRIPT": program,
         "SM_MODULE_NAME": module_name(program) if program else None,
-        "SM_MODULE_DIR": decoded.get("sagemaker_submit_directory") or layout.code,
-        "SM_SOURCE_DIR": layout.code,
-        "SM_USER_ARGS": hp.script_arguments(decoded),
-        "SM_HPS": script,
-        "SM_FRAMEWORK_MODULE": platform.get(TRAINING_MODULE),
-        "SM_FRAMEWORK_PARAMS": hp.for_the_framework(decoded),
-        "SM_LOG_LEVEL": decoded.get("sagemaker_container_log_level", _LOG_LEVEL_INFO),
-        "SAGEMAKER_JOB_NAME": decoded.get("sagemaker_job_name"),
-        "SAGEMAKER_REGION": decoded.get("sagemaker_region", platform.get("AWS_DEFAULT_REGION")),
+        "SM_MODULE_DIR": reserved.submit_directory or code,
+        "SM_SOURCE_DIR": code,
+        "SM_USER_ARGS": given.arguments,
+        "SM_HPS": given.script,
+        "SM_FRAMEWORK_MODULE": settings.framework_function,
+        "SM_FRAMEWORK_PARAMS": given.for_frameworks,
+        "SM_LOG_LEVEL": _LOG_LEVEL_INFO if level is None else level,
+        "SAGEMAKER_JOB_NAME": reserved.job_name,
+        "SAGEMAKER_REGION": platform.get("AWS_DEFAULT_REGION") if region is None else region,
     }
 
 
-def _distribution_groups(decoded: dict[str, Any], cluster: Cluster) -> Any:  # noqa: ANN401 - any JSON value
+def _distribution_groups(settings: Settings) -> object:
     """The instance groups that the distribution spans: those that are named, else this host's own."""
-    spans_hosts = any(value and hp.enables_distribution(name) for name, value in decoded.items())
-    own = [cluster.current_group_name] if spans_hosts else []
-    return decoded.get("sagemaker_distribution_instance_groups", own)
+    own = [settings.cluster.current_group_name] if any(settings.reserved.distributions.values()) else []
+    return own if settings.reserved.instance_groups is None else settings.reserved.instance_groups
 
 
 def _cluster(cluster: Cluster) -> dict[str, Any]:
@@ -113,11 +110,11 @@ def _cluster(cluster: Cluster) -> dict[str, Any]:
     return values
 
 
-def _places(configuration: Configuration, layout: Layout) -> dict[str, Any]:
-    channels = sorted(configuration.channels)
+def _places(settings: Settings) -> dict[str, Any]:
+    channels, layout = sorted(settings.channels), settings.layout
     return {
-        "SM_RESOURCE_CONFIG": configuration.resource_config,
-        "SM_INPUT_DATA_CONFIG": configuration.channels,
+        "SM_RESOURCE_CONFIG": settings.resource_config,
+        "SM_INPUT_DATA_CONFIG": {name: channel.described for name, channel in settings.channels.items()},
         "SM_CHANNELS": channels,
         **{f"SM_CHANNEL_{name.upper()}": os.path.join(layout.data, name) for name in channels},
         "SM_INPUT_DIR": layout.input,
@@ -131,7 +128,7 @@ def _places(configuration: Configuration, layout: Layout) -> dict[str, Any]:
     }
 
 
-def _hyperparameters(values: dict[str, Any]) -> dict[str, Any]:
+def _hyperparameters(values: Mapping[str, Any]) -> dict[str, Any]:
     """`SM_HP_<KEY>`; for a key with a dash also the spelling that a shell can address."""
     named = [(*names_of_hyperparameter(name), value) for name, value in values.items()]
     # A key that is itself spelled with an underscore counts more than one with a dash.
@@ -144,9 +141,7 @@ def names_of_hyperparameter(name: str) -> tuple[str, str]:
     return own, own.replace("-", "_")
 
 
-def _training_env(
-    values: dict[str, Any], configuration: Configuration, layout: Layout, platform: Mapping[str, str]
-) -> dict[str, Any]:
+def _training_env(values: dict[str, Any], settings: Settings) -> dict[str, Any]:
     """All of it once more as one object, under the names that the peer package gives its members."""
     elsewhere = ("SM_HP_", "SM_CHANNEL_", "SM_CHANNELS", "SM_USER_ARGS")
     renamed = {"hps": "hyperparameters", "framework_params": "additional_framework_parameters"}
@@ -155,10 +150,12 @@ def _training_env(
         if variable.startswith("SM_") and not variable.startswith(elsewhere):
             name = variable[len("SM_") :].lower()
             result[renamed.get(name, name)] = value
-    result["channel_input_dirs"] = {name: os.path.join(layout.data, name) for name in sorted(configuration.channels)}
-    result["is_master"] = configuration.cluster.current_host == configuration.cluster.leader
-    result["master_hostname"] = configuration.cluster.leader
-    result["job_name"] = platform.get("TRAINING_JOB_NAME")
+    result["channel_input_dirs"] = {
+        name: os.path.join(settings.layout.data, name) for name in sorted(settings.channels)
+    }
+    result["is_master"] = settings.cluster.current_host == settings.cluster.leader
+    result["master_hostname"] = settings.cluster.leader
+    result["job_name"] = settings.job_name
     return result
 
 

@@ -11,13 +11,26 @@ from typing import NamedTuple
 
 BASE_DIR_VARIABLE = "SAGEMAKER_BASE_DIR"
 DEFAULT_BASE_DIR = "/opt/ml"
+HOMOGENEOUS_GROUP = "homogeneousCluster"  # the one group of a job whose instances are all of one type
 
+# The schemes of URIs of stores, which `storage.open_store` opens: `file:///folder`, and the others with a bucket.
+FILE_SCHEME = "file"
+BUCKET_SCHEMES = ("s3",)
+
+PROGRAM_VARIABLE = "SAGEMAKER_PROGRAM"  # the entry point; counts more than PROGRAM
+JOB_NAME_VARIABLE = "TRAINING_JOB_NAME"
 # An image's own variable: a function, as `module:function`, that runs where the job names no program.
 TRAINING_MODULE = "SAGEMAKER_TRAINING_MODULE"
+
+# Reserved hyperparameters that messages speak of; all of them are in `reserved.Reserved`.
+PROGRAM = "sagemaker_program"
+SUBMIT_DIRECTORY = "sagemaker_submit_directory"
+NUM_PROCESSES = "sagemaker_mpi_num_processes"
 
 EXIT_OK = 0
 EXIT_USER_FAILURE = 1
 EXIT_FRAMEWORK_ERROR = 2
+EXIT_NO_RETRY = 93  # of a script that would only fail again: no other attempt follows
 EXIT_STOPPED = 143  # 128 + SIGTERM, as a shell reports it
 
 FAILURE_TEXT_LIMIT = 1024  # characters of output/failure that the platform shows
@@ -31,18 +44,6 @@ SHARED_MEMORY_DIR = "ESTIMATOR_SHARED_MEMORY_DIR"  # a private folder in memory,
 HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this machine's CPUs and name
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
 STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
-STOP_TIMEOUT_HYPERPARAMETER = "sagemaker_estimator_stop_timeout"  # the same, as it travels with a job
-HANG_TIMEOUT_HYPERPARAMETER = "sagemaker_estimator_hang_timeout"  # seconds that a world may stand still; 0: for ever
-CPUS_HYPERPARAMETER = "sagemaker_estimator_cpus"  # CPUs that a platform of ours grants each host
-CHECKPOINT_KEEP_HYPERPARAMETER = "sagemaker_estimator_checkpoint_keep"  # snapshots that a platform of ours keeps
-MEMORY_HYPERPARAMETER = "sagemaker_estimator_memory"  # GiB of memory that it grants each host
-ARGUMENTS_HYPERPARAMETER = "sagemaker_estimator_arguments"  # a JSON list: the script's arguments as they were written
-COMMAND_HYPERPARAMETER = "sagemaker_estimator_command"  # the same of a whole command, in the place of an entry point
-INHERIT_HYPERPARAMETER = "sagemaker_estimator_inherit_environment"  # true, false, or a JSON list of names and patterns
-STEPS_HYPERPARAMETER = "sagemaker_estimator_steps"  # a JSON list: lines that ranks run in the place of an entry point
-LAUNCH_VARIABLES_HYPERPARAMETER = "sagemaker_estimator_launch_variables"  # a JSON list: see `inherited`, set on purpose
-# The `sagemaker-training` package has this one name for MPI and for torchrun.
-PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
 HOROVOD_KERAS3 = "ESTIMATOR_HOROVOD_KERAS3"  # "off": Horovod's names stay as they are on Keras 3; for the script
 DRIFT_GUARD = "ESTIMATOR_DRIFT_GUARD"  # "off", or "warn", which ends no job for ranks that differ; for the script
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
@@ -69,9 +70,9 @@ PLATFORM_VARIABLES = frozenset(
     }
 )
 
-DEFAULT_WORLD_TIMEOUT = 300.0
+DEFAULT_WORLD_TIMEOUT = 300.0  # ours; as long as `torch.distributed.TCPStore` waits for others unless it is told
 DEFAULT_STOP_TIMEOUT = 120.0  # what SageMaker grants, "Stop a Training Job" in its API reference
-DEFAULT_HANG_TIMEOUT = 1800.0
+DEFAULT_HANG_TIMEOUT = 1800.0  # ours; the default `timeout` of `torch.distributed.init_process_group` on Gloo
 WORLD_PORT = 7776  # where a first host listens for the others when it inherited no socket
 
 
@@ -153,6 +154,12 @@ class Layout(NamedTuple):
     def package_folders(self) -> str:
         """Ours: the folder below which those of the user's machine are mounted in which pip finds packages."""
         return self._at("input", "pip")
+
+    @property
+    def platform(self) -> str:
+        """Ours: a socket at which a platform hears of an attempt that failed, and says whether another follows on the
+        same hosts. Removed as soon as the first host is there."""
+        return self._at("input", "config", "platform")
 
     @property
     def stop_request(self) -> str:

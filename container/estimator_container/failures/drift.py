@@ -7,8 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ..contract.events import RanksDiffer
 from ..drift.weight_report import PRECISIONS, Sample, Standing, WeightReport
 from ..worlds.world import World
+from .kind import Kind
 from .verdict import Verdict, names_of, odd_one
 
 PENDING = 64  # reports on one training that some ranks have sent and others have not
@@ -31,8 +33,8 @@ class Difference(NamedTuple):
     """Rank -> what it has sent of the variable."""
 
 
-class Finding(NamedTuple):
-    """Ranks that differed in two consecutive reports."""
+class Drift(NamedTuple):
+    """Ranks that differed at two reports, one after the other."""
 
     difference: Difference
     """At the second of them."""
@@ -47,32 +49,33 @@ class Finding(NamedTuple):
         return self.standing is not Standing.FREE and not self.only_warns
 
     @property
-    def text(self) -> str:
-        """What differs, where and since when, in a sentence."""
-        difference, why = self.difference, _WHY[self.standing]
-        goes_on = "" if self.ends_the_job else "; the job goes on"
-        return (
-            f"since step {self.since} the weights {difference.variable!r} differ, {_apart(difference.groups)}: "
-            f"{why}{goes_on}"
-        )
+    def event(self) -> RanksDiffer:
+        """What the job tells of it."""
+        variable, step, groups, _ = self.difference
+        return RanksDiffer(variable, step, self.since, groups, self.standing.value, self.ends_the_job)
 
     @property
-    def facts(self) -> dict[str, object]:
-        """The same as those of an event."""
-        variable, step, groups, _ = self.difference
-        how = {"standing": self.standing.value, "ends_the_job": self.ends_the_job}
-        return {"variable": variable, "step": step, "since": self.since, "groups": groups, **how}
+    def text(self) -> str:
+        """The same in a sentence."""
+        return sentence(self.event)
 
     def verdict(self, world: World) -> Verdict:
         """What to say of a job that ends for it."""
         rank = odd_one(self.difference.groups)
         host = world.host_of(rank) if rank is not None else None
-        return Verdict("ranks_differ", self.text, host, rank, detail=self._numbers())
+        return Verdict(Kind.RANKS_DIFFER, self.text, host, rank, detail=self._numbers())
 
     def _numbers(self) -> str:
         shown = sorted(self.difference.numbers.items())[:SHOWN_RANKS]
         lines = (f"  rank {rank}: {' '.join(f'{n:.9g}' for n in numbers[:SHOWN_NUMBERS])}" for rank, numbers in shown)
         return f"{self.difference.variable!r} after step {self.difference.step}, some of it:\n" + "\n".join(lines)
+
+
+def sentence(event: RanksDiffer) -> str:
+    """What differs, where and since when."""
+    goes_on = "" if event.ends_the_job else "; the job goes on"
+    what = f"since step {event.since} the weights {event.variable!r} differ, {_apart(event.groups)}"
+    return f"{what}: {_WHY[Standing(event.standing)]}{goes_on}"
 
 
 _WHY = {
@@ -101,8 +104,8 @@ class Judge:
         self._size = size
         self._trainings: defaultdict[str, _Training] = defaultdict(_Training)
 
-    def hear(self, report: WeightReport) -> Finding | None:
-        """Take a report; returns what it reveals, once for each training."""
+    def hear(self, report: WeightReport) -> Drift | None:
+        """What the ranks' differing comes to with this report; each training is told of once."""
         training = self._trainings[report.training]
         reports = training.pending.setdefault((report.start, report.step), {})
         reports[report.rank] = report
@@ -114,7 +117,7 @@ class Judge:
             del self._trainings[next(iter(self._trainings))]
         return None
 
-    def _compare(self, training: _Training, reports: Mapping[int, WeightReport], last: WeightReport) -> Finding | None:
+    def _compare(self, training: _Training, reports: Mapping[int, WeightReport], last: WeightReport) -> Drift | None:
         place = (last.start, last.step)
         training.pending = {each: reports for each, reports in training.pending.items() if each > place}
         before, training.differed = training.differed, difference(reports)
@@ -122,7 +125,7 @@ class Judge:
             return None
         training.is_told = True
         standing = _common_standing(reports.values())
-        return Finding(training.differed, before.step, standing, any(each.only_warns for each in reports.values()))
+        return Drift(training.differed, before.step, standing, any(each.only_warns for each in reports.values()))
 
 
 def difference(reports: Mapping[int, WeightReport]) -> Difference | None:

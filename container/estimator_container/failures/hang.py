@@ -18,6 +18,7 @@ from ..ranks import script_runner
 from ..ranks.script_runner import END_OF_SCRIPT, STACKS_SIGNAL
 from ..runtime.children import descendants
 from ..runtime.loop import Loop
+from .kind import Kind
 from .verdict import Verdict, names_of, odd_one
 
 if TYPE_CHECKING:
@@ -63,7 +64,12 @@ class HangWatch:
         self._stalls: Lasting | None = None
         self._stacks: dict[int, str] = {}
         self._children: dict[int, float] = {}
-        loop.after(self._period, self._look)
+        self._timers = [loop.after(self._period, self._look)]
+
+    def close(self) -> None:
+        """Look no more: these ranks have ended."""
+        for timer in self._timers:
+            timer.cancel()
 
     def stalled(self, stall: Stall) -> None:
         """Horovod waits for ranks: its own words and threads are no signs of life as long as that lasts."""
@@ -73,7 +79,7 @@ class HangWatch:
         self._stalls.tell(stall)
 
     def _look(self) -> None:
-        self._loop.after(self._period, self._look)
+        self._timers = [self._loop.after(self._period, self._look)]
         if not self._ranks.pids:
             return  # all have ended, which others know
         signs = self._signs_of_life()
@@ -86,7 +92,7 @@ class HangWatch:
         if self._looks >= CHEAP_LOOKS:
             for pid in self._ranks.pids.values():
                 self._ask_for_stacks(pid)
-            self._loop.after(min(DUMP_SECONDS, self._period / 2), self._compare)
+            self._timers.append(self._loop.after(min(DUMP_SECONDS, self._period / 2), self._compare))
 
     def _compare(self) -> None:
         stacks = {rank: self._stacks_of(pid) for rank, pid in self._ranks.pids.items()}
@@ -186,9 +192,9 @@ def verdict(
     detail = "\n\n".join(f"{names_of(ranks)}, the innermost call first:\n{stack}" for stack, ranks in found.items())
     if done and waiting:
         what = f"{names_of(done)} finished the script successfully while {names_of(waiting)} did not: {stood}"
-        kind, culprit = "early_exit", done[0] if len(done) == 1 else None
+        kind, culprit = Kind.EARLY_EXIT, done[0] if len(done) == 1 else None
     else:
-        what, kind = f"a deadlock is suspected: {stood}", "deadlock"
+        what, kind = f"a deadlock is suspected: {stood}", Kind.DEADLOCK
         culprit = odd_one(found.values())
         if stall is not None:
             culprit = _only_one(stall)
@@ -196,7 +202,7 @@ def verdict(
         elif culprit is not None:
             what += f"; {names_of([culprit])} is at a different line from the others"
     host = hosts[culprit] if culprit is not None else None
-    victims = tuple(waiting) if kind == "early_exit" else ()
+    victims = tuple(waiting) if kind is Kind.EARLY_EXIT else ()
     return Verdict(kind, what, host, culprit, detail=detail, victims=victims)
 
 
@@ -210,7 +216,7 @@ def after_stall(found: Verdict, stall: Stall, hosts: Mapping[int, str]) -> Verdi
     host = hosts[culprit] if culprit is not None else None
     ended = {*found.victims, *(() if found.rank is None else (found.rank,))}
     victims = tuple(sorted(ended.difference(stall.missing)))
-    return replace(found, kind="deadlock", message=what, host=host, rank=culprit, exit_code=None, victims=victims)
+    return replace(found, kind=Kind.DEADLOCK, message=what, host=host, rank=culprit, exit_code=None, victims=victims)
 
 
 def _only_one(stall: Stall) -> int | None:

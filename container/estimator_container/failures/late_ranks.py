@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .verdict import names_of
+from ..contract.events import RanksLate
+from .verdict import name_of
 
 if TYPE_CHECKING:
     from ..logs.events import EventLog
     from ..runtime.loop import Loop, Timer
 
 FIRST_SECONDS = 10.0  # after which the late ones are named; then after twice the time, and so on
-LISTED = 8  # ranks in one sentence
+LISTED = 8  # ranks, and hosts, in one sentence
 
 Late = Callable[[], "list[tuple[str, int | None]]"]
 """Gives the host and the rank of all that still run; without a world the rank is None."""
@@ -42,24 +43,27 @@ class LateWatch:
 
     def _say(self, step: str, who: Late, waited: float) -> None:
         late = who()
-        verb = "is" if len(late) == 1 else "are"
-        text = f"step {step!r}: {_named(late)} {verb} still running, and the others have waited {waited:g} s"
-        self._events.emit(
-            "ranks_late",
-            step=step,
-            seconds=waited,
-            ranks=[rank for _, rank in late],
-            hosts=list(dict.fromkeys(host for host, _ in late)),
-        )
-        self._events.say(text)
+        hosts = tuple(dict.fromkeys(host for host, _ in late))
+        event = RanksLate(step, waited, tuple(rank for _, rank in late), hosts)
+        self._events.tell(event, sentence(event))
         self._after(waited, step, who, 2 * waited)
 
 
-def _named(late: list[tuple[str, int | None]]) -> str:
+def sentence(event: RanksLate) -> str:
+    """Who is late, and how long the others have waited.
+
+    >>> sentence(RanksLate("train", 10, [3], ["algo-2"]))
+    "step 'train': rank 3 on algo-2 is still running, and the others have waited 10 s"
+    >>> sentence(RanksLate("train", 20, [None, None], ["algo-1", "algo-2"]))
+    "step 'train': algo-1, algo-2 are still running, and the others have waited 20 s"
     """
-    >>> _named([("algo-2", 3)]), _named([("algo-1", None), ("algo-2", None)])
-    ('rank 3 on algo-2', 'algo-1, algo-2')
-    """
-    named = [host if rank is None else f"{names_of([rank])} on {host}" for host, rank in late]
-    more = f" and {len(named) - LISTED} more" if len(named) > LISTED else ""
-    return ", ".join(named[:LISTED]) + more
+    hosts = _first(event.hosts)
+    ranks = [rank for rank in event.ranks if rank is not None]
+    who = f"rank{'s' if len(ranks) > 1 else ''} {_first(list(map(name_of, ranks)))} on {hosts}" if ranks else hosts
+    verb = "is" if len(event.ranks) == 1 else "are"
+    return f"step {event.step!r}: {who} {verb} still running, and the others have waited {event.seconds:g} s"
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more

@@ -30,6 +30,11 @@ class Silence:
         if len(self._silent) == 1:
             self._reach.check(self._blame)
 
+    def forget(self, host: str) -> None:
+        """Another is in its place."""
+        if host in self._silent:
+            self._silent.remove(host)
+
     def _blame(self, cut_off: bool) -> None:
         """One host of several is to blame for its silence, and this one for that of all."""
         everybody = len(self._silent) == len(self._others) > 1

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 
 from ..contract.names import FAILURE_TEXT_LIMIT
 from ..logs.frames import world_and_rank
+from .kind import Kind, Origin
 
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAIN_LINKS = ("direct cause of the following exception", "another exception occurred")
@@ -23,33 +24,6 @@ _ANOTHER_IS_GONE = re.compile(
     re.IGNORECASE,
 )
 
-WHAT_TO_TRY = {
-    "exception": "Fix the script at the line of the traceback; `job.logs(rank=…)` has all that a rank wrote.",
-    "import_error": "Add the package to requirements.txt in source_dir, or choose an image that has it.",
-    "exit_code": "`job.logs(rank=…)` has all that the rank wrote; a code above 128 is often 128 and a signal's number.",
-    "signal": "SIGSEGV and SIGBUS come from native code; SIGKILL usually means out of memory, or that someone killed "
-    "it.",
-    "out_of_memory": "Give each host more memory, or the script a smaller batch or fewer processes per host.",
-    "early_exit": "Let every rank make the same collective calls: look for a branch, or a shorter share of the data.",
-    "deadlock": "Look for a collective call that not every rank makes; hang_timeout= is how long one may take.",
-    "ranks_differ": "Average the gradients of each model over all ranks (by DistributedOptimizer, "
-    "DistributedGradientTape or DistributedDataParallel), and broadcast the first weights of one rank; if they "
-    'are to differ, environment={"ESTIMATOR_DRIFT_GUARD": "warn"} lets them.',
-    "frozen": "Something stopped the process from outside, such as a debugger; continue it with `kill -CONT`.",
-    "requirements": "Try `pip install -r requirements.txt` with the same Python.",
-    "mpi": "The toolkit's part of the log (`job.logs(stream='toolkit')`) has mpirun's output and its command line.",
-    "configuration": "The platform and the job's description do not match: see the file or variable that is named.",
-    "channels": "Check the URI, and that the credentials may list and read it.",
-    "checkpoints": "Check checkpoint_s3_uri, and that the credentials may list, read and write below it.",
-    "outputs": "Check output_path, its credentials and the free disk space; the outputs are still in the folder named "
-    "above.",
-    "image": "Start the image by hand with `docker run` to see what it lacks.",
-    "host_lost": "Run the job again; max_retry_attempts= does so automatically, from the newest checkpoint.",
-    "host_missing": "See whether the host was started, and whether the hosts can reach each other's ports.",
-    "platform": "Run the job again; max_retry_attempts= does so automatically, from the newest checkpoint.",
-    "toolkit": "This is a fault of the toolkit: please report it with the traceback.",
-}
-"""Every kind of failure -> the first thing that its reader may do."""
 _WAYS_OUT = (
     (
         re.compile(r"MPI\.Intracomm\.Spawn.*\n.*MPI_ERR_INTERN"),
@@ -63,29 +37,29 @@ _WAYS_OUT = (
         "`custom_mpi_options='-mca osc pt2pt'`.",
     ),
 )
-"""Words of a culprit -> what helps more than what WHAT_TO_TRY says."""
-OF_THE_USER = frozenset(
+"""Words of a culprit -> what helps more than what its kind says."""
+LEAVES_HOSTS = frozenset(
     (
-        "exception",
-        "import_error",
-        "exit_code",
-        "signal",
-        "out_of_memory",
-        "early_exit",
-        "deadlock",
-        "ranks_differ",
-        "requirements",
+        Kind.EXCEPTION,
+        Kind.IMPORT_ERROR,
+        Kind.EXIT_CODE,
+        Kind.SIGNAL,
+        Kind.OUT_OF_MEMORY,
+        Kind.EARLY_EXIT,
+        Kind.DEADLOCK,
+        Kind.RANKS_DIFFER,
+        Kind.FROZEN,
+        Kind.MPI,
     )
 )
-"""The kinds that are the script's doing, and will come again."""
+"""The kinds after which every host can run another attempt as it is."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The cause of a failure, told apart from its consequences."""
 
-    kind: str
-    """One of `WHAT_TO_TRY`."""
+    kind: Kind
     message: str
     """One sentence: what happened, on which rank and host."""
     host: str | None = None
@@ -101,21 +75,39 @@ class Verdict:
     step: str | None = None
     """The name of the step that ran, in a job with steps."""
 
+    def __post_init__(self) -> None:
+        """The kind may be given by its value, as it is in JSON."""
+        object.__setattr__(self, "kind", Kind(self.kind))
+
     @property
     def is_user_failure(self) -> bool:
         """Whether the user's code or settings caused the failure, and not the platform."""
-        return self.kind in OF_THE_USER
+        return self.kind.origin is Origin.USER
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether another attempt may not meet it again."""
+        return self.kind.origin is Origin.PLATFORM
+
+    @property
+    def leaves_hosts(self) -> bool:
+        """Whether the hosts are still there after it, so that another attempt can run on them."""
+        return self.kind in LEAVES_HOSTS
 
     @property
     def blames_another(self) -> bool:
         """Whether the script's own words say that a process elsewhere is gone: that one may be the culprit."""
-        return self.kind == "exception" and _ANOTHER_IS_GONE.search(self.detail) is not None
+        return self.kind is Kind.EXCEPTION and _ANOTHER_IS_GONE.search(self.detail) is not None
 
-    def for_want_of_memory(self) -> Verdict:
+    def as_out_of_memory(self) -> Verdict:
         """The same for a rank that the kernel killed because its host had no memory left."""
         who = self.message.partition(" was killed")[0]
         message = f"{who} was killed because its host had no memory left; give it more, or a smaller batch"
-        return replace(self, kind="out_of_memory", message=message)
+        return replace(self, kind=Kind.OUT_OF_MEMORY, message=message)
+
+    def not_tried_again(self, why: str) -> Verdict:
+        """The same of a job that allows for another attempt, and does not get it."""
+        return replace(self, message=f"{self.message}; it is not tried again: {why}")
 
     def masked(self) -> Verdict:
         """The same without secrets that their form tells, for the script's words are among its own."""
@@ -148,7 +140,7 @@ class Verdict:
     @property
     def _last_paragraphs(self) -> tuple[str, ...]:
         ways_out = [way for words, way in _WAYS_OUT if words.search(self.detail)]
-        to_try = (*ways_out, WHAT_TO_TRY.get(self.kind, ""))[0]
+        to_try = (*ways_out, self.kind.what_to_try)[0]
         return (f"It ended {names_of(self.victims)} too." if self.victims else "", to_try)
 
     def to_json(self) -> str:
@@ -157,7 +149,7 @@ class Verdict:
 
     @classmethod
     def from_json(cls, text: str) -> Verdict:
-        """Raises ValueError for text that `to_json` did not make."""
+        """The way back from `to_json`. Raises ValueError for anything else."""
         fields = json.loads(text)
         try:
             return cls(**{**fields, "victims": tuple(fields.get("victims", ()))})
@@ -174,7 +166,7 @@ def names_of(ranks: Sequence[int]) -> str:
     >>> names_of([3]), names_of([0, 2, 3]), names_of([1, 65536])
     ('rank 3', 'ranks 0, 2 and 3', 'ranks 1 and 0 of world 2')
     """
-    *first, last = (_name_of(rank) for rank in ranks)
+    *first, last = (name_of(rank) for rank in ranks)
     return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
 
 
@@ -190,7 +182,8 @@ def odd_one(groups: Collection[Sequence[int]]) -> int | None:
     return small[0] if len(small) == 1 < len(large) else None
 
 
-def _name_of(rank: int) -> str:
+def name_of(rank: int) -> str:
+    """The name of a rank in sentences: its number, with that of its world if it was spawned."""
     world, in_world = world_and_rank(rank)
     return str(rank) if world == 1 else f"{in_world} of world {world}"
 
@@ -202,24 +195,25 @@ def of_rank(
 
     `role` is what the rank is in its world, where not all are alike.
     """
-    who = _who(host, rank, role)
+    who = who_is(host, rank, role)
     if code < 0:
         name = signal_name(-code)
         hint = "; the machine may have run out of memory" if name == "SIGKILL" else ""
         message = f"{who} was killed by {name}{hint}"
-        return Verdict("signal", message, host, rank, None, name, last_words(stderr_tail), victims)
+        return Verdict(Kind.SIGNAL, message, host, rank, None, name, last_words(stderr_tail), victims)
     words = last_words(stderr_tail)
     message = f"{who} exited with code {code}"
-    kind = "exit_code"
+    kind = Kind.EXIT_CODE
     # After a traceback that ended it, Python exits with 1; with another code the script had gone on.
     if code == 1 and words.startswith(_TRACEBACK):
         exception = _exception_in(words)
         message += f": {exception}"
-        kind = "import_error" if exception.startswith(_IMPORT_ERRORS) else "exception"
+        kind = Kind.IMPORT_ERROR if exception.startswith(_IMPORT_ERRORS) else Kind.EXCEPTION
     return Verdict(kind, message, host, rank, code, None, words, victims)
 
 
-def _who(host: str, rank: int | None, role: str = "") -> str:
+def who_is(host: str, rank: int | None, role: str = "") -> str:
+    """A rank on its host as sentences name it, with its role; or the script of a host without a world."""
     if rank is None:
         return f"the script on {host}"
     return f"{names_of([rank])}{f' ({role})' if role else ''} on {host}"
@@ -227,25 +221,25 @@ def _who(host: str, rank: int | None, role: str = "") -> str:
 
 def of_lost_host(host: str, seen_by: str) -> Verdict:
     """The verdict on a host whose connection ended before the job did."""
-    return Verdict("host_lost", f"{host} is gone: its connection to {seen_by} ended in the middle of the job", host)
+    return Verdict(Kind.HOST_LOST, f"{host} is gone: its connection to {seen_by} ended in the middle of the job", host)
 
 
 def of_silent_host(host: str, heard_by: str, seconds: float) -> Verdict:
     """The verdict on a host whose connection is there and says nothing."""
     what = f"{host} is frozen or cut off: {heard_by} has heard nothing from it for {seconds:g} s"
-    return Verdict("host_lost", f"{what}, and its connection was never closed", host)
+    return Verdict(Kind.HOST_LOST, f"{what}, and its connection was never closed", host)
 
 
 def of_cut_off_host(host: str, others: Sequence[str], seconds: float) -> Verdict:
     """The verdict of a host on itself: nothing on its network answers it."""
     what = f"{host} is cut off from its network: for {seconds:g} s it has heard nothing from {', '.join(others)}"
-    return Verdict("host_lost", what, host)
+    return Verdict(Kind.HOST_LOST, what, host)
 
 
 def of_frozen_rank(host: str, rank: int | None, signum: int, seconds: float) -> Verdict:
     """The verdict on a rank that somebody has stopped, and nobody has let go on."""
     how = f"was stopped by {signal_name(signum)} and not continued for {seconds:g} s"
-    return Verdict("frozen", f"{_who(host, rank)} {how}", host, rank, None, signal_name(signum))
+    return Verdict(Kind.FROZEN, f"{who_is(host, rank)} {how}", host, rank, None, signal_name(signum))
 
 
 def last_words(stderr_tail: str) -> str:

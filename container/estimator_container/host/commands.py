@@ -8,16 +8,15 @@ import sys
 from collections.abc import Mapping
 
 from ..contract import environment
-from ..contract import hyperparameters as hp
 from ..contract.entry_point import CommandLine, FrameworkFunction, Program
-from ..contract.names import OVERLAY_DIR, PLATFORM_VARIABLES, Layout
+from ..contract.names import PLATFORM_VARIABLES
 from ..mesh.endpoint import interface_of
 from ..ranks.script_runner import STACKS_VARIABLE, WEIGHTS_VARIABLE
 from ..ranks.server import RankCommand
 from ..ranks.wrapper import SOCKET_VARIABLE
 from ..runtime import private_folder
 from ..worlds.mpi import programs
-from ..worlds.mpi.world import World as MpiWorld
+from ..worlds.mpi.world import MpiWorld
 from ..worlds.world import DirectWorld
 from .spec import HostSpec
 from .toolkit import Toolkit
@@ -30,7 +29,7 @@ def environment_of_programs(spec: HostSpec, toolkit: Toolkit) -> dict[str, str]:
         return {**os.environ, **own}
     from ..worlds.mpi import inherited
 
-    seen = inherited.for_programs(os.environ, spec.launch_variables)
+    seen = inherited.for_programs(os.environ, spec.settings.launch_variables)
     return {**spec.world.defaults(interface_of(spec.cluster)), **seen, **own}
 
 
@@ -41,12 +40,12 @@ def commands_of_ranks(
 
     Raises ConfigurationError for a command that the kernel would not start.
     """
-    python = environment.interpreter(os.environ.get(OVERLAY_DIR))
+    python = environment.interpreter(spec.settings.overlay)
     in_world = spec.world is not None
     if program is None:
-        lines = [step.command(python, in_world) for step in spec.steps]
+        lines = [step.command(python, in_world) for step in spec.settings.steps]
     else:
-        lines = [program.command(python, in_world, hp.script_arguments(spec.hyperparameters))]
+        lines = [program.command(python, in_world, spec.settings.hyperparameters.arguments)]
     common = _common_command(spec, toolkit, program.name if program is not None else None, python)
     path = common.settings["PATH"]
     # Looked up where the script would find it: what requirements have installed is there too.
@@ -67,7 +66,7 @@ def _common_command(spec: HostSpec, toolkit: Toolkit, program: str | None, pytho
         "OMPI_MCA_btl_vader_backing_directory": toolkit.shared_memory,
         **({} if isinstance(world, MpiWorld) else programs.for_scripts(sys.executable)),
         **(world.defaults(interface_of(spec.cluster)) if isinstance(world, DirectWorld) else {}),
-        **environment.of_the_script(spec.configuration, spec.layout, _seen_by_ranks(spec), program, python),
+        **environment.of_the_script(spec.settings, _seen_by_ranks(spec), program, python),
     }
     if world is not None:
         settings[STACKS_VARIABLE] = toolkit.stacks
@@ -86,7 +85,8 @@ def _common_command(spec: HostSpec, toolkit: Toolkit, program: str | None, pytho
         dropped=(*sorted(PLATFORM_VARIABLES), SOCKET_VARIABLE, *programs.STARTING_VARIABLES),
         settings=settings,
         python=python,
-        alive=_make_alive(spec.layout),
+        # Where there are checkpoints, whoever publishes them must see whether the ranks that wrote them live.
+        alive=spec.layout.alive if spec.settings.keeps_checkpoints else "",
     )
 
 
@@ -95,7 +95,7 @@ def _seen_by_ranks(spec: HostSpec) -> Mapping[str, str]:
         return os.environ
     from ..worlds.mpi import inherited
 
-    return inherited.for_ranks(os.environ, spec.launch_variables)
+    return inherited.for_ranks(os.environ, spec.settings.launch_variables)
 
 
 def _write_rules(spec: HostSpec, toolkit: Toolkit) -> str:
@@ -105,11 +105,3 @@ def _write_rules(spec: HostSpec, toolkit: Toolkit) -> str:
     path = os.path.join(toolkit.scratch, "rules")
     private_folder.write(path, command_line.rules(len(spec.cluster.hosts)))
     return path
-
-
-def _make_alive(layout: Layout) -> str:
-    """Where there are checkpoints, whoever publishes them must see whether the ranks that wrote them live."""
-    if not os.path.exists(layout.checkpoint_config):
-        return ""
-    os.makedirs(layout.alive, mode=0o700, exist_ok=True)
-    return layout.alive

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..contract.names import CONSOLE, LIFELINE_FD
+from ..contract.events import Ended, Stopping
+from ..failures.kind import Kind
 from ..failures.outcome import Outcome
 from ..failures.verdict import Verdict
 from ..logs import console
@@ -33,15 +34,21 @@ class JobEnded(Exception):
     """The job's outcome is known before this host came to its end by itself."""
 
 
+class AttemptOver(Exception):
+    """The ranks of all hosts are to be ended, and the hosts stand by."""
+
+
 class Host:
     """This host: its phases, its stop and its end."""
 
     def __init__(self, spec: HostSpec, take_part: Callable[[HostPort], Coordinator]) -> None:
         """`take_part` gives the host its part in the job. Raises ConfigurationError or OSError."""
         self.spec = spec
-        self.toolkit = Toolkit(spec.layout)
+        self.toolkit = Toolkit(spec.settings)
         self.outcome: Outcome | None = None
         self.stopping = False
+        self._failed: Verdict | None = None
+        """Why the attempt has failed after which this host stands by, or is about to."""
         self._steps_over = 0
         self._endpoint: Endpoint | None = None
         self._console: int | None = None
@@ -63,20 +70,28 @@ class Host:
         except PreparationFailed as failed:
             self._report(failed.verdict)
         except (ConfigurationError, OSError) as error:
-            self._report(Verdict("configuration", f"{name}: {error}", host=name))
+            self._report(Verdict(Kind.CONFIGURATION, f"{name}: {error}", host=name))
         except Exception as error:
             import traceback
 
             what = f"the toolkit on {name} failed: {type(error).__name__}: {error}"
-            self._report(Verdict("toolkit", what, host=name, detail=traceback.format_exc()))
+            self._report(Verdict(Kind.TOOLKIT, what, host=name, detail=traceback.format_exc()))
         return self._end()
 
     def _work(self) -> None:
         self._coordinator.open()
         if isinstance(self.spec.world, DirectWorld):
             self._endpoint = Endpoint(address_of(self.spec.cluster), self.spec.world.ports_per_host)
-        first, *others = Preparation(self.spec, self.toolkit, self._until).run()
+        commands = Preparation(self.spec, self.toolkit, self._until).run()
         self._coordinator.prepared()
+        while True:
+            try:
+                self._run_steps(commands)
+            except AttemptOver:
+                self._stand_by()
+
+    def _run_steps(self, commands: Sequence[RankCommand]) -> None:
+        first, *others = commands
         with self.toolkit.events.phase("world"):
             self._assemble(0, first)
         with self.toolkit.events.phase("run"):
@@ -97,7 +112,20 @@ class Host:
         self._until(lambda: self._steps_over >= number)
 
     def _until(self, done: Callable[[], bool]) -> None:
-        self.toolkit.loop.run_until(lambda: self.outcome is not None or done())
+        self.toolkit.loop.run_until(lambda: self.outcome is not None or self._failed is not None or done())
+        if self.outcome is not None:
+            raise JobEnded
+        if self._failed is not None:
+            raise AttemptOver
+
+    def _stand_by(self) -> None:
+        """End this host's part in an attempt that has failed, and wait for the next one."""
+        assert self._failed is not None
+        self._coordinator.let_go()
+        self._leave(Outcome("failed", self._failed))
+        self.toolkit.end_programs(() if self._console is None else (self._console,))
+        self._coordinator.cleared()
+        self.toolkit.loop.run_until(lambda: self.outcome is not None or self._failed is None)
         if self.outcome is not None:
             raise JobEnded
 
@@ -121,12 +149,21 @@ class Host:
     def step_over(self) -> None:
         self._steps_over += 1
 
+    def end_attempt(self, found: Verdict) -> None:
+        self._failed = found
+
+    def begin_again(self) -> None:
+        self._failed = None
+        self._steps_over = 0
+        self.toolkit.begin_again()
+        self._ranks = LocalRanks(self.spec, self.toolkit, self._coordinator)
+
     def stop(self) -> None:
         if self.stopping or self.outcome is not None:
             return
         self.stopping = True
-        self.toolkit.events.emit("stopping")
-        grace = self.spec.stop_timeout
+        self.toolkit.events.emit(Stopping())
+        grace = self.spec.settings.stop_timeout
         self._ranks.stop(grace)
         self.toolkit.loop.after(grace + 1.0, lambda: self.end(Outcome("stopped")))
 
@@ -142,21 +179,21 @@ class Host:
             loop.on_signal(signum, self._told_to_stop)
         if os.path.exists(self.spec.layout.stop_request):
             self._told_to_stop()
-        lifeline = os.environ.get(LIFELINE_FD)
-        if lifeline:
-            loop.on_readable(int(lifeline), self._platform_gone)
+        lifeline = self.spec.settings.lifeline_fd
+        if lifeline is not None:
+            loop.on_readable(lifeline, lambda: self._platform_gone(lifeline))
 
     def _told_to_stop(self) -> None:
         self.stop()
         self._coordinator.stop()
 
-    def _platform_gone(self) -> None:
-        self.toolkit.loop.forget(int(os.environ[LIFELINE_FD]))
+    def _platform_gone(self, lifeline: int) -> None:
+        self.toolkit.loop.forget(lifeline)
         self.end(Outcome("stopped"))
 
     def _show_on_console(self) -> None:
         """Show the ranks' lines on this container's standard output, unless the platform reads the frames itself."""
-        if os.environ.get(CONSOLE) != "off":
+        if self.spec.settings.shows_console:
             argv = [sys.executable, "-I", "-S", console.__file__, self.spec.layout.frames, self.spec.name]
             self._console = self.toolkit.children.start(argv, os.environ, self._console_ended)
 
@@ -173,15 +210,20 @@ class Host:
         outcome = self.outcome
         assert outcome is not None
         self._coordinator.close()
-        if outcome.kind != "stopped":
-            self._ranks.end_those_left()
-        self._ranks.close()
+        if self._failed is None:  # else that was done when its last attempt failed
+            self._leave(outcome)
         if self._endpoint is not None:
             self._endpoint.close()
-        outcome.write(self.spec.layout)
-        reason = outcome.verdict.masked().message if outcome.verdict else ""
-        self.toolkit.events.emit("ended", outcome=outcome.kind, reason=reason)
         self._wait_for_console()
         kill_descendants()
         self.toolkit.remove_folders()
         return outcome.exit_code
+
+    def _leave(self, outcome: Outcome) -> None:
+        """End the ranks, and say how it came to that."""
+        if outcome.kind != "stopped":
+            self._ranks.end_those_left()
+        self._ranks.close()
+        outcome.write(self.spec.layout)
+        reason = outcome.verdict.masked().message if outcome.verdict else ""
+        self.toolkit.events.emit(Ended(outcome.kind, reason))

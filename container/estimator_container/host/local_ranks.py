@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..contract import events
 from ..failures import verdict
 from ..logs.frames import NO_RANK, SPAWNED
-from ..ranks.server import WRAPPER, Ended, RankCommand, RankServer, rank_or_none
+from ..ranks.server import WRAPPER, RankCommand, RankEnd, RankServer, rank_or_none
 from ..runtime import machine
 from ..runtime.loop import Timer
-from ..worlds.mpi.world import World as MpiWorld
+from ..worlds.mpi.world import MpiWorld
 from ..worlds.world import DirectWorld
 from .commands import environment_of_programs
 from .coordination.port import Coordinator
@@ -59,6 +60,8 @@ class LocalRanks:
 
     def expect(self, command: RankCommand) -> None:
         """Have all that start from now on run the command of a step."""
+        if command.alive:
+            os.makedirs(command.alive, mode=0o700, exist_ok=True)
         self._server.command = command
         self._started.clear()
 
@@ -99,13 +102,17 @@ class LocalRanks:
     def close(self) -> None:
         """Stop listening to the ranks' wrappers."""
         self._server.close()
+        if self._hang_watch is not None:
+            self._hang_watch.close()
+        for rank in list(self._frozen):
+            self._thawed(rank)
 
     def _tell_to_end(self) -> None:
         self._server.hold()
         self._server.signal_scripts(signal.SIGTERM)
 
     def _on_started(self, rank: int) -> None:
-        self._toolkit.events.emit("rank_started", rank=rank_or_none(rank))
+        self._toolkit.events.emit(events.RankStarted(rank_or_none(rank)))
         if rank < SPAWNED:
             self._started.add(rank)
         else:
@@ -113,9 +120,9 @@ class LocalRanks:
         if self._stopping:
             self._tell_to_end()
 
-    def _on_ended(self, ended: Ended) -> None:
+    def _on_ended(self, ended: RankEnd) -> None:
         self._thawed(ended.rank)
-        self._toolkit.events.emit("rank_ended", rank=rank_or_none(ended.rank), code=ended.code)
+        self._toolkit.events.emit(events.RankEnded(rank_or_none(ended.rank), ended.code))
         if ended.code == -signal.SIGKILL and machine.out_of_memory_kills() > self._earlier_kills:
             ended = ended._replace(out_of_memory=True)
         self._coordinator.rank_ended(ended)
@@ -124,14 +131,14 @@ class LocalRanks:
 
     def watch_for_hangs(self) -> None:
         """From now on all ranks of a world are not to stand still for longer than the job allows."""
-        if self._spec.world is None or not self._spec.hang_timeout:
+        if self._spec.world is None or not self._spec.settings.hang_timeout:
             return
         from ..failures.hang import HangWatch  # a job that ends before has no need of it
 
         layout = self._spec.layout
         folders = (layout.frames, self._toolkit.stacks, layout.code)
         self._hang_watch = HangWatch(
-            self._toolkit.loop, self._server, *folders, self._spec.hang_timeout, self._on_standing
+            self._toolkit.loop, self._server, *folders, self._spec.settings.hang_timeout, self._on_standing
         )
 
     def stalled(self, stall: Stall) -> None:
@@ -140,12 +147,14 @@ class LocalRanks:
             self._hang_watch.stalled(stall)
 
     def _on_standing(self, stacks: dict[int, str] | None) -> None:
-        self._toolkit.events.emit("ranks_stand" if stacks else "ranks_move")
+        stand = events.RanksStand(self._spec.settings.hang_timeout)
+        self._toolkit.events.emit(stand if stacks else events.RanksMove())
         self._coordinator.ranks_stand(stacks)
 
     def _on_frozen(self, rank: int, signum: int) -> None:
         """`signum` is what stopped it, or 0 when it goes on."""
-        self._toolkit.events.emit("rank_frozen" if signum else "rank_thawed", rank=rank_or_none(rank))
+        number = rank_or_none(rank)
+        self._toolkit.events.emit(events.RankFrozen(number) if signum else events.RankThawed(number))
         if not signum:
             self._thawed(rank)
             return
@@ -166,16 +175,15 @@ class LocalRanks:
         if stall is None:
             return
         if stall != self._stalls.stall:
-            missing = {str(each): list(names) for each, names in stall.missing.items()}
-            facts = {"seconds": stall.seconds, "missing": missing}
-            self._toolkit.events.emit("horovod_stalled", rank=rank_or_none(rank), **facts)
+            told = events.HorovodStalled(rank_or_none(rank), stall.seconds, stall.missing)
+            self._toolkit.events.emit(told)
         self._stalls.tell(stall)
         self._coordinator.stalled(stall)
 
 
 def _cpus_of_ranks(spec: HostSpec, world: MpiWorld) -> list[int]:
     """One for each rank of this host, if its machine has just as many as ranks; else none are set apart."""
-    hosts, shared = world.hosts, spec.hosts_per_machine
+    hosts, shared = world.hosts, spec.settings.hosts_per_machine
     cpus = sorted(os.sched_getaffinity(0))
     if world.places_ranks or len(cpus) != machine.cpus() or shared * world.processes_per_host != len(cpus):
         return []

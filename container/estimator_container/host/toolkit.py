@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..contract.names import SCRATCH_DIR, SHARED_MEMORY_DIR, Layout
+from ..contract.settings import Settings
 from ..logs.events import EventLog, ProgramOutput
 from ..logs.frames import FrameWriter
 from ..mesh.endpoint import taken_ipv6_port
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 class Toolkit:
     """The toolkit's own things, until the host's end."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, settings: Settings) -> None:
         """Raises ConfigurationError or OSError where they cannot be had."""
+        self._layout = settings.layout
         self.loop = Loop()
         self.children = Children(self.loop)
-        reserve.keep(layout.reserve)
-        self.events = EventLog(FrameWriter(layout.frames))
-        self.scratch = _make_scratch()
-        self.shared_memory = _make_shared_memory(self.scratch)
+        reserve.keep(settings.layout.reserve)
+        self.events = EventLog(FrameWriter(settings.layout.frames))
+        self.scratch = _make_scratch(settings.scratch)
+        self.shared_memory = _make_shared_memory(settings.shared_memory, self.scratch)
         self._taken: socket.socket | None = None
 
     @property
@@ -63,19 +64,31 @@ class Toolkit:
             output.started()
         return output
 
+    def end_programs(self, spare: Collection[int]) -> None:
+        """End all that runs on this host but what is in `spare`, and remove the memory that it shared."""
+        self.children.end_all_but(spare)
+        if self.shared_memory != self.scratch:
+            for name in os.listdir(self.shared_memory):
+                os.unlink(os.path.join(self.shared_memory, name))
+
+    def begin_again(self) -> None:
+        """Make what an attempt writes to, for the files of the one before have been set aside. Raises OSError."""
+        for folder in self._layout.written_by_the_job():
+            os.makedirs(folder, exist_ok=True)
+        reserve.keep(self._layout.reserve)
+        self.events.go_on_in(FrameWriter(self._layout.frames))
+
     def remove_folders(self) -> None:
         """Remove the host's temporary folders, as far as that is possible."""
         for folder in {self.scratch, self.shared_memory}:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _make_scratch() -> str:
+def _make_scratch(given: str | None) -> str:
     """A private folder with a short name: the path of a socket has at most 107 bytes."""
-    given = os.environ.get(SCRATCH_DIR)
     return private_folder.given(given) if given else private_folder.make(private_folder.base())
 
 
-def _make_shared_memory(scratch: str) -> str:
+def _make_shared_memory(given: str | None, scratch: str) -> str:
     """Where the ranks of this host share memory: a folder of their own in memory, if there is such a place."""
-    given = os.environ.get(SHARED_MEMORY_DIR)
     return private_folder.given(given) if given else private_folder.make_for_memory(scratch)

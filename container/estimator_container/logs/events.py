@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..contract.events import PhaseEnded, PhaseStarted
 from ..runtime.loop import Loop
 from .frames import EVENT, NO_RANK, TOOLKIT, FrameWriter
 
 if TYPE_CHECKING:
     from re import Pattern
+
+    from ..contract.events import QuietEvent, SaidEvent
 
 TAIL_SIZE = 1 << 14  # bytes of a program's last words that can go into a verdict
 
@@ -27,9 +29,19 @@ class EventLog:
     def __init__(self, frames: FrameWriter) -> None:
         self._frames = frames
 
-    def emit(self, event: str, **facts: Any) -> None:  # noqa: ANN401 - an event's facts are any JSON
-        """Write an event with its facts, which must be JSON."""
-        self._write(EVENT, json.dumps({"event": event, **facts}).encode())
+    def go_on_in(self, frames: FrameWriter) -> None:
+        """Write to another file from now on."""
+        self._frames.close()
+        self._frames = frames
+
+    def emit(self, event: QuietEvent) -> None:
+        """Write an event down."""
+        self._write(EVENT, event.to_json().encode())
+
+    def tell(self, event: SaidEvent, words: str) -> None:
+        """Write an event down that the log has in words too."""
+        self.say(words)
+        self._write(EVENT, event.to_json().encode())
 
     def say(self, text: str) -> None:
         """A line of the toolkit's own."""
@@ -47,9 +59,9 @@ class EventLog:
     def phase(self, name: str) -> Iterator[None]:
         """Frame a phase by an event at its start and one at its end, with its seconds."""
         started = time.monotonic()
-        self.emit("phase_started", phase=name)
+        self.emit(PhaseStarted(name))
         yield
-        self.emit("phase_ended", phase=name, seconds=round(time.monotonic() - started, 4))
+        self.emit(PhaseEnded(name, round(time.monotonic() - started, 4)))
 
 
 class ProgramOutput:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 
-from ..contract.configuration import Cluster
+from ..contract.cluster import Cluster
 from ..contract.names import SECRET_BYTES, TRUST_NETWORK, Layout
-from ..runtime.errors import ConfigurationError
+from ..contract.settings import Settings
 
 _NAME = ".estimator-world-secret"
 _LOCAL_TYPES = ("local", "local_gpu")
@@ -34,20 +34,16 @@ def agree(layout: Layout, cluster: Cluster) -> bytes | None:
         return file.read()
 
 
-def of_trusted_network(cluster: Cluster) -> bytes | None:
+def of_trusted_network(settings: Settings) -> bytes | None:
     """What stands for a secret where the user says that nobody else reaches the hosts; None where they say nothing.
 
     Everybody can work it out who knows the job's name and its hosts: it keeps apart jobs, and no strangers out.
-    Raises ConfigurationError for a choice that is neither "1" nor "0".
     """
-    choice = os.environ.get(TRUST_NETWORK) or "0"
-    if choice not in ("0", "1"):
-        raise ConfigurationError(f'{TRUST_NETWORK} must be "1" or "0", not {choice!r}')
-    if choice == "0":
+    if not settings.trusts_network:
         return None
     import hashlib  # where there is a secret, nobody comes here
 
-    known = "\n".join((TRUST_NETWORK, os.environ.get("TRAINING_JOB_NAME", ""), *cluster.hosts))
+    known = "\n".join((TRUST_NETWORK, settings.job_name or "", *settings.cluster.hosts))
     return hashlib.sha256(known.encode("utf-8", "surrogateescape")).digest()
 
 

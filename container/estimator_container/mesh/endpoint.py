@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import socket
 
-from ..contract.configuration import Cluster
-from ..contract.names import LISTEN_FD, WORLD_PORT
+from ..contract.cluster import Cluster
+from ..contract.names import WORLD_PORT
 from ..runtime import machine
 from ..runtime.links import listen_tcp
 
@@ -24,10 +23,17 @@ def interface_of(cluster: Cluster) -> str:
     return "lo" if len(cluster.hosts) == 1 else machine.interface_for(address_of(cluster), cluster.network_interface)
 
 
-def listening_socket() -> socket.socket:
-    """Where the first host listens for the others: what the platform has given it, else the port of all jobs."""
-    given = os.environ.get(LISTEN_FD)
-    return listen_tcp(WORLD_PORT) if given is None else socket.socket(fileno=int(given))
+def listening_socket(given: int | None) -> socket.socket:
+    """Where the first host listens for the others: the descriptor that it was given, else the port of all jobs."""
+    return listen_tcp(WORLD_PORT) if given is None else socket.socket(fileno=given)
+
+
+def another_listening_socket(cluster: Cluster) -> socket.socket:
+    """Where the first host listens again, later, at any port of its address. Raises OSError."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.bind((address_of(cluster), 0))
+    sock.listen()
+    return sock
 
 
 class Endpoint:

@@ -1,14 +1,15 @@
 """The connections between the hosts of a job: every other host to the first one.
 
-`Leader` accepts the workers, `Worker` finds the leader. Both give sealed links to the code above, which
-sees messages by host name and the loss of a host, and nothing of how it got them.
+`MeshLeader` accepts the workers, `MeshWorker` finds the leader. Both tell a `MeshObserver` of messages by host name
+and of the loss of a host, and nothing of how they got to know.
 """
 
 from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
+from typing import NamedTuple, Protocol
 
 from ..runtime.links import Link, Listener
 from ..runtime.loop import Loop
@@ -25,9 +26,31 @@ WELCOME = "welcome"
 BEAT = "beat"
 
 OnMessage = Callable[[str, "list[str]"], None]
-OnJoined = Callable[[str], None]
 OnLost = Callable[[str, bool], None]
 """Called with the host that is lost, and whether it fell silent on a connection that is still there."""
+
+
+class Member(NamedTuple):
+    """A host as the mesh knows it."""
+
+    name: str
+    peers: tuple[str, ...]
+    """The hosts that it is connected to: the first one to all others, and each of those to the first one alone."""
+    secret: bytes
+    """What all hosts of the job prove themselves with."""
+
+
+class MeshObserver(Protocol):
+    """What a member is told of its peers."""
+
+    def on_joined(self, host: str) -> None:
+        """The host has proved who it is; nothing is heard of it before."""
+
+    def on_message(self, host: str, message: list[str]) -> None:
+        """The host has sent these fields."""
+
+    def on_lost(self, host: str, silent: bool) -> None:
+        """The host is lost; `silent` where its connection is still there. A worker may never have met the leader."""
 
 
 class SealedLink:
@@ -72,34 +95,31 @@ class SealedLink:
         self._on_lost(self._link.peer, silent)
 
 
-class Leader:
+class MeshLeader:
     """The first host's side: takes each worker once, and only with the right secret; listens until all are there."""
 
-    def __init__(
-        self,
-        loop: Loop,
-        sock: socket.socket,
-        secret: bytes,
-        workers: Sequence[str],
-        on_message: OnMessage,
-        on_joined: OnJoined,
-        on_lost: OnLost,
-    ) -> None:
+    def __init__(self, loop: Loop, member: Member, observer: MeshObserver, sock: socket.socket) -> None:
         self.links: dict[str, SealedLink] = {}
         self._loop = loop
-        self._secret = secret
-        self._workers = workers
-        self._on_message = on_message
-        self._on_joined = on_joined
-        self._on_lost = on_lost
-        self._unproven = UnprovenConnections(loop, LIMIT + len(workers))
+        self._member = member
+        self._observer = observer
+        self._unproven = UnprovenConnections(loop, LIMIT + len(member.peers))
         self._beats = False
         self._listener = Listener(loop, sock, self._meet)
 
     @property
     def missing(self) -> list[str]:
         """The workers that have not joined yet, in their order."""
-        return [worker for worker in self._workers if worker not in self.links]
+        return [worker for worker in self._member.peers if worker not in self.links]
+
+    def expect(self, hosts: Collection[str], sock: socket.socket) -> None:
+        """Take others in the place of workers that are lost."""
+        for host in hosts:
+            link = self.links.pop(host, None)
+            if link is not None:
+                link.close()
+        self._close_door()
+        self._listener = Listener(self._loop, sock, self._meet)
 
     def send(self, host: str, *fields: str) -> None:
         """Send a message to one host; nothing happens if it is not connected."""
@@ -132,7 +152,7 @@ class Leader:
         self._unproven.meet(Link(self._loop, sock, self._hello, self._unproven.know, STRANGER_LIMIT))
 
     def _is_awaited(self, host: str) -> bool:
-        return host in self._workers and host not in self.links
+        return host in self._member.peers and host not in self.links
 
     def _hello(self, link: Link, message: list[str]) -> None:
         if len(message) != 3 or message[0] != "hello" or not self._is_awaited(message[1]):
@@ -140,8 +160,8 @@ class Leader:
             return
         _, host, worker_nonce = message
         nonce = new_nonce()
-        expected = code(self._secret, "worker", host, nonce, worker_nonce)
-        key = session_key(self._secret, worker_nonce, nonce)
+        expected = code(self._member.secret, "worker", host, nonce, worker_nonce)
+        key = session_key(self._member.secret, worker_nonce, nonce)
 
         def proof(link: Link, message: list[str]) -> None:
             proved = len(message) == 2 and message[0] == "proof" and same(message[1], expected)
@@ -152,46 +172,40 @@ class Leader:
                 self._unproven.dismiss(link)
 
         link.on_message = proof
-        link.send("challenge", nonce, code(self._secret, "leader", host, worker_nonce, nonce))
+        link.send("challenge", nonce, code(self._member.secret, "leader", host, worker_nonce, nonce))
 
     def _admit(self, link: Link, host: str, seal: Seal) -> None:
         self._unproven.know(link)
         link.peer = host
-        self.links[host] = SealedLink(self._loop, link, seal, self._on_message, self._on_lost)
+        self.links[host] = SealedLink(self._loop, link, seal, self._observer.on_message, self._observer.on_lost)
         self.links[host].send(WELCOME)
         if self._beats:
             self.links[host].begin_to_beat()
         if not self.missing:
             self._close_door()
-        self._on_joined(host)
+        self._observer.on_joined(host)
 
 
-class Worker:
+class MeshWorker:
     """Another host's side: connects to the first one as soon as that answers."""
 
     def __init__(
         self,
         loop: Loop,
-        host: str,
-        leader: str,
+        member: Member,
+        observer: MeshObserver,
         find_leader: Callable[[], tuple[str, int]],
-        secret: bytes,
         deadline: float,
-        on_message: OnMessage,
-        on_joined: OnJoined,
-        on_lost: OnLost,
     ) -> None:
+        """`deadline` is the time of `time.monotonic()` at which a leader that has not been met is lost."""
         self._loop = loop
         self.met_another = False
         """Whether somebody answered at the leader's address who does not hold the same secret."""
-        self._host = host
-        self._leader = leader
+        self._member = member
+        (self._leader,) = member.peers
+        self._observer = observer
         self._find_leader = find_leader
-        self._secret = secret
         self._deadline = deadline
-        self._on_message = on_message
-        self._on_joined = on_joined
-        self._on_lost = on_lost
         self._nonce = ""
         self._unproven: Link | None = None
         self._proved: SealedLink | None = None
@@ -222,7 +236,7 @@ class Worker:
 
     def _give_up(self) -> None:
         self.close()
-        self._on_lost(self._leader, False)
+        self._observer.on_lost(self._leader, False)
 
     def _connect(self) -> None:
         remaining = max(CONNECT_RETRY_SECONDS, self._deadline - time.monotonic())
@@ -238,7 +252,7 @@ class Worker:
         # Whoever listens there may not be the leader, or not be able to answer.
         self._patience = self._loop.after(SECONDS, lambda: self._refused(link))
         self._nonce = new_nonce()  # or what a leader has said once could be played again
-        link.send("hello", self._host, self._nonce)
+        link.send("hello", self._member.name, self._nonce)
 
     def _connect_again(self) -> None:
         self._retry = self._loop.after(CONNECT_RETRY_SECONDS, self._connect)
@@ -254,31 +268,31 @@ class Worker:
             self._refused(link)
             return
         _, nonce, proof = message
-        if not same(proof, code(self._secret, "leader", self._host, self._nonce, nonce)):
+        if not same(proof, code(self._member.secret, "leader", self._member.name, self._nonce, nonce)):
             self.met_another = True
             self._refused(link)
             return
-        link.send("proof", code(self._secret, "worker", self._host, nonce, self._nonce))
+        link.send("proof", code(self._member.secret, "worker", self._member.name, nonce, self._nonce))
         if link.closed:
             return
         self._patience.cancel()
         self._unproven = None
-        seal = Seal(session_key(self._secret, self._nonce, nonce), "worker", "leader")
+        seal = Seal(session_key(self._member.secret, self._nonce, nonce), "worker", "leader")
         self._proved = SealedLink(self._loop, link, seal, self._on_leader_message, self._lose)
 
     def _on_leader_message(self, leader: str, message: list[str]) -> None:
         if self._link is not None:
-            self._on_message(leader, message)
+            self._observer.on_message(leader, message)
         elif message == [WELCOME]:
             self._late.cancel()
             self._link = self._proved
             if self._beats:
                 self.begin_to_beat()
-            self._on_joined(leader)
+            self._observer.on_joined(leader)
 
     def _lose(self, leader: str, silent: bool) -> None:
         """Without a welcome it was turned away, in a crowd or because its proof came too late."""
         if self._link is not None:
-            self._on_lost(leader, silent)
+            self._observer.on_lost(leader, silent)
         else:
             self._connect_again()

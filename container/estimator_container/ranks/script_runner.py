@@ -152,7 +152,7 @@ def main() -> None:
         shown = _without_our_frames(error.__traceback__)
         sys.excepthook(type(error), error.with_traceback(shown), shown)
         _advise(error)
-        _end_now(130 if isinstance(error, KeyboardInterrupt) else 1)
+        _end_now(128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1)
 
 
 if __name__ == "__main__":

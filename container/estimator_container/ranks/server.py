@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +35,7 @@ class RankCommand(NamedTuple):
     """The interpreter of scripts."""
 
 
-class Ended(NamedTuple):
+class RankEnd(NamedTuple):
     """How one rank ended."""
 
     rank: int
@@ -52,7 +54,7 @@ class Ended(NamedTuple):
         return (str(self.rank), str(self.code), told, self.stderr_tail, memory)
 
     @classmethod
-    def from_fields(cls, rank: str, code: str, told: str, stderr_tail: str, memory: str) -> Ended:
+    def from_fields(cls, rank: str, code: str, told: str, stderr_tail: str, memory: str) -> RankEnd:
         """The way back from `to_fields`."""
         return cls(int(rank), int(code), bool(told), stderr_tail, bool(memory))
 
@@ -65,7 +67,7 @@ class RankServer:
         loop: Loop,
         path: str,
         on_started: Callable[[int], None],
-        on_ended: Callable[[Ended], None],
+        on_ended: Callable[[RankEnd], None],
         on_frozen: Callable[[int, int], None],
         on_weights: Callable[[list[str]], None],
         on_stalled: Callable[[int, str], None],
@@ -94,8 +96,10 @@ class RankServer:
         self._listener = Listener(loop, listen_unix(path), self._accept)
 
     def close(self) -> None:
-        """Stop listening, and close the connections to all wrappers."""
+        """Hear no more of these ranks; another server may have the path."""
         self._listener.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
         for link in (*self._links, *self._other_links):
             link.close()
 
@@ -151,7 +155,7 @@ class RankServer:
             rank = self._links.pop(link)
             self._other_links.add(link)
             self.pids.pop(rank, None)
-            self._on_ended(Ended(rank, int(message[1]), bool(message[2]), message[3]))
+            self._on_ended(RankEnd(rank, int(message[1]), bool(message[2]), message[3]))
         elif kind == "weights":
             self._other_links.add(link)
             self._on_weights(message[1:])
@@ -179,9 +183,9 @@ class RankServer:
         if pid is not None:
             # The wrapper is gone and the rank is not: somebody killed the wrapper.
             signal_group(pid, signal.SIGKILL)
-            self._on_ended(Ended(rank, -signal.SIGKILL, False, "the wrapper of this rank was killed\n"))
+            self._on_ended(RankEnd(rank, -signal.SIGKILL, False, "the wrapper of this rank was killed\n"))
         elif not self.mpirun_watches:
-            self._on_ended(Ended(rank, 1, False, "the wrapper of the script ended before it could start it\n"))
+            self._on_ended(RankEnd(rank, 1, False, "the wrapper of the script ended before it could start it\n"))
 
 
 def rank_or_none(rank: int) -> int | None:

@@ -30,7 +30,7 @@ else:
 SOCKET_VARIABLE = "ESTIMATOR_HOST_SOCKET"
 BY_MPI = "mpi"  # the first argument where MPI's daemon starts the wrapper: see `spawned.fork_agent`
 LOCAL_JOB = 0xFFFF  # the bits of MPI's job number that tell the worlds of one mpirun apart (orte/types.h in 4.1)
-EXIT_STOPPED = 143  # of a script that was told to stop, and did
+EXIT_STOPPED = 143  # of a script that was told to stop, and did; as in `contract.names`, which no rank loads
 FIRST_FD = 3  # the lowest that is free when the rank starts
 
 

@@ -95,6 +95,11 @@ class Children:
             if on_exit is not None:
                 on_exit(exit_code(status))
 
+    def end_all_but(self, spare: Collection[int]) -> None:
+        """Kill every process below this one but those in `spare` and what is below them, and tell nobody of it."""
+        kill_descendants_but(spare)
+        self._on_exit = {pid: on_exit for pid, on_exit in self._on_exit.items() if pid in spare}
+
     def reap_ending(self) -> None:
         """`reap`, with those that are about to end.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from .loop import Loop
 from .wire import MAX_MESSAGE, BadMessage, Unpacker, pack
@@ -142,6 +144,30 @@ def listen_unix(path: str) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.bind(path)
     sock.listen(128)
+    return sock
+
+
+@contextlib.contextmanager
+def short_path(path: str) -> Iterator[str]:
+    """The same file under a path of a few bytes: that of a Unix socket has at most 107 (unix(7)).
+
+    Raises OSError where its folder cannot be opened.
+    """
+    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
+    finally:
+        os.close(folder)
+
+
+def connect_unix(path: str) -> socket.socket:
+    """A socket that is connected to whoever listens at `path`. Raises OSError where nobody does."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.connect(path)
+    except OSError:
+        sock.close()
+        raise
     return sock
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 Callback = Callable[[], object]
 LONGEST_WAIT = 86400.0
-"""Seconds of one wait: epoll counts milliseconds in 32 bits, so it takes no 25 days, and a job may take 28."""
+"""Seconds of one wait: epoll and poll count milliseconds in 32 bits, so they take no 25 days; a job may take 28."""
 
 
 class Timer:

@@ -22,12 +22,11 @@ from .errors import (
     Unsupported,
 )
 from .location import parse
-from .port import Condition, Digest, Object, Progress, Store
+from .port import Digest, Object, Progress, Store
 
 __all__ = [
     "AccessDenied",
     "BadCredentials",
-    "Condition",
     "Conflict",
     "Digest",
     "InvalidLocation",
@@ -46,8 +45,11 @@ __all__ = [
     "open_store",
 ]
 
+RETRY_SECONDS = 60.0  # that a store may be away, where nobody says how long
+STALL_SECONDS = 30.0  # that a connection may say nothing; half of the `read_timeout` of botocore
 
-def open_store(uri: str, *, retry_seconds: float = 60.0, stall_seconds: float = 30.0) -> Store:
+
+def open_store(uri: str, *, retry_seconds: float = RETRY_SECONDS, stall_seconds: float = STALL_SECONDS) -> Store:
     """The store at `s3://bucket/prefix` or `file:///folder`; its keys are relative to that root.
 
     Opening sends nothing and makes nothing. `retry_seconds` is how long transient faults are retried, counted from the
@@ -58,7 +60,7 @@ def open_store(uri: str, *, retry_seconds: float = 60.0, stall_seconds: float = 
     NoCredentials where the standard AWS chain has none.
     """
     location = parse(uri)
-    if location.scheme == "file":
+    if location.is_folder:
         from .file import LocalStore
 
         return LocalStore(location.root)

@@ -19,7 +19,7 @@ from .errors import Conflict, NotFound, SourceChanged, StorageError
 from .landing import Landing, disk_errors, sync_folder
 from .location import check_key, check_path, is_own
 from .parallel import in_threads
-from .port import Condition, Digest, Object, PathOrFile, Progress, Store, check_conditions
+from .port import Digest, Object, PathOrFile, Progress, Store, check_conditions
 from .source import UploadSource
 
 _CHUNK = 1 << 18  # bytes; they are hashed and written while a processor has them near
@@ -114,9 +114,6 @@ class LocalStore(Store):
                 return etag
             self._replace(landing)
         return etag
-
-    def supports(self, condition: Condition) -> bool:
-        return True
 
     def download(self, key: str | Object, path: str, *, durable: bool = False) -> Digest:
         return self._download(key, path, durable)

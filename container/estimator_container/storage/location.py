@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 
+from ..contract.names import BUCKET_SCHEMES, FILE_SCHEME
 from .errors import InvalidLocation
 
 _OWN_NAME = re.compile(r"\.estimator-(?:[0-9a-f]{16}\.part|probe-[0-9a-f]{16})")
@@ -19,33 +20,43 @@ class Location:
     """A parsed URI."""
 
     scheme: str
-    """`s3` or `file`."""
+    """`file`, or one of those with a bucket, such as `s3`."""
     bucket: str
     """Empty for a file URI."""
     root: str
-    """For s3 the prefix without slashes at its ends, for a file URI the absolute path of the folder."""
+    """For a bucket the prefix without slashes at its ends, for a file URI the absolute path of the folder."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder, and no bucket."""
+        return self.scheme == FILE_SCHEME
+
+    @property
+    def key_prefix(self) -> str:
+        """What its keys begin with in the bucket; nothing in a folder."""
+        return "" if self.is_folder or not self.root else f"{self.root}/"
 
 
 def parse(uri: str) -> Location:
     """Raises InvalidLocation with what to write instead."""
     scheme, separator, rest = uri.partition("://")
-    if not separator or scheme not in ("s3", "file"):
+    if not separator or scheme not in (*BUCKET_SCHEMES, FILE_SCHEME):
         raise InvalidLocation(f"{uri!r} is not the URI of a store: write 's3://bucket/prefix' or 'file:///folder'")
-    if scheme == "file":
+    if scheme == FILE_SCHEME:
         # What follows is a plain path, as in SageMaker's local mode; nothing in it is unquoted.
         if not rest.startswith("/"):
             raise InvalidLocation(f"{uri!r} names no absolute folder: write 'file:///folder'")
         if "\0" in rest:
             raise InvalidLocation(f"{uri!r} holds a NUL byte, which no path can have: check it")
-        return Location("file", "", os.path.normpath("/" + rest.lstrip("/")))
+        return Location(scheme, "", os.path.normpath("/" + rest.lstrip("/")))
     bucket, _, prefix = rest.partition("/")
     if not bucket:
-        raise InvalidLocation(f"{uri!r} names no bucket: write 's3://bucket/prefix'")
+        raise InvalidLocation(f"{uri!r} names no bucket: write '{scheme}://bucket/prefix'")
     # One slash at the end says that it is a folder; any other is part of the keys, which could not be kept apart.
     root = prefix[:-1] if prefix.endswith("/") else prefix
     if root:
         check_key(root)
-    return Location("s3", bucket, root)
+    return Location(scheme, bucket, root)
 
 
 def unfinished_name() -> str:

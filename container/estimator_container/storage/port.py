@@ -5,14 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Callable, Union
-
-if TYPE_CHECKING:
-    from typing import Literal
-
-    Condition = Literal["if_absent", "if_match"]
-else:
-    Condition = str
+from typing import IO, Callable, Union
 
 Progress = Callable[[int, int], None]
 """Called with the bytes and the objects done so far, from a thread of the transfer; what it raises ends that."""
@@ -82,14 +75,8 @@ class Store(ABC):
         With `if_absent` only where no object has the key, with `if_match` only over the object with that etag: else
         Conflict. Of any number of writers with the same condition exactly one succeeds. Where the answer to a write
         was lost and the retry finds the condition broken by the very same bytes, that write has succeeded.
-        Raises Unsupported where the server does not hold the condition, see `supports`.
-        """
-
-    @abstractmethod
-    def supports(self, condition: Condition) -> bool:
-        """Whether the server holds conditional writes; found out by trying, once, with a small object of our own.
-
-        `write` asks by itself before its first conditional write.
+        Raises Unsupported where the server does not hold the condition, which is found out by trying, once, with a
+        small object of our own.
         """
 
     @abstractmethod

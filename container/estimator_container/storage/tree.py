@@ -8,7 +8,7 @@ from .location import check_path
 MAX_NAME_BYTES = 255  # NAME_MAX, linux/limits.h
 
 
-class Tree:
+class KeyTree:
     """The paths of files that are to be in one folder, as they come."""
 
     def __init__(self, where: str) -> None:
@@ -20,7 +20,7 @@ class Tree:
     def add(self, path: str) -> str:
         """`path` itself. Raises InvalidLocation where no folder can hold such a file beside those before it.
 
-        >>> Tree("s3://bucket").add("a/b.txt")
+        >>> KeyTree("s3://bucket").add("a/b.txt")
         'a/b.txt'
         """
         folder = check_path(path).rpartition("/")[0]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from ..contract.names import PROCESSES_PER_HOST
-from ..runtime.errors import ConfigurationError
+from ..contract.reserved import Reserved
 
 
 @dataclass(frozen=True)
@@ -72,16 +71,6 @@ class DirectWorld(World):
         return {}
 
 
-def processes_per_host(hyperparameters: Mapping[str, Any], gpus: int) -> int:
-    """As many as the reserved hyperparameter says, else one for each GPU of a host, else one.
-
-    Raises ConfigurationError for what is not a whole number of at least 1.
-    """
-    given = hyperparameters.get(PROCESSES_PER_HOST)
-    per_host = max(1, gpus) if given is None else given
-    if not isinstance(per_host, int) or isinstance(per_host, bool) or per_host < 1:
-        raise ConfigurationError(
-            f"{PROCESSES_PER_HOST} must be a whole number of at least 1, such as 2, "
-            f"not {per_host!r} ({type(per_host).__name__})"
-        )
-    return per_host
+def processes_per_host(reserved: Reserved, gpus: int) -> int:
+    """As many as the job asks for, else one for each GPU of a host, else one."""
+    return reserved.processes_per_host or max(1, gpus)

@@ -5,15 +5,14 @@ The engine is reached through the Docker SDK for Python, which is imported when 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO, cast
 
-from estimator_container.contract import hyperparameters as container_hp
 from estimator_container.contract import names as contract
+from estimator_container.contract.reserved import Reserved
 from estimator_container.runtime import machine
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
@@ -25,7 +24,7 @@ from ...values.standard_streams import Tolerant
 from ..port import Finding, findings
 from ..supervised.backend import Supervised
 from ..supervised.supervisor.hosts import Hosts, OnHostEnded
-from . import engine
+from . import CAPABILITIES, engine
 from .containers import CODE_IN_CONTAINER, DockerHosts
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class DockerBackend(Supervised):
     """Runs the hosts of a job as containers of this machine's Docker engine."""
 
     name = "docker"
-    capabilities = Supervised.capabilities._replace(has_images=True)
+    capabilities = CAPABILITIES
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job for the engine. Raises InvalidArgument for what it cannot do, BackendError without one."""
@@ -53,21 +52,19 @@ class DockerBackend(Supervised):
             engine.require_image(client, image)
         has_toolkit = is_ours or engine.has_toolkit(client, image)
         plan = local_plan.base(spec, self.name, _host if has_toolkit else _other_host)
+        plan = replace(plan, image=image, sees_only_mounts=True)
         engine.require_room(client, plan.cpus, plan.memory)
         if plan.code is not None:
-            moved = {"sagemaker_submit_directory": json.dumps(CODE_IN_CONTAINER)}
+            moved = Reserved(submit_directory=CODE_IN_CONTAINER).encode()
             plan = replace(plan, hyperparameters={**plan.hyperparameters, **moved})
-        decoded = container_hp.decode(plan.hyperparameters)
         if has_toolkit:
-            distributions.refuse_others(decoded)
+            distributions.refuse_others(plan)
         else:
-            _check_other_toolkit(image, decoded)
-        plan = distributions.from_hyperparameters(decoded)(
-            plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus())
-        )
-        plan = inheritance.for_containers(plan, decoded, os.environ)
+            _check_other_toolkit(image, plan.decoded.reserved)
+        plan = distributions.distributed(plan, local_plan.gpus(plan.instance_type, machine.gpus()))
+        plan = inheritance.for_containers(plan, os.environ)
         kernel_limits.check_own()
-        return kernel_limits.check_containers(local_plan.with_command(replace(plan, image=image), "python", None))
+        return kernel_limits.check_containers(local_plan.with_command(plan, "python", None))
 
     def start(self, plan: Plan) -> LocalJob:
         """Start the plan's containers under a supervisor, and return at once.
@@ -104,7 +101,7 @@ def _with_image(spec: JobDocument) -> tuple[JobDocument, str]:
     algorithm = spec.algorithm_specification or AlgorithmSpecification(training_input_mode="File")
     if algorithm.training_image is not None:
         return spec, algorithm.training_image
-    image = catalogue.default(container_hp.decode(dict(spec.hyperparameters or {}))).name
+    image = catalogue.default(spec.decoded.reserved).name
     return replace(spec, algorithm_specification=replace(algorithm, training_image=image)), image
 
 
@@ -118,14 +115,10 @@ def _host(name: str, index: int, hosts: int) -> HostPlan:
     )
 
 
-def _check_other_toolkit(image: str, hyperparameters: Mapping[str, object]) -> None:
+def _check_other_toolkit(image: str, reserved: Reserved) -> None:
     """Raises InvalidArgument for what only our toolkit runs; another one would leave it out and say nothing."""
-    for name, argument in (
-        (contract.COMMAND_HYPERPARAMETER, "command"),
-        (contract.ARGUMENTS_HYPERPARAMETER, "arguments"),
-        (contract.STEPS_HYPERPARAMETER, "steps"),
-    ):
-        if name in hyperparameters:
+    for argument in ("command", "arguments", "steps"):
+        if getattr(reserved, argument) is not None:
             what = f"{argument} needs an image with estimator-container, but {image} has another toolkit"
             raise InvalidArgument(
                 argument, f"{what}; give entry_point, and hyperparameters in the order of their names"

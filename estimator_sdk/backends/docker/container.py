@@ -30,6 +30,11 @@ class HostContainer:
         self._api = api
         self._id = identity
 
+    @property
+    def identity(self) -> str:
+        """The engine's id of it, which no other container has."""
+        return self._id
+
     def start(self) -> None:
         """Start the container. Raises docker.errors.DockerException when the engine refuses."""
         self._api.start(self._id)
@@ -112,7 +117,7 @@ def _host_config(plan: Plan, own_toolkit: bool, mounts: Sequence[tuple[str, str,
 
 def _environment(plan: Plan, host: HostPlan, own_toolkit: bool) -> dict[str, str]:
     """What `docker inspect` shows: the user's own variables only where an image knows no other way."""
-    job = {**host.environment, "TRAINING_JOB_NAME": plan.job_name}
+    job = {**host.environment, contract.JOB_NAME_VARIABLE: plan.job_name}
     if not own_toolkit:
         return {**_region(), **plan.environment, **job}
     # Root has a home in the image, and keeps it: keys that another image's sshd and mpirun need may lie there.

@@ -21,6 +21,8 @@ OWNER_LABEL = "estimator.supervisor"
 TOOLKIT_LABEL = "estimator.toolkit"
 """On images that hold our toolkit: it takes secrets from files and needs no root."""
 GIB = 1 << 30
+ANSWER_SECONDS = 120
+"""How long the engine may take for any answer: twice what the Docker SDK gives it, for a disk may be busy."""
 DETACH_SECONDS, DETACH_LOOK_SECONDS = 10.0, 0.02
 """How long the engine may take to take a container that is gone off its network, and between looks."""
 _PULLABLE = re.compile(r"[a-z0-9][^\s]*")
@@ -37,7 +39,7 @@ def connect() -> DockerClient:
             f"backend 'docker' needs the package docker: pip install 'estimator-sdk[docker]', {INSTEAD}"
         ) from None
     try:
-        return docker.from_env(timeout=120)
+        return docker.from_env(timeout=ANSWER_SECONDS)
     except (docker.errors.DockerException, ValueError) as error:  # ValueError: of an address, such as a port of 99999
         raise BackendError(_why(error)) from None
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import configparser
 import contextlib
 import ipaddress
-import json
 import netrc
 import os
 import sys
@@ -23,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from estimator_container.contract.names import Layout
 from estimator_container.host.preparation import requirements
-from estimator_container.host.preparation.pip_settings import CERTIFICATES
+from estimator_container.host.preparation.pip_settings import CERTIFICATES, PipDocument
 
 from ..supervised.supervisor import base_directory
 
@@ -38,20 +37,11 @@ _PACKAGE_FILES = (requirements.FILE, "setup.py", "pyproject.toml")
 
 
 @dataclass
-class PipSettings:
+class PipSettings(PipDocument):
     """The settings that a container gets."""
 
-    options: dict[str, list[str]] = field(default_factory=dict)
-    """Options of `pip install`, without their dashes."""
-    certificates: dict[str, str] = field(default_factory=dict)
-    """Of CERTIFICATES, what is in the file that the option names."""
-    variables: dict[str, str] = field(default_factory=dict)
-    netrc: str = ""
-    """What .netrc says of the hosts of the indexes, and of no others."""
     folders: dict[str, Path] = field(default_factory=dict)
     """Folders of this machine with packages or an index: path in the container -> path here."""
-    left_out: list[str] = field(default_factory=list)
-    """A sentence for each setting that does not work in a container."""
 
     @property
     def mounts(self) -> list[tuple[str, str, bool]]:
@@ -60,9 +50,7 @@ class PipSettings:
 
     def write(self, layout: Layout) -> None:
         """Leave it for the toolkit of a host, and make the places of the folders."""
-        names = ("options", "certificates", "variables", "netrc", "left_out")
-        document = {name: getattr(self, name) for name in names}
-        base_directory.write_pip_settings(layout, json.dumps(document).encode())
+        base_directory.write_pip_settings(layout, self.to_json().encode())
         for inside in self.folders:
             base_directory.make_mount_point(Path(layout.package_folders, Path(inside).name), is_folder=True)
 

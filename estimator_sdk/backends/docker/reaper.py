@@ -12,16 +12,17 @@ import time
 
 DONE = b"done"
 RETRY_SECONDS = 1.0
-PATIENCE = 86400.0  # seconds that it waits for an engine that is away
 
 
 def main(job_name: str, owner: str) -> None:
     """Wait for the end of the supervisor; remove the job's containers and network unless it did."""
     if sys.stdin.buffer.read() == DONE:
         return
+    from estimator_container.runtime.loop import LONGEST_WAIT
+
     from estimator_sdk.backends.docker import engine
 
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + LONGEST_WAIT  # an engine that is away for longer has lost what it had
     while not engine.try_to_remove_job(job_name, owner) and time.monotonic() < deadline:
         time.sleep(RETRY_SECONDS)  # nothing tells of an engine that comes back
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -31,11 +32,11 @@ def engine_lost(client: DockerClient, meanwhile: str) -> str | None:
 def refused(plan: Plan, words: str) -> Verdict:
     """The engine made or started no container, and said this."""
     if _CANNOT_RUN.search(words):
-        return Verdict("image", f"no container of {plan.image} could start: {words}")
-    return Verdict("platform", f"the Docker engine refused a container of {plan.job_name}: {words}")
+        return Verdict(Kind.IMAGE, f"no container of {plan.image} could start: {words}")
+    return Verdict(Kind.PLATFORM, f"the Docker engine refused a container of {plan.job_name}: {words}")
 
 
 def out_of_memory(plan: Plan, host: str) -> Verdict:
     """The first process of a host was killed because it had no memory left."""
     message = f"{host} ran out of the {plan.memory:g} GiB that memory= gives each host; raise it"
-    return Verdict("out_of_memory", message, host)
+    return Verdict(Kind.OUT_OF_MEMORY, message, host)

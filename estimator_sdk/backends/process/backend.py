@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import sys
 from collections.abc import Iterable
@@ -17,11 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import estimator_container
-from estimator_container.contract import hyperparameters as container_hp
 from estimator_container.contract import names as contract
 from estimator_container.contract.names import Layout
 from estimator_container.runtime import machine, private_folder
-from estimator_container.runtime.children import Children, kill_descendants_but, signal_group
+from estimator_container.runtime.children import Children, descendants, kill_descendants_but, signal_group
 from estimator_container.runtime.errors import ConfigurationError
 from estimator_container.runtime.loop import Loop
 
@@ -32,6 +32,7 @@ from ..port import Finding, findings
 from ..supervised.backend import Supervised
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import Hosts, OnHostEnded
+from . import CAPABILITIES
 
 if TYPE_CHECKING:
     from ...spec.job_document import JobDocument
@@ -45,7 +46,7 @@ class ProcessBackend(Supervised):
     """Runs the hosts of a job as processes."""
 
     name = "process"
-    capabilities = Supervised.capabilities._replace(is_this_environment=True)
+    capabilities = CAPABILITIES
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job for this machine. Raises InvalidArgument for what processes cannot do."""
@@ -57,26 +58,16 @@ class ProcessBackend(Supervised):
             raise InvalidArgument("backend", f"backend 'process' needs Linux, and this is {sys.platform}")
         _check_places()
         plan = local_plan.base(spec, self.name, _host)
-        for name in ("cpus", "memory"):
-            if getattr(plan, name) is not None:
-                raise InvalidArgument(
-                    name,
-                    f"{name} limits hosts that are containers, but those of backend 'process' are not; leave it out, "
-                    "or use backend='docker'",
-                )
         if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
             raise InvalidArgument(
                 "checkpoint_local_path",
                 f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, but backend 'process' has "
                 "no containers: leave it out, and let the script write to SM_CHECKPOINT_DIR",
             )
-        decoded = container_hp.decode(plan.hyperparameters)
-        distributions.refuse_others(decoded)
-        plan = distributions.from_hyperparameters(decoded)(
-            plan, decoded, local_plan.gpus(plan.instance_type, machine.gpus())
-        )
+        distributions.refuse_others(plan)
+        plan = distributions.distributed(plan, local_plan.gpus(plan.instance_type, machine.gpus()))
         overlay = JobFolder.for_job(plan.job_name).overlay(1)
-        plan = inheritance.for_processes(local_plan.with_command(plan, sys.executable, overlay), decoded)
+        plan = inheritance.for_processes(local_plan.with_command(plan, sys.executable, overlay))
         base = str(JobFolder.for_job(plan.job_name).hosts / plan.hosts[-1].base_dir)
         return kernel_limits.check_processes(
             plan, base, plan.inherited_from(os.environ), str(overlay / "bin" / "python")
@@ -106,7 +97,7 @@ class ProcessBackend(Supervised):
         on_ended: OnHostEnded,
     ) -> Hosts:
         """The hosts of one attempt, for its supervisor."""
-        return ProcessHosts(plan, folder, attempt, children, on_ended)
+        return ProcessHosts(plan, folder, attempt, loop, children, on_ended)
 
 
 def _check_places() -> None:
@@ -137,36 +128,52 @@ def _host(name: str, index: int, hosts: int) -> HostPlan:
 class ProcessHosts:
     """The process trees of one attempt."""
 
-    def __init__(self, plan: Plan, folder: JobFolder, attempt: int, children: Children, on_ended: OnHostEnded) -> None:
+    def __init__(
+        self, plan: Plan, folder: JobFolder, attempt: int, loop: Loop, children: Children, on_ended: OnHostEnded
+    ) -> None:
         self._plan = plan
         self._folder = folder
         self._attempt = attempt
+        self._loop = loop
         self._children = children
         self._on_ended = on_ended
         self._pids: dict[str, int] = {}
+        self._secret = os.urandom(contract.SECRET_BYTES)
+        self._addresses = {host.name: host.address for host in plan.hosts}
         self._private_folders: list[str] = []
         self._lifeline: tuple[int, int] | None = None
 
     def start(self) -> None:
-        secret = os.urandom(contract.SECRET_BYTES)
         for host in self._plan.hosts:
-            layout = self._layout(host)
-            base_directory.write(self._plan, host.name, layout, INTERFACE)
-            base_directory.write_secret(layout, secret)
-            base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
+            self._write_base_directory(host)
         # Every host inherits the reading end; when this process is gone, all of them see it.
         self._lifeline = os.pipe()
         first, *others = self._plan.hosts
-        addresses = {host.name: host.address for host in self._plan.hosts}
         with contextlib.ExitStack() as until_started:
             inherited = {contract.LIFELINE_FD: self._lifeline[0]}
             if others:  # which the first one listens for
                 sock = until_started.enter_context(_listening(first.address))
-                addresses[first.name] = f"{first.address}:{sock.getsockname()[1]}"
+                self._addresses[first.name] = f"{first.address}:{sock.getsockname()[1]}"
                 inherited[contract.LISTEN_FD] = sock.fileno()
-            self._start_host(first, addresses, inherited)
+            self._start_host(first, inherited)
         for host in others:
-            self._start_host(host, addresses, {contract.LIFELINE_FD: self._lifeline[0]})
+            self._start_host(host, {contract.LIFELINE_FD: self._lifeline[0]})
+
+    def end(self, host: str) -> None:
+        if host in self._pids:
+            for pid in (*descendants(self._pids[host]), self._pids[host]):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._loop.run_until(lambda: host not in self._pids)
+        kill_descendants_but(self._children.pids)  # what it left came to the supervisor
+
+    def start_again(self, host: str, attempt: int, first_host_at: str) -> None:
+        assert self._lifeline is not None
+        first, *others = self._plan.hosts
+        self._addresses[first.name] = first_host_at
+        (again,) = (each for each in others if each.name == host)
+        self._write_base_directory(again)
+        self._start_host(again, {contract.LIFELINE_FD: self._lifeline[0]})
 
     def signal(self, signum: int) -> None:
         for pid in self._pids.values():
@@ -185,7 +192,13 @@ class ProcessHosts:
     def wait_until_gone(self) -> None:
         """`close` leaves nothing to wait for."""
 
-    def _start_host(self, host: HostPlan, addresses: dict[str, str], inherited: dict[str, int]) -> None:
+    def _write_base_directory(self, host: HostPlan) -> None:
+        layout = self._layout(host)
+        base_directory.write(self._plan, host.name, layout, INTERFACE)
+        base_directory.write_secret(layout, self._secret)
+        base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
+
+    def _start_host(self, host: HostPlan, inherited: dict[str, int]) -> None:
         """`inherited` are descriptors that the host gets, under the variables that name them."""
         self._private_folders.append(scratch := private_folder.make(private_folder.base()))
         self._private_folders.append(shared_memory := private_folder.make_for_memory(scratch))
@@ -197,13 +210,15 @@ class ProcessHosts:
             contract.SCRATCH_DIR: scratch,
             contract.SHARED_MEMORY_DIR: shared_memory,
             contract.OVERLAY_DIR: str(self._folder.overlay(self._attempt)),
-            contract.HOST_ADDRESSES: json.dumps(addresses),
+            contract.HOST_ADDRESSES: json.dumps(self._addresses),
             **{variable: str(fd) for variable, fd in inherited.items()},
             contract.STOP_TIMEOUT: str(self._plan.stop_timeout),
-            "TRAINING_JOB_NAME": self._plan.job_name,
+            contract.JOB_NAME_VARIABLE: self._plan.job_name,
         }
         make_folder(self._folder.attempt(self._attempt))
-        log = os.open(self._folder.attempt(self._attempt) / f"{host.name}.log", os.O_WRONLY | os.O_CREAT, 0o600)
+        log = os.open(
+            self._folder.attempt(self._attempt) / f"{host.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+        )
         try:
             for fd in inherited.values():
                 os.set_inheritable(fd, True)

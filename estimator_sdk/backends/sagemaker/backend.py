@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from estimator_container.contract import hyperparameters as container_hp
 from estimator_container.contract import names as contract
 
 from ...code import store as code_store
@@ -20,8 +19,9 @@ from ...plan import distributions, inheritance, kernel_limits
 from ...plan import local as local_plan
 from ...plan.plan import DEFAULT_CHECKPOINTS, ChannelPlan, HostPlan, Plan
 from ...spec.job_document import Channel, JobDocument, ResourceConfig
-from ..port import Capabilities, Finding, findings
-from . import faults, submitted
+from ...spec.limits import DEFAULT_MAX_RUN
+from ..port import Finding, findings
+from . import CAPABILITIES, faults, submitted
 from .job import SageMakerJob, attach, list_jobs
 from .request import Completed, complete
 from .service import Service
@@ -32,7 +32,7 @@ class SageMakerBackend:
     """Runs the hosts of a job as instances of Amazon SageMaker."""
 
     name = "sagemaker"
-    capabilities = Capabilities(is_remote=True)
+    capabilities = CAPABILITIES
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job for the configured region. Raises InvalidArgument for what the service cannot do.
@@ -40,7 +40,7 @@ class SageMakerBackend:
         Asks AWS only for what is not said: the account, for the default bucket, and the ARN of a role that is named.
         """
         service = Service()
-        submit = container_hp.decode(dict(spec.hyperparameters or {})).get("sagemaker_submit_directory")
+        submit = spec.decoded.reserved.submit_directory
         code, kept = code_store.resolve(submit)
         if code is not None and not Path(code).is_file():
             code = None  # a place in the image
@@ -108,7 +108,6 @@ def _plan(completed: Completed, code: str | None, region: str) -> Plan:
     resources = spec.resource_config or ResourceConfig()
     groups = resources.instance_groups or ()
     instance_type = resources.instance_type or groups[0].instance_type
-    decoded = container_hp.decode(dict(spec.hyperparameters or {}))
     stopping, output, retries = spec.stopping_condition, spec.output_data_config, spec.retry_strategy
     checkpoints, algorithm = spec.checkpoint_config, spec.algorithm_specification
     limit = stopping.max_runtime_in_seconds if stopping else None
@@ -117,10 +116,12 @@ def _plan(completed: Completed, code: str | None, region: str) -> Plan:
         backend=SageMakerBackend.name,
         region=region,
         instance_type=instance_type,
-        hosts=tuple(HostPlan(name, "", "/opt/ml", ("train",), {}) for name in hosts_of(resources.to_document())),
+        hosts=tuple(
+            HostPlan(name, "", contract.DEFAULT_BASE_DIR, ("train",), {}) for name in hosts_of(resources.to_document())
+        ),
         ranks=(),
         distribution="none",
-        program=(spec.environment or {}).get("SAGEMAKER_PROGRAM") or decoded.get("sagemaker_program"),
+        program=spec.decoded.reserved.program_in(spec.environment or {}),
         command=(),
         hyperparameters=dict(spec.hyperparameters or {}),
         environment=dict(spec.environment or {}),
@@ -133,10 +134,10 @@ def _plan(completed: Completed, code: str | None, region: str) -> Plan:
         checkpoint_uri=checkpoints.s3_uri if checkpoints else None,
         checkpoint_path=(checkpoints and checkpoints.local_path) or DEFAULT_CHECKPOINTS,
         max_retry_attempts=retries.maximum_retry_attempts if retries else 0,
-        max_run=local_plan.DEFAULT_MAX_RUN if limit is None else float(limit),
+        max_run=float(DEFAULT_MAX_RUN if limit is None else limit),
     )
-    inheritance.refuse_inherited(decoded)
-    plan = distributions.from_hyperparameters(decoded)(plan, decoded, local_plan.gpus(instance_type, 0))
+    inheritance.refuse_inherited(plan)
+    plan = distributions.distributed(plan, local_plan.gpus(instance_type, 0))
     return kernel_limits.check_containers(local_plan.with_command(plan, "python", None))
 
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import re
 
-from estimator_container.storage.s3.faults import HOW_TO_SIGN_IN
+from estimator_container.storage.s3.faults import BAD_CREDENTIALS, EXPIRED, HOW_TO_SIGN_IN
 
 from ...errors import BackendError, InvalidArgument
 
 _BAD_CREDENTIALS = {
-    "ExpiredToken",
+    *BAD_CREDENTIALS,
+    *EXPIRED,
     "ExpiredTokenException",
-    "InvalidAccessKeyId",
     "InvalidClientTokenId",
     "InvalidSignatureException",
     "MissingAuthenticationToken",
-    "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 }
+"""Those of S3, and those that only other services use."""
 _DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403"}
 _THROTTLED = {"RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException"}
 _ROLE = re.compile(r"assume|\brole\b|PassRole", re.IGNORECASE)

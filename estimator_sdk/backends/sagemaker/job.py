@@ -8,6 +8,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from estimator_container.contract.events import ServiceStatus
+
 from ...errors import BackendError, EstimatorError, JobNotFound
 from ..port import Summary
 from . import faults, submitted
@@ -90,7 +92,7 @@ class SageMakerJob:
         return []
 
     def stop(self) -> None:
-        """Ask the service to stop the job; it sends SIGTERM, and SIGKILL after 120 seconds."""
+        """Ask the service to stop the job; it sends SIGTERM, and after `DEFAULT_STOP_TIMEOUT` SIGKILL."""
         try:
             self._service.call("sagemaker", "stop_training_job", f"stop {self.name}", TrainingJobName=self.name)
         except faults.Refused as error:
@@ -126,7 +128,7 @@ def _tell(on_event: OnEvent | None, state: ServiceState, told: int) -> int:
     """Tell of what the service says that was not told yet; returns how much there is."""
     if on_event is not None:
         for status, message in state.transitions[told:]:
-            on_event("", {"event": "service_status", "status": status, "message": message})
+            on_event("", ServiceStatus(status, message))
     return len(state.transitions)
 
 

@@ -5,13 +5,12 @@ What the service cannot do is refused here by name. The defaults are those of Sa
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from estimator_container.contract import hyperparameters as container_hp
 from estimator_container.contract import names as contract
+from estimator_container.contract.reserved import Reserved
 
 from ...errors import InvalidArgument
 from ...spec import hyperparameters
@@ -21,9 +20,9 @@ from .state import hosts_of
 
 _ECR = re.compile(r"\d{12}\.dkr[.-]ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.(?:amazonaws|on\.aws|sc2s|c2s)")
 _ONLY_HERE = {
-    contract.CPUS_HYPERPARAMETER: ("cpus", "the instance type sets how many CPUs a host has; leave it out"),
-    contract.MEMORY_HYPERPARAMETER: ("memory", "the instance type sets how much memory a host has; leave it out"),
-    contract.STOP_TIMEOUT_HYPERPARAMETER: ("stop_timeout", "SageMaker always gives 120 seconds; leave it out"),
+    "cpus": "the instance type sets how many CPUs a host has; leave it out",
+    "memory": "the instance type sets how much memory a host has; leave it out",
+    "stop_timeout": f"SageMaker always gives {contract.DEFAULT_STOP_TIMEOUT:g} seconds; leave it out",
 }
 
 
@@ -55,7 +54,7 @@ def complete(spec: JobDocument, bundle_name: str | None, code_uri: str | None, s
         # Where nothing can be fetched the code must be looked for in the channel, also by toolkits that are not ours.
         name = PurePosixPath(code_uri).name
         where = f"{contract.DEFAULT_BASE_DIR}/input/data/{contract.CODE_CHANNEL}/{name}" if isolated else code_uri
-        encoded["sagemaker_submit_directory"] = json.dumps(where)
+        encoded |= Reserved(submit_directory=where).encode()
     hyperparameters.check_service_limits(encoded)
     found = {contract.CODE_CHANNEL: code_uri, contract.WORLD_CHANNEL: world_uri}
     added = tuple(_channel(name, uri) for name, uri in found.items() if uri is not None)
@@ -86,8 +85,8 @@ class _Places:
 
 def _world_uri(spec: JobDocument, code_uri: str | None, places: _Places) -> str | None:
     resources = (spec.resource_config or ResourceConfig()).to_document()
-    ours = {"sagemaker_program", contract.COMMAND_HYPERPARAMETER, contract.STEPS_HYPERPARAMETER}
-    program = ours & set(spec.hyperparameters or {}) or "SAGEMAKER_PROGRAM" in (spec.environment or {})
+    reserved = spec.decoded.reserved
+    program = reserved.program_in(spec.environment or {}) or reserved.command or reserved.steps
     if len(hosts_of(resources)) == 1 or not program:
         return None
     root = code_uri.rpartition("/")[0] if code_uri else f"{places.default}/estimator-sdk"
@@ -103,10 +102,10 @@ def _check(spec: JobDocument, region: str) -> None:
     if not spec.role_arn:
         what = "role is missing, but SageMaker needs the ARN or the name of an IAM role that it may assume for the job"
         raise InvalidArgument("role", f"{what}; give role='arn:aws:iam::ACCOUNT:role/NAME'")
-    decoded = container_hp.decode(dict(spec.hyperparameters or {}))
-    for key, (argument, why) in _ONLY_HERE.items():
-        if key in decoded:
-            raise InvalidArgument(argument, f"{argument} is {decoded[key]}, but {why}")
+    for argument, why in _ONLY_HERE.items():
+        given = getattr(spec.decoded.reserved, argument)
+        if given is not None:
+            raise InvalidArgument(argument, f"{argument} is {given}, but {why}")
     _check_instances(spec)
     _check_image(spec, region)
     for argument, uri in _uris(spec):

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from estimator_container.failures.verdict import WHAT_TO_TRY, Verdict
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
 
 from ..status import FINAL, AttemptRecord
 
@@ -22,7 +23,7 @@ _REASONS = {
     "Stopped": "stop() or StopTrainingJob was called",
     "Stopping": "it was asked to stop",
 }
-_KINDS = {"AlgorithmError": "exit_code", "ClientError": "configuration"}
+_KINDS = {"AlgorithmError": Kind.EXIT_CODE, "ClientError": Kind.CONFIGURATION}
 _PREFIX = re.compile(r"(\w+Error|\w+Failure): ?")
 _EXIT_CODE = re.compile(r",? ?[Ee]xit ?[Cc]ode:? (\d+)")
 # How the toolkit begins the sentence that it leaves for the platform.
@@ -113,10 +114,10 @@ def verdict_of(failure: str) -> Verdict:
     if outer and outer[-1].end() == len(words.rstrip()):
         words = words[: outer[-1].start()]
     message, _, detail = words.strip().partition("\n")
-    kind = _KINDS.get(prefix[1] if prefix else "", "platform")
-    for known, advice in WHAT_TO_TRY.items():
-        if detail.endswith(advice):  # our toolkit's own words, which tell more than the service's
-            kind, detail = known, detail.removesuffix(advice).rstrip()
+    kind = _KINDS.get(prefix[1] if prefix else "", Kind.PLATFORM)
+    for known in Kind:
+        if detail.endswith(known.what_to_try):  # our toolkit's own words, which tell more than the service's
+            kind, detail = known, detail.removesuffix(known.what_to_try).rstrip()
             break
     code = int(outer[-1][1]) if outer else None
     culprit = _CULPRIT.match(message)
@@ -124,6 +125,6 @@ def verdict_of(failure: str) -> Verdict:
         rank, own = (int(number) if number else None for number in (culprit["rank"], culprit["code"]))
         return Verdict(kind, message, culprit["host"], rank, own or code, detail=detail.strip())
     said = message or "the service gives no reason"
-    if prefix is not None and kind != "exit_code":
+    if prefix is not None and kind is not Kind.EXIT_CODE:
         said = f"{prefix[1]}: {said}"
     return Verdict(kind, said, None, None, code, detail=detail.strip())

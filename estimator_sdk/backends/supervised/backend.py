@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...errors import JobNotFound
-from ..port import Capabilities
 
 if TYPE_CHECKING:
+    from ..port import Capabilities
     from .job import LocalJob
 
 
@@ -16,7 +16,7 @@ class Supervised:
     """A backend without what makes it one: `plan`, `start`, and the `hosts` that a supervisor starts."""
 
     name: str
-    capabilities = Capabilities(is_supervised=True)
+    capabilities: Capabilities
 
     def attach(self, name: str) -> LocalJob:
         """The job of that name. Raises JobNotFound, also for one of another backend."""
@@ -31,4 +31,4 @@ class Supervised:
         """The jobs of this backend, the newest first, at most `limit`."""
         from .job import jobs
 
-        return jobs(self.name)[:limit]
+        return jobs(self.name, limit)

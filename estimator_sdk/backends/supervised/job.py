@@ -54,15 +54,16 @@ def attach(name: str) -> LocalJob:
     return job
 
 
-def jobs(backend: str | None = None) -> list[LocalJob]:
-    """The jobs of the user's home, the newest first; with a name those of that backend.
+def jobs(backend: str | None = None, limit: int | None = None) -> list[LocalJob]:
+    """The jobs of the user's home, the newest first, at most `limit`; with a name those of that backend.
 
     Warns of one whose state cannot be understood, and leaves it out. Raises EstimatorError.
     """
     folder = jobs_folder()
     with reading():
         found = listing.summaries(folder)
-    return [LocalJob(JobFolder(folder / each.name), summary=each) for each in found if backend in (None, each.backend)]
+    chosen = [each for each in found if backend in (None, each.backend)][:limit]
+    return [LocalJob(JobFolder(folder / each.name), summary=each) for each in chosen]
 
 
 class LocalJob:

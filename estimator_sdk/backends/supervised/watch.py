@@ -8,10 +8,11 @@ import select
 from contextlib import suppress
 from pathlib import Path
 
-_IN_MODIFY, _IN_MOVED_FROM, _IN_MOVED_TO, _IN_CREATE, _IN_DELETE = 0x2, 0x40, 0x80, 0x100, 0x200  # linux/inotify.h
+from estimator_container.agents.watching.inotify import CREATE, DELETE, MODIFY, MOVED_FROM, MOVED_TO
+from estimator_container.runtime.loop import LONGEST_WAIT
+
 _POLL_SECONDS = 0.05  # where the kernel gives no inotify instance
 _LOOK_SECONDS = 1.0  # where the kernel, or the build of Python, tells nobody of a process that ends
-_LONGEST_WAIT = 86400.0  # seconds; poll counts milliseconds in 32 bits
 
 
 class Watch:
@@ -21,7 +22,7 @@ class Watch:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._inotify = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         self._pidfd = _open_pidfd(pid)
-        self._longest = _LONGEST_WAIT if pid is None or self._pidfd >= 0 else _LOOK_SECONDS
+        self._longest = LONGEST_WAIT if pid is None or self._pidfd >= 0 else _LOOK_SECONDS
         self._poll = select.poll()
         for fd in (self._inotify, self._pidfd):
             if fd >= 0:
@@ -29,11 +30,11 @@ class Watch:
 
     def add(self, path: Path) -> None:
         """Watch a file or a folder too; one that does not exist yet is left out."""
-        self._add(path, _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE)
+        self._add(path, MODIFY | MOVED_TO | CREATE)
 
     def add_removals(self, folder: Path) -> None:
         """Watch for what is removed from a folder, or moved out of it."""
-        self._add(folder, _IN_DELETE | _IN_MOVED_FROM)
+        self._add(folder, DELETE | MOVED_FROM)
 
     def _add(self, path: Path, mask: int) -> None:
         if self._inotify >= 0:

@@ -86,9 +86,9 @@ def _jobs() -> list[str]:
 
 
 def _backends() -> Iterable[str]:
-    from ...backends import BUILT_IN
+    from ... import backends
 
-    return BUILT_IN
+    return backends.names()
 
 
 def _instance_types() -> Iterable[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from .. import execution
+from .. import backend_argument, execution
 from ..parser import Parser
 
 
 def add(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="the job file, such as job.yaml or riseml.yml")
     parser.add_argument("--from-step", metavar="NAME", help="the step to begin with, by its name or number")
-    parser.add_argument("--backend", help="process, docker or sagemaker (default: the file's choice)")
+    backend_argument.add(parser, "the file's choice")
     parser.add_argument("--job-name", metavar="NAME", help="the job's name (default: a new one)")
     execution.add_options(parser)
 

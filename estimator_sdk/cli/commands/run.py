@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...code.ignore_rules import FILE as IGNORE_FILE
 from ...errors import InvalidArgument
-from .. import execution
+from ...spec.limits import DEFAULT_MAX_RUN
+from .. import backend_argument, execution
 from ..parser import Parser, count
 
 if TYPE_CHECKING:
@@ -48,10 +49,10 @@ def add_job_options(parser: Parser) -> None:
     where.add_argument(
         "--processes-per-host", metavar="P", type=count, help="default: one for each GPU of the instance type, else one"
     )
-    where.add_argument("--backend", help="process, docker or sagemaker (default: chosen by the instance type)")
+    backend_argument.add(where, "chosen by the instance type")
     where.add_argument("--image", metavar="IMAGE", help="the container image (default on docker: estimator/mpi:py311)")
-    where.add_argument("--cpus", type=float, help="CPUs per host, on docker")
-    where.add_argument("--memory", metavar="GIB", type=float, help="memory per host, on docker")
+    where.add_argument("--cpus", type=float, help="CPUs per host, if hosts are containers")
+    where.add_argument("--memory", metavar="GIB", type=float, help="memory per host, likewise")
     where.add_argument("--role", metavar="ARN", help="the IAM role, on SageMaker")
     what = parser.add_argument_group("what")
     what.add_argument("--source-dir", metavar="DIR", default=".", help="the folder to copy and run in")
@@ -73,7 +74,7 @@ def add_job_options(parser: Parser) -> None:
     what.add_argument("--job-name", metavar="NAME", help="the job's name (default: a new one)")
     limits = parser.add_argument_group("limits")
     limits.add_argument(
-        "--max-run", metavar="SECONDS", type=count, default=86400, help="stop the job after this many seconds"
+        "--max-run", metavar="SECONDS", type=count, default=DEFAULT_MAX_RUN, help="stop the job after this many seconds"
     )
     limits.add_argument("--stop-timeout", metavar="SECONDS", type=float, help="seconds between SIGTERM and SIGKILL")
     limits.add_argument("--max-retry-attempts", metavar="N", type=count, help="restarts after failures of the platform")

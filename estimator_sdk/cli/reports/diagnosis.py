@@ -9,24 +9,23 @@ from ... import backends
 from ...backends.port import Finding, Missing, findings
 from ...values.packages import version_of
 
-PURPOSES = ("docker", "s3", "sagemaker", "horovod")
-"""What a user may need besides MPI jobs on processes of this machine."""
+PURPOSES = (*backends.BUILT_IN, "s3", "horovod")
+"""What a user may need; the backends of other packages come to that."""
 
 
 def every_finding() -> Iterator[Finding]:
     """Every thing, one after the other: some take a moment. Makes the state directory."""
-    yield from backends.load("process").check()
+    for name in backends.names():
+        try:
+            yield from backends.load(name).check()
+        except Exception as error:
+            if name in backends.BUILT_IN:
+                raise
+            yield Finding(name, False, f"{type(error).__name__}: {error}", "update or uninstall its package", name)
     yield from findings(
         "horovod", (("mpi4py", _package("mpi4py", "pip install 'estimator-sdk[mpi]'")), ("Horovod", _horovod))
     )
-    yield from backends.load("docker").check()
     yield from findings("s3", (("s3 library", _package("obstore", "pip install 'estimator-sdk[s3]'")),))
-    yield from backends.load("sagemaker").check()
-    for name in backends.installed():
-        try:
-            yield from backends.load(name).check()
-        except Exception as error:  # of a package that is not ours
-            yield Finding(name, False, f"{type(error).__name__}: {error}", "update or uninstall its package", name)
 
 
 def purposes() -> tuple[str, ...]:

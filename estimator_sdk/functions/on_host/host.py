@@ -17,14 +17,9 @@ VALUE = "return value"
 EXCEPTION = "exception"
 FUNCTION_FILE = "function.payload"
 VALUE_FILE = "function-return-value.payload"
+RANKS_FILE = "ranks.json"
+"""What `SM_FRAMEWORK_PARAMS` has of a world of a kind -> the variable that its launcher puts the rank in."""
 _REFUSED = 2  # the exit code where the function was not even unpickled
-# What `SM_FRAMEWORK_PARAMS` has of a world of this kind -> the variable that its launcher puts the rank in.
-_RANKS = {
-    "sagemaker_mpi_enabled": "OMPI_COMM_WORLD_RANK",
-    "sagemaker_torch_distributed_enabled": "RANK",
-    "sagemaker_multi_worker_mirrored_strategy_enabled": "RANK",
-    "sagemaker_parameter_server_enabled": "RANK",
-}
 
 
 def exception_file(host: str, rank: int | None) -> str:
@@ -41,15 +36,16 @@ def main(folder: Path) -> None:
         sys.exit(_REFUSED)
     sys.excepthook = _show
     function, args, kwargs, sources = called
+    rank = _rank(json.loads((folder / RANKS_FILE).read_text(encoding="utf-8")))
     for name, text in sources.items():
         # So that tracebacks show the lines of a notebook's cells, which are no files.
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     try:
         value = function(*args, **kwargs)
-        if _is_first():
+        if _is_first(rank):
             _write(VALUE_FILE, _packed_value(function, value))
     except Exception as error:
-        _leave(error)
+        _leave(error, rank)
         raise
 
 
@@ -64,14 +60,14 @@ def _packed_value(function: object, value: object) -> bytes:
         raise TypeError(f"{what}: {why}; return plain data, or write a file to SM_MODEL_DIR") from None
 
 
-def _leave(error: Exception) -> None:
+def _leave(error: Exception, rank: int | None) -> None:
     """For the caller, who gets the verdict's words alone where the exception cannot be pickled."""
     try:
         data = payload.pack(EXCEPTION, error)
     except Exception as why:
         print(f"the {type(error).__name__} cannot be pickled, so the caller gets its text: {why}", file=sys.stderr)
     else:
-        _write(exception_file(os.environ.get("SM_CURRENT_HOST", "algo-1"), _rank()), data)
+        _write(exception_file(os.environ.get("SM_CURRENT_HOST", "algo-1"), rank), data)
 
 
 def _write(name: str, data: bytes) -> None:
@@ -80,16 +76,15 @@ def _write(name: str, data: bytes) -> None:
     (folder / name).write_bytes(data)
 
 
-def _rank() -> int | None:
+def _rank(variables_of: dict[str, str]) -> int | None:
     """The rank in the world; None for a job without one, whatever a world around it left in its environment."""
     parameters = json.loads(os.environ.get("SM_FRAMEWORK_PARAMS", "{}"))
-    variables = [variable for name, variable in _RANKS.items() if parameters.get(name) in (True, "True", "true")]
+    variables = [variable for name, variable in variables_of.items() if parameters.get(name) in (True, "True", "true")]
     given = [os.environ[variable] for variable in variables if variable in os.environ]
     return int(given[0]) if given else None
 
 
-def _is_first() -> bool:
-    rank = _rank()
+def _is_first(rank: int | None) -> bool:
     if rank is not None:
         return rank == 0
     hosts = json.loads(os.environ.get("SM_HOSTS", "[]"))

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
-from estimator_container.worlds.distributions import NAMES, enabled_by
+from estimator_container.worlds.distributions import NAMES
 
 from ...values.naming import shown, suggestion
 from .base import Distribution, refused
 
-__all__ = ["NAMES", "enabled_by", "options_of", "parse"]
+__all__ = ["NAMES", "options_of", "parse"]
 
 _EXAMPLE = '{"mpi": {"enabled": True, "processes_per_host": 2}}'
 _NOT_SUPPORTED = ("smdistributed", "pytorchddp", "instance_groups")

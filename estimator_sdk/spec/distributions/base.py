@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal, TypeVar
 
-from estimator_container.contract.names import PROCESSES_PER_HOST
-from estimator_container.worlds.distributions import enabled_by
+from estimator_container.contract.reserved import Reserved
 
 from ...errors import InvalidArgument
 from ...values.naming import shown, suggestion
@@ -27,6 +25,8 @@ class Distribution:
     """As users write it, and as its module is called, here and in the toolkit."""
     framework: ClassVar[Framework | None] = None
     """The framework whose image a job gets that names none; None is the plain image."""
+    rank_variable: ClassVar[str] = "RANK"
+    """Where a script finds its rank."""
 
     enabled: bool
     """False runs the script once on each host, as no `distribution` does."""
@@ -52,13 +52,9 @@ class Distribution:
     def check(self) -> None:
         """Raises InvalidArgument for an option that cannot be used."""
 
-    def hyperparameters(self) -> dict[str, object]:
-        """The reserved hyperparameters that tell the hosts, under the names of SageMaker's SDK."""
-        return {enabled_by(self.name): self.enabled}
-
-    def to_hyperparameters(self) -> dict[str, str]:
-        """As they are on disk: each value is JSON."""
-        return {name: json.dumps(value) for name, value in self.hyperparameters().items()}
+    def added_to(self, reserved: Reserved) -> Reserved:
+        """The reserved hyperparameters of a job, and those that tell its hosts of this distribution."""
+        return replace(reserved, distributions={self.name: self.enabled})
 
 
 @dataclass(frozen=True)
@@ -79,9 +75,8 @@ class ManyOnAHost(Distribution):
             what = f"is {shown(given)}, but a job has at most {MAX_RANKS:,} processes in all"
             raise refused(where, f"{what}; lower it")
 
-    def hyperparameters(self) -> dict[str, object]:
-        told = {} if self.processes_per_host is None else {PROCESSES_PER_HOST: self.processes_per_host}
-        return {**super().hyperparameters(), **told}
+    def added_to(self, reserved: Reserved) -> Reserved:
+        return replace(super().added_to(reserved), processes_per_host=self.processes_per_host)
 
 
 def refused(where: str, what: str) -> InvalidArgument:

@@ -12,8 +12,10 @@ PACKAGE = Path(estimator_container.__file__).parent
 MODULES = sorted(".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in PACKAGE.rglob("*.py"))
 # Runs under the user's interpreter beside its framework; of the toolkit only a rank that imports that loads it.
 OPTIONAL = ("keras_horovod", "horovod_keras3", "drift.tensorflow_steps", "drift.torch_steps")
-# Imported in a function: when a store on S3 is opened, and by a program that is beside the framework.
+# Imported in a function: when a store on S3 is opened, and by a program that is beside the framework; or by type
+# checkers alone, which bring it.
 WHEN_USED = {
+    "contract.event": {"typing_extensions"},
     "storage.s3.client": {"obstore"},
     "storage.s3.aws_settings": {"botocore"},
     "worlds.tensorflow_server": {"tensorflow"},

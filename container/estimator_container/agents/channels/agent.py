@@ -26,6 +26,7 @@ from estimator_container.agents.channels.fetch import fetch
 from estimator_container.agents.channels.pipes import Pipe
 from estimator_container.agents.channels.settings import ChannelSettings
 from estimator_container.agents.channels.source import open_source
+from estimator_container.contract.events import ChannelFetched, ChannelFetching, ChannelPiped, ChannelProgress
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
 from estimator_container.storage import StorageError
@@ -69,21 +70,18 @@ class ChannelAgent(Agent):
 
     def _fetch(self, channel: ChannelTask) -> None:
         started = reported = time.monotonic()
-        self._events.emit("channel_fetching", channel=channel.name, source=channel.uri)
+        self._events.emit(ChannelFetching(channel.name, channel.uri))
 
         def progress(size: int, objects: int) -> None:
             nonlocal reported
             if time.monotonic() - reported >= REPORT_SECONDS:
                 reported = time.monotonic()
-                seconds = round(reported - started, 2)
-                facts = {"channel": channel.name, "bytes": size, "objects": objects, "seconds": seconds}
-                self._events.emit("channel_progress", **facts)
+                self._events.emit(ChannelProgress(channel.name, size, objects, round(reported - started, 2)))
 
         source = open_source(channel)
         found = fetch(channel, source, list(self._settings.hosts), self._settings.links, progress)
         seconds = round(time.monotonic() - started, 4)
-        facts = {"channel": channel.name, "bytes": found.size, "objects": found.objects, "seconds": seconds}
-        self._events.emit("channel_fetched", **facts)
+        self._events.emit(ChannelFetched(channel.name, found.size, found.objects, seconds))
 
     def _make_pipes(self, channel: ChannelTask) -> list[Pipe]:
         source = open_source(channel)
@@ -94,7 +92,7 @@ class ChannelAgent(Agent):
         ]
         for pipe in pipes:
             pipe.make(0)
-        self._events.emit("channel_piped", channel=channel.name, source=channel.uri)
+        self._events.emit(ChannelPiped(channel.name, channel.uri))
         return pipes
 
     def _feed(self, channel: ChannelTask, pipes: list[Pipe]) -> None:

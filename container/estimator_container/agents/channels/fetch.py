@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...storage import Object, Progress
 from ...storage.landing import disk_errors
-from ...storage.tree import Tree
+from ...storage.tree import KeyTree
 from .channel import EVERY_HOST, ChannelTask, Links
 from .shares import shares
 from .source import ChannelSource, Item, local_path
@@ -68,7 +68,7 @@ def _each_once(source: ChannelSource) -> Iterator[Item]:
 
     Raises InvalidLocation.
     """
-    tree, said = Tree(source.uri), set[str]()
+    tree, said = KeyTree(source.uri), set[str]()
     for item in source.items:
         if isinstance(item.target, str):
             if item.target in said:

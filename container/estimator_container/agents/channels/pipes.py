@@ -13,7 +13,7 @@ from .channel import ChannelTask
 from .epochs import Epochs
 from .stream import stream
 
-_SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ, linux/fcntl.h
+_F_SETPIPE_SZ = 1031  # as in `ranks.streams`, which no agent loads
 _PIPE_SIZE = 1 << 20  # bytes
 
 
@@ -69,7 +69,7 @@ def _begun(data: Iterator[bytes]) -> Generator[bytes, None, None]:
 def _write_all(fd: int, data: Iterator[bytes]) -> None:
     """A reader that has had enough is no error: then the epoch is over."""
     with contextlib.suppress(OSError):
-        fcntl.fcntl(fd, _SET_PIPE_SIZE, _PIPE_SIZE)
+        fcntl.fcntl(fd, _F_SETPIPE_SZ, _PIPE_SIZE)
     for piece in data:
         view = memoryview(piece)
         try:

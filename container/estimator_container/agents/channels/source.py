@@ -110,6 +110,6 @@ def _split(uri: str) -> tuple[str, str]:
     """The URI of the folder that something is in, and its name there; no name for a whole bucket."""
     location = parse(uri)
     # What follows `file://` is a path as it stands: only the system knows where ".." behind a link leads.
-    whole = uri[len("file://") :].rstrip("/") if location.scheme == "file" else f"{location.bucket}/{location.root}"
+    whole = uri[len("file://") :].rstrip("/") if location.is_folder else f"{location.bucket}/{location.root}"
     parent, name = posixpath.split(whole)
     return f"{location.scheme}://{parent or '/'}", name

@@ -22,9 +22,10 @@ from estimator_container.agents.checkpoints.publications import AGAIN_SECONDS, S
 from estimator_container.agents.checkpoints.publisher import Publisher
 from estimator_container.agents.checkpoints.restore import Restored, claim, copy, newest_whole_manifest, restore
 from estimator_container.agents.checkpoints.settings import CheckpointSettings
-from estimator_container.agents.checkpoints.settled import Finding, SettledFiles
+from estimator_container.agents.checkpoints.settled import FolderReport, SettledFiles
 from estimator_container.agents.watching.agent import WatchingAgent
 from estimator_container.agents.watching.folder import WatchedFolder
+from estimator_container.contract.events import CheckpointLag, CheckpointLeftOut, CheckpointRestored
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
 from estimator_container.storage import open_store
@@ -77,8 +78,8 @@ class CheckpointAgent(WatchingAgent):
             self._is_over = True
             self._answer("failed", str(error))
             return
-        facts = {"base": restored.base, "files": restored.files, "bytes": restored.size}
-        self._events.emit("checkpoint_restored", attempt=attempt, passed_over=restored.passed_over, **facts)
+        passed_over, base = restored.passed_over, restored.base
+        self._events.emit(CheckpointRestored(attempt, passed_over, base, restored.files, restored.size))
         self._answer("restored", restored.base, str(restored.files), str(restored.size), *restored.passed_over)
         self._settled = SettledFiles(self._folder, self._publisher, self._settings.alive, self._settings.log_seconds)
         self._publications = Publications(
@@ -110,7 +111,8 @@ class CheckpointAgent(WatchingAgent):
     def _last_word(self, reason: str = "") -> None:
         if not self._is_over:
             self._is_over = True
-            self._answer("finished", str(self._backlog.size), "" if self._all_published else reason)
+            newest = self._publisher.newest if self._has_begun else ""
+            self._answer("finished", str(self._backlog.size), "" if self._all_published else reason, newest)
 
     # The folder.
 
@@ -154,7 +156,7 @@ class CheckpointAgent(WatchingAgent):
         else:
             self.look_soon(AGAIN_SECONDS)
 
-    def _act_on(self, found: Finding) -> None:
+    def _act_on(self, found: FolderReport) -> None:
         if found.can_be_published:
             self._publications.publish(found)
             return
@@ -169,7 +171,7 @@ class CheckpointAgent(WatchingAgent):
             if seconds is not None:
                 self.look_soon(seconds)
 
-    def _end_after(self, found: Finding) -> None:
+    def _end_after(self, found: FolderReport) -> None:
         if found.fault or not self._publications.has_to_clean_up:
             self._last_word(found.fault)
             return
@@ -180,11 +182,10 @@ class CheckpointAgent(WatchingAgent):
     def _report(self) -> None:
         left_out = self._settled.newly_left_out()
         if left_out:
-            self._events.emit("checkpoint_left_out", files=left_out)
+            self._events.emit(CheckpointLeftOut(left_out))
         seconds = round(self._backlog.seconds(), 1)
         if seconds >= REPORT_SECONDS and (self._backlog.size or self._backlog.waits_for):
-            facts = {"bytes": self._backlog.size, "seconds": seconds, "open": self._backlog.waits_for}
-            self._events.emit("checkpoint_lag", **facts)
+            self._events.emit(CheckpointLag(self._backlog.size, seconds, self._backlog.waits_for))
         self._loop.after(REPORT_SECONDS, self._report)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from ...contract.events import CheckpointFailed, CheckpointPublished
 from ...logs.events import EventLog
 from ...storage import SourceChanged, StoreUnavailable
 from ..background import BackgroundCall
@@ -12,7 +13,7 @@ from ..watching.agent import WatchingAgent
 from .appended import Rewritten, StillWritten
 from .backlog import Backlog
 from .publisher import Overtaken, Published, Publisher
-from .settled import Finding, SettledFiles
+from .settled import FolderReport, SettledFiles
 
 SETTLE_SECONDS = 0.005  # without news, before a state is looked at: files of one checkpoint come together
 AGAIN_SECONDS = 1.0  # between a publication that failed, or a state that is in doubt, and the next look
@@ -53,7 +54,7 @@ class Publications:
         self._pause = AGAIN_SECONDS
         self._not_before = 0.0
 
-    def publish(self, found: Finding) -> None:
+    def publish(self, found: FolderReport) -> None:
         """Begin to publish what was found, or look again when it is time for that."""
         wait = self._not_before - time.monotonic()
         if wait > 0:
@@ -71,7 +72,7 @@ class Publications:
         """Tell why checkpoints are not kept; it goes on to be tried, and is said once."""
         if str(error) != self.failure:
             self.failure = str(error)
-            self._events.emit("checkpoint_failed", reason=self.failure, bytes=self._backlog.size)
+            self._events.emit(CheckpointFailed(self.failure, self._backlog.size))
 
     def _ended(self, call: BackgroundCall[Published]) -> None:
         try:
@@ -90,14 +91,9 @@ class Publications:
     def _note(self, published: Published) -> None:
         seconds = self._backlog.published()
         self._pause, self.failure = AGAIN_SECONDS, ""
-        self._events.emit(
-            "checkpoint_published",
-            snapshot=str(published.manifest.name),
-            files=len(published.manifest.files),
-            bytes=published.manifest.size,
-            sent=published.uploaded_size,
-            seconds=round(seconds, 4),
-        )
+        manifest, sent = published.manifest, published.uploaded_size
+        name, files = str(manifest.name), len(manifest.files)
+        self._events.emit(CheckpointPublished(name, files, manifest.size, sent, round(seconds, 4)))
 
     def _not_published(self, error: Exception) -> None:
         if isinstance(error, Rewritten):

@@ -31,7 +31,6 @@ class Published:
     """What a snapshot took."""
 
     manifest: Manifest
-    uploaded_files: int
     uploaded_size: int
     """Bytes that had to be sent; the rest was in the store."""
 
@@ -55,6 +54,11 @@ class Publisher:
     def stamps(self) -> Mapping[str, Stamp]:
         """The files whose bytes are in the store, as they were then, in a snapshot or not yet."""
         return {path: stamp for path, (stamp, _) in self._known.copy().items()}
+
+    @property
+    def newest(self) -> str:
+        """The name of the newest whole snapshot; empty where there is none."""
+        return str(self._last.name) if self._last is not None else ""
 
     def begin_with(self, manifest: Manifest | None, base: str, *, in_use: bool = False) -> None:
         """Say in the claim what this attempt began with, and take its files as known. Raises StorageError.
@@ -161,7 +165,7 @@ class Publisher:
         self._known.update((path, known) for path, known in closed if self._folder.is_as_it_was(path, known[0]))
         self._published = self._known.copy()
         sent = [*(state.files[path].size for path in new), *(file.size for file in appended.values())]
-        return Published(manifest, len(sent), sum(sent))
+        return Published(manifest, sum(sent))
 
     def clean_up(self) -> None:
         """Remove what is not of the newest snapshots: older ones, those of attempts that were overtaken, lost data.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ...storage import Conflict, Digest, NotFound, Progress, SourceChanged, StorageError, Store
-from ...storage.tree import Tree
+from ...storage.tree import KeyTree
 from ..background import BackgroundCall
 from ..watching.state import FOLDER_PERMISSIONS, PERMISSIONS
 from . import packs
@@ -30,6 +30,7 @@ from .format import (
     claim_key,
     newest_first,
 )
+from .reuse import take_over
 
 T = TypeVar("T")
 
@@ -160,14 +161,18 @@ def restore(store: Store, folder: str, progress: Progress | None = None) -> Rest
 def fetch(store: Store, manifest: Manifest, folder: str, progress: Progress | None = None) -> None:
     """Fill the folder with one snapshot. What is in it goes away; it has either all of the snapshot or what it had.
 
+    Files that are there already, byte for byte, are not fetched.
+
     Raises Damaged for a snapshot whose files are not all there, byte by byte, and StorageError where the store fails.
     """
     staging = _staging(folder)
     try:
         for path in manifest.folders:
             os.makedirs(os.path.join(staging, path), exist_ok=True)
+        digests = take_over(folder, manifest.files, staging)
+        missing = [file for file in manifest.files if file.path not in digests]
         try:
-            digests = packs.download(store, manifest.files, staging, progress)
+            digests.update(packs.download(store, missing, staging, progress))
         except NotFound as error:
             raise Damaged(f"the bytes of a file are missing: {error}") from None
         except SourceChanged as error:
@@ -199,7 +204,7 @@ def _restore_plain(store: Store, folder: str, progress: Progress | None) -> Rest
     found = [each for each in store.list() if not each.key.startswith(ROOT)]
     if not found:
         return Restored(NOTHING, None, 0, 0)
-    tree = Tree(store.uri)
+    tree = KeyTree(store.uri)
     paths = [tree.add(each.key) for each in found]
     staging = _staging(folder)
     try:

@@ -16,8 +16,8 @@ LEFT_OUT_SECONDS = 60.0  # that a new file has been open before it is said that 
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What a look has found."""
+class FolderReport:
+    """What a look at the folder has found."""
 
     state: FolderState
     logs: Sequence[str]
@@ -67,7 +67,7 @@ class SettledFiles:
         self._left_out: set[str] = set()
         self._known_whole: dict[str, Stamp] = {}
 
-    def look(self, is_last: bool) -> Finding | None:
+    def look(self, is_last: bool) -> FolderReport | None:
         """What there is; None where the folder did not hold still. Raises OSError.
 
         When it `is_last`, no rank is left that could still finish a file.
@@ -86,13 +86,13 @@ class SettledFiles:
         self._not_kept = state.unsettled - set(waits_for)
         logs = [path for path in waits_for if path not in self._rewritten and self._is_open_for_long(path)]
         others = [path for path in waits_for if path not in logs]
-        return Finding(state, logs, others, doubtful, size, self._publisher.is_news(state, logs))
+        return FolderReport(state, logs, others, doubtful, size, self._publisher.is_news(state, logs))
 
     def note_rewritten(self, path: str) -> None:
         """Take a file for none that has only grown, until it is closed."""
         self._rewritten.add(path)
 
-    def seconds_to_next_log(self, found: Finding) -> float | None:
+    def seconds_to_next_log(self, found: FolderReport) -> float | None:
         """After which another look may find one more log, of which no news tells; None where no file can become one."""
         due = [self._open_since[path] + self._log_seconds for path in found.waits_for if path not in self._rewritten]
         return max(0.0, min(due) - time.monotonic()) if due else None

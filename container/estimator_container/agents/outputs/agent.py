@@ -21,6 +21,7 @@ from estimator_container.agents.outputs.settings import OutputSettings
 from estimator_container.agents.watching.agent import WatchingAgent
 from estimator_container.agents.watching.folder import WatchedFolder
 from estimator_container.agents.watching.state import FolderState, Stamp
+from estimator_container.contract.events import OutputEvent, OutputsFailed, OutputsLeftOut, OutputsUploaded
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
 from estimator_container.storage import NotFound, SourceChanged, open_store
@@ -54,8 +55,7 @@ class OutputAgent(WatchingAgent):
                 self._events = EventLog(FrameWriter(self._settings.frames))
         self._hold(self._settings.held)
         self._left = dict(self._settings.files)
-        place = parse(self._settings.uri)
-        self._root = f"{place.root}/" if place.scheme == "s3" and place.root else ""
+        self._root = parse(self._settings.uri).key_prefix
         for prefix, path in self._settings.folders.items():
             self._known[prefix] = {}
             with contextlib.suppress(OSError):  # where the kernel gives no more watches, the end is soon enough
@@ -137,7 +137,7 @@ class OutputAgent(WatchingAgent):
     def _note_left_out(self, faults: dict[str, str]) -> None:
         """Say once of each file that it stays here; at the end those count that are still there."""
         if faults.keys() - self._left_out.keys():
-            self._emit("outputs_left_out", files=sorted(faults), reason=_in_words(faults))
+            self._emit(OutputsLeftOut(sorted(faults), _in_words(faults)))
         self._left_out = faults if self._finishing else {**self._left_out, **faults}
 
     def _upload(self, items: dict[str, str], found: dict[str, dict[str, Stamp]]) -> None:
@@ -154,7 +154,7 @@ class OutputAgent(WatchingAgent):
             return
         self._left = {}
         self._failure = ""
-        self._emit("outputs_uploaded", files=sorted(items))
+        self._emit(OutputsUploaded(sorted(items)))
         self.look_soon(0)
 
     def _upload_failed(self, error: Exception) -> None:
@@ -165,12 +165,12 @@ class OutputAgent(WatchingAgent):
         else:
             if str(error) != self._failure:  # it goes on to be tried, and is said once
                 self._failure = str(error)
-                self._emit("outputs_failed", reason=self._failure)
+                self._emit(OutputsFailed(self._failure))
             self.look_soon(AGAIN_SECONDS)
 
-    def _emit(self, event: str, **facts: object) -> None:
+    def _emit(self, event: OutputEvent) -> None:
         if self._events is not None:
-            self._events.emit(event, **facts)
+            self._events.emit(event)
 
     def _last_word(self, reason: str) -> None:
         left_out = _in_words(self._left_out)

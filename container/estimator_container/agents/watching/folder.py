@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 
 from . import inotify
-from .inotify import Event, Inotify
+from .inotify import FolderChange, Inotify
 from .leases import has_writer, leases_work
 from .state import FOLDER_PERMISSIONS, PATH_MAX, TICK_NS, FolderState, Stamp
 
@@ -148,7 +148,7 @@ class WatchedFolder:
         newest = max((stamp.ctime_ns for path, stamp in found.files.items() if known.get(path) != stamp), default=0)
         return 0 <= time.time_ns() - newest < TICK_NS
 
-    def _note(self, event: Event) -> bool:
+    def _note(self, event: FolderChange) -> bool:
         """Take one piece of news; whether it can have changed the state."""
         watch, mask, name = event
         if mask & inotify.OVERFLOW:

@@ -17,7 +17,7 @@ ONLYDIR, DONT_FOLLOW = 0x01000000, 0x02000000
 _EVENT = struct.Struct("iIII")
 
 
-class Event(NamedTuple):
+class FolderChange(NamedTuple):
     """One piece of news."""
 
     watch: int
@@ -46,7 +46,7 @@ class Inotify:
             return -1
         return self._checked(watch)
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[FolderChange]:
         """Take the events that have arrived."""
         while True:
             try:
@@ -57,7 +57,7 @@ class Inotify:
             while at < len(data):
                 watch, mask, _, length = _EVENT.unpack_from(data, at)
                 at += _EVENT.size + length
-                yield Event(watch, mask, os.fsdecode(data[at - length : at].rstrip(b"\0")))
+                yield FolderChange(watch, mask, os.fsdecode(data[at - length : at].rstrip(b"\0")))
 
     def wait(self, seconds: float) -> bool:
         """Wait for events; returns whether any arrive within `seconds`."""

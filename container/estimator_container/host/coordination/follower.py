@@ -6,10 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from ...contract.names import WORLD_PORT
+from ...failures.kind import Kind
 from ...failures.outcome import Outcome
 from ...failures.silence import Silence
 from ...failures.verdict import Verdict, of_lost_host
-from ...ranks.server import Ended
+from ...ranks.server import RankEnd
 from ...runtime.errors import ConfigurationError
 from ...worlds.mpi.launch_agents import STARTED
 from .mpi_daemon import MpiDaemon
@@ -17,13 +18,14 @@ from .mpi_daemon import MpiDaemon
 if TYPE_CHECKING:
     from ...failures.horovod_stalls import Stall
     from ...mesh import mesh
+    from ...runtime.loop import Timer
     from .port import HostPort
 
 ANSWER_SECONDS = 5.0  # how long the first host may take to answer the report of a failure
 
 
 class Follower:
-    """Another host's part in the job: see `Coordinator` of the port."""
+    """Another host's part in the job: see `Coordinator` of the port, and `MeshObserver`."""
 
     def __init__(self, host: HostPort) -> None:
         self._host = host
@@ -31,10 +33,11 @@ class Follower:
         self._unsent: list[tuple[str, ...]] = []
         self._daemon: MpiDaemon | None = None
         self._is_ready = False
+        self._unanswered: Timer | None = None
         self._name = host.spec.name
         self._leader = host.spec.cluster.leader
         self._loop = host.toolkit.loop
-        self._mesh: mesh.Worker | None = None
+        self._mesh: mesh.MeshWorker | None = None
         self._silence = Silence(self._loop, self._name, (self._leader,), self._fail)
 
     def open(self) -> None:
@@ -42,16 +45,12 @@ class Follower:
         from ...mesh import mesh  # a single host has none
 
         spec = self._host.spec
-        self._mesh = mesh.Worker(
+        self._mesh = mesh.MeshWorker(
             self._loop,
-            self._name,
-            self._leader,
+            mesh.Member(self._name, (self._leader,), spec.required_secret()),
+            self,
             lambda: spec.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT)),
-            spec.required_secret(),
-            time.monotonic() + spec.world_timeout,
-            self._on_message,
-            self._on_joined,
-            self._on_lost,
+            time.monotonic() + spec.settings.world_timeout,
         )
 
     def prepared(self) -> None:
@@ -75,12 +74,12 @@ class Follower:
     def report(self, found: Verdict) -> None:
         """Something failed here: the first host decides; if it does not, this host ends by itself."""
         self._send("failed", found.to_json())
-        self._loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
+        self._unanswered = self._loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
 
     def spawned(self, rank: int) -> None:
         self._send("spawned", str(rank))
 
-    def rank_ended(self, ended: Ended) -> None:
+    def rank_ended(self, ended: RankEnd) -> None:
         if ended.code != 0:
             self._host.toolkit.children.reap_ending()  # it may have failed because the MPI daemon is gone
         self._send("rank_ended", *ended.to_fields())
@@ -93,6 +92,16 @@ class Follower:
 
     def stalled(self, stall: Stall) -> None:
         self._send("stalled", stall.to_json())
+
+    def let_go(self) -> None:
+        if self._unanswered is not None:
+            self._unanswered.cancel()
+        if self._daemon is not None:
+            self._daemon.close()
+            self._daemon = None
+
+    def cleared(self) -> None:
+        self._send("cleared")
 
     def stop(self) -> None:
         self._send("stop")
@@ -109,27 +118,27 @@ class Follower:
         else:
             self._unsent.append(fields)
 
-    def _on_joined(self, leader: str) -> None:
+    def on_joined(self, leader: str) -> None:
         self._joined = True
         for fields in self._unsent:
             self._send(*fields)
 
-    def _on_lost(self, leader: str, silent: bool) -> None:
+    def on_lost(self, leader: str, silent: bool) -> None:
         own = self._name
         if silent:
             self._silence.begins(leader)
         elif self._joined:
             self._fail(of_lost_host(leader, own))
         else:
-            message = f"{own} could not reach {leader} within {self._host.spec.world_timeout:g} s"
+            message = f"{own} could not reach {leader} within {self._host.spec.settings.world_timeout:g} s"
             if self._mesh is not None and self._mesh.met_another:
                 message += "; the process at that address has a different secret, which the platform must write"
-            self._fail(Verdict("host_missing", message, host=leader))
+            self._fail(Verdict(Kind.HOST_MISSING, message, host=leader))
 
     def _fail(self, found: Verdict) -> None:
         self._host.end(Outcome("failed", found))
 
-    def _on_message(self, leader: str, message: list[str]) -> None:
+    def on_message(self, leader: str, message: list[str]) -> None:
         kind, *fields = message
         if kind == "go":
             self._host.start_ranks(fields)
@@ -141,6 +150,10 @@ class Follower:
             from ...failures.horovod_stalls import Stall  # only where Horovod has said so
 
             self._host.stalled(Stall.from_json(fields[0]))
+        elif kind == "clear":
+            self._host.end_attempt(Verdict.from_json(fields[0]))
+        elif kind == "again":
+            self._host.begin_again()
         elif kind == "stop":
             self._host.stop()
         elif kind == "end":

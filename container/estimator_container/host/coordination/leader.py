@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+from ...contract.events import WorldStarting
 from ...failures import verdict
+from ...failures.kind import Kind
 from ...failures.late_ranks import LateWatch
 from ...failures.outcome import CULPRIT_SECONDS, Outcome
-from ...failures.silence import Silence
 from ...failures.verdict import Verdict
 from ...logs.frames import SPAWNED
 from ...mesh import common_secret
-from ...mesh.endpoint import listening_socket
-from ...ranks.server import Ended
+from ...ranks.server import RankEnd
 from ...runtime.errors import ConfigurationError
-from ...worlds.mpi.world import World as MpiWorld
-from ...worlds.world import World
+from ...worlds.mpi.world import MpiWorld
+from .others import Others
 from .step_run import StepRun
 
 if TYPE_CHECKING:
     from ...failures.horovod_stalls import Stall
-    from ...mesh import mesh
     from .port import HostPort
+    from .restart import Restart
 
 # After mpirun's own end the reports of the last ranks are still on their way from other hosts.
 LAST_REPORTS_SECONDS = 2.0
 
 
 class Leader:
-    """The first host's part in the job: see `Coordinator` of the port."""
+    """The first host's part in the job: see `Coordinator` of the port, and who hears of the others."""
 
     def __init__(self, host: HostPort) -> None:
         self._host = host
@@ -38,66 +39,72 @@ class Leader:
         self._endpoints: dict[str, str] = {}
         self._run = StepRun.for_step(self._spec, 0)
         self._late_ranks = LateWatch(self._loop, self._events)
-        self._mesh: mesh.Leader | None = None
-        self._silence = Silence(self._loop, self._spec.name, self._spec.hosts[1:], self.report)
+        self._others = Others(host.spec, host.toolkit, self)
+        self._restart: Restart | None = None
+        """None for a job of one attempt, and on a platform that starts each attempt on hosts of its own."""
 
     def open(self) -> None:
         """Let the other hosts join. Raises ConfigurationError or OSError when they could not."""
-        self._late = self._loop.after(self._spec.world_timeout, self._too_late)
-        if len(self._spec.hosts) == 1:
-            return
-        from ...mesh import mesh  # a single host has none
+        self._late = self._loop.after(self._spec.settings.world_timeout, self._too_late)
+        if os.path.exists(self._spec.layout.platform):
+            from .restart import Restart  # most jobs have one attempt
 
-        secret = self._spec.required_secret()
-        self._mesh = mesh.Leader(
-            self._loop,
-            listening_socket(),
-            secret,
-            self._spec.hosts[1:],
-            self._on_message,
-            lambda host: self._events.emit("host_joined", host=host),
-            self._on_lost,
-        )
+            self._restart = Restart(self._host, self._others, lambda: self._begin_step(0), self._end)
+        self._others.open()
 
     # This host's own news.
 
     def prepared(self) -> None:
-        if self._mesh is not None:
-            self._mesh.begin_to_beat()
-            self._silence.learn()
+        self._others.begin_to_beat()
 
     def ready(self) -> None:
-        self._is_ready(self._spec.name, self._host.endpoint)
+        self.host_ready(self._spec.name, self._host.endpoint)
 
     def ranks_started(self, step: int) -> None:
-        self._ranks_started(self._spec.name, step)
+        self.host_started(self._spec.name, step)
 
     def report(self, found: Verdict) -> None:
-        """Something failed on some host: the job fails."""
-        self._end(Outcome("failed", self._run.named(found)))
+        """Something failed on some host: the attempt fails, and with it the job, unless the platform wants another."""
+        if self.is_ending_attempt:
+            return  # because of something else, and this may be a consequence
+        found = self._run.named(found)
+        restart = self._restart
+        if restart is None or self._host.stopping or not self._run.runs or not restart.is_possible_after(found):
+            self._end(Outcome("failed", found))
+        else:
+            self._late.cancel()
+            restart.begin(found)
 
     def spawned(self, rank: int) -> None:
-        self._run.spawned.add((self._spec.name, rank))
+        self.host_spawned(self._spec.name, rank)
 
-    def rank_ended(self, ended: Ended) -> None:
-        self._rank_ended(self._spec.name, ended)
+    def rank_ended(self, ended: RankEnd) -> None:
+        self.host_rank_ended(self._spec.name, ended)
 
     def ranks_stand(self, stacks: dict[int, str] | None) -> None:
-        self._stand(self._spec.name, stacks)
+        self.host_stands(self._spec.name, stacks)
 
     def weights_seen(self, look: list[str]) -> None:
-        if self._spec.world is None or self._host.outcome is not None:
+        if self._spec.world is None or self._host.outcome is not None or self.is_ending_attempt:
             return
         found = self._run.judge_weights(look)
         if found is not None:
-            self._events.say(found.text)
-            self._events.emit("ranks_differ", **found.facts)
+            self._events.tell(found.event, found.text)
             if found.ends_the_job:
                 self.report(found.verdict(self._spec.world))
 
+    def let_go(self) -> None:
+        self._late_ranks.end()
+        if self._run.mpirun is not None:
+            self._run.mpirun.last_words()
+        self._run.close()
+
+    def cleared(self) -> None:
+        self.host_cleared(self._spec.name)
+
     def stop(self) -> None:
-        self._broadcast("stop")
-        if not self._run.runs:
+        self._others.tell("stop")
+        if self.is_ending_attempt or not self._run.runs:
             self._end(Outcome("stopped"))
 
     def close(self) -> None:
@@ -105,48 +112,35 @@ class Leader:
         if mpirun is not None and outcome is not None and outcome.kind == "failed":
             mpirun.last_words()  # what it says from now on is of the end that is made of it here
         self._run.close()
-        if self._mesh is not None:
-            self._mesh.close()
+        self._others.close()
+        if self._restart is not None:
+            self._restart.close()
 
-    # News from the others.
+    # News of any host.
 
-    def _on_message(self, host: str, message: list[str]) -> None:
-        kind, *fields = message
-        if kind == "ready":
-            self._is_ready(host, fields[0])
-        elif kind == "ranks_started":
-            self._ranks_started(host, int(fields[0]))
-        elif kind == "failed":
-            self.report(Verdict.from_json(fields[0]))
-        elif kind == "spawned":
-            self._run.spawned.add((host, int(fields[0])))
-        elif kind == "rank_ended":
-            self._rank_ended(host, Ended.from_fields(*fields))
-        elif kind == "stand":
-            standing = (field.partition(" ") for field in fields)
-            self._stand(host, {int(rank): stack for rank, _, stack in standing} or None)
-        elif kind == "weights":
-            self.weights_seen(fields)
-        elif kind == "stalled":
-            from ...failures.horovod_stalls import Stall  # only where Horovod has said so
+    @property
+    def is_ending_attempt(self) -> bool:
+        return self._restart is not None and self._restart.failed is not None
 
-            self.stalled(Stall.from_json(fields[0]))
-        elif kind == "daemon":
-            if self._run.mpirun is not None:
-                self._run.mpirun.daemon_answered(host, fields[0])
-        elif kind == "stop":
-            self._host.stop()
-            self.stop()
+    def told_to_stop(self) -> None:
+        self._host.stop()
+        self.stop()
 
-    def _on_lost(self, host: str, silent: bool) -> None:
+    def host_lost(self, host: str, silent: bool) -> None:
         if self._host.stopping:
             self._end(Outcome("stopped"))  # its own grace period was over
+        elif self._restart is not None and self.is_ending_attempt:
+            self._restart.lost(host)
         elif not silent:
             self.report(verdict.of_lost_host(host, self._spec.name))
         else:
-            self._silence.begins(host)
+            self._others.begins_to_be_silent(host)
 
-    def _is_ready(self, host: str, endpoint: str) -> None:
+    def host_cleared(self, host: str) -> None:
+        if self._restart is not None:
+            self._restart.cleared(host)
+
+    def host_ready(self, host: str, endpoint: str) -> None:
         self._endpoints[host] = endpoint
         self._run.ready.add(host)
         if isinstance(self._spec.world, MpiWorld) and host == self._spec.name:
@@ -157,53 +151,57 @@ class Leader:
             self._late.cancel()
             self._start()
 
-    def _too_late(self) -> None:
-        absent = self._mesh.missing if self._mesh else []
-        self.report(self._run.verdict_on_late_hosts(self._spec.world_timeout, absent))
-
-    def _ranks_started(self, host: str, step: int) -> None:
+    def host_started(self, host: str, step: int) -> None:
         self._run.ranks_started(host, step)
         if self._run.all_started:
             self._late.cancel()
+
+    def host_spawned(self, host: str, rank: int) -> None:
+        self._run.spawned.add((host, rank))
+
+    def daemon_answered(self, host: str, outcome: str) -> None:
+        if self._run.mpirun is not None:
+            self._run.mpirun.daemon_answered(host, outcome)
+
+    def _too_late(self) -> None:
+        seconds = self._spec.settings.world_timeout
+        self.report(self._run.verdict_on_late_hosts(seconds, self._others.missing))
 
     # The world.
 
     def _start(self) -> None:
         common_secret.forget(self._spec.layout)
-        seconds = self._spec.world_timeout
+        seconds = self._spec.settings.world_timeout
         self._late = self._loop.after(seconds, lambda: self.report(self._run.verdict_on_late_ranks(seconds)))
         if self._run.step is not None:
-            self._run.announce(self._events, len(self._spec.steps))
+            self._run.announce(self._events, len(self._spec.settings.steps))
         if self._run.mpirun is not None and isinstance(self._spec.world, MpiWorld):
             # It runs, and waited for the last of its daemons only.
-            self._tell_world(self._spec.world, command=self._spec.world.shown(self._run.mpirun.command))
+            command = self._spec.world.shown(self._run.mpirun.command)
+            self._events.emit(WorldStarting(self._spec.world.hosts, self._spec.world.size, command))
             return
         endpoints = [self._endpoints[host] for host in self._spec.hosts]
         if self._spec.world is not None:
-            self._tell_world(self._spec.world, endpoints=endpoints)
-        self._broadcast("go", *endpoints)
+            self._events.emit(WorldStarting(self._spec.world.hosts, self._spec.world.size, endpoints=endpoints))
+        self._others.tell("go", *endpoints)
         self._host.start_ranks(endpoints)
-
-    def _tell_world(self, world: World, **how: object) -> None:
-        self._events.emit("world_starting", hosts=list(world.hosts), size=world.size, **how)
 
     def _start_mpirun(self, world: MpiWorld) -> None:
         """It starts the ranks when it has its daemons: each one as soon as its host is ready."""
         from .mpirun import Mpirun  # other worlds have no need of it
 
-        self._run.mpirun = Mpirun(self._spec, self._host.toolkit, world, self._run.ready, self._ask_for_daemon)
+        ask = self._others.ask_for_daemon
+        self._run.mpirun = Mpirun(self._spec, self._host.toolkit, world, self._run.ready, ask)
         try:
             self._run.mpirun.start(self._mpirun_ended, is_first=self._run.number == 0)
         except ConfigurationError as error:
-            self.report(Verdict("mpi", f"{self._spec.name}: {error}", host=self._spec.name))
-
-    def _ask_for_daemon(self, host: str, node: str, request: str) -> None:
-        if self._mesh is not None:
-            self._mesh.send(host, "daemon", node, request)
+            self.report(Verdict(Kind.MPI, f"{self._spec.name}: {error}", host=self._spec.name))
 
     # The end.
 
-    def _rank_ended(self, host: str, ended: Ended) -> None:
+    def host_rank_ended(self, host: str, ended: RankEnd) -> None:
+        if self.is_ending_attempt:
+            return
         if ended.code != 0:
             self._host.toolkit.children.reap_ending()  # it may have failed because mpirun is gone
         if self._run.mpirun is None:
@@ -225,14 +223,15 @@ class Leader:
     def _report_rank(self, found: Verdict) -> None:
         """Ranks that reach each other by themselves see that one is gone before its own wrapper can have said so."""
         if self._run.mpirun is None and found.blames_another:
-            self._loop.after(CULPRIT_SECONDS, lambda: self.report(found))
+            run = self._run
+            self._loop.after(CULPRIT_SECONDS, lambda: self.report(found) if run is self._run else None)
         else:
             self.report(found)
 
     def _step_done(self) -> None:
         """Every rank has ended its step: end the job after the last one, else begin the next without a trace of it."""
         self._late_ranks.end()
-        if self._run.number + 1 >= len(self._spec.steps):
+        if self._run.number + 1 >= len(self._spec.settings.steps):
             self._end(Outcome("completed"))
         elif self._run.mpirun is None or not self._run.mpirun.runs:
             self._next_step()
@@ -240,10 +239,14 @@ class Leader:
     def _next_step(self) -> None:
         self._late.cancel()
         self._run.close()
-        self._run = StepRun.for_step(self._spec, self._run.number + 1)
-        self._late = self._loop.after(self._spec.world_timeout, self._too_late)
-        self._broadcast("step_over")
+        self._begin_step(self._run.number + 1)
+        self._others.tell("step_over")
         self._host.step_over()
+
+    def _begin_step(self, number: int) -> None:
+        """Wait for all hosts to be ready for it, for so long."""
+        self._run = StepRun.for_step(self._spec, number)
+        self._late = self._loop.after(self._spec.settings.world_timeout, self._too_late)
 
     def _told_by_mpirun(self, run: StepRun) -> None:
         """mpirun ends the ranks though none has failed: one has left without MPI_Finalize. It says so seconds later."""
@@ -251,20 +254,22 @@ class Leader:
         if found is not None and run is self._run and self._host.outcome is None and not self._host.stopping:
             self.report(found)
 
-    def _stand(self, host: str, stacks: dict[int, str] | None) -> None:
+    def host_stands(self, host: str, stacks: dict[int, str] | None) -> None:
         """When all ranks that have not ended stand still, none will ever move."""
         self._run.standing[host] = stacks or {}
-        found = self._run.verdict_on_standstill(self._spec.hang_timeout)
+        found = self._run.verdict_on_standstill(self._spec.settings.hang_timeout)
         if found is not None:
             self.report(found)
 
     def stalled(self, stall: Stall) -> None:
         """Horovod on a rank of some host says whom it waits for."""
         self._run.stalled(stall)
-        self._broadcast("stalled", stall.to_json())
+        self._others.tell("stalled", stall.to_json())
         self._host.stalled(stall)
 
     def _mpirun_ended(self, code: int) -> None:
+        if self.is_ending_attempt:
+            return
         if self._run.all_ended_well and self._host.outcome is None and not self._host.stopping:
             self._step_done()
         elif code < 0:
@@ -284,10 +289,7 @@ class Leader:
             self.report(self._run.verdict_on_mpirun(self._spec.name, code, words))
 
     def _end(self, outcome: Outcome) -> None:
+        """End the job on every host."""
         if self._host.outcome is None:
             self._host.end(outcome)
-            self._broadcast("end", *outcome.to_fields())
-
-    def _broadcast(self, *fields: str) -> None:
-        if self._mesh is not None:
-            self._mesh.broadcast(*fields)
+            self._others.tell("end", *outcome.to_fields())

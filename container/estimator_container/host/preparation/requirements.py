@@ -16,7 +16,7 @@ import sys
 
 TYPE_CHECKING = False  # `typing` has it too, and the toolkit has no need of that
 if TYPE_CHECKING:
-    from .pip_settings import PipSettings
+    from .pip_settings import PipEnvironment
 
 FILE = "requirements.txt"
 # Isolated, so that a file of the user's that is called like a module of pip's is not taken for it.
@@ -33,7 +33,7 @@ def wanted(code: str, package: bool) -> list[list[str]]:
     return commands
 
 
-def install(code: str, package: bool, python: str, settings: PipSettings | None = None) -> int:
+def install(code: str, package: bool, python: str, settings: PipEnvironment | None = None) -> int:
     """Run the pip commands in the folder `code`; returns the first exit code that is not 0."""
     import subprocess
 
@@ -48,7 +48,7 @@ def install(code: str, package: bool, python: str, settings: PipSettings | None 
     return 0
 
 
-def _run_masked(argv: list[str], code: str, settings: PipSettings) -> int:
+def _run_masked(argv: list[str], code: str, settings: PipEnvironment) -> int:
     """Run pip with settings that hold passwords, and pass on what it says without them."""
     import subprocess
 

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import TYPE_CHECKING
 
 from ..errors import Conflict, StorageError, Unsupported
 from ..location import probe_name
-from ..port import Condition
 from .client import Mode, S3Client
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Condition = Literal["if_absent", "if_match"]
 
 _NO_SUCH_ETAG = "0" * 32
 
@@ -28,8 +33,7 @@ class Conditions:
         self._quoted = True
         self._lock = asyncio.Lock()
 
-    async def holds(self, condition: Condition) -> bool:
-        """Whether the server honours a condition on writes; it is tried once. Raises StorageError."""
+    async def _holds(self, condition: Condition) -> bool:
         if self._amazon:
             return True
         async with self._lock:
@@ -40,7 +44,7 @@ class Conditions:
     async def mode(self, if_absent: bool, if_match: str | None) -> Mode:
         """How the client is told a condition. Raises Unsupported for one that the server does not hold."""
         condition: Condition = "if_absent" if if_absent else "if_match"
-        if not await self.holds(condition):
+        if not await self._holds(condition):
             raise Unsupported(
                 f"{self._client.name(self._root)} is on a server that ignores {condition}, so nothing was written: use "
                 "a server that supports conditional writes, such as Amazon S3"

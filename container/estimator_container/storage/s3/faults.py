@@ -35,14 +35,14 @@ _MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
 _INVALID_PATH = re.compile(r'^\s*path: (".*"),$', re.MULTILINE)  # in the client's account of where an error is from
 _REGION = re.compile(r"<Region>([\w-]+)</Region>")
 
-_BAD_CREDENTIALS = {
+BAD_CREDENTIALS = {
     "AuthorizationQueryParametersError",
     "InvalidAccessKeyId",
     "InvalidSecurity",
     "InvalidToken",
     "SignatureDoesNotMatch",
 }
-_EXPIRED = {"ExpiredToken", "TokenRefreshRequired"}
+EXPIRED = {"ExpiredToken", "TokenRefreshRequired"}
 _TRANSIENT_STATUSES = {408, 429, 500, 502, 503, 504}
 # An error of two writers at once, an upload whose parts came too slowly, and a sum that does not fit what arrived.
 _TRANSIENT_CODES = {"BadDigest", "ConditionalRequestConflict", "OperationAborted", "RequestTimeout", "SlowDown"}
@@ -83,9 +83,9 @@ def translate(error: BaseException, where: str, bucket: str) -> StorageError:
         return UploadGone("its multipart upload no longer exists")
     if code == "NoSuchBucket":
         return NoSuchBucket(f"{where} is in the bucket {bucket!r}, which does not exist: check its name and endpoint")
-    if code in _EXPIRED:
+    if code in EXPIRED:
         return BadCredentials(f"{where} refuses credentials that have expired ({said}): {HOW_TO_SIGN_IN_AGAIN}")
-    if code in _BAD_CREDENTIALS:
+    if code in BAD_CREDENTIALS:
         return BadCredentials(f"{where} refuses the credentials ({said}): {HOW_TO_SIGN_IN}")
     if code == "RequestTimeTooSkewed":
         return BadCredentials(f"{where} refuses the time of the request ({said}): set the clock of this machine")

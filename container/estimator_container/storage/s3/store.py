@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from ..errors import Conflict, NotFound, listed_but_missing
 from ..location import Location, check_key, is_own
-from ..port import Condition, Digest, Object, PathOrFile, Progress, Store, check_conditions
+from ..port import Digest, Object, PathOrFile, Progress, Store, check_conditions
 from .bulk import AT_ONCE, Bulk
 from .client import S3Client
 from .conditions import Conditions
@@ -28,7 +28,7 @@ class S3Store(Store):
 
     def __init__(self, location: Location, client: S3Client, engine: Engine) -> None:
         self.uri = client.name(location.root)
-        self._root = location.root + "/" if location.root else ""
+        self._root = location.key_prefix
         self._client = client
         self._engine = engine
         self._transfer, self._conditions = engine.run(self._on_engine(location))
@@ -137,9 +137,6 @@ class S3Store(Store):
                 raise
 
         return await self._client.patience.retry(attempt, self._client.name(key))
-
-    def supports(self, condition: Condition) -> bool:
-        return self._engine.run(self._conditions.holds(condition))
 
     def download(self, key: str | Object, path: str, *, durable: bool = False) -> Digest:
         return self._engine.run(self._download(key, path, durable, _nobody))

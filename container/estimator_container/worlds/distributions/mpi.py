@@ -1,5 +1,5 @@
 """An MPI world, which Open MPI's own daemons start."""
 
-from ..mpi.world import from_hyperparameters as world
+from ..mpi.world import from_reserved as world
 
 __all__ = ["world"]

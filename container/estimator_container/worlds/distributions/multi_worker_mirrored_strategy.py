@@ -5,14 +5,14 @@ There is no chief besides worker 0, which is on the first host ("Multi-worker tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from ...contract.reserved import Reserved
 from .. import tensorflow
 from ..world import DirectWorld
 
 
-class World(DirectWorld):
+class MirroredWorld(DirectWorld):
     """One cluster of workers; each has its server at the endpoint of its host."""
 
     def variables_of(self, rank: int, endpoints: Sequence[str]) -> dict[str, str]:
@@ -20,6 +20,6 @@ class World(DirectWorld):
         return {**super().variables_of(rank, endpoints), **tensorflow.variables(cluster, "worker", rank)}
 
 
-def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
+def world(reserved: Reserved, hosts: tuple[str, ...], gpus: int) -> MirroredWorld:
     """The world of this distribution: one worker on each host."""
-    return World(hosts, 1)
+    return MirroredWorld(hosts, 1)

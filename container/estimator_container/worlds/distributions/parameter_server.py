@@ -8,16 +8,15 @@ workers; the parameter servers are the toolkit's own. On a single host there is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from ...contract.names import STEPS_HYPERPARAMETER
+from ...contract.reserved import Reserved
 from ...runtime.errors import ConfigurationError
 from .. import tensorflow
 from ..world import DirectWorld
 
 
-class World(DirectWorld):
+class ParameterServerWorld(DirectWorld):
     """Of each host the first rank runs the script, and the second one is its parameter server."""
 
     ports_per_host = 2
@@ -48,10 +47,10 @@ class World(DirectWorld):
         return ("worker", host - 1) if host else ("chief", 0)
 
 
-def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
+def world(reserved: Reserved, hosts: tuple[str, ...], gpus: int) -> ParameterServerWorld:
     """The world of this distribution. Raises ConfigurationError for a job with steps."""
-    if hyperparameters.get(STEPS_HYPERPARAMETER):
+    if reserved.steps:
         raise ConfigurationError(
             "parameter_server runs one script, but the job has steps; give an entry point, or another distribution"
         )
-    return World(hosts, 2 if len(hosts) > 1 else 1)
+    return ParameterServerWorld(hosts, 2 if len(hosts) > 1 else 1)

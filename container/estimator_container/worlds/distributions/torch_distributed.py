@@ -6,13 +6,13 @@ of torchrun). A script meets the others by `init_process_group(...)`, whose defa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from ...contract.reserved import Reserved
 from ..world import DirectWorld, processes_per_host
 
 
-class World(DirectWorld):
+class TorchWorld(DirectWorld):
     """One process group; its store is at the endpoint of the first host, where rank 0 opens it."""
 
     def variables_of(self, rank: int, endpoints: Sequence[str]) -> dict[str, str]:
@@ -46,6 +46,6 @@ class World(DirectWorld):
         }
 
 
-def world(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
+def world(reserved: Reserved, hosts: tuple[str, ...], gpus: int) -> TorchWorld:
     """The world of this distribution. Raises ConfigurationError for a wrong number of processes per host."""
-    return World(hosts, processes_per_host(hyperparameters, gpus))
+    return TorchWorld(hosts, processes_per_host(reserved, gpus))

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from .programs import FORK_AGENT, NO_IPV6
-from .world import World
+from .world import MpiWorld
 
 WINDOWS = {"osc": "^pt2pt", "opal_common_ucx_tls": "any", "opal_common_ucx_devices": "any"}
 """What lets windows (MPI_Win) use UCX on any network.
@@ -47,7 +47,7 @@ class Fit(NamedTuple):
     """What FORK_AGENT is to be; None where commands are started as they are."""
 
 
-def mpirun(world: World, fit: Fit, path: str, agent: str, given: Collection[str] = ()) -> list[str]:
+def mpirun(world: MpiWorld, fit: Fit, path: str, agent: str, given: Collection[str] = ()) -> list[str]:
     """The command that starts all ranks, without the program; `agent` is what mpirun calls instead of ssh.
 
     `given` are the variables for Open MPI that the user has set: like custom options, they count more than what is
@@ -94,7 +94,7 @@ def mpirun(world: World, fit: Fit, path: str, agent: str, given: Collection[str]
     return [*command, *world.options]
 
 
-def _chooses_algorithms(world: World) -> bool:
+def _chooses_algorithms(world: MpiWorld) -> bool:
     """Whether the user says how collective operations are to be done."""
     given = (*world.parameters, *(name.partition("OMPI_MCA_")[2] for name in os.environ))
     return any(name.startswith("coll_tuned_") for name in given)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ...contract.hyperparameters import can_be_passed
+from ...contract.names import NUM_PROCESSES
+from ...contract.reserved import Reserved
 from ...runtime.errors import ConfigurationError
 from .. import world as worlds
 
@@ -20,7 +20,7 @@ _FORBIDS_IT = re.compile(r"no_?oversubscribe", re.I)
 
 
 @dataclass(frozen=True)
-class World(worlds.World):
+class MpiWorld(worlds.World):
     """A world whose ranks mpirun starts."""
 
     options: tuple[str, ...] = ()
@@ -73,26 +73,20 @@ class World(worlds.World):
         return {"UCX_MEM_EVENTS": "no", "UCX_LOG_LEVEL": "fatal", **devices}
 
 
-def from_hyperparameters(hyperparameters: Mapping[str, Any], hosts: tuple[str, ...], gpus: int) -> World:
-    """The world that the reserved hyperparameters describe.
+def from_reserved(reserved: Reserved, hosts: tuple[str, ...], gpus: int) -> MpiWorld:
+    """The world that the reserved hyperparameters describe; each host has so many GPUs.
 
-    Raises ConfigurationError for a number of processes that is not a whole number of at least 1, and for
-    options that cannot be split into words.
+    Raises ConfigurationError for numbers of processes that contradict each other, and for options that cannot be split
+    into words.
     """
-    per_host = worlds.processes_per_host(hyperparameters, gpus)
-    total = hyperparameters.get("sagemaker_mpi_num_processes")
-    if total not in (None, per_host * len(hosts)):
+    per_host = worlds.processes_per_host(reserved, gpus)
+    if reserved.num_processes not in (None, per_host * len(hosts)):
         raise ConfigurationError(
-            f"sagemaker_mpi_num_processes is {total!r}, but {len(hosts)} hosts with {per_host} processes each make a "
-            f"world of {per_host * len(hosts)}; leave it out, or change the other two"
+            f"{NUM_PROCESSES} is {reserved.num_processes}, but {len(hosts)} hosts with {per_host} processes each make "
+            f"a world of {per_host * len(hosts)}; leave it out, or change the other two"
         )
-    given = hyperparameters.get("sagemaker_mpi_custom_mpi_options") or ""
-    if not isinstance(given, str):
-        raise ConfigurationError(
-            f"sagemaker_mpi_custom_mpi_options must be one string, such as '-x NAME', not {given!r}"
-        )
-    options, variables = _split_options(given)
-    return World(hosts, per_host, options, variables)
+    options, variables = _split_options(reserved.custom_mpi_options or "")
+    return MpiWorld(hosts, per_host, options, variables)
 
 
 def _split_options(text: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
@@ -102,9 +96,6 @@ def _split_options(text: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], .
         raise ConfigurationError(
             f"custom_mpi_options cannot be split into words: {error} in {text!r}; check its quotes"
         ) from None
-    if not all(map(can_be_passed, words)):
-        what = "custom_mpi_options holds a NUL or an unpaired surrogate, which no command line can carry"
-        raise ConfigurationError(f"{what}; take it out")
     options, variables = [], []
     rest = iter(words)
     for word in rest:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ....errors import InvalidArgument
 from ....values.naming import suggestion
+
+if TYPE_CHECKING:
+    from estimator_container.contract.reserved import Reserved
 
 Framework = Literal["mpi", "tensorflow", "pytorch"]
 
@@ -55,11 +58,6 @@ class Image:
         return VERSIONS[self.framework][self.version] if self.version else ()
 
     @property
-    def has_keras_2(self) -> bool:
-        """Whether the image has Keras 2, for which Horovod was written."""
-        return any(package.startswith("keras==2.") for package in self.packages)
-
-    @property
     def is_newest(self) -> bool:
         """Whether no image of its framework is newer."""
         return self == newest(self.framework)
@@ -100,13 +98,13 @@ def newest(framework: Framework) -> Image:
     return MPI if framework == "mpi" else Image(framework, next(iter(VERSIONS[framework])))
 
 
-def default(hyperparameters: Mapping[str, object]) -> Image:
+def default(reserved: Reserved) -> Image:
     """The image of a job that names none: the plain one, or that of the framework that its distribution is of."""
-    from ....spec.distributions import NAMES, enabled_by, options_of  # most who ask for an image name it
+    from ....spec.distributions import NAMES, options_of  # most who ask for an image name it
 
     for name in NAMES:
         framework = options_of(name).framework
-        if framework is not None and hyperparameters.get(enabled_by(name)):
+        if framework is not None and reserved.distributions.get(name):
             return newest(framework)
     return MPI
 

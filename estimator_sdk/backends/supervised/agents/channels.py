@@ -40,8 +40,7 @@ class Channels(AgentOwner):
         self._settings = ChannelSettings(
             channels=tuple(as_channel(each, folder) for each in missing),
             hosts={name: layout.data for name, layout in layouts.items()},
-            # A container sees only what is mounted.
-            links="symbolic" if plan.image is None else "hard",
+            links="hard" if plan.sees_only_mounts else "symbolic",
             frames=layouts[plan.hosts[0].name].frames,
         )
         self._ready = False

@@ -33,9 +33,11 @@ class Checkpoints(AgentOwner):
             job=plan.job_name,
             restore=True,
             kept=plan.checkpoint_keep,
-            named=plan.checkpoint_path if plan.image is not None else "",
+            named=plan.checkpoint_path if plan.sees_only_mounts else "",
             held=str(folder.path),
         )
+        self.began_from = self.newest = ""
+        """What was restored, as the event `checkpoint_restored` names it, and what would be now."""
         self._restored = False
         self._failed: str | None = None
         self._finishing: float | None = None
@@ -77,11 +79,13 @@ class Checkpoints(AgentOwner):
         kind, *facts = message
         if kind == "restored":
             self._restored = True
+            self.began_from = self.newest = facts[0]
         elif kind == "failed":
             self._failed = facts[0]
         elif kind == "finished":
             self._finished = True
             size, reason = int(facts[0]), facts[1]
+            self.newest = facts[2] or self.newest
             if size or reason:
                 where = f"{self._settings.folder}, not in {self._settings.uri}"
                 what = f"{size} bytes of checkpoints" if size else "checkpoints"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
-import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from estimator_container.contract.event_decoding import decode
 from estimator_container.contract.names import Layout
 from estimator_container.logs.frames import EVENT, Frame, FrameParser
 from estimator_container.logs.lines import Block, Line, LineAssembler
@@ -66,11 +66,8 @@ class HostLog:
                 yield block
 
     def _tell(self, data: bytes) -> None:
-        try:
-            event = json.loads(data)
-        except (ValueError, RecursionError):  # it was cut short, as by a full disk
-            return
-        if self._on_event is not None and isinstance(event, dict) and "event" in event:
+        event = decode(data)  # None for one that was cut short, as by a full disk
+        if self._on_event is not None and event is not None:
             self._on_event(self._host, event)
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict, last_words
 
 from ....errors import JobNotFound
@@ -66,7 +67,7 @@ def _abandoned(record: Record, folder: JobFolder) -> Verdict:
     with suppress(OSError):
         said = folder.supervisor_log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
         words = last_words("".join(line for line in said if not is_debug_output(line)))
-    return Verdict("platform", f"{what}; see {folder.supervisor_log}", detail=words)
+    return Verdict(Kind.PLATFORM, f"{what}; see {folder.supervisor_log}", detail=words)
 
 
 def _failed(record: Record, verdict: Verdict) -> Record:

@@ -33,6 +33,15 @@ class Hosts(Protocol):
     def start(self) -> None:
         """Start all of them; returns as soon as the last one is on its way. Raises OSError or NotStarted."""
 
+    def end(self, host: str) -> None:
+        """End one host, whatever state it is in; nothing of it runs when this returns, and its end has been told."""
+
+    def start_again(self, host: str, attempt: int, first_host_at: str) -> None:
+        """Make a host anew that was ended, for the attempt of that number; it joins the first one at that address.
+
+        Raises OSError or NotStarted.
+        """
+
     def signal(self, signum: int) -> None:
         """Send a signal to the toolkit of every host that still runs."""
 

@@ -59,7 +59,7 @@ def has_files(folder: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Tree:
+class HostTree:
     """A folder that one host left."""
 
     host: str
@@ -78,7 +78,7 @@ class Archived:
     """What is not a file, folder or link, and links that lead out: each in words."""
 
 
-def archive(trees: Iterable[Tree], target: Path) -> Archived:
+def archive(trees: Iterable[HostTree], target: Path) -> Archived:
     """Put the contents of the trees into one `.tar.gz`, which appears under its name when it is whole.
 
     Names are bytes; links into the tree are made relative. Raises OSError when the archive cannot be written.
@@ -108,7 +108,7 @@ class _Entry(NamedTuple):
     """Of a link, as it means the same wherever the tree is put."""
 
 
-def _merged(trees: Iterable[Tree]) -> tuple[dict[str, _Entry], Archived]:
+def _merged(trees: Iterable[HostTree]) -> tuple[dict[str, _Entry], Archived]:
     chosen: dict[str, _Entry] = {}
     clashes: dict[str, list[str]] = {}
     left_out: list[str] = []
@@ -123,7 +123,7 @@ def _merged(trees: Iterable[Tree]) -> tuple[dict[str, _Entry], Archived]:
     return chosen, Archived(clashes, left_out)
 
 
-def _entries(tree: Tree, left_out: list[str]) -> Iterator[tuple[str, _Entry]]:
+def _entries(tree: HostTree, left_out: list[str]) -> Iterator[tuple[str, _Entry]]:
     waiting = [""] if tree.path.is_dir() else []
     if tree.path.exists() and not waiting:
         left_out.append(f"{tree.path.name!r} of {tree.host}, which is a file instead of a folder")
@@ -145,7 +145,7 @@ def _entries(tree: Tree, left_out: list[str]) -> Iterator[tuple[str, _Entry]]:
                 yield name, _Entry(path, kind, target)
 
 
-def _target(tree: Tree, name: str, path: Path) -> str | None:
+def _target(tree: HostTree, name: str, path: Path) -> str | None:
     """What a link says, relative to its folder; None where that is outside the tree."""
     target, above = str(path.readlink()), posixpath.dirname(name)
     for root in (tree.named, str(tree.path), os.path.realpath(tree.path)):
@@ -174,10 +174,10 @@ def _add(tar: tarfile.TarFile, name: str, entry: _Entry) -> None:
     tar.addfile(member)
 
 
-def _tree(host: HostPlan, folder: JobFolder, name: str) -> Tree:
+def _tree(host: HostPlan, folder: JobFolder, name: str) -> HostTree:
     bases = (folder.host(host.name), folder.hosts / host.base_dir)
     path, named = (getattr(Layout(str(base)), _FOLDERS[name]) for base in bases)
-    return Tree(host.name, Path(path), named)
+    return HostTree(host.name, Path(path), named)
 
 
 def _about_clashes(name: str, clashes: Mapping[str, Collection[str]]) -> str:

@@ -19,6 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from estimator_container.contract.events import AttemptFailed
+from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
@@ -34,9 +36,10 @@ from ..job_folder.hold import Hold, NotOurs
 from ..job_folder.record import Process, Record, read_record, write_record
 from ..stopping import STOPPED_BY
 from . import outputs
+from .allocation import Allocation
 from .attempt import Attempt
 from .hosts import HostsFactory
-from .retry import is_worth_another
+from .policy import AttemptEnd, rules_of
 
 RESERVE = 1 << 18  # bytes, for a record with the verdict of each of many attempts, and the end of the log
 
@@ -53,6 +56,8 @@ class Supervisor:
         self._children = Children(self._loop)
         self._stop_reason: str | None = None
         self._has_ended = False
+        self._ends: list[AttemptEnd] = []
+        """How the attempts before this one failed."""
         self._record = replace(_first_record(folder), supervisor=Process.from_pid(os.getpid()))
         self._attempt = self._new_attempt(1)
 
@@ -66,19 +71,22 @@ class Supervisor:
             self._finish(*self._result(self._run_to_verdict()))
         except NotOurs as reason:
             print(reason, file=sys.stderr)
-            self._attempt.wait_until_gone()
+            self._attempt.allocation.wait_until_gone()
 
     def _run_to_verdict(self) -> Verdict | None:
         try:
             self._hold.watch(self._loop)
             reserve.keep(str(self._folder.reserve), RESERVE)
             self._loop.after(self._plan.max_run, self._too_long)
-            return self._run_attempts()
+            try:
+                return self._run_attempts()
+            finally:
+                self._attempt.allocation.end()
         except NotOurs:
             raise
         except Exception as error:  # whatever it is, the job must not be left without an end
             _log_error()
-            verdict = Verdict("platform", f"the hosts could not be run: {error}")
+            verdict = Verdict(Kind.PLATFORM, f"the hosts could not be run: {error}")
             self._attempt_ended(verdict)
             return verdict
 
@@ -90,18 +98,35 @@ class Supervisor:
             verdict = found.masked() if found is not None else None
             self._attempt_ended(verdict)
             debug("%s: attempt %d ended: %s", self._plan.job_name, number, verdict.kind if verdict else "well")
-            if verdict is None or not is_worth_another(verdict, number, self._plan.max_retry_attempts):
-                return verdict
+            if verdict is None:
+                return None
+            self._ends.append(AttemptEnd(verdict, time.time(), *self._attempt.snapshots))
+            decision = rules_of(self._plan).decide(self._ends)
+            if not decision.again:
+                return verdict.not_tried_again(decision.why_not) if decision.why_not else verdict
             self._hold.check()
             self._tell_of_another(verdict)
-            self._attempt.wait_until_gone()
-            following = self._new_attempt(number + 1)  # or it fails, and what this one left stays where it is
-            self._set_hosts_aside(number)
-            self._attempt = following
+            if decision.seconds:
+                self._loop.run_until(lambda: self._stop_reason is not None, decision.seconds)
+            if self._stop_reason is not None:
+                return None
+            self._attempt = self._following()
 
-    def _new_attempt(self, number: int) -> Attempt:
-        output = self._record.output
-        return Attempt(self._plan, self._folder, number, self._loop, self._children, self._factory, output)
+    def _following(self) -> Attempt:
+        """The next attempt: on the same hosts where they stand by, else on others in their place."""
+        number, allocation = self._attempt.number, self._attempt.allocation
+        if allocation.stand_by:
+            allocation.set_outputs_aside(number)
+            return self._new_attempt(number + 1, allocation)
+        allocation.end()
+        allocation.wait_until_gone()
+        following = self._new_attempt(number + 1)  # or it fails, and what this one left stays where it is
+        self._set_hosts_aside(number)
+        return following
+
+    def _new_attempt(self, number: int, allocation: Allocation | None = None) -> Attempt:
+        of_job = (self._plan, self._folder, number, self._loop, self._children)
+        return Attempt(*of_job, allocation or Allocation(*of_job, self._factory), self._record.output)
 
     def _set_hosts_aside(self, attempt: int) -> None:
         """So that the next attempt finds nothing of this one; `logs.open_logs` counts on its being one step."""
@@ -110,8 +135,7 @@ class Supervisor:
 
     def _tell_of_another(self, verdict: Verdict) -> None:
         frames = FrameWriter(self._attempt.layout(self._plan.hosts[0].name).frames)
-        left = self._plan.max_retry_attempts - self._attempt.number
-        EventLog(frames).emit("attempt_failed", attempt=self._attempt.number, reason=verdict.message, left=left)
+        EventLog(frames).emit(AttemptFailed(self._attempt.number, verdict.message))
         frames.close()
 
     def _begun(self) -> None:
@@ -159,7 +183,7 @@ class Supervisor:
             made, said = {}, []
         if failed:
             status = "Failed"
-            verdict = _with_detail(verdict, failed) if verdict else Verdict("outputs", failed)
+            verdict = _with_detail(verdict, failed) if verdict else Verdict(Kind.OUTPUTS, failed)
         reasons = [reason for reason in (self._stop_reason, self._attempt.unpublished, *said) if reason]
         self._hold.check()  # again, for that may have taken long
         shutil.rmtree(self._folder.channels, ignore_errors=True)  # it is where it came from
@@ -167,7 +191,7 @@ class Supervisor:
         try:
             self._note(status=status, verdict=verdict, ended=time.time(), reason="; ".join(reasons), **made)
         finally:
-            self._attempt.wait_until_gone()
+            self._attempt.allocation.wait_until_gone()
 
     def _keep_outputs(self, status: Status) -> tuple[dict[str, str], str, list[str]]:
         """Make the archives and bring them to where they belong.

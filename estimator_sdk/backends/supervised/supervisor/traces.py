@@ -6,6 +6,7 @@ from pathlib import Path
 
 from estimator_container.contract.names import FAILURE_TEXT_LIMIT, Layout
 from estimator_container.failures import verdict as verdicts
+from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.logs.frames import STDERR, FrameParser
 
@@ -21,10 +22,10 @@ def verdict(host: str, code: int, layout: Layout) -> Verdict:
     failure = _text(Path(layout.failure)).strip()
     if code < 0:
         name = verdicts.signal_name(-code)
-        return Verdict("host_lost", f"{host} was killed by {name}", host, signal=name, detail=failure)
+        return Verdict(Kind.HOST_LOST, f"{host} was killed by {name}", host, signal=name, detail=failure)
     detail = [failure[:FAILURE_TEXT_LIMIT], _without(failure, verdicts.last_words(_stderr_tail(Path(layout.frames))))]
     return Verdict(
-        "exit_code",
+        Kind.EXIT_CODE,
         f"{host} exited with code {code}",
         host,
         exit_code=code,

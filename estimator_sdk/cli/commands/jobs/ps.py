@@ -14,7 +14,7 @@ from ...parser import Parser, count
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("--backend", help="only the jobs of one backend; sagemaker asks the service")
+    parser.add_argument("--backend", help="only the jobs of one backend; by default no service is asked")
     parser.add_argument("--status", choices=get_args(Status), help="only the jobs with this status")
     parser.add_argument("-n", "--limit", metavar="N", type=count, help="only the newest N")
 
@@ -22,8 +22,11 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     found = summaries(arguments.backend, None if arguments.status else arguments.limit)
     jobs = [job for job in found if arguments.status in (None, job.status)][: arguments.limit]
-    rows = [["JOB", "STATUS", "BACKEND", "HOSTS", "STARTED", "TIME"], *map(_row, jobs)]
-    answer.show(arguments, [answer.of_job(job) for job in jobs], answer.table(rows))
+    if arguments.json:  # either is made only where it is asked for: there may be many jobs
+        answer.show(arguments, [answer.of_job(job) for job in jobs], ())
+    else:
+        rows = [["JOB", "STATUS", "BACKEND", "HOSTS", "STARTED", "TIME"], *map(_row, jobs)]
+        answer.show(arguments, None, answer.table(rows))
     return 0
 
 

@@ -108,7 +108,7 @@ def test_a_lease_that_is_broken_ends_no_agent(start, settings):
     answer(owner)
     process.send_signal(signal.SIGIO)
     owner.sendall(pack(("finish", "20")))
-    assert answer(owner) == ["finished", "0", ""]
+    assert answer(owner) == ["finished", "0", "", ""]
 
 
 class Counting(Agent):

@@ -3,9 +3,11 @@ import os
 import re
 
 import pytest
-from estimator_container.contract.configuration import Cluster, Configuration, InstanceGroup
+from estimator_container.contract.cluster import Cluster, HostGroup
 from estimator_container.contract.environment import interpreter, of_the_script, to_text
 from estimator_container.contract.names import PLATFORM_VARIABLES, Layout
+from estimator_container.contract.reserved import Hyperparameters
+from estimator_container.contract.settings import Settings
 from estimator_container.runtime import machine
 
 LAYOUT = Layout("/opt/ml")
@@ -23,8 +25,8 @@ HYPERPARAMETERS = {
     "sagemaker_new": "5",
 }
 GROUPS = (
-    InstanceGroup("cpu", "ml.c5.xlarge", ("algo-1", "algo-2")),
-    InstanceGroup("gpu", "ml.p3.2xlarge", ("algo-3",)),
+    HostGroup("cpu", "ml.c5.xlarge", ("algo-1", "algo-2")),
+    HostGroup("gpu", "ml.p3.2xlarge", ("algo-3",)),
 )
 
 
@@ -43,8 +45,13 @@ def cluster(host="algo-2", **changes):
 
 
 def environment(platform=(), program="train.py", layout=LAYOUT, hyperparameters=HYPERPARAMETERS, **changes):
-    configuration = Configuration(cluster(**changes), {"current_host": "algo-2"}, hyperparameters, CHANNELS)
-    return of_the_script(configuration, layout, dict(platform), program, "/venv/bin/python")
+    platform, own = dict(platform), cluster(**changes)
+    resources = {"current_host": own.current_host, "hosts": list(own.hosts)}
+    given = Hyperparameters.read(hyperparameters)
+    variables = {name: text for name, text in platform.items() if name == "TRAINING_JOB_NAME"}
+    settings = Settings.from_documents(layout, resources, CHANNELS, given, variables)
+    settings = settings._replace(cluster=own, resource_config={"current_host": "algo-2"})
+    return of_the_script(settings, platform, program, "/venv/bin/python")
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,8 @@
 import json
 
 import pytest
-from estimator_container.contract.hyperparameters import (
-    OF_THE_TOOLKIT,
-    command,
-    decode,
-    for_the_framework,
-    for_the_script,
-    is_reserved,
-    script_arguments,
-    to_arguments,
-)
-from estimator_container.contract.names import (
-    ARGUMENTS_HYPERPARAMETER,
-    COMMAND_HYPERPARAMETER,
-    STOP_TIMEOUT_HYPERPARAMETER,
-)
+from estimator_container.contract.hyperparameters import decode, is_reserved, to_arguments
+from estimator_container.contract.reserved import Hyperparameters
 from estimator_container.runtime.errors import ConfigurationError
 
 
@@ -98,18 +85,12 @@ def test_no_hyperparameters_are_no_arguments():
 )
 def test_a_reserved_name_never_reaches_the_script(name):
     assert is_reserved(name)
-    assert for_the_script({name: 1, "lr": 2}) == {"lr": 2}
+    assert Hyperparameters.read({name: "a", "lr": 2}).script == {"lr": 2}
 
 
 @pytest.mark.parametrize("name", ["sagemaker", "Sagemaker_x", "my_sagemaker_x", "tuning_objective_metric", "lr"])
 def test_any_other_name_does(name):
-    assert for_the_script({name: 1}) == {name: 1}
-
-
-def test_the_framework_gets_the_other_reserved_names_and_those_of_the_distributions():
-    known = dict.fromkeys([*OF_THE_TOOLKIT, STOP_TIMEOUT_HYPERPARAMETER, "_tuning_objective_metric"], 1)
-    others = {"sagemaker_new": 5, "sagemaker_mpi_enabled": True}
-    assert for_the_framework({**known, **others, "lr": 3}) == others
+    assert Hyperparameters.read({name: 1}).script == {name: 1}
 
 
 @pytest.mark.parametrize(
@@ -123,35 +104,3 @@ def test_text_that_no_argument_can_carry_is_refused_by_name(hyperparameters):
     ) as refused:
         to_arguments(hyperparameters)
     assert repr(name) in str(refused.value)
-
-
-def test_carried_arguments_stand_in_the_place_of_the_hyperparameters():
-    words = ["data", "--lr", "0.1", "-v", "-v", "", "a b", "\udcff"]
-    carried = decode({"lr": "0.1", ARGUMENTS_HYPERPARAMETER: json.dumps(words)})
-    assert script_arguments(carried) == words
-    assert for_the_script(carried) == {"lr": 0.1}
-    assert for_the_framework(carried) == {}
-
-
-def test_without_carried_arguments_the_hyperparameters_are_the_arguments():
-    assert script_arguments({"lr": 0.1, "sagemaker_program": "train.py"}) == ["--lr", "0.1"]
-    assert script_arguments({"lr": 0.1, ARGUMENTS_HYPERPARAMETER: []}) == []
-
-
-def test_a_command_is_carried_whole():
-    assert command({}) is None
-    assert command(decode({COMMAND_HYPERPARAMETER: '["bash", "run.sh", ""]'})) == ["bash", "run.sh", ""]
-
-
-@pytest.mark.parametrize("words", ["bash run.sh", {"a": 1}, 3, ["a", 1], ["a\0b"], ["\ud800"]])
-@pytest.mark.parametrize(
-    ("name", "read"), [(ARGUMENTS_HYPERPARAMETER, script_arguments), (COMMAND_HYPERPARAMETER, command)]
-)
-def test_carried_words_of_any_other_kind_are_refused_by_name(name, read, words):
-    with pytest.raises(ConfigurationError, match=name):
-        read({name: words})
-
-
-def test_an_empty_command_is_refused():
-    with pytest.raises(ConfigurationError, match="is empty"):
-        command({COMMAND_HYPERPARAMETER: []})

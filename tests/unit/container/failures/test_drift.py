@@ -6,9 +6,9 @@ import pytest
 from estimator_container.drift.training import FIRST_LOOKS
 from estimator_container.drift.weight_report import Sample, Standing, WeightReport
 from estimator_container.failures.drift import PENDING, TRAININGS, Judge
-from estimator_container.worlds.mpi.world import World
+from estimator_container.worlds.mpi.world import MpiWorld
 
-WORLD = World(("algo-1", "algo-2"), 2)
+WORLD = MpiWorld(("algo-1", "algo-2"), 2)
 
 
 def look(rank, step, value=1.0, **more):
@@ -124,7 +124,7 @@ def test_the_job_ends_where_all_ranks_ask_for_equal_weights(standings, ends):
 def test_a_script_may_ask_for_a_warning_alone():
     (found,) = findings(*at(2, 1.0, 2.0, only_warns=True), *at(5, 1.0, 2.0, only_warns=True), size=2)
     assert not found.ends_the_job
-    assert found.facts["standing"] == "averaged"
+    assert found.event.standing == "averaged"
 
 
 def test_ranks_may_be_ahead_of_each_other_and_looks_that_never_get_whole_are_forgotten():

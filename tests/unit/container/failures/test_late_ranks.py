@@ -1,4 +1,5 @@
 import pytest
+from estimator_container.contract.events import RanksLate
 from estimator_container.failures import late_ranks
 from estimator_container.failures.late_ranks import LateWatch
 
@@ -7,11 +8,9 @@ class Events:
     def __init__(self):
         self.told, self.said = [], []
 
-    def emit(self, event, **facts):
-        self.told.append((event, facts))
-
-    def say(self, text):
-        self.said.append(text)
+    def tell(self, event, words):
+        self.told.append(event)
+        self.said.append(words)
 
 
 @pytest.fixture
@@ -29,13 +28,10 @@ def test_the_late_are_named_again_after_twice_the_time(loop, run_until, events):
     still.pop(0)
     run_until(lambda: len(events.said) == 2)
     assert events.said == [
-        "step 'train': rank 1 on algo-1, rank 2 on algo-2 are still running, and the others have waited 0.02 s",
+        "step 'train': ranks 1, 2 on algo-1, algo-2 are still running, and the others have waited 0.02 s",
         "step 'train': rank 2 on algo-2 is still running, and the others have waited 0.04 s",
     ]
-    assert events.told[0] == (
-        "ranks_late",
-        {"step": "train", "seconds": 0.02, "ranks": [1, 2], "hosts": ["algo-1", "algo-2"]},
-    )
+    assert events.told[0] == RanksLate("train", 0.02, (1, 2), ("algo-1", "algo-2"))
 
 
 def test_nobody_is_named_once_all_have_ended(loop, run_until, events):
@@ -58,6 +54,5 @@ def test_a_step_after_another_begins_anew(loop, run_until, events):
 
 
 def test_many_are_counted():
-    named = late_ranks._named([("algo-1", rank) for rank in range(11)])
-    assert named.startswith("rank 0 on algo-1, rank 1 on algo-1, ")
-    assert named.endswith("rank 7 on algo-1 and 3 more")
+    said = late_ranks.sentence(RanksLate("train", 10, range(11), ["algo-1"]))
+    assert said.startswith("step 'train': ranks 0, 1, 2, 3, 4, 5, 6, 7 and 3 more on algo-1 are still running, and")

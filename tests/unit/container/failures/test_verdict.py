@@ -1,12 +1,14 @@
+import json
+import pickle
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 from estimator_container.contract.names import FAILURE_TEXT_LIMIT
+from estimator_container.failures.kind import Kind, Origin
 from estimator_container.failures.verdict import (
     LAST_LINES,
-    OF_THE_USER,
-    WHAT_TO_TRY,
     Verdict,
     last_words,
     of_rank,
@@ -52,7 +54,7 @@ def test_the_failure_text_fits_at_every_length(message, detail):
     if len(verdict.text()) <= FAILURE_TEXT_LIMIT - 2:
         assert text == verdict.text()
     elif message < 500:
-        assert text.endswith(f"\n\n{WHAT_TO_TRY['exit_code']}\n")
+        assert text.endswith(f"\n\n{Kind.EXIT_CODE.what_to_try}\n")
 
 
 def test_of_a_long_detail_the_end_is_shown_below_the_whole_sentence():
@@ -61,7 +63,7 @@ def test_of_a_long_detail_the_end_is_shown_below_the_whole_sentence():
     )
     text = verdict.failure_text()
     assert text.startswith(f"{verdict.message}\n\n… y")
-    assert text.endswith(f"yend\n\n{WHAT_TO_TRY['exception']}\n")
+    assert text.endswith(f"yend\n\n{Kind.EXCEPTION.what_to_try}\n")
     assert len(text) == FAILURE_TEXT_LIMIT
 
 
@@ -74,16 +76,15 @@ def test_a_sentence_that_is_too_long_by_itself_is_cut_and_says_so():
     [("", "why\n"), (" \n", "why\n"), ("words\n\n", "why\n\nwords\n"), ("  indented", "why\n\n  indented\n")],
 )
 def test_the_whole_text_is_the_sentence_and_below_it_the_detail_and_what_to_try(detail, text):
-    assert Verdict("exit_code", "why", detail=detail).text() == f"{text}\n{WHAT_TO_TRY['exit_code']}\n"
+    assert Verdict("exit_code", "why", detail=detail).text() == f"{text}\n{Kind.EXIT_CODE.what_to_try}\n"
 
 
 def test_the_text_names_those_that_had_to_end_too():
     assert "\n\nIt ended ranks 0, 2 and 3 too.\n\n" in Verdict("signal", "why", rank=1, victims=(0, 2, 3)).text()
 
 
-def test_every_kind_is_the_users_or_may_be_the_platforms_and_has_something_to_try():
-    assert set(WHAT_TO_TRY) > OF_THE_USER
-    assert all(advice.endswith(".") for advice in WHAT_TO_TRY.values())
+def test_every_kind_has_something_to_try():
+    assert all(kind.what_to_try.endswith(".") for kind in Kind)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +104,22 @@ def test_every_kind_is_the_users_or_may_be_the_platforms_and_has_something_to_tr
 )
 def test_a_failure_is_the_users_or_the_platforms(kind, users):
     assert Verdict(kind, "why").is_user_failure is users
+
+
+def test_the_kind_of_another_package_or_version_is_kept_and_nothing_is_assumed_of_it():
+    verdict = Verdict("quota_exceeded", "the account may have no more instances")
+    assert verdict.kind == "quota_exceeded" and f"{verdict.kind}" == "quota_exceeded"
+    assert verdict.kind.origin is Origin.OTHER and not verdict.is_user_failure and not verdict.may_pass
+    assert verdict.text() == "the account may have no more instances\n"
+    for kept in (Verdict.from_json(verdict.to_json()), pickle.loads(pickle.dumps(verdict)), Verdict(**asdict(verdict))):
+        assert kept == verdict
+    assert "quota_exceeded" not in list(Kind)
+
+
+@pytest.mark.parametrize("kind", [None, 5, ["exit_code"]])
+def test_a_kind_that_is_no_text_is_refused(kind):
+    with pytest.raises(ValueError, match="is not a valid Kind"):
+        Verdict.from_json(json.dumps({"kind": kind, "message": "why"}))
 
 
 # As JSON.
@@ -254,8 +271,8 @@ def test_a_traceback_at_the_very_start_is_found():
     assert last_words(text) == text
 
 
-def test_a_rank_killed_for_want_of_memory_is_told_so_and_what_helps():
-    found = of_rank("algo-2", 3, -9, "", (0, 1, 2)).for_want_of_memory()
+def test_a_rank_killed_because_memory_ran_out_is_told_so_and_what_helps():
+    found = of_rank("algo-2", 3, -9, "", (0, 1, 2)).as_out_of_memory()
     assert found.message == (
         "rank 3 on algo-2 was killed because its host had no memory left; give it more, or a smaller batch"
     )
@@ -306,4 +323,4 @@ mpi4py.MPI.Exception: MPI_ERR_INTERN: internal error
 )
 def test_what_open_mpi_does_not_do_comes_with_the_way_out(words, way_out):
     text = of_rank("algo-1", 0, 1, words).text()
-    assert way_out in text.rsplit("\n\n", 1)[1] and WHAT_TO_TRY["exception"] not in text
+    assert way_out in text.rsplit("\n\n", 1)[1] and Kind.EXCEPTION.what_to_try not in text

@@ -2,6 +2,7 @@ import json
 import os
 
 import pytest
+from estimator_container.contract.events import RankEnded, StepStarted
 from estimator_container.logs.events import TAIL_SIZE, EventLog, ProgramOutput
 from estimator_container.logs.frames import EVENT, NO_RANK, TOOLKIT, FrameParser, FrameWriter
 from estimator_container.worlds.mpi import mpirun_words
@@ -18,10 +19,24 @@ def frames(tmp_path):
 
 
 def test_an_event_is_a_frame_of_json(events, frames):
-    events.emit("rank_ended", rank=None, code=7)
+    events.emit(RankEnded(None, 7))
     (frame,) = frames()
     assert (frame.rank, frame.stream) == (NO_RANK, EVENT)
     assert json.loads(frame.data) == {"event": "rank_ended", "rank": None, "code": 7}
+
+
+def test_an_event_that_is_said_is_a_line_too(events, frames):
+    event = StepStarted("train", 1, 2, "python train.py")
+    events.tell(event, event.sentence)
+    said, told = frames()
+    assert (said.stream, said.data) == (TOOLKIT, b"step 'train', 1 of 2: python train.py\n")
+    assert json.loads(told.data) == {
+        "event": "step_started",
+        "step": "train",
+        "number": 1,
+        "of": 2,
+        "line": "python train.py",
+    }
 
 
 def test_a_phase_has_an_event_at_each_end_with_its_seconds_at_the_second(events, frames):
@@ -86,7 +101,7 @@ def test_only_the_end_of_long_words_is_kept_for_a_verdict_and_all_of_it_in_the_l
 
 def test_a_disk_that_takes_no_event_ends_nothing():
     events = EventLog(FrameWriter("/dev/full"))
-    events.emit("rank_ended", rank=0, code=0)
+    events.emit(RankEnded(0, 0))
     events.say("nobody will read this")
 
 

@@ -6,10 +6,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from estimator_container.contract.configuration import Cluster
+from estimator_container.contract.cluster import Cluster
 from estimator_container.contract.names import Layout
+from estimator_container.contract.reserved import Hyperparameters
+from estimator_container.contract.settings import Settings
 from estimator_container.mesh import common_secret
-from estimator_container.runtime.errors import ConfigurationError
 
 HOSTS = tuple(f"algo-{number}-x7" for number in range(1, 9))
 
@@ -60,24 +61,22 @@ def test_a_single_host_and_the_services_own_instances_agree_on_nothing(layout, o
 # Where the user trusts the network.
 
 
+def settings(host: str, hosts: tuple[str, ...] = HOSTS, **variables: str) -> Settings:
+    resources = {"current_host": host, "hosts": list(hosts)}
+    return Settings.from_documents(Layout("/opt/ml"), resources, {}, Hyperparameters.read({}), variables)
+
+
 @pytest.mark.parametrize("choice", [None, "", "0"])
-def test_without_the_users_word_there_is_nothing_in_place_of_a_secret(monkeypatch, choice):
-    if choice is not None:
-        monkeypatch.setenv("ESTIMATOR_TRUST_NETWORK", choice)
-    assert common_secret.of_trusted_network(cluster(HOSTS[0])) is None
+def test_without_the_users_word_there_is_nothing_in_place_of_a_secret(choice):
+    variables = {} if choice is None else {"ESTIMATOR_TRUST_NETWORK": choice}
+    assert common_secret.of_trusted_network(settings(HOSTS[0], **variables)) is None
 
 
-def test_all_hosts_of_a_job_work_out_the_same_and_those_of_another_job_something_else(monkeypatch):
-    monkeypatch.setenv("ESTIMATOR_TRUST_NETWORK", "1")
-    monkeypatch.setenv("TRAINING_JOB_NAME", "one")
-    first, second = (common_secret.of_trusted_network(cluster(host)) for host in HOSTS[:2])
-    fewer = common_secret.of_trusted_network(cluster(HOSTS[0], HOSTS[:2]))
-    monkeypatch.setenv("TRAINING_JOB_NAME", "other")
-    assert first == second and len(first) == 32
-    assert len({first, fewer, common_secret.of_trusted_network(cluster(HOSTS[0]))}) == 3
+def test_all_hosts_of_a_job_work_out_the_same_and_those_of_another_job_something_else():
+    def found(host: str, hosts: tuple[str, ...] = HOSTS, job: str = "one") -> bytes | None:
+        told = settings(host, hosts, ESTIMATOR_TRUST_NETWORK="1", TRAINING_JOB_NAME=job)
+        return common_secret.of_trusted_network(told)
 
-
-def test_another_word_is_refused(monkeypatch):
-    monkeypatch.setenv("ESTIMATOR_TRUST_NETWORK", "yes")
-    with pytest.raises(ConfigurationError, match='ESTIMATOR_TRUST_NETWORK must be "1" or "0", not \'yes\''):
-        common_secret.of_trusted_network(cluster(HOSTS[0]))
+    first, second = found(HOSTS[0]), found(HOSTS[1])
+    assert first == second and first is not None and len(first) == 32
+    assert len({first, found(HOSTS[0], HOSTS[:2]), found(HOSTS[0], job="other")}) == 3

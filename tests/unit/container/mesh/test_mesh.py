@@ -6,7 +6,7 @@ import time
 import pytest
 from estimator_container.mesh import mesh
 from estimator_container.mesh.handshake import Seal, code, session_key
-from estimator_container.mesh.mesh import STRANGER_LIMIT, Leader, Worker
+from estimator_container.mesh.mesh import STRANGER_LIMIT, Member, MeshLeader, MeshWorker
 from estimator_container.mesh.unproven_connections import UnprovenConnections
 from estimator_container.runtime.links import Link, Listener, listen_tcp
 from estimator_container.runtime.wire import pack
@@ -15,40 +15,45 @@ SECRET = b"the secret of this job"
 NONCE = "00" * 32
 
 
-class LeaderSide:
+class Observer:
+    """All that a member is told of its peers."""
+
+    def __init__(self):
+        self.messages, self.joined, self.lost = [], [], []
+
+    def on_joined(self, host):
+        self.joined.append(host)
+
+    def on_message(self, host, message):
+        self.messages.append((host, message))
+
+    def on_lost(self, host, silent):
+        self.lost.append(host)
+
+
+class LeaderSide(Observer):
     """A leader of three workers and all that it says of them."""
 
     def __init__(self, loop, secret=SECRET, workers=("algo-2", "algo-3", "algo-4")):
-        self.messages, self.joined, self.lost = [], [], []
+        super().__init__()
         sock = listen_tcp(0)
         self.address = ("127.0.0.1", sock.getsockname()[1])
-        self.mesh = Leader(
-            loop,
-            sock,
-            secret,
-            workers,
-            lambda host, message: self.messages.append((host, message)),
-            self.joined.append,
-            lambda host, silent: self.lost.append(host),
-        )
+        self.mesh = MeshLeader(loop, Member("algo-1", workers, secret), self, sock)
 
 
-class WorkerSide:
+class WorkerSide(Observer):
     """A worker and all that it says of the leader."""
 
     def __init__(self, loop, address, host="algo-2", secret=SECRET, seconds=60.0, first_words=()):
-        self.messages, self.joined, self.lost = [], [], []
-        self.mesh = Worker(
-            loop,
-            host,
-            "algo-1",
-            lambda: address,
-            secret,
-            time.monotonic() + seconds,
-            lambda host, message: self.messages.append((host, message)),
-            lambda host: (self.joined.append(host), first_words and self.mesh.send(*first_words)),
-            lambda host, silent: self.lost.append(host),
-        )
+        super().__init__()
+        self._first_words = first_words
+        member, deadline = Member(host, ("algo-1",), secret), time.monotonic() + seconds
+        self.mesh = MeshWorker(loop, member, self, lambda: address, deadline)
+
+    def on_joined(self, host):
+        super().on_joined(host)
+        if self._first_words:
+            self.mesh.send(*self._first_words)
 
 
 class Stranger:
@@ -138,10 +143,9 @@ def test_a_worker_waits_for_a_leader_that_is_not_up_yet(loop, run_until):
     loop.after(0.0, lambda: loop.after(0.0, lambda: rounds.append(True)))
     run_until(lambda: rounds)
     assert worker.joined == []
-    received = []
-    sock = listen_tcp(address[1])
-    late = Leader(loop, sock, SECRET, ("algo-2",), print, received.append, print)
-    run_until(lambda: received)
+    observer = Observer()
+    late = MeshLeader(loop, Member("algo-1", ("algo-2",), SECRET), observer, listen_tcp(address[1]))
+    run_until(lambda: observer.joined)
     worker.mesh.close()
     late.close()
 
@@ -149,13 +153,18 @@ def test_a_worker_waits_for_a_leader_that_is_not_up_yet(loop, run_until):
 WORKER_PROCESS = """
 import sys, time
 from estimator_container.runtime.loop import Loop
-from estimator_container.mesh.mesh import Worker
+from estimator_container.mesh.mesh import Member, MeshWorker
 loop, ended = Loop(), []
-def answer(leader, message):
-    worker.send("heard", leader, *message)
-    ended.append(True)
-worker = Worker(loop, "algo-3", "algo-1", lambda: ("127.0.0.1", int(sys.argv[1])), bytes.fromhex(sys.argv[2]),
-                time.monotonic() + 60, answer, lambda leader: worker.send("ready"), lambda leader: sys.exit(1))
+class Observer:
+    def on_joined(self, leader):
+        worker.send("ready")
+    def on_message(self, leader, message):
+        worker.send("heard", leader, *message)
+        ended.append(True)
+    def on_lost(self, leader, silent):
+        sys.exit(1)
+member = Member("algo-3", ("algo-1",), bytes.fromhex(sys.argv[2]))
+worker = MeshWorker(loop, member, Observer(), lambda: ("127.0.0.1", int(sys.argv[1])), time.monotonic() + 60)
 loop.run_until(lambda: ended)
 """
 

@@ -7,12 +7,13 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
+from estimator_container.contract import events
 from estimator_container.failures.verdict import Verdict
 from estimator_container.logs.lines import Line
 
 from estimator_sdk.display import page, text
 from estimator_sdk.display.log import LAST_LINES, WIDTH
-from estimator_sdk.display.snapshot import Link, Snapshot
+from estimator_sdk.display.snapshot import JobLink, Snapshot
 from estimator_sdk.display.view import View
 
 EVIL = """</pre></details></div><script>alert(1)</script><img src=x onerror="alert('2')">&lt;b&gt;"""
@@ -76,11 +77,11 @@ def test_whatever_a_job_says_is_text_and_makes_no_element():
         view = View([(evil, re.compile(r"loss: ([0-9.]+)"))])
         view.on_line(line(f"loss: 1 {evil}\n"))
         view.on_line(line(evil, rank=None, host=f"algo{evil}", stream="toolkit"))
-        view.on_event(evil, {"event": "phase_started", "phase": evil})
-        view.on_event("a", {"event": "attempt_failed", "attempt": 1, "reason": evil})
-        view.on_event(evil, {"event": "service_status", "status": evil, "message": evil})
+        view.on_event(evil, events.PhaseStarted(evil))
+        view.on_event("a", events.AttemptFailed(1, evil, 0))
+        view.on_event(evil, events.ServiceStatus(evil, evil))
         verdict = Verdict("exception", evil, "algo-1", 0, 1, detail=evil)
-        links = [Link(evil, evil, f"https://{evil}")]
+        links = [JobLink(evil, evil, f"https://{evil}")]
         return page_of(view, links, name=evil, verdict=verdict, status="Failed", hosts=(evil,), backend=evil)
 
     harmless, evil = Read(told("x")), Read(told(EVIL))
@@ -122,7 +123,7 @@ def test_a_page_stays_small_whatever_is_written():
         for _ in range(LAST_LINES + 1):
             view.on_line(line(b"'" * 5_000, rank=rank))
     for number in range(1000):
-        view.on_event("a", {"event": "attempt_failed", "attempt": number, "reason": "&" * 10_000})
+        view.on_event("a", events.AttemptFailed(number, "&" * 10_000, 0))
     log = view.in_order()[7]
     assert log.name == "rank 7" and len(log.lines) == LAST_LINES and len(log.lines[0]) == WIDTH + 1
     verdict = Verdict("exception", "'" * 100_000, detail="<" * 1_000_000)
@@ -142,7 +143,7 @@ def test_a_page_of_512_ranks_with_many_metrics_stays_small(same):
             word = "step" if same else "".join(chr(97 + int(digit)) for digit in str(rank))
             found = " ".join(f"{name}={(rank + step) % 7}.5" for name in names)
             view.on_line(line(f"{word} {step} {found}\n", rank=rank, host=f"algo-{rank // 8 + 1}"))
-    links = [Link("log", f"/home/job/algo-{host}/frames", None) for host in range(1, 513)]
+    links = [JobLink("log", f"/home/job/algo-{host}/frames", None) for host in range(1, 513)]
     shown = page_of(view, links)
     elements = [tag for tag, _ in Read(shown).elements]
     assert len(shown) < 500_000 and elements.count("details") < 60 and elements.count("svg") == page.METRICS
@@ -201,16 +202,16 @@ def test_metrics_are_read_from_all_ranks_whoever_is_shown(logs, shown):
 def test_a_phase_is_over_when_all_hosts_have_left_it():
     view = View()
     for host in ("algo-1", "algo-2"):
-        view.on_event(host, {"event": "phase_started", "phase": "world"})
-    view.on_event("algo-1", {"event": "phase_ended", "phase": "world", "seconds": 0.25})
+        view.on_event(host, events.PhaseStarted("world"))
+    view.on_event("algo-1", events.PhaseEnded("world", 0.25))
     assert '<li class="phase" data-state="now">world <small>on 1 of 2 hosts</small>' in page_of(view)
-    view.on_event("algo-2", {"event": "phase_ended", "phase": "world", "seconds": 0.125})
+    view.on_event("algo-2", events.PhaseEnded("world", 0.125))
     assert '<li class="phase" data-state="done">world <small>0.2 s</small>' in page_of(view)
-    view.on_event("algo-1", {"event": "phase_started", "phase": "run"})
+    view.on_event("algo-1", events.PhaseStarted("run"))
     assert 'data-state="now">run <small>…</small>' in page_of(view)
-    view.on_event("algo-1", {"event": "ended", "outcome": "completed"})
+    view.on_event("algo-1", events.Ended("completed"))
     assert 'data-state="done">run <small>done</small>' in page_of(view)
-    view.on_event("algo-1", {"event": "attempt_failed", "attempt": 1, "reason": "algo-2 is gone"})
+    view.on_event("algo-1", events.AttemptFailed(1, "algo-2 is gone", 0))
     shown = page_of(view)
     assert "<li" not in shown and "attempt 1 failed: algo-2 is gone; trying again" in shown
 
@@ -218,13 +219,13 @@ def test_a_phase_is_over_when_all_hosts_have_left_it():
 def test_the_states_of_the_service_are_phases():
     view = View()
     for status in ("Starting", "Downloading"):
-        view.on_event("", {"event": "service_status", "status": status, "message": "as it says"})
+        view.on_event("", events.ServiceStatus(status, "as it says"))
     assert 'data-state="done">Starting <small>done' in page_of(view)
     assert 'data-state="now">Downloading <small>…' in page_of(view)
 
 
 def test_only_what_a_browser_opens_is_a_link():
-    links = [Link("model", "s3://b/model.tar.gz", None), Link("log", "/a b", "file:///a%20b")]
+    links = [JobLink("model", "s3://b/model.tar.gz", None), JobLink("log", "/a b", "file:///a%20b")]
     shown = page_of(View(), links)
     assert "<code>s3://b/model.tar.gz</code>" in shown and '<code><a href="file:///a%20b">/a b</a></code>' in shown
 
@@ -232,17 +233,22 @@ def test_only_what_a_browser_opens_is_a_link():
 def test_as_text_it_is_a_few_lines():
     view = View(LOSS)
     view.on_line(line("loss: 0.25\n", rank=1))
-    for event in ({"event": "phase_started"}, {"event": "phase_ended", "seconds": 1.25}):
-        view.on_event("algo-1", {**event, "phase": "world"})
+    for event in (
+        events.PhaseStarted("world"),
+        events.PhaseEnded("world", 1.25),
+        events.CheckpointPublished("000001-00000001", 1, 1_000, 1_000, 0.1),
+    ):
+        view.on_event("algo-1", event)
     verdict = Verdict("exit_code", "rank 1 on algo-1 exited with code 3")
     shown = text.text(
-        Snapshot(state(status="Failed", is_final=True, verdict=verdict), view, (Link("log", "/frames", None),))
+        Snapshot(state(status="Failed", is_final=True, verdict=verdict), view, (JobLink("log", "/frames", None),))
     )
-    assert shown.splitlines()[:6] == [
+    assert shown.splitlines()[:7] == [
         "train-1: Failed, 12.5 s, 2 hosts, backend process",
         "  phases   world 1.2 s",
         "  lines    rank 1: 1 line",
         "  metrics  loss 0.25 (1)",
+        "  kept     1 snapshot, the last 000001-00000001 (1 file, 1.0 kB)",
         "  log      /frames",
         "  rank 1 on algo-1 exited with code 3",
     ]

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from estimator_container.contract import hyperparameters as container_hp
+from estimator_container.contract.reserved import Hyperparameters
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,11 +26,10 @@ def folder(tmp_path_factory) -> Path:
 
 def words_of(spec: JobSpec) -> tuple[str | None, list[str]]:
     """The entry point of a job and what follows it, as the toolkit reads them; None and a whole command."""
-    decoded = container_hp.decode(spec.hyperparameters or {})
-    command = container_hp.command(decoded)
-    if command is not None:
-        return None, command
-    return decoded["sagemaker_program"], container_hp.script_arguments(decoded)
+    decoded = Hyperparameters.read(spec.hyperparameters or {})
+    if decoded.reserved.command is not None:
+        return None, list(decoded.reserved.command)
+    return decoded.reserved.program, decoded.arguments
 
 
 @given(arguments=WORDS)

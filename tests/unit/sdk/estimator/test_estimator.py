@@ -7,17 +7,6 @@ from pathlib import Path
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
-from estimator_container.contract.hyperparameters import decode, for_the_script
-from estimator_container.contract.names import (
-    ARGUMENTS_HYPERPARAMETER,
-    CHECKPOINT_KEEP_HYPERPARAMETER,
-    COMMAND_HYPERPARAMETER,
-    CPUS_HYPERPARAMETER,
-    HANG_TIMEOUT_HYPERPARAMETER,
-    INHERIT_HYPERPARAMETER,
-    MEMORY_HYPERPARAMETER,
-    STOP_TIMEOUT_HYPERPARAMETER,
-)
 
 from estimator_sdk import JobSpec
 from estimator_sdk.errors import InvalidArgument
@@ -55,6 +44,7 @@ EVERYTHING = {
     "max_wait": 7200,
     "use_spot_instances": True,
     "max_retry_attempts": 3,
+    "restart_policy": {"on": ["signal"], "max": 5},
     "stop_timeout": 30,
     "hang_timeout": 600,
     "keep_alive_period_in_seconds": 600,
@@ -123,13 +113,14 @@ def test_every_argument_has_its_place_in_the_document():
             "sagemaker_container_log_level": "10",
             "sagemaker_job_name": '"job-1"',
             "sagemaker_submit_directory": '"s3://bucket/code/x.tar.gz"',
-            STOP_TIMEOUT_HYPERPARAMETER: "30",
-            INHERIT_HYPERPARAMETER: '["AWS_*"]',
-            ARGUMENTS_HYPERPARAMETER: '["data", "--lr", "0.1"]',
-            HANG_TIMEOUT_HYPERPARAMETER: "600",
-            CPUS_HYPERPARAMETER: "1.5",
-            MEMORY_HYPERPARAMETER: "4",
-            CHECKPOINT_KEEP_HYPERPARAMETER: "5",
+            "sagemaker_estimator_stop_timeout": "30",
+            "sagemaker_estimator_inherit_environment": '["AWS_*"]',
+            "sagemaker_estimator_arguments": '["data", "--lr", "0.1"]',
+            "sagemaker_estimator_hang_timeout": "600",
+            "sagemaker_estimator_cpus": "1.5",
+            "sagemaker_estimator_memory": "4",
+            "sagemaker_estimator_checkpoint_keep": "5",
+            "sagemaker_estimator_restart_policy": '{"on": ["signal"], "max": 5}',
             "sagemaker_mpi_enabled": "true",
             "sagemaker_mpi_num_of_processes_per_host": "4",
             "sagemaker_mpi_custom_mpi_options": '"-x A=b"',
@@ -354,7 +345,7 @@ def test_a_wrong_argument_is_refused_and_named_with_the_nearest_right_one(argume
 def test_a_command_is_carried_word_by_word_and_names_the_job():
     spec = Estimator(command=["bash", "run.sh", "-v", "-v"], source_dir="src").spec()
     assert spec.training_job_name.startswith("run-")
-    assert json.loads(spec.hyperparameters[COMMAND_HYPERPARAMETER]) == ["bash", "run.sh", "-v", "-v"]
+    assert json.loads(spec.hyperparameters["sagemaker_estimator_command"]) == ["bash", "run.sh", "-v", "-v"]
     assert "sagemaker_program" not in spec.hyperparameters
 
 
@@ -373,7 +364,7 @@ def test_a_changed_attribute_is_checked_again():
 def test_set_hyperparameters_adds_and_replaces():
     estimator = Estimator(entry_point="train.py", hyperparameters={"lr": 0.1, "epochs": 1})
     estimator.set_hyperparameters(lr=0.2, name="x")
-    assert for_the_script(decode(estimator.spec().hyperparameters)) == {"lr": 0.2, "epochs": 1, "name": "x"}
+    assert estimator.spec().decoded.script == {"lr": 0.2, "epochs": 1, "name": "x"}
     with pytest.raises(InvalidArgument, match="reserved"):
         estimator.set_hyperparameters(sagemaker_program="x")
 
@@ -427,4 +418,4 @@ def test_each_spec_has_a_new_name_unless_one_is_given():
 
 def test_making_an_estimator_and_its_spec_looks_at_no_file():
     estimator = Estimator(entry_point="not-there.py", source_dir="/not/there", dependencies=["/nor/this"])
-    assert decode(estimator.spec().hyperparameters)["sagemaker_program"] == "not-there.py"
+    assert estimator.spec().decoded.reserved.program == "not-there.py"

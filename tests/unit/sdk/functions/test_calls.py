@@ -10,10 +10,12 @@ import traceback
 from pathlib import Path
 
 import pytest
+from estimator_container.contract.reserved import enabled_by
 
 from estimator_sdk import EstimatorError, HorovodRunner, InvalidArgument, JobFailed, list_jobs, remote
 from estimator_sdk.functions.call import Call
 from estimator_sdk.functions.on_host import host, payload
+from estimator_sdk.spec.distributions import NAMES, options_of
 from estimator_sdk.values.home import bundles_folder, jobs_folder
 
 LOCAL = {"backend": "process"}
@@ -305,3 +307,10 @@ def test_a_return_value_that_was_damaged_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(outcome, "_member", lambda uri, name: payload.pack(host.VALUE, 1)[:-1])
     with pytest.raises(EstimatorError, match="has run, but its return value cannot be read here: .*checksum is wrong"):
         remote(**LOCAL)(train)(1)
+
+
+def test_the_hosts_are_told_where_every_distribution_puts_the_rank(tmp_path):
+    Call(train, (3,), {}).write(tmp_path)
+    told = json.loads((tmp_path / "estimator_function" / host.RANKS_FILE).read_text())
+    assert told == {enabled_by(name): options_of(name).rank_variable for name in NAMES}
+    assert told["sagemaker_mpi_enabled"] == "OMPI_COMM_WORLD_RANK"

@@ -1,10 +1,4 @@
 import pytest
-from estimator_container.contract.names import (
-    CHECKPOINT_KEEP_HYPERPARAMETER,
-    CPUS_HYPERPARAMETER,
-    MEMORY_HYPERPARAMETER,
-    STOP_TIMEOUT_HYPERPARAMETER,
-)
 
 from estimator_sdk import InvalidArgument, JobSpec
 from estimator_sdk.plan import local as local_plan
@@ -17,19 +11,21 @@ def host(name, index, count):
 
 @pytest.mark.parametrize("value", ["0", "true", "1.5", "many"])
 def test_a_document_with_a_wrong_number_of_snapshots_is_refused(value):
-    document = {"TrainingJobName": "job", "HyperParameters": {CHECKPOINT_KEEP_HYPERPARAMETER: value}}
-    with pytest.raises(InvalidArgument, match=f"{CHECKPOINT_KEEP_HYPERPARAMETER} must be a whole number of at least 1"):
+    document = {"TrainingJobName": "job", "HyperParameters": {"sagemaker_estimator_checkpoint_keep": value}}
+    with pytest.raises(
+        InvalidArgument, match="sagemaker_estimator_checkpoint_keep must be a whole number of at least 1"
+    ):
         local_plan.base(JobSpec.from_request(document), "process", host)
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        (STOP_TIMEOUT_HYPERPARAMETER, "soon"),
-        (STOP_TIMEOUT_HYPERPARAMETER, "1e999"),
-        (STOP_TIMEOUT_HYPERPARAMETER, "-1"),
-        (CPUS_HYPERPARAMETER, "[2]"),
-        (MEMORY_HYPERPARAMETER, "true"),
+        ("sagemaker_estimator_stop_timeout", "soon"),
+        ("sagemaker_estimator_stop_timeout", "1e999"),
+        ("sagemaker_estimator_stop_timeout", "-1"),
+        ("sagemaker_estimator_cpus", "[2]"),
+        ("sagemaker_estimator_memory", "true"),
     ],
 )
 def test_a_document_with_a_wrong_limit_is_refused(name, value):
@@ -49,7 +45,7 @@ def test_a_document_whose_code_has_no_name_is_refused(name, value):
 @pytest.mark.parametrize("name", ["sagemaker_job_name", "sagemaker_region", "sagemaker_distribution_instance_groups"])
 def test_a_document_with_what_no_variable_can_hold_is_refused(name):
     document = {"TrainingJobName": "job", "HyperParameters": {name: '"a\\u0000"'}}
-    with pytest.raises(InvalidArgument, match="which no variable can hold"):
+    with pytest.raises(InvalidArgument, match="which neither a variable nor an argument can hold"):
         local_plan.base(JobSpec.from_request(document), "process", host)
 
 

@@ -1,8 +1,8 @@
 import json
 
 import pytest
-from estimator_container.contract.hyperparameters import decode
-from estimator_container.worlds.mpi.world import World, from_hyperparameters
+from estimator_container.contract.reserved import Hyperparameters, Reserved
+from estimator_container.worlds.mpi.world import MpiWorld, from_reserved
 
 from estimator_sdk.errors import InvalidArgument
 from estimator_sdk.spec.distributions import parse
@@ -104,25 +104,29 @@ def test_what_is_wrong_is_refused_and_named(given, argument, words):
     assert str(raised.value).startswith(argument)
 
 
+def told(distribution):
+    """The hyperparameters of a job that has nothing but this."""
+    return distribution.added_to(Reserved()).encode()
+
+
 def test_hyperparameters_are_json_under_the_names_that_the_toolkit_reads():
-    assert Mpi(True, 2, "-x A=b").to_hyperparameters() == {
+    assert told(Mpi(True, 2, "-x A=b")) == {
         "sagemaker_mpi_enabled": "true",
         "sagemaker_mpi_num_of_processes_per_host": "2",
         "sagemaker_mpi_custom_mpi_options": json.dumps("-x A=b"),
     }
-    assert Mpi(True).to_hyperparameters().keys() == {
+    assert told(Mpi(True)).keys() == {
         "sagemaker_mpi_enabled",
         "sagemaker_mpi_custom_mpi_options",
     }
-    assert from_hyperparameters(decode(Mpi(True, 2).to_hyperparameters()), ("algo-1",), 0) == World(("algo-1",), 2)
+    reserved = Hyperparameters.read(told(Mpi(True, 2))).reserved
+    assert from_reserved(reserved, ("algo-1",), 0) == MpiWorld(("algo-1",), 2)
 
 
 def test_the_other_distributions_go_by_the_names_of_the_sagemaker_sdk():
-    assert TorchDistributed(True, 2).to_hyperparameters() == {
+    assert told(TorchDistributed(True, 2)) == {
         "sagemaker_torch_distributed_enabled": "true",
         "sagemaker_mpi_num_of_processes_per_host": "2",
     }
-    assert TorchDistributed(True).to_hyperparameters() == {"sagemaker_torch_distributed_enabled": "true"}
-    assert MultiWorkerMirroredStrategy(True).to_hyperparameters() == {
-        "sagemaker_multi_worker_mirrored_strategy_enabled": "true"
-    }
+    assert told(TorchDistributed(True)) == {"sagemaker_torch_distributed_enabled": "true"}
+    assert told(MultiWorkerMirroredStrategy(True)) == {"sagemaker_multi_worker_mirrored_strategy_enabled": "true"}

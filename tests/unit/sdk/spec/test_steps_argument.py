@@ -1,12 +1,12 @@
 import json
 
 import pytest
-from estimator_container.contract.names import STEPS_HYPERPARAMETER
-from estimator_container.host.steps import Step, from_hyperparameters
+from estimator_container.contract.reserved import Hyperparameters, Reserved
+from estimator_container.contract.steps import Step
 
 from estimator_sdk import Estimator
 from estimator_sdk.errors import InvalidArgument
-from estimator_sdk.spec.steps_argument import beginning_with, parse, to_hyperparameters
+from estimator_sdk.spec.steps_argument import beginning_with, parse
 
 STEPS = (Step("1", "a"), Step("train", "b"), Step("3", "c"))
 
@@ -16,9 +16,7 @@ def test_a_step_without_a_name_goes_by_its_number():
 
 
 def test_the_container_reads_what_is_written():
-    written = to_hyperparameters(STEPS)
-    assert from_hyperparameters({key: json.loads(value) for key, value in written.items()}) == STEPS
-    assert to_hyperparameters(()) == {}
+    assert Hyperparameters.read(Reserved(steps=STEPS).encode()).reserved.steps == STEPS
 
 
 @pytest.mark.parametrize(
@@ -68,5 +66,5 @@ def test_the_spec_carries_the_steps_and_no_program(tmp_path):
     estimator = Estimator(steps=["a", {"name": "train", "run": "b"}], source_dir=tmp_path / "digits")
     spec = estimator.spec()
     assert "sagemaker_program" not in spec.hyperparameters
-    assert json.loads(spec.hyperparameters[STEPS_HYPERPARAMETER])[1] == {"name": "train", "run": "b"}
+    assert json.loads(spec.hyperparameters["sagemaker_estimator_steps"])[1] == {"name": "train", "run": "b"}
     assert spec.training_job_name.startswith("digits-")

@@ -14,6 +14,7 @@ import pytest
 from estimator_container.agents.checkpoints.format import CLAIMS, Manifest
 from estimator_container.agents.checkpoints.restore import restore, snapshots
 from estimator_container.agents.checkpoints.settings import CheckpointSettings
+from estimator_container.contract.event_decoding import KINDS
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.runtime.links import Link
 
@@ -39,9 +40,11 @@ class Running:
 
     def finish(self, seconds=20.0):
         self.link.send("finish", str(seconds))
-        return self.answer("finished")
+        size, reason, self.newest = self.answer("finished")
+        return [size, reason]
 
     def events(self, name):
+        assert name in KINDS, f"nobody sends {name!r}"
         with open(self.settings.frames, "rb") as file:  # noqa: PTH123 - it may be there or not
             frames = FrameParser().feed(file.read())
         found = [json.loads(frame.data) for frame in frames if frame.stream == EVENT]
@@ -105,6 +108,7 @@ def test_what_settles_is_published_and_the_end_is_told(start, store, folder, tmp
     running.until(lambda: running.events("checkpoint_published"))
     (folder / "model").write_text("2")
     assert running.finish() == ["0", ""]
+    assert running.newest == "000001-00000002"
     assert running.process.wait(20) == 0
     assert files(store, tmp_path) == {"model": "2"}
 
@@ -314,7 +318,7 @@ def test_an_overtaken_agent_says_so_and_ends(start, store, folder, tmp_path):
     newer = start(folder=str(tmp_path / "newer"), frames=str(tmp_path / "newer.frames"))
     newer.answer("restored")
     (folder / "model").write_text("stale")
-    _, reason = stale.answer("finished")
+    _, reason, _ = stale.answer("finished")
     assert "an attempt later than 1" in reason
     assert stale.process.wait(20) == 0
     assert newer.finish() == ["0", ""]

@@ -1,9 +1,9 @@
 import pytest
+from estimator_container.contract.steps import Step
 from estimator_container.failures.verdict import Verdict
 from estimator_container.host.coordination.step_run import StepRun
-from estimator_container.host.steps import Step
 from estimator_container.logs.frames import NO_RANK, number_of
-from estimator_container.ranks.server import Ended
+from estimator_container.ranks.server import RankEnd
 
 PLACES = (("algo-1", 0), ("algo-1", 1), ("algo-2", 2))
 
@@ -11,7 +11,7 @@ PLACES = (("algo-1", 0), ("algo-1", 1), ("algo-2", 2))
 def ended(*reports):
     run = StepRun(PLACES)
     for (host, rank), (code, told) in zip(PLACES, reports):
-        run.ended[host, rank] = Ended(rank, code, told, "")
+        run.ended[host, rank] = RankEnd(rank, code, told, "")
     return run
 
 
@@ -41,7 +41,7 @@ def test_a_step_has_not_ended_before_the_ranks_that_its_ranks_have_spawned():
     run = ended(well, well, well)
     run.spawned.add(("algo-2", CHILD))
     assert not run.all_ended and not run.all_ended_well
-    run.rank_ended("algo-2", Ended(CHILD, 0, False, ""))
+    run.rank_ended("algo-2", RankEnd(CHILD, 0, False, ""))
     assert run.all_ended_well
 
 
@@ -49,7 +49,7 @@ def test_of_several_worlds_the_rank_is_meant_that_ended_as_mpirun_says():
     run = ended((0, False), (1, True))
     run.spawned.add(("algo-2", CHILD))
     assert run.place_of(1, 5) == ("algo-1", 1)
-    run.rank_ended("algo-2", Ended(CHILD, 5, False, "so long"))
+    run.rank_ended("algo-2", RankEnd(CHILD, 5, False, "so long"))
     assert run.place_of(1, 5) == ("algo-2", CHILD)
     assert run.last_words_of(CHILD) == "so long"
 
@@ -74,10 +74,10 @@ def test_of_late_ranks_those_hosts_are_named_that_do_not_run_all_of_theirs():
 
 def test_a_rank_that_fails_takes_those_along_that_have_not_ended_well():
     run = ended((0, False))
-    found = run.verdict_on_rank("algo-2", Ended(2, 3, False, ""))
+    found = run.verdict_on_rank("algo-2", RankEnd(2, 3, False, ""))
     assert (found.kind, found.host, found.rank, found.victims) == ("exit_code", "algo-2", 2, (1,))
     alone = StepRun((("algo-1", NO_RANK), ("algo-2", NO_RANK)))
-    found = alone.verdict_on_rank("algo-2", Ended(NO_RANK, 3, False, ""))
+    found = alone.verdict_on_rank("algo-2", RankEnd(NO_RANK, 3, False, ""))
     assert (found.host, found.rank, found.victims) == ("algo-2", None, ())
 
 

@@ -6,7 +6,7 @@ import pytest
 from estimator_container.worlds.mpi.command_line import Fit, mpirun
 from estimator_container.worlds.mpi.mpirun_words import abort_in, is_another_in
 from estimator_container.worlds.mpi.programs import find, relocation
-from estimator_container.worlds.mpi.world import World
+from estimator_container.worlds.mpi.world import MpiWorld
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_of_a_real_abort_the_right_rank_is_read_or_none_at_all(communicator, pos
     # the world.
     path = find("mpirun")
     fit = Fit(("localhost",), "lo", os.environ.get("TMPDIR", "/tmp"), crowded=True, outnumbered=True, single_copy=False)
-    command = mpirun(World(("algo-1",), 2), fit, path, "/bin/false")
+    command = mpirun(MpiWorld(("algo-1",), 2), fit, path, "/bin/false")
     abort = f"if MPI.COMM_WORLD.rank == 1: MPI.{communicator}.Abort(7)"
     script = f"from mpi4py import MPI\n{abort}\nMPI.COMM_WORLD.barrier()"
     env = {**os.environ, **relocation(path)}

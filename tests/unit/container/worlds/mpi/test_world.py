@@ -1,13 +1,14 @@
 import pytest
+from estimator_container.contract.reserved import Reserved
 from estimator_container.runtime.errors import ConfigurationError
-from estimator_container.worlds.mpi.world import World, from_hyperparameters
+from estimator_container.worlds.mpi.world import MpiWorld, from_reserved
 
 HOSTS = ("algo-1", "algo-2")
 
 
 def of(hosts=HOSTS, gpus=0, **hyperparameters):
     given = {f"sagemaker_mpi_{name}": value for name, value in hyperparameters.items()}
-    return from_hyperparameters(given, hosts, gpus)
+    return from_reserved(Reserved.read(given), hosts, gpus)
 
 
 def test_a_number_of_all_processes_must_agree_with_those_of_the_hosts():
@@ -101,11 +102,11 @@ def test_options_that_place_ranks_are_told_from_others(options, places):
 
 
 def test_ucx_leaves_the_c_library_alone_unless_the_user_chooses_what_may_need_it():
-    assert World(HOSTS, 1).defaults("eth7")["UCX_MEM_EVENTS"] == "no"
-    assert World(HOSTS, 1, ("--mca", "pml", "ucx")).defaults("eth7") == {}
+    assert MpiWorld(HOSTS, 1).defaults("eth7")["UCX_MEM_EVENTS"] == "no"
+    assert MpiWorld(HOSTS, 1, ("--mca", "pml", "ucx")).defaults("eth7") == {}
 
 
 def test_windows_take_the_interface_that_connects_the_hosts_unless_the_user_names_others(monkeypatch):
-    assert World(HOSTS, 1).defaults("eth7")["MPI_UCX_NET_DEVICES"] == "eth7"
+    assert MpiWorld(HOSTS, 1).defaults("eth7")["MPI_UCX_NET_DEVICES"] == "eth7"
     monkeypatch.setenv("UCX_NET_DEVICES", "mlx5_0:1")
-    assert "MPI_UCX_NET_DEVICES" not in World(HOSTS, 1).defaults("eth7")
+    assert "MPI_UCX_NET_DEVICES" not in MpiWorld(HOSTS, 1).defaults("eth7")

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk.backends.supervised.supervisor import outputs
-from estimator_sdk.backends.supervised.supervisor.outputs import Tree
+from estimator_sdk.backends.supervised.supervisor.outputs import HostTree
 
 
 @pytest.fixture
 def trees(tmp_path):
     """Makes the folders of hosts, from names and texts."""
 
-    def make(*hosts: dict[str, str]) -> list[Tree]:
+    def make(*hosts: dict[str, str]) -> list[HostTree]:
         made = []
         for number, files in enumerate(hosts, 1):
             path = tmp_path / f"algo-{number}"
@@ -26,7 +26,7 @@ def trees(tmp_path):
             for name, text in files.items():
                 (path / name).parent.mkdir(parents=True, exist_ok=True)
                 (path / name).write_text(text)
-            made.append(Tree(f"algo-{number}", path, "/opt/ml/model"))
+            made.append(HostTree(f"algo-{number}", path, "/opt/ml/model"))
         return made
 
     return make

@@ -1,7 +1,6 @@
 import pytest
-from estimator_container.contract.names import STEPS_HYPERPARAMETER
-from estimator_container.host.steps import Step, from_hyperparameters, to_value
-from estimator_container.runtime.errors import ConfigurationError
+from estimator_container.contract.reserved import Reserved, WrongHyperparameter
+from estimator_container.contract.steps import Step, from_value, to_value
 
 PYTHON = "/venv/bin/python"
 
@@ -48,8 +47,7 @@ def test_any_other_line_is_a_shell_s(line):
 
 def test_steps_come_back_as_they_went():
     steps = (Step("1", "a 'b'\nc"), Step("train", "ü"))
-    assert from_hyperparameters({STEPS_HYPERPARAMETER: to_value(steps)}) == steps
-    assert from_hyperparameters({}) == ()
+    assert from_value(to_value(steps)) == steps
 
 
 @pytest.mark.parametrize(
@@ -67,5 +65,5 @@ def test_steps_come_back_as_they_went():
     ],
 )
 def test_what_no_estimator_makes_is_refused(wrong):
-    with pytest.raises(ConfigurationError, match=STEPS_HYPERPARAMETER):
-        from_hyperparameters({STEPS_HYPERPARAMETER: wrong})
+    with pytest.raises(WrongHyperparameter, match="^sagemaker_estimator_steps must be a list such as"):
+        Reserved.read({"sagemaker_estimator_steps": wrong})

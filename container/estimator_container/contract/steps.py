@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..contract.entry_point import PYTHONS, CommandLine
-from ..contract.hyperparameters import can_be_passed
-from ..contract.names import STEPS_HYPERPARAMETER
-from ..runtime.errors import ConfigurationError
+from .entry_point import PYTHONS, CommandLine
+from .hyperparameters import can_be_passed
 
 # Words that mean the same to a shell and to `shlex`: no variable, pattern, redirection, list of commands or comment.
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./ '\"-]+")
 MAX_NAME_LENGTH = 64
+FORM = 'a list such as [{"name": "train", "run": "python train.py"}]'
+"""Of the JSON value."""
 
 
 class Step(NamedTuple):
@@ -24,13 +24,6 @@ class Step(NamedTuple):
     """What people call it; a step without a name of its own goes by its number, from 1."""
     line: str
     """What `/bin/sh` runs on each rank, in the code folder."""
-
-    @property
-    def shown(self) -> str:
-        """The line as logs and verdicts have it: without secrets."""
-        from ..logs.masking import in_line
-
-        return in_line(self.line)
 
     def command(self, python: str, in_world: bool) -> list[str]:
         """The command of a rank. A shell ends at the first command of the line that fails.
@@ -60,22 +53,18 @@ class Step(NamedTuple):
 
 
 def to_value(steps: Sequence[Step]) -> list[dict[str, str]]:
-    """The steps as the reserved hyperparameter carries them."""
+    """The steps as JSON has them."""
     return [{"name": step.name, "run": step.line} for step in steps]
 
 
-def from_hyperparameters(hyperparameters: Mapping[str, Any]) -> tuple[Step, ...]:
-    """The steps that the reserved hyperparameter describes; none for a job with an entry point.
-
-    Raises ConfigurationError for what `to_value` does not make.
-    """
-    given = hyperparameters.get(STEPS_HYPERPARAMETER)
-    if given is None:
-        return ()
-    if not isinstance(given, list) or not given or not all(map(_is_step, given)):
-        example = '[{"name": "train", "run": "python train.py"}]'
-        raise ConfigurationError(f"{STEPS_HYPERPARAMETER} must be a list such as {example}, not {given!r}")
+def from_value(given: Sequence[Mapping[str, str]]) -> tuple[Step, ...]:
+    """The way back from `to_value`."""
     return tuple(Step(each["name"], each["run"]) for each in given)
+
+
+def are_steps(given: object) -> bool:
+    """Whether `to_value` could have made it."""
+    return isinstance(given, list) and bool(given) and all(map(_is_step, given))
 
 
 def _is_step(given: object) -> bool:

@@ -1,0 +1,45 @@
+"""Ranks that take steps until they are hurt; those of the second attempt end after their first step.
+
+Says when each rank has taken its first step, in seconds since 1970. `--begun` is a file that the first attempt makes.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def say(*words: object) -> None:
+    os.write(1, f"{' '.join(map(str, words))}\n".encode())
+
+
+def world_of(framework: str) -> tuple[int, Callable[[], None]]:
+    """The rank, and what takes a step."""
+    if framework == "mpi":
+        from mpi4py import MPI
+
+        return MPI.COMM_WORLD.rank, lambda: MPI.COMM_WORLD.allreduce(1)
+    import torch
+
+    torch.distributed.init_process_group("gloo")
+    ones = torch.ones(1)
+    return torch.distributed.get_rank(), lambda: torch.distributed.all_reduce(ones)
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--framework", choices=("mpi", "torch"), required=True)
+parser.add_argument("--begun", type=Path, default=Path(os.environ.get("SM_CHECKPOINT_DIR", "."), "begun"))
+settings = parser.parse_args()
+is_second = settings.begun.exists()
+rank, step = world_of(settings.framework)
+step()
+say("step", int(is_second) + 1, rank, time.time())
+if not is_second:
+    if rank == 0:
+        settings.begun.touch()
+    step()
+    say("up", rank, os.getpid())
+    while True:
+        step()
+        time.sleep(0.01)

@@ -1,0 +1,298 @@
+"""What a job tells of itself: each kind of event with its facts; `docs/logs.md` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Union
+
+from .event import Event
+
+# A host, from its configuration to its end.
+
+
+class PhaseStarted(Event):
+    """A host begins a phase: `code`, `requirements`, `channels`, `world` or `run`."""
+
+    phase: str
+
+
+class PhaseEnded(Event):
+    """It is through with it."""
+
+    phase: str
+    seconds: float
+
+
+class HostJoined(Event):
+    """Another host has proved itself to the first one."""
+
+    recorded_for = "whoever looks for a host that is missing: the hosts that came are here"
+
+    host: str
+
+
+class WorldStarting(Event):
+    """All hosts are ready: the first one starts the world."""
+
+    recorded_for = "the benchmarks, and whoever wants mpirun's command line"
+
+    hosts: Sequence[str]
+    size: int
+    command: Sequence[str] | None = None
+    """mpirun and its options, in a world of MPI."""
+    endpoints: Sequence[str] | None = None
+    """Where each host may listen, in any other."""
+
+
+class Stopping(Event):
+    """A host was told to stop, and has told its ranks."""
+
+
+class Ended(Event):
+    """The last that a host says."""
+
+    outcome: str
+    """`completed`, `failed` or `stopped`."""
+    reason: str = ""
+    """The message of the verdict, where there is one."""
+
+
+HostEvent = Union[PhaseStarted, PhaseEnded, HostJoined, WorldStarting, Stopping, Ended]
+
+
+# Its ranks; without a world the script of a host is None.
+
+
+class RankStarted(Event):
+    """The script of a rank runs."""
+
+    recorded_for = "the benchmarks, and whoever looks for a rank that is missing"
+
+    rank: int | None
+
+
+class RankEnded(Event):
+    """It has ended: `code` is its exit code, or minus the number of a signal."""
+
+    recorded_for = "the benchmarks; whether it is a failure, and whose, the verdict says"
+
+    rank: int | None
+    code: int
+
+
+class RankFrozen(Event):
+    """Somebody has stopped it, as with SIGSTOP; the job fails unless it is continued."""
+
+    rank: int | None
+
+
+class RankThawed(Event):
+    """It was continued."""
+
+    rank: int | None
+
+
+class RanksStand(Event):
+    """All ranks of a host stand still; where those of all hosts do, the job fails."""
+
+    seconds: float | None = None
+    """In which none of them has written anything or moved from its line."""
+
+
+class RanksMove(Event):
+    """One of them has moved after all."""
+
+
+class HorovodStalled(Event):
+    """Horovod on a rank says that it waits for others; once for each that it waits for."""
+
+    rank: int | None
+    seconds: int
+    missing: Mapping[int, Sequence[str]]
+    """Rank -> tensors that it has not submitted."""
+
+
+RankEvent = Union[RankStarted, RankEnded, RankFrozen, RankThawed, RanksStand, RanksMove, HorovodStalled]
+
+
+# What the first host says of all ranks, in its log's own words too.
+
+
+class StepStarted(Event):
+    """In a job with steps: one begins on all hosts."""
+
+    is_said = True
+
+    step: str
+    number: int
+    """From 1."""
+    of: int
+    line: str
+
+    @property
+    def sentence(self) -> str:
+        """What the log says of it."""
+        return f"step {self.step!r}, {self.number} of {self.of}: {self.line}"
+
+
+class RanksLate(Event):
+    """The first rank has ended a step so many seconds ago, and others still run."""
+
+    is_said = True
+
+    step: str
+    seconds: float
+    ranks: Sequence[int | None]
+    hosts: Sequence[str]
+    """Where those are, each once."""
+
+
+class RanksDiffer(Event):
+    """The weights of ranks differ: see `failures.drift`."""
+
+    is_said = True
+
+    variable: str
+    step: int
+    since: int
+    """The step at which they were first seen to."""
+    groups: Sequence[Sequence[int]]
+    """The ranks that agree with each other."""
+    standing: str
+    """One of `drift.weight_report.Standing`."""
+    ends_the_job: bool
+
+
+SaidEvent = Union[StepStarted, RanksLate, RanksDiffer]
+
+
+# The agents, in the first host's log.
+
+
+class ChannelFetching(Event):
+    """A channel begins to be fetched."""
+
+    channel: str
+    source: str
+
+
+class ChannelProgress(Event):
+    """Twice a second, how far that is."""
+
+    channel: str
+    bytes: int
+    objects: int
+    seconds: float
+
+
+class ChannelFetched(Event):
+    """All of a channel is there."""
+
+    channel: str
+    bytes: int
+    objects: int
+    seconds: float
+
+
+class ChannelPiped(Event):
+    """The first FIFO of a channel is made."""
+
+    channel: str
+    source: str
+
+
+ChannelEvent = Union[ChannelFetching, ChannelProgress, ChannelFetched, ChannelPiped]
+
+
+class CheckpointRestored(Event):
+    """What an attempt begins with."""
+
+    attempt: int
+    passed_over: Sequence[str]
+    """Newer snapshots that were not whole, each with what was wrong."""
+    base: str
+    """The name of a snapshot, `plain` for a tree without any, or `nothing`."""
+    files: int
+    bytes: int
+
+
+class CheckpointPublished(Event):
+    """A snapshot is in the store."""
+
+    snapshot: str
+    files: int
+    bytes: int
+    sent: int
+    """Of those bytes, what was not in the store before."""
+    seconds: float
+    """Since the first change that it has."""
+
+
+class CheckpointLag(Event):
+    """Every 5 s, while something has waited for 5 s or more."""
+
+    bytes: int
+    seconds: float
+    open: Sequence[str]
+    """Files that are waited for."""
+
+
+class CheckpointLeftOut(Event):
+    """Once of each new file that has been open for writing for long: it is not kept before it is closed."""
+
+    files: Sequence[str]
+
+
+class CheckpointFailed(Event):
+    """A publication failed; it is tried again."""
+
+    reason: str
+    bytes: int
+    """That are not in the store."""
+
+
+CheckpointEvent = Union[CheckpointRestored, CheckpointPublished, CheckpointLag, CheckpointLeftOut, CheckpointFailed]
+
+
+class OutputsUploaded(Event):
+    """Files of `output/intermediate` are in the store."""
+
+    files: Sequence[str]
+
+
+class OutputsFailed(Event):
+    """They could not be uploaded; it is tried again."""
+
+    reason: str
+
+
+class OutputsLeftOut(Event):
+    """Files that no store can hold: they stay in the job's folder."""
+
+    files: Sequence[str]
+    reason: str
+
+
+OutputEvent = Union[OutputsUploaded, OutputsFailed, OutputsLeftOut]
+
+
+# The job as a whole.
+
+
+class AttemptFailed(Event):
+    """An attempt has failed, and another one follows; in the log of the first host."""
+
+    attempt: int
+    reason: str
+
+
+class ServiceStatus(Event):
+    """SageMaker has taken a job from one secondary status to the next. It tells nobody by itself: the client does."""
+
+    status: str
+    message: str
+
+
+JobEvent = Union[AttemptFailed, ServiceStatus]
+QuietEvent = Union[HostEvent, RankEvent, ChannelEvent, CheckpointEvent, OutputEvent, JobEvent]
+AnyEvent = Union[QuietEvent, SaidEvent]

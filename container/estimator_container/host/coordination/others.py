@@ -1,0 +1,171 @@
+"""The other hosts of a job, as the first one has them: what they are told, and what is made of what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Protocol
+
+from ...contract.events import HostJoined
+from ...failures.silence import Silence
+from ...failures.verdict import Verdict
+from ...mesh.endpoint import another_listening_socket, listening_socket
+from ...ranks.server import RankEnd
+
+if TYPE_CHECKING:
+    from ...failures.horovod_stalls import Stall
+    from ...mesh import mesh
+    from ..spec import HostSpec
+    from ..toolkit import Toolkit
+
+
+class HostsListener(Protocol):
+    """Who hears what happens on the other hosts."""
+
+    @property
+    def is_ending_attempt(self) -> bool:
+        """Whether what hosts say of their ranks is of an attempt that is being ended on all of them."""
+
+    def host_ready(self, host: str, endpoint: str) -> None:
+        """It can run the next step; a rank of it may listen at the endpoint."""
+
+    def host_started(self, host: str, step: int) -> None:
+        """All its ranks run the step of that number."""
+
+    def host_spawned(self, host: str, rank: int) -> None:
+        """A rank of it runs that another one has started."""
+
+    def host_rank_ended(self, host: str, ended: RankEnd) -> None:
+        """A rank of it has."""
+
+    def host_stands(self, host: str, stacks: dict[int, str] | None) -> None:
+        """All its ranks stand still, or with None no longer."""
+
+    def host_cleared(self, host: str) -> None:
+        """Nothing of the attempt is left there."""
+
+    def host_lost(self, host: str, silent: bool) -> None:
+        """It is gone, or `silent` on a connection that is still there."""
+
+    def daemon_answered(self, host: str, outcome: str) -> None:
+        """It has started the MPI daemon that it was asked for, or says why not."""
+
+    def weights_seen(self, look: list[str]) -> None:
+        """A rank has sent some of its weights."""
+
+    def stalled(self, stall: Stall) -> None:
+        """Horovod on a rank says whom it waits for."""
+
+    def report(self, found: Verdict) -> None:
+        """Something failed there."""
+
+    def told_to_stop(self) -> None:
+        """It was told to stop, so all are to."""
+
+
+class Others:
+    """All hosts of a job but the first; there may be none."""
+
+    def __init__(self, spec: HostSpec, toolkit: Toolkit, listener: HostsListener) -> None:
+        self._spec = spec
+        self._toolkit = toolkit
+        self._listener = listener
+        self._mesh: mesh.MeshLeader | None = None
+        self._early: list[tuple[str, list[str]]] = []
+        """Who is ready for the next attempt before the platform has said that there is one."""
+        self._silence = Silence(toolkit.loop, spec.name, spec.hosts[1:], listener.report)
+
+    def open(self) -> None:
+        """Let them join. Raises ConfigurationError or OSError when they could not."""
+        if len(self._spec.hosts) == 1:
+            return
+        from ...mesh import mesh  # a single host has none
+
+        member = mesh.Member(self._spec.name, self._spec.hosts[1:], self._spec.required_secret())
+        sock = listening_socket(self._spec.settings.listen_fd)
+        self._mesh = mesh.MeshLeader(self._toolkit.loop, member, self, sock)
+
+    def begin_to_beat(self) -> None:
+        """From now on this host answers to nothing that could hold it up for long."""
+        if self._mesh is not None:
+            self._mesh.begin_to_beat()
+            self._silence.learn()
+
+    @property
+    def missing(self) -> list[str]:
+        """Those that have not joined, in their order."""
+        return self._mesh.missing if self._mesh is not None else []
+
+    def tell(self, *fields: str) -> None:
+        """Send a message to each of them."""
+        if self._mesh is not None:
+            self._mesh.broadcast(*fields)
+
+    def ask_for_daemon(self, host: str, node: str, request: str) -> None:
+        """Have one start an MPI daemon that goes by the name of a node."""
+        if self._mesh is not None:
+            self._mesh.send(host, "daemon", node, request)
+
+    def expect(self, hosts: Collection[str]) -> str:
+        """Let others join in the place of lost hosts. Returns the address at which. Raises OSError."""
+        assert self._mesh is not None
+        sock = another_listening_socket(self._spec.cluster)
+        address, port = sock.getsockname()
+        self._mesh.expect(hosts, sock)
+        for host in hosts:
+            self._silence.forget(host)
+        return f"{address}:{port}"
+
+    def begin_again(self) -> None:
+        """Another attempt begins: hear who is ready for it already."""
+        early, self._early = self._early, []
+        for host, message in early:
+            self.on_message(host, message)
+
+    def begins_to_be_silent(self, host: str) -> None:
+        """Find out who is to blame that nothing is heard of a host, and report it."""
+        self._silence.begins(host)
+
+    def close(self) -> None:
+        """Hear and tell nothing more."""
+        if self._mesh is not None:
+            self._mesh.close()
+
+    # As `MeshObserver` has it.
+
+    def on_joined(self, host: str) -> None:
+        self._toolkit.events.emit(HostJoined(host))
+
+    def on_lost(self, host: str, silent: bool) -> None:
+        self._listener.host_lost(host, silent)
+
+    def on_message(self, host: str, message: list[str]) -> None:
+        kind, *fields = message
+        listener = self._listener
+        if kind == "stop":
+            listener.told_to_stop()
+        elif kind == "cleared":
+            listener.host_cleared(host)
+        elif listener.is_ending_attempt:
+            if kind == "ready":
+                self._early.append((host, message))
+        elif kind == "ready":
+            listener.host_ready(host, fields[0])
+        elif kind == "ranks_started":
+            listener.host_started(host, int(fields[0]))
+        elif kind == "failed":
+            listener.report(Verdict.from_json(fields[0]))
+        elif kind == "spawned":
+            listener.host_spawned(host, int(fields[0]))
+        elif kind == "rank_ended":
+            listener.host_rank_ended(host, RankEnd.from_fields(*fields))
+        elif kind == "stand":
+            standing = (field.partition(" ") for field in fields)
+            listener.host_stands(host, {int(rank): stack for rank, _, stack in standing} or None)
+        elif kind == "weights":
+            listener.weights_seen(fields)
+        elif kind == "stalled":
+            from ...failures.horovod_stalls import Stall  # only where Horovod has said so
+
+            listener.stalled(Stall.from_json(fields[0]))
+        elif kind == "daemon":
+            listener.daemon_answered(host, fields[0])

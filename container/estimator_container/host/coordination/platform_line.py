@@ -1,0 +1,46 @@
+"""The first host's line to a platform that may have another attempt follow on the same hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ...contract.names import Layout
+from ...failures.verdict import Verdict
+from ...runtime.links import Link, connect_unix, short_path
+from ...runtime.loop import Loop
+
+FAILED = "failed"
+"""To the platform: an attempt failed, and nothing of its ranks is left. With what `PlatformLine.ask` is given."""
+AGAIN = "again"
+"""From it: another attempt follows."""
+END = "end"
+"""None does."""
+
+
+class PlatformLine:
+    """Asks what follows an attempt that failed."""
+
+    def __init__(self, loop: Loop, layout: Layout, on_again: Callable[[], None], on_end: Callable[[], None]) -> None:
+        """`on_end` is called when no other attempt follows, or the platform is gone. Raises OSError."""
+        self._on_again = on_again
+        self._on_end = on_end
+        with short_path(layout.platform) as path:
+            sock = connect_unix(path)
+        self._link = Link(loop, sock, self._on_message, lambda link: on_end())
+
+    def ask(self, found: Verdict, address: str, lost: Iterable[str]) -> None:
+        """Say why the attempt failed; one of the two callbacks is the answer.
+
+        `lost` are the hosts that another attempt needs others for, which join at `address`.
+        """
+        self._link.send(FAILED, found.to_json(), address, *lost)
+
+    def close(self) -> None:
+        """Neither ask nor hear anything any more."""
+        self._link.close()
+
+    def _on_message(self, link: Link, message: list[str]) -> None:
+        if message[0] == AGAIN:
+            self._on_again()
+        elif message[0] == END:
+            self._on_end()

@@ -1,0 +1,209 @@
+"""The hosts of a job and the channels that they read: for one attempt or, as long as all of them stand, for several."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from estimator_container.contract.names import EXIT_OK, EXIT_STOPPED, Layout
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
+
+from ....plan.plan import Plan
+from ....values.home import JobFolder, make_folder
+from . import traces
+from .hosts import Hosts, HostsFactory, NotStarted
+from .hosts_line import HostsLine
+from .policy import rules_of
+
+if TYPE_CHECKING:
+    from ..agents.channels import Channels
+
+# When one host fails, the toolkits of the others end by themselves; an image without ours may not.
+NEIGHBOUR_SECONDS = 0.75
+LOST_SECONDS = 0.25  # the same, where one of them cannot
+NEIGHBOUR_GRACE = 0.25
+WORD_SECONDS = 5.0  # that the first host has to say what becomes of the job, where it may go on with another host
+# The toolkit ends its ranks when the grace period is over, and then itself.
+TOOLKIT_SECONDS = 5.0
+# What the ranks of one attempt have written, and the next must not find.
+WRITTEN = ("output", "model")
+
+
+class Allocation:
+    """Starts the hosts of a plan, hears how they do, and ends them."""
+
+    def __init__(
+        self, plan: Plan, folder: JobFolder, number: int, loop: Loop, children: Children, factory: HostsFactory
+    ) -> None:
+        """`number` is that of the first attempt on these hosts."""
+        self.stand_by = False
+        """Whether all hosts wait to be told what follows an attempt that failed."""
+        self._plan = plan
+        self._folder = folder
+        self._loop = loop
+        self._found: Verdict | None = None
+        self._lost: tuple[str, ...] = ()
+        """The hosts that would have to be made anew for another attempt."""
+        self._replaced: tuple[str, ...] | None = None
+        """Those that are; None before that is settled."""
+        self._first_host_at = ""
+        self._exit_codes: dict[str, int] = {}
+        self._first_failure: str | None = None
+        self._are_over = False
+        self._are_told_to_end = False
+        self._line: HostsLine | None = None
+        self._hosts: Hosts = factory(plan, folder, number, loop, children, self._host_ended)
+        self._has_started = False
+        self._channels: Channels | None = None
+        if not all(channel.is_in_place for channel in plan.channels):
+            from ..agents.channels import Channels
+
+            self._channels = Channels(plan, folder, loop, children, self._channel_failed)
+
+    def fetch_channels(self) -> None:
+        """Begin to fetch what is not there yet, and return at once. Raises OSError."""
+        if self._channels is not None and not self._has_started:
+            self._channels.start()
+
+    def wait_for_channels(self) -> str | None:
+        """Wait until all channels are there. Returns why that cannot be."""
+        return self._channels.wait() if self._channels is not None and not self._has_started else None
+
+    def run(self, attempt: int) -> None:
+        """Have the hosts run an attempt, and wait until they have ended or stand by. Raises OSError or NotStarted."""
+        if self._has_started and self._line is not None:
+            if not self.stand_by:
+                what = "the standby hosts for this attempt ended before it began"
+                raise NotStarted(Verdict(Kind.HOST_LOST, what))
+            self.stand_by, self._found, self._first_failure = False, None, None
+            self._line.begin_again()
+            replaced, self._replaced = self._replaced, None
+            for host in replaced or ():
+                self._exit_codes.pop(host, None)
+                self._hosts.start_again(host, attempt, self._first_host_at)
+        else:
+            self._has_started = True
+            if self._may_stand_by:
+                self._line = HostsLine(self._loop, self._layout(self._plan.hosts[0].name), self._attempt_failed)
+            self._hosts.start()
+        self._loop.run_until(lambda: self._have_ended or self.stand_by)
+
+    def stop(self, grace: float) -> None:
+        """SIGTERM to every host now, SIGKILL when the grace period is over."""
+        if self._channels is not None:
+            self._channels.stop()
+        self._end_hosts(grace)
+
+    def end(self) -> None:
+        """End the hosts that still run, once; nobody writes to their files any more when this returns."""
+        if self._are_over:
+            return
+        if self.stand_by and self._line is not None:
+            self._line.end()
+            self._loop.run_until(lambda: self._have_ended, TOOLKIT_SECONDS)
+        self._hosts.close()
+        self._are_over = True
+        if self._line is not None:
+            self._line.close()
+        if self._channels is not None:
+            self._channels.end()  # not before the hosts: to them it would be the end of the data
+
+    def abandon(self) -> None:
+        """Touch nothing of the channels, now and later."""
+        if self._channels is not None:
+            self._channels.abandon()
+
+    def wait_until_gone(self) -> None:
+        """Wait until nothing of the hosts is left but their files."""
+        self._hosts.wait_until_gone()
+
+    def set_outputs_aside(self, attempt: int) -> None:
+        """Put what the ranks of an attempt have written where `logs.open_logs` looks for it: one step for each host.
+
+        Of a host that is lost, that is all it had.
+        """
+        self._replaced = self._lost
+        for lost in self._replaced:
+            self._hosts.end(lost)
+        for host in self._plan.hosts:
+            base, left = self._folder.host(host.name), self._folder.left(attempt) / host.name
+            if host.name in self._replaced:
+                make_folder(left.parent)
+                base.rename(left)
+                continue
+            make_folder(left)
+            for name in WRITTEN:
+                with contextlib.suppress(FileNotFoundError):  # a script may have removed it
+                    (base / name).rename(left / name)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Why the attempt failed: what the platform saw, then the first host's word, for it heard all, then that of
+        the first that failed. Where there is no word, there are traces.
+        """
+        if self._found is not None or self._first_failure is None:
+            return self._found
+        for host in (self._plan.hosts[0].name, self._first_failure):
+            path = Path(self._layout(host).verdict)
+            if path.exists():
+                return Verdict.from_json(path.read_text(encoding="utf-8"))
+        failed = self._first_failure
+        return traces.verdict(failed, self._exit_codes[failed], self._layout(failed))
+
+    @property
+    def _have_ended(self) -> bool:
+        return len(self._exit_codes) == len(self._plan.hosts)
+
+    @property
+    def _may_stand_by(self) -> bool:
+        """A pipe cannot be read from its beginning again."""
+        return rules_of(self._plan).allow_any and not any(channel.is_piped for channel in self._plan.channels)
+
+    def _layout(self, host: str) -> Layout:
+        return Layout(str(self._folder.host(host)))
+
+    def _attempt_failed(self, found: Verdict, first_host_at: str, lost: tuple[str, ...]) -> None:
+        self._found = self._found or found
+        self._first_host_at, self._lost = first_host_at, lost
+        self.stand_by = self._replaced in (None, lost)  # more are lost than the next attempt reckons with
+
+    def _channel_failed(self, reason: str) -> None:
+        """In the middle of the job: a script that waits for data gets no more, and no end either."""
+        self._found = self._found or Verdict(Kind.CHANNELS, reason)
+        self._end_hosts(self._plan.stop_timeout)
+
+    def _end_hosts(self, grace: float) -> None:
+        self._signal(signal.SIGTERM)
+        self._loop.after(grace + TOOLKIT_SECONDS, lambda: self._signal(signal.SIGKILL))
+
+    def _host_ended(self, host: str, code: int, found: Verdict | None = None) -> None:
+        self._exit_codes[host] = code
+        if code == EXIT_STOPPED and not self._are_told_to_end:
+            what = f"{host} was told to stop by a SIGTERM that did not come from its job"
+            found = found or Verdict(Kind.PREEMPTED, what, host)
+        self._found = self._found or found
+        if host not in self._lost:
+            self.stand_by = False
+        if code != EXIT_OK and self._first_failure is None:
+            self._first_failure = host
+            failed = self.verdict
+            seconds = LOST_SECONDS if failed is not None and failed.kind is Kind.HOST_LOST else NEIGHBOUR_SECONDS
+            if self._line is not None and self._line.is_up and host != self._plan.hosts[0].name:
+                seconds = WORD_SECONDS
+            self._loop.after(seconds, lambda: self._end_neighbours(host))
+
+    def _end_neighbours(self, failed: str) -> None:
+        """End the other hosts, unless they stand by for another in its place, or have one."""
+        if not self.stand_by and failed == self._first_failure:
+            self._signal(signal.SIGTERM)
+            self._loop.after(NEIGHBOUR_GRACE, lambda: self._signal(signal.SIGKILL))
+
+    def _signal(self, signum: int) -> None:
+        if not self._are_over:  # another attempt may have their names and folders
+            self._are_told_to_end = True
+            self._hosts.signal(signum)

@@ -1,0 +1,66 @@
+"""The supervisor's end of the line to the first host, which asks what follows an attempt that failed."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from estimator_container.contract.names import Layout
+from estimator_container.failures.verdict import Verdict
+from estimator_container.host.coordination.platform_line import AGAIN, END, FAILED
+from estimator_container.runtime.links import Link, Listener, listen_unix, short_path
+from estimator_container.runtime.loop import Loop
+
+from ....values.home import make_folder
+
+
+class HostsLine:
+    """Hears that all hosts stand by after an attempt, and has them begin another one."""
+
+    def __init__(self, loop: Loop, layout: Layout, on_failed: Callable[[Verdict, str, tuple[str, ...]], None]) -> None:
+        """`layout` is the first host's, which is not there yet. Raises OSError.
+
+        `on_failed` is called with why an attempt failed, the address at which others can join, and the hosts that
+        they have to replace.
+        """
+        self._loop = loop
+        self._path = Path(layout.platform)
+        self._on_failed = on_failed
+        self._link: Link | None = None
+        make_folder(layout.config)
+        with short_path(str(self._path)) as path:
+            self._listener = Listener(loop, listen_unix(path), self._accept)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the first host is there to say something."""
+        return self._link is not None and not self._link.closed
+
+    def begin_again(self) -> None:
+        """Have all hosts run another attempt."""
+        if self._link is not None:
+            self._link.send(AGAIN)
+
+    def end(self) -> None:
+        """No other attempt follows: each host ends by itself."""
+        if self._link is not None:
+            self._link.send(END)
+
+    def close(self) -> None:
+        """Hear nothing more."""
+        self._listener.close()
+        if self._link is not None:
+            self._link.close()
+
+    def _accept(self, sock: socket.socket) -> None:
+        """Only the first host's toolkit is there so early; a script finds nothing that it could speak to."""
+        self._listener.close()
+        self._path.unlink()
+        self._link = Link(self._loop, sock, self._on_message, lambda link: None)
+
+    def _on_message(self, link: Link, message: list[str]) -> None:
+        kind, *fields = message
+        if kind == FAILED:
+            verdict, address, *lost = fields
+            self._on_failed(Verdict.from_json(verdict), address, tuple(lost))

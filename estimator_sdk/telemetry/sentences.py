@@ -1,0 +1,162 @@
+"""What the user of a job is told of its events, in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from estimator_container.contract import events
+from estimator_container.failures.verdict import who_is
+
+from ..values.exhaustive import assert_never
+from ..values.naming import size, some
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimator_container.contract.events import AnyEvent, ChannelEvent, CheckpointEvent, OutputEvent
+
+
+def sentence_about(host: str, event: AnyEvent) -> str | None:
+    """What to say of an event of a host; None where nothing is to be said."""
+    try:
+        return _sentence(host, event)
+    except ValueError:  # facts of another version, such as a reason that this one does not know
+        return None
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """
+    >>> counted(1, "file", "files"), counted(2, "file", "files")
+    ('1 file', '2 files')
+    """
+    return f"{number} {one if number == 1 else many}"
+
+
+def amount(event: events.ChannelProgress | events.ChannelFetched) -> str:
+    """How much of a channel has come."""
+    return f"{size(event.bytes)} in {counted(event.objects, 'object', 'objects')}"
+
+
+def _sentence(host: str, event: AnyEvent) -> str | None:
+    match event:
+        case events.PhaseStarted() | events.PhaseEnded() | events.Stopping() | events.Ended():
+            return None  # how far a host is: see `display`
+        case events.HostJoined() | events.WorldStarting() | events.RankStarted() | events.RankEnded():
+            return None  # see their `recorded_for`
+        case events.RankFrozen() | events.RankThawed() | events.RanksStand() | events.RanksMove():
+            return _of_standing(host, event)
+        case events.RanksDiffer() | events.HorovodStalled() | events.StepStarted() | events.RanksLate():
+            return _of_training(event)
+        case events.ChannelFetching() | events.ChannelProgress() | events.ChannelFetched() | events.ChannelPiped():
+            return _of_channel(event)
+        case (
+            events.CheckpointRestored()
+            | events.CheckpointPublished()
+            | events.CheckpointLag()
+            | events.CheckpointLeftOut()
+            | events.CheckpointFailed()
+        ):
+            return _of_checkpoints(event)
+        case events.OutputsUploaded() | events.OutputsFailed() | events.OutputsLeftOut():
+            return _of_outputs(event)
+        case events.AttemptFailed():
+            return f"attempt {event.attempt} failed: {event.reason}; trying again"
+        case events.ServiceStatus():
+            return f"{event.status}: {event.message}" if event.message else event.status
+        case _:
+            return assert_never(event)
+
+
+def _of_standing(host: str, event: events.RankFrozen | events.RankThawed | events.RanksStand | events.RanksMove) -> str:
+    match event:
+        case events.RankFrozen():
+            return f"{who_is(host, event.rank)} was stopped from outside and will fail unless `kill -CONT` continues it"
+        case events.RankThawed():
+            return f"{who_is(host, event.rank)} was continued"
+        case events.RanksStand():
+            since = "" if event.seconds is None else f" for {event.seconds:g} s"
+            return f"no rank on {host} has written anything or moved from its line{since}"
+        case events.RanksMove():
+            return f"the ranks on {host} make progress again"
+        case _:
+            return assert_never(event)
+
+
+def _of_training(
+    event: events.RanksDiffer | events.HorovodStalled | events.StepStarted | events.RanksLate,
+) -> str:
+    # What a job that does well has no need of is imported here.
+    match event:
+        case events.RanksDiffer():
+            from estimator_container.failures import drift
+
+            return drift.sentence(event)
+        case events.HorovodStalled():
+            from estimator_container.failures.horovod_stalls import Stall
+
+            return Stall(event.seconds, {rank: tuple(names) for rank, names in event.missing.items()}).sentence()
+        case events.StepStarted():
+            return event.sentence
+        case events.RanksLate():
+            from estimator_container.failures import late_ranks
+
+            return late_ranks.sentence(event)
+        case _:
+            return assert_never(event)
+
+
+def _of_channel(event: ChannelEvent) -> str | None:
+    match event:
+        case events.ChannelFetching():
+            return f"fetching {event.channel} from {event.source}"
+        case events.ChannelPiped():
+            return f"piping {event.channel} from {event.source}"
+        case events.ChannelFetched():
+            return f"fetched {event.channel}: {amount(event)} in {event.seconds:.1f} s"
+        case events.ChannelProgress():
+            return None  # a terminal shows it in place
+        case _:
+            return assert_never(event)
+
+
+def _of_checkpoints(event: CheckpointEvent) -> str | None:
+    match event:
+        case events.CheckpointRestored():
+            return _restored(event)
+        case events.CheckpointPublished():
+            return None  # there may be thousands: see `kept`
+        case events.CheckpointLag():
+            names = _shown(event.open)
+            waits = f", waiting for {names}, which is open for writing" if names else ""
+            return f"checkpoints: {size(event.bytes)} not uploaded for {event.seconds:.0f} s{waits}"
+        case events.CheckpointLeftOut():
+            return f"checkpoints: not saved until closed: {_shown(event.files)}"
+        case events.CheckpointFailed():
+            return f"checkpoints: {event.reason}"
+        case _:
+            return assert_never(event)
+
+
+def _restored(event: events.CheckpointRestored) -> str | None:
+    if not event.files:
+        return None
+    passed_over = "".join(f"; incomplete: {each}" for each in event.passed_over)
+    where = "the plain tree" if event.base == "plain" else f"snapshot {event.base}"
+    return f"checkpoints: {counted(event.files, 'file', 'files')} ({size(event.bytes)}) from {where}{passed_over}"
+
+
+def _of_outputs(event: OutputEvent) -> str | None:
+    match event:
+        case events.OutputsUploaded():
+            return None  # a script may write one after the other: see `kept`
+        case events.OutputsFailed():
+            return f"outputs: {event.reason}; trying again"
+        case events.OutputsLeftOut():
+            return f"outputs: not uploaded: {event.reason}"
+        case _:
+            return assert_never(event)
+
+
+def _shown(names: Sequence[str]) -> str:
+    """Names of files, which may be anything: one that would not show as it is stands as a literal."""
+    return some([name if name.isprintable() else repr(name) for name in names])

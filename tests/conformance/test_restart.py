@@ -1,0 +1,352 @@
+"""R: another attempt on the same hosts, and when there is none."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from estimator_sdk import Job, JobFailed
+from tests.conformance.jobs import (
+    MEET,
+    UP_AND_WAIT,
+    base_directory,
+    container_of,
+    events,
+    freeze_host,
+    kill_host,
+    left_of,
+    processes_of,
+    signal_host,
+    toolkit_of,
+    wait_for,
+    wait_until_up,
+)
+
+SECONDS = 60.0  # for what happens soon, on a machine with much else to do
+AGAIN = {"on": ["signal", "exit_code", "exception", "deadlock", "mpi", "frozen"], "max": 20}
+PRELUDE = """
+import json, os, pathlib, signal, subprocess, sys, time
+checkpoints = pathlib.Path(os.environ["SM_CHECKPOINT_DIR"])
+rank = int(os.environ.get("RANK", "0"))
+attempt = len(list(checkpoints.glob("attempt-*"))) + 1
+leads = rank == 0 and os.environ["SM_CURRENT_HOST"] == "algo-1"
+def keep(name, text="kept"):
+    (checkpoints / f".{name}").write_text(text)
+    os.rename(checkpoints / f".{name}", checkpoints / name)
+def wait_until_published():
+    time.sleep(0.5)  # what is whole then is published with the end of the attempt, if not before
+"""
+# In each attempt but the last, a rank leaves what it can and dies while the others wait.
+DIES = f"""{PRELUDE}
+found = sorted(path.name for path in checkpoints.iterdir())
+print("found", attempt, found, sorted(os.listdir(os.environ["SM_MODEL_DIR"])), flush=True)
+WAIT_FOR_OTHERS
+if attempt == 3:
+    (pathlib.Path(os.environ["SM_MODEL_DIR"]) / "model").write_text("whole")
+    sys.exit()
+subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)",
+                  os.environ["SM_MODEL_DIR"]], start_new_session=True)
+pathlib.Path(os.environ["SM_MODEL_DIR"], f"of-{{attempt}}-{{rank}}").write_text("half")
+if leads:
+    keep(f"attempt-{{attempt}}")
+    half = (checkpoints / "half").open("w")
+    print("x", file=half, flush=True)
+    wait_until_published()
+print("up", flush=True)
+if rank == 3 or (os.environ["SM_CURRENT_HOST"] == "algo-2" and "RANK" not in os.environ):
+    time.sleep(1)
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(600)
+"""
+WORLDS = {
+    "none": (None, "time.sleep(0.2)"),
+    "mpi": ("mpi", "from mpi4py import MPI; MPI.COMM_WORLD.barrier()"),
+    "torch_distributed": ("torch_distributed", MEET),
+}
+
+
+def hosts_of(job: Job) -> list[object]:
+    """What tells the hosts of this moment from others of the same names."""
+    hosts = job._started.record().hosts
+    return [container_of(job, host).id if job.backend == "docker" else toolkit_of(job, host) for host in hosts]
+
+
+def wait_for_attempt(job: Job, number: int, ranks: int) -> None:
+    wait_for(lambda: len(job.attempts) == number, SECONDS)
+    ups = number * ranks
+    wait_for(lambda: sum(line.data == b"up\n" for line in job.logs(stream="stdout")) >= ups, SECONDS)
+
+
+def wait_until_it_failed(job: Job) -> None:
+    """Until its first attempt has, and all hosts stand by."""
+    wait_for(lambda: job.attempts, SECONDS)
+    wait_for(lambda: events(job, "attempt_failed"), SECONDS)
+
+
+def model_of(job: Job, attempt: int) -> list[str]:
+    return sorted(path.name for path in (base_directory(job, "algo-1", attempt) / "model").iterdir())
+
+
+@pytest.mark.law("R1", "E8")
+@pytest.mark.parametrize("world", list(WORLDS))
+def test_the_same_hosts_run_the_next_attempt(script, out, tmp_path, world):
+    name, meet = WORLDS[world]
+    options = {} if name is None else {"distribution": {name: {"enabled": True, "processes_per_host": 2}}}
+    ranks = 2 if name is None else 4
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one").write_text("1")
+    job = script.estimator(
+        DIES.replace("WAIT_FOR_OTHERS", meet),
+        hosts=2,
+        checkpoint_s3_uri=f"file://{tmp_path}/store",
+        restart_policy=AGAIN,
+        **options,
+    ).fit({"train": f"file://{tmp_path}/data"}, wait=False)
+    wait_for_attempt(job, 1, ranks)
+    hosts = hosts_of(job)
+    wait_for_attempt(job, 2, ranks)
+    assert hosts_of(job) == hosts
+    assert job.wait(SECONDS) == "Completed"
+
+    # Each attempt found the newest snapshot, and nothing that was in none.
+    lines = out(job, host="algo-1", rank=0 if name else None).decode().splitlines()
+    kept = [f"attempt-{number}" for number in (1, 2)]
+    assert [line for line in lines if line.startswith("found")] == [
+        f"found {number} {kept[: number - 1]} []" for number in (1, 2, 3)
+    ]
+    # Nothing was prepared twice.
+    for phase in ("code", "channels"):
+        told = [
+            event
+            for number in (1, 2, 3)
+            for event in events(job, "phase_started", attempt=number)
+            if event["phase"] == phase
+        ]
+        assert len(told) == 1, phase
+    # Logs, verdicts and outputs of each attempt are apart, and the model is the last one's.
+    assert len({path.read_bytes() for path in job.log_files}) == 6
+    *failed, last = job.attempts
+    assert [(each.verdict.kind, each.verdict.signal) for each in failed] == [("signal", "SIGKILL")] * 2
+    assert last.verdict is None
+    for number in (1, 2):
+        assert model_of(job, number) == [f"of-{number}-{rank}" for rank in range(1 if name is None else 2)]
+        left = base_directory(job, "algo-1", number) / "output" / "failure"
+        assert left.read_text().startswith(failed[number - 1].verdict.message)
+    assert model_of(job, 3) == ["model"]
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R1")
+def test_nothing_of_the_earlier_ranks_is_left(script, tmp_path):
+    """What got away in the first attempt would run for ten minutes."""
+    source = f"""{PRELUDE}
+from mpi4py import MPI
+MPI.COMM_WORLD.barrier()
+if attempt == 1:
+    escape = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.fork(); time.sleep(600)"
+    for _ in range(3):
+        subprocess.Popen([sys.executable, "-c", escape, "escaped"], start_new_session=True)
+    if leads:
+        keep("attempt-1")
+    wait_until_published()
+    MPI.COMM_WORLD.barrier()
+    os.abort()
+print("up", flush=True)
+time.sleep(600)
+"""
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "restart_policy": AGAIN}
+    job = script.estimator(source, hosts=2, processes=2, **options).fit(wait=False)
+    wait_for_attempt(job, 2, 2)  # four are up, all in the second
+    assert [process for process in processes_of(job.folder) if "escaped" in process] == []
+    job.stop()
+    assert job.wait(SECONDS) == "Stopped"
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R1", "E4")
+def test_a_job_can_be_stopped_between_two_attempts(script, tmp_path):
+    options = {"restart_policy": {**AGAIN, "backoff": 600}}
+    job = script.estimator("import sys; sys.exit(3)", hosts=2, processes=1, **options).fit(wait=False)
+    wait_until_it_failed(job)
+    job.stop()
+    assert job.wait(SECONDS) == "Stopped"
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R1", "E3")
+def test_hosts_that_stand_by_end_with_their_supervisor(script, tmp_path):
+    options = {"restart_policy": {**AGAIN, "backoff": 600}}
+    job = script.estimator("import sys; sys.exit(3)", hosts=2, processes=1, **options).fit(wait=False)
+    wait_until_it_failed(job)
+    os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
+    assert left_of(job, 15.0) == []
+
+
+@pytest.mark.law("R1", "E8")
+def test_a_host_that_is_lost_between_two_attempts_is_followed_by_hosts_made_anew(script, tmp_path):
+    source = "import os, sys\nsys.exit(0 if os.listdir(os.environ['SM_CHANNEL_FLAG']) else 3)"
+    flag = tmp_path / "flag"
+    flag.mkdir()
+    options = {"restart_policy": {**AGAIN, "backoff": 2}}
+    job = script.estimator(source, hosts=2, processes=1, **options).fit({"flag": f"file://{flag}"}, wait=False)
+    wait_until_it_failed(job)
+    (flag / "now").touch()
+    kill_host(job, "algo-2")
+    assert job.wait(SECONDS) == "Completed"
+    assert len(job.attempts) == 2
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R6")
+def test_a_script_that_asks_for_no_other_attempt_gets_none(script):
+    failed = script.fail("import sys; sys.exit(93)", hosts=2, restart_policy=AGAIN)
+    assert str(failed.verdict.message).endswith("it is not tried again: exit code 93 rules out another attempt")
+    assert len(Job.attach(failed.job_name).attempts) == 1
+
+
+@pytest.mark.law("R6")
+def test_a_job_that_ends_three_times_at_the_same_place_is_not_tried_again(script):
+    failed = script.fail("raise ValueError('no such digit')", hosts=2, processes=2, restart_policy=AGAIN)
+    assert failed.verdict.message.endswith("it is not tried again: 3 attempts in a row have ended at the same place")
+    assert len(Job.attach(failed.job_name).attempts) == 3
+
+
+@pytest.mark.law("R6")
+def test_a_job_without_a_newer_checkpoint_in_three_attempts_is_not_tried_again(script, tmp_path):
+    source = f"""{PRELUDE}
+if attempt == 1:
+    keep("attempt-1")
+    wait_until_published()
+sys.exit(10 + time.time_ns() % 50)
+"""
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "restart_policy": AGAIN}
+    failed = script.fail(source, **options)
+    assert failed.verdict.message.endswith("3 attempts in a row have left no newer checkpoint")
+    assert len(Job.attach(failed.job_name).attempts) == 4
+
+
+def test_the_failure_after_which_nothing_follows_is_told_as_ever(script, out):
+    """A policy that does not name it changes nothing about how a failure ends a job."""
+    failed = script.fail("raise ValueError('no such digit')", hosts=2, restart_policy={"on": ["signal"]})
+    assert failed.verdict.kind == "exception" and "ValueError: no such digit" in failed.verdict.message
+    job = Job.attach(failed.job_name)
+    assert Path(base_directory(job, "algo-1") / "output" / "failure").read_text().startswith(failed.verdict.message)
+    assert left_of(job) == []
+
+
+LOSES = f"""{PRELUDE}
+from mpi4py import MPI
+MPI.COMM_WORLD.barrier()
+print("found", attempt, sorted(path.name for path in checkpoints.iterdir()), os.listdir(os.environ["SM_CHANNEL_TRAIN"]),
+      MPI.COMM_WORLD.allreduce(rank), flush=True)
+if attempt == 3:
+    sys.exit()
+if leads:
+    keep(f"attempt-{{attempt}}")
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.law("R2", "E8")
+@pytest.mark.parametrize("how", [kill_host, freeze_host])
+def test_a_host_that_is_gone_and_only_that_one_is_made_anew(script, out, tmp_path, how):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one").write_text("1")
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 2}
+    job = script.estimator(LOSES, hosts=3, processes=1, **options).fit({"train": f"file://{tmp_path}/data"}, wait=False)
+    for attempt, lost in ((1, "algo-2"), (2, "algo-3")):
+        wait_for_attempt(job, attempt, 3)
+        wait_for(lambda attempt=attempt: events(job, "checkpoint_published", attempt=attempt), SECONDS)
+        before = hosts_of(job)
+        how(job, lost)
+        wait_for_attempt(job, attempt + 1, 3) if attempt == 1 else job.wait(SECONDS)
+        if attempt == 1:
+            assert [here == there for here, there in zip(before, hosts_of(job), strict=True)] == [True, False, True]
+    assert job.status == "Completed"
+    for rank in range(3):
+        assert out(job, rank=rank).decode().splitlines() == [
+            "found 1 [] ['one'] 3",
+            "up",
+            "found 2 ['attempt-1'] ['one'] 3",
+            "up",
+            "found 3 ['attempt-1', 'attempt-2'] ['one'] 3",
+        ]
+    assert [(each.verdict.kind, each.verdict.host) for each in job.attempts[:-1]] == [
+        ("host_lost", "algo-2"),
+        ("host_lost", "algo-3"),
+    ]
+    assert len({path.read_bytes() for path in job.log_files}) == 9
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R2")
+def test_two_hosts_that_are_gone_at_once_are_both_made_anew(script, out, tmp_path):
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 3}
+    (tmp_path / "data").mkdir()
+    source = LOSES.replace("attempt == 3", "attempt == 2")
+    job = script.estimator(source, hosts=3, processes=1, **options).fit(
+        {"train": f"file://{tmp_path}/data"}, wait=False
+    )
+    wait_for_attempt(job, 1, 3)
+    wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
+    kill_host(job, "algo-2")
+    kill_host(job, "algo-3")
+    assert job.wait(SECONDS) == "Completed"
+    assert out(job, host="algo-3").decode().splitlines()[-1] == "found 2 ['attempt-1'] [] 3"
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R2", "E8")
+def test_the_loss_of_the_first_host_begins_anew_on_all(script, out, tmp_path):
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 3}
+    (tmp_path / "data").mkdir()
+    source = LOSES.replace("attempt == 3", "attempt == 2")
+    job = script.estimator(source, hosts=2, processes=1, **options).fit(
+        {"train": f"file://{tmp_path}/data"}, wait=False
+    )
+    wait_for_attempt(job, 1, 2)
+    wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
+    kill_host(job, "algo-1")
+    assert job.wait(SECONDS) == "Completed"
+    assert out(job, host="algo-2").decode().splitlines()[-1] == "found 2 ['attempt-1'] [] 1"
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R5")
+def test_what_is_told_to_stop_from_outside_saves_its_work_and_begins_again(script, out, tmp_path):
+    source = f"""{PRELUDE}
+from mpi4py import MPI
+MPI.COMM_WORLD.barrier()
+if attempt == 4:
+    sys.exit()
+def last_words(signum, frame):
+    if leads:
+        keep(f"attempt-{{attempt}}")
+    sys.exit()
+signal.signal(signal.SIGTERM, last_words)
+print("up", flush=True)
+time.sleep(600)
+"""
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 1}
+    job = script.estimator(source, hosts=2, processes=1, **options).fit(wait=False)
+    for attempt, host in ((1, "algo-2"), (2, "algo-1"), (3, "algo-2")):
+        wait_for_attempt(job, attempt, 2)
+        signal_host(job, host, signal.SIGTERM)
+    assert job.wait(SECONDS) == "Completed"
+    assert [each.verdict.kind for each in job.attempts[:-1]] == ["preempted"] * 3
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R5")
+def test_a_job_of_one_attempt_that_is_told_to_stop_from_outside_says_so(script):
+    job = script.estimator(UP_AND_WAIT, hosts=2, processes=1).fit(wait=False)
+    wait_until_up(job, 2)
+    signal_host(job, "algo-2", signal.SIGTERM)
+    with pytest.raises(JobFailed) as failed:
+        job.wait(SECONDS)
+    assert failed.value.verdict.kind == "preempted"
+    assert left_of(job) == []

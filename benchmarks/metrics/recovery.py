@@ -126,14 +126,16 @@ def torchrun(image: str) -> float:
                 pids[int(words[1])] = int(words[2])
             if len(pids) == RANKS and not struck:
                 struck = time.time()
-                subprocess.run(["docker", "exec", name, "kill", "-9", str(pids[RANKS - 1])], check=True)
+                kill = f"import os; os.kill({pids[RANKS - 1]}, 9)"  # an image of ours has no `kill`
+                subprocess.run(["docker", "exec", name, "python3", "-c", kill], check=True)
     return last_step(said) - struck
 
 
 def in_container(image: str, name: str) -> list[str]:
     """What runs a command in a container of an image, without the toolkit, with the script."""
     mount = f"{SCRIPT}:/script.py:ro"
-    return ["docker", "run", "--rm", "--network", "none", "--name", name, "-v", mount, "--entrypoint=", image]
+    limit = ["timeout", str(int(jobs.PATIENCE))]
+    return [*limit, "docker", "run", "--rm", "--init", "--name", name, "-v", mount, "--entrypoint=", image]
 
 
 def bare_torch(image: str) -> float:

@@ -23,6 +23,7 @@ _ONLY_HERE = {
     "cpus": "the instance type sets how many CPUs a host has; leave it out",
     "memory": "the instance type sets how much memory a host has; leave it out",
     "stop_timeout": f"SageMaker always gives {contract.DEFAULT_STOP_TIMEOUT:g} seconds; leave it out",
+    "restart_policy": "SageMaker tries again only what it has failed itself, with max_retry_attempts; leave it out",
 }
 
 

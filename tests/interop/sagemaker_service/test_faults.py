@@ -33,6 +33,7 @@ def refusal(script, inputs=None, **arguments) -> EstimatorError:
         ({"checkpoint_s3_uri": "file:///tmp/out"}, "checkpoint_s3_uri", "cannot reach; copy it to S3"),
         ({"code_location": "file:///tmp/code"}, "code_location", "cannot reach; give an s3:// URI"),
         ({"cpus": 2}, "cpus", "the instance type sets how many CPUs"),
+        ({"restart_policy": {"on": ["signal"]}}, "restart_policy", "tries again only what it has failed itself"),
         ({"memory": 2}, "memory", "the instance type sets how much memory"),
         ({"stop_timeout": 5}, "stop_timeout", "SageMaker always gives 120 seconds"),
         ({"hyperparameters": {"a": "b" * 2500}}, "hyperparameters['a']", "the service accepts 2500"),

@@ -1,1 +1,1 @@
-"""What a job tells of itself while it runs, as data."""
+"""What a job tells of itself while it runs: its events in sentences, its metrics as data."""

@@ -1,1 +1,1 @@
-"""What the platform tells a host: names, files, hyperparameters and variables of SageMaker's container contract."""
+"""What the platform and a host tell each other: names, files and variables of SageMaker's contract, and events."""

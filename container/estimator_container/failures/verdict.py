@@ -23,7 +23,6 @@ _ANOTHER_IS_GONE = re.compile(
     r"|failed to connect|failed to recv",
     re.IGNORECASE,
 )
-
 _WAYS_OUT = (
     (
         re.compile(r"MPI\.Intracomm\.Spawn.*\n.*MPI_ERR_INTERN"),

@@ -107,17 +107,20 @@ def test_a_host_that_finishes_early_ends_no_other(script, out):
 @pytest.mark.parametrize(
     ("distribution", "culprit", "how", "expected"),
     [
-        (TORCH, 0, "raise ValueError('no such digit')", ("exception", 1, None)),
         (TORCH, 3, "os.kill(os.getpid(), 9)", ("signal", None, "SIGKILL")),
+        (TORCH, 0, "raise ValueError('no such digit')", ("exception", 1, None)),
         (MIRRORED, 1, "os._exit(9)", ("exit_code", 9, None)),
     ],
 )
 def test_the_first_failing_rank_is_named_though_others_fail_for_its_sake(script, distribution, culprit, how, expected):
-    """The others read from a connection that the culprit holds open, and fail as soon as it is closed."""
+    """The others read from a connection to the culprit, whose end takes longer than theirs when it is closed."""
     size = 2 * (2 if distribution is TORCH else 1)
     source = f"""{MEET}
 if rank == {culprit}:
     print("failing at", time.time(), flush=True)
+    for guest in guests:
+        guest.shutdown(socket.SHUT_RDWR)
+    time.sleep(0.1)
     {how}
 elif {culprit} < len(places):
     links[{culprit}].recv(1)

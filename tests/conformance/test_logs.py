@@ -72,7 +72,8 @@ import os, sys
 rank = int(os.environ["RANK"])
 for number in range(3000):
     text = f"rank {rank} line {number} {'*' * (number % 977)} end\\n"
-    (sys.stdout if number % 2 else sys.stderr).write(text)
+    for piece in text[:9], text[9:]:
+        (sys.stdout if number % 2 else sys.stderr).write(piece)
 """
     shown = io.StringIO()
     estimator = script.estimator(source, hosts=2, processes=2)
@@ -136,9 +137,11 @@ print(job.status)
 """
     with subprocess.Popen([sys.executable, "-c", reader, job.name], stdout=subprocess.PIPE, text=True) as reading:
         assert reading.stdout is not None
-        assert reading.stdout.readline() == "InProgress before\n"
-        assert [line.data for line in job.logs(rank=1)] == [b"before\n"]
-        release.touch()
+        try:
+            assert reading.stdout.readline() == "InProgress before\n"
+            assert [line.data for line in job.logs(rank=1)] == [b"before\n"]
+        finally:
+            release.touch()  # or the reader would be waited for, and it for the job
         assert reading.stdout.read().splitlines()[-1] == "Completed"
     assert job.wait() == "Completed"
     assert [line.data for line in job.logs(rank=1)] == [b"before\n", b"after"]

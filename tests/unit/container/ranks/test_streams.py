@@ -1,10 +1,14 @@
 """What a rank writes, with the wrapper of the rank as a real process."""
 
+import os
 import random
 import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
-from estimator_container.logs.frames import STDERR
+from estimator_container.logs.frames import STDERR, STDOUT, FrameParser, FrameWriter
+from estimator_container.ranks import streams
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
 TORTURE = b"\xff\xfe\0 no\r 10 %\r 20 %\n" + random.Random(3).randbytes(1 << 20) + b"\n" + b"x" * 300_000 + b"no end"
@@ -22,6 +26,28 @@ def test_the_last_words_before_a_crash_are_stored(run, ranks, end):
     run(*PYTHON, f"import os; os.write(1, b'x' * 60000 + b'last'); os.write(2, b'words'); {end}")
     assert ranks.output()[-5:] == b"xlast"
     assert ranks.output(stream=STDERR) == b"words"
+
+
+def test_what_a_rank_wrote_while_its_stream_was_not_read_is_stored_at_its_end(tmp_path, monkeypatch):
+    asleep, awake = threading.Event(), threading.Event()
+
+    def nap(seconds):
+        asleep.set()
+        awake.wait()
+
+    monkeypatch.setattr(streams, "RUSH_SECONDS", float("inf"))
+    monkeypatch.setattr(streams, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=nap))
+    monkeypatch.setattr(streams, "signal", SimpleNamespace(SIGCHLD=0, pthread_kill=lambda thread, signum: awake.set()))
+    frames = tmp_path / "frames"
+    read, write = os.pipe()
+    with os.fdopen(read), os.fdopen(write):
+        made = streams.Streams(FrameWriter(str(frames)), 0, {read: STDOUT}, -1, b"")
+        made.move()
+        os.write(write, b"first\n")
+        assert asleep.wait(30)
+        os.write(write, b"last words")
+        made.stop()
+    assert b"".join(frame.data for frame in FrameParser().feed(frames.read_bytes())) == b"first\nlast words"
 
 
 def test_ranks_that_write_at_the_same_time_stay_apart(ranks):

@@ -101,7 +101,7 @@ def test_an_instance_of_the_service_can_be_given_none(script: Script):
         inheritance.refuse_inherited(script.estimator("", inherit_environment=nothing).plan())
     for chosen in (True, ["HF_TOKEN"]):
         plan = script.estimator("", inherit_environment=chosen).plan()
-        with pytest.raises(InvalidArgument, match="shown to whoever may describe the job"):
+        with pytest.raises(InvalidArgument, match="shown to everyone who may describe the job"):
             inheritance.refuse_inherited(plan)
 
 

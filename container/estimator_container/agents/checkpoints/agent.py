@@ -62,7 +62,7 @@ class CheckpointAgent(WatchingAgent):
         self._folder = WatchedFolder(settings.folder, settings.named)
         self._publisher = Publisher(store, mine, self._folder, settings.kept)
         if settings.restore:
-            restored = restore(store, settings.folder)
+            restored = restore(store, settings.folder, at_hand=settings.at_hand)
             copy(settings.folder, settings.copies)
         else:
             manifest = newest_whole_manifest(store)

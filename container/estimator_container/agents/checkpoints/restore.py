@@ -133,19 +133,20 @@ def newest_whole_manifest(store: Store) -> Manifest | None:
     return next((manifest for _, manifest in _manifests(store) if isinstance(manifest, Manifest)), None)
 
 
-def restore(store: Store, folder: str, progress: Progress | None = None) -> Restored:
+def restore(store: Store, folder: str, progress: Progress | None = None, *, at_hand: bool = False) -> Restored:
     """Fill the folder with the newest snapshot that verifies, byte by byte; older ones only where newer ones do not.
 
     What is in the folder goes away. The folder has either all of it or nothing. Raises NothingWhole where there are
     snapshots and none verifies, and StorageError where the store fails: an older snapshot is no answer to a store that
-    is away.
+    is away. `at_hand` says that the folder is what an earlier attempt has left, so what it has of the snapshot is not
+    fetched again.
     """
     passed_over: list[str] = []
     for name, manifest in _manifests(store):
         try:
             if isinstance(manifest, Damaged):
                 raise manifest
-            fetch(store, manifest, folder, progress)
+            fetch(store, manifest, folder, progress, at_hand=at_hand)
         except Damaged as error:
             passed_over.append(f"{name}: {error}")
             continue
@@ -158,10 +159,12 @@ def restore(store: Store, folder: str, progress: Progress | None = None) -> Rest
     return _restore_plain(store, folder, progress)
 
 
-def fetch(store: Store, manifest: Manifest, folder: str, progress: Progress | None = None) -> None:
+def fetch(
+    store: Store, manifest: Manifest, folder: str, progress: Progress | None = None, *, at_hand: bool = False
+) -> None:
     """Fill the folder with one snapshot. What is in it goes away; it has either all of the snapshot or what it had.
 
-    Files that are there already, byte for byte, are not fetched.
+    With `at_hand`, files that are there already, byte for byte, are not fetched.
 
     Raises Damaged for a snapshot whose files are not all there, byte by byte, and StorageError where the store fails.
     """
@@ -169,7 +172,7 @@ def fetch(store: Store, manifest: Manifest, folder: str, progress: Progress | No
     try:
         for path in manifest.folders:
             os.makedirs(os.path.join(staging, path), exist_ok=True)
-        digests = take_over(folder, manifest.files, staging)
+        digests = take_over(folder, manifest.files, staging) if at_hand else {}
         missing = [file for file in manifest.files if file.path not in digests]
         try:
             digests.update(packs.download(store, missing, staging, progress))

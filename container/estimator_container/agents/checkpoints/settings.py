@@ -28,6 +28,8 @@ class CheckpointSettings(AgentSettings):
     job: str
     restore: bool
     """Whether the folder is to be filled first; not when an earlier agent of the same attempt was killed."""
+    at_hand: bool = False
+    """Whether it holds what an earlier attempt has left, which is not fetched again where it is the same."""
     kept: int = KEPT
     """How many snapshots stay in the store."""
     log_seconds: float = LOG_SECONDS

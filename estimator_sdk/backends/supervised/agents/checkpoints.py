@@ -21,7 +21,8 @@ LAST_SECONDS = 1.0  # beyond its deadline, for its answer
 class Checkpoints(AgentOwner):
     """The checkpoints of one attempt. The first host's are published; every host begins with the same."""
 
-    def __init__(self, plan: Plan, folder: JobFolder, loop: Loop, children: Children) -> None:
+    def __init__(self, plan: Plan, folder: JobFolder, loop: Loop, children: Children, at_hand: bool) -> None:
+        """`at_hand` says that the folders are those of the attempt before, on the same hosts."""
         super().__init__(loop, children)
         first, *others = (Layout(str(folder.host(host.name))) for host in plan.hosts)
         self._settings = CheckpointSettings(
@@ -32,6 +33,7 @@ class Checkpoints(AgentOwner):
             frames=first.frames,
             job=plan.job_name,
             restore=True,
+            at_hand=at_hand,
             kept=plan.checkpoint_keep,
             named=plan.checkpoint_path if plan.sees_only_mounts else "",
             held=str(folder.path),

@@ -58,7 +58,8 @@ class Allocation:
         self._are_told_to_end = False
         self._line: HostsLine | None = None
         self._hosts: Hosts = factory(plan, folder, number, loop, children, self._host_ended)
-        self._has_started = False
+        self.has_started = False
+        """Whether its hosts have been, so that an attempt finds what the one before has left."""
         self._channels: Channels | None = None
         if not all(channel.is_in_place for channel in plan.channels):
             from ..agents.channels import Channels
@@ -67,16 +68,16 @@ class Allocation:
 
     def fetch_channels(self) -> None:
         """Begin to fetch what is not there yet, and return at once. Raises OSError."""
-        if self._channels is not None and not self._has_started:
+        if self._channels is not None and not self.has_started:
             self._channels.start()
 
     def wait_for_channels(self) -> str | None:
         """Wait until all channels are there. Returns why that cannot be."""
-        return self._channels.wait() if self._channels is not None and not self._has_started else None
+        return self._channels.wait() if self._channels is not None and not self.has_started else None
 
     def run(self, attempt: int) -> None:
         """Have the hosts run an attempt, and wait until they have ended or stand by. Raises OSError or NotStarted."""
-        if self._has_started and self._line is not None:
+        if self.has_started and self._line is not None:
             if not self.stand_by:
                 what = "the standby hosts for this attempt ended before it began"
                 raise NotStarted(Verdict(Kind.HOST_LOST, what))
@@ -87,7 +88,7 @@ class Allocation:
                 self._exit_codes.pop(host, None)
                 self._hosts.start_again(host, attempt, self._first_host_at)
         else:
-            self._has_started = True
+            self.has_started = True
             if self._may_stand_by:
                 self._line = HostsLine(self._loop, self._layout(self._plan.hosts[0].name), self._attempt_failed)
             self._hosts.start()

@@ -57,7 +57,7 @@ class Attempt:
         if plan.checkpoint_uri is not None:
             from ..agents.checkpoints import Checkpoints  # a job without them need not load what they need
 
-            self._checkpoints = Checkpoints(plan, folder, loop, children)
+            self._checkpoints = Checkpoints(plan, folder, loop, children, at_hand=allocation.has_started)
         self._intermediate = Intermediate(plan, folder, output, loop, children)
 
     def run(self, begun: Callable[[], None]) -> Verdict | None:

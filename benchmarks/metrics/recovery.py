@@ -15,6 +15,8 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
+from estimator_container.contract.events import PhaseStarted, RankStarted
+
 from estimator_sdk import Estimator, Job
 from tests.chaos.faults import FAULTS, Shape, Target
 from tests.chaos.injections import own_folders
@@ -100,8 +102,8 @@ def note_phases(name: str, fault: str, job: Job, struck: float, stepped: float) 
     first, second = job.attempts
     assert first.ended is not None
     told = [event for event in jobs.events(job) if event.time > second.began]
-    worlds = [e.time for e in told if (e.kind, e.facts.get("phase")) == ("phase_started", "world")]
-    ranks = [e.time for e in told if e.kind == "rank_started"]
+    worlds = [event.time for event in told if event.what == PhaseStarted("world")]
+    ranks = [event.time for event in told if isinstance(event.what, RankStarted)]
     moments = (struck, first.ended, min(worlds), max(ranks), stepped)
     _took[name, fault].append(tuple(later - earlier for earlier, later in pairwise(moments)))
     return stepped - (first.ended if fault == "freeze-host" else struck)

@@ -8,22 +8,6 @@ from dataclasses import asdict, dataclass, fields
 from ..errors import InvalidArgument
 from ..values.naming import shown, suggestion
 
-RESTARTABLE = (
-    "deadlock",
-    "early_exit",
-    "exception",
-    "exit_code",
-    "frozen",
-    "host_lost",
-    "host_missing",
-    "import_error",
-    "mpi",
-    "out_of_memory",
-    "platform",
-    "ranks_differ",
-    "signal",
-)
-"""The kinds of verdicts after which another attempt can do better."""
 MOST_RESTARTS = 1000
 LONGEST_BACKOFF = 3600.0
 """Seconds."""
@@ -35,7 +19,7 @@ class RestartPolicy:
     """When a job begins again that its script, or the machine below it, has failed."""
 
     on: tuple[str, ...]
-    """The kinds of verdicts that are tried again, of `RESTARTABLE`."""
+    """The kinds of verdicts that are tried again, of `restartable()`."""
     max: int = 3
     """So many restarts at most, from 1."""
     within: float | None = None
@@ -63,13 +47,23 @@ class RestartPolicy:
         return {name: value for name, value in asdict(self).items() if value}
 
 
+def restartable() -> list[str]:
+    """The kinds of verdicts after which another attempt can do better: the hosts stand, or the platform failed."""
+    from estimator_container.failures.kind import Kind, Origin  # most jobs have no policy
+    from estimator_container.failures.verdict import LEAVES_HOSTS
+
+    of_platform = {kind for kind in Kind if kind.origin is Origin.PLATFORM and kind is not Kind.PREEMPTED}
+    return sorted(kind.value for kind in LEAVES_HOSTS | of_platform)
+
+
 def _kinds(given: object, where: str) -> tuple[str, ...]:
     if not isinstance(given, (list, tuple)) or not given:
         raise _refused(where, f"must be a list of kinds of failures, not {shown(given)}; write {_EXAMPLE}")
+    known = restartable()
     for kind in given:
-        if kind not in RESTARTABLE:
+        if kind not in known:
             what = f"has {shown(kind)}, which is not a kind that can be retried"
-            raise _refused(where, f"{what}; {suggestion(kind, RESTARTABLE)}")
+            raise _refused(where, f"{what}; {suggestion(kind, known)}")
     return tuple(dict.fromkeys(given))
 
 

@@ -43,6 +43,8 @@ def _sentence(host: str, event: AnyEvent) -> str | None:
             return None  # how far a host is: see `display`
         case events.HostJoined() | events.WorldStarting() | events.RankStarted() | events.RankEnded():
             return None  # see their `recorded_for`
+        case events.TrainingSteps():
+            return None  # see its `recorded_for`
         case events.RankFrozen() | events.RankThawed() | events.RanksStand() | events.RanksMove():
             return _of_standing(host, event)
         case events.RanksDiffer() | events.HorovodStalled() | events.StepStarted() | events.RanksLate():

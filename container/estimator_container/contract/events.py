@@ -112,7 +112,25 @@ class HorovodStalled(Event):
     """Rank -> tensors that it has not submitted."""
 
 
-RankEvent = Union[RankStarted, RankEnded, RankFrozen, RankThawed, RanksStand, RanksMove, HorovodStalled]
+class TrainingSteps(Event):
+    """What ranks of a host have counted: with the first step of each, every few seconds, and with the end of each.
+
+    The n-th of each fact is of the n-th rank.
+    """
+
+    recorded_for = "the ledger of the job's time, and whoever looks for the last step of a rank"
+
+    ranks: Sequence[int | None]
+    steps: Sequence[int]
+    """How many have ended in its process."""
+    numbers: Sequence[int]
+    """That of the last one, which the script may count from an earlier run on."""
+    first: Sequence[float]
+    """When the first one ended, in seconds since 1970."""
+    last: Sequence[float]
+
+
+RankEvent = Union[RankStarted, RankEnded, RankFrozen, RankThawed, RanksStand, RanksMove, HorovodStalled, TrainingSteps]
 
 
 # What the first host says of all ranks, in its log's own words too.

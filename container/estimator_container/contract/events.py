@@ -165,6 +165,29 @@ class RanksLate(Event):
     """Where those are, each once."""
 
 
+class RankSlow(Event):
+    """A rank takes persistently longer for its own part of a step than the others; once for each rank."""
+
+    is_said = True
+
+    host: str
+    rank: int
+    factor: float
+    """How many times as long a step takes for all because of it."""
+    own: float
+    """Seconds that it takes for its own part of a step."""
+    median: float
+    """The same of the median rank."""
+
+
+class FailureFound(Event):
+    """The first host knows why the attempt fails, and begins to end it on all hosts."""
+
+    recorded_for = "the ledger of the job's time: how long it took to notice a failure"
+
+    reason: str
+
+
 class RanksDiffer(Event):
     """The weights of ranks differ: see `failures.drift`."""
 
@@ -181,7 +204,7 @@ class RanksDiffer(Event):
     ends_the_job: bool
 
 
-SaidEvent = Union[StepStarted, RanksLate, RanksDiffer]
+SaidEvent = Union[StepStarted, RanksLate, RankSlow, RanksDiffer]
 
 
 # The agents, in the first host's log.
@@ -311,6 +334,6 @@ class ServiceStatus(Event):
     message: str
 
 
-JobEvent = Union[AttemptFailed, ServiceStatus]
+JobEvent = Union[FailureFound, AttemptFailed, ServiceStatus]
 QuietEvent = Union[HostEvent, RankEvent, ChannelEvent, CheckpointEvent, OutputEvent, JobEvent]
 AnyEvent = Union[QuietEvent, SaidEvent]

@@ -157,7 +157,8 @@ class LocalRanks:
             from .step_watch import StepWatch  # a job that ends before has no need of it
 
             toolkit = self._toolkit
-            self._step_watch = StepWatch(toolkit.loop, toolkit.events, toolkit.shared_memory, self._began)
+            told = self._coordinator.steps_seen
+            self._step_watch = StepWatch(toolkit.loop, toolkit.events, toolkit.shared_memory, self._began, told)
         return self._step_watch
 
     # Who does not move.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..contract.events import TrainingSteps
@@ -21,11 +21,17 @@ TELL_SECONDS = 5.0
 class StepWatch:
     """The training steps of one attempt's ranks of this host."""
 
-    def __init__(self, loop: Loop, events: EventLog, folder: str, began: int) -> None:
-        """`folder` is that of the pages; what was counted before `began` is of an earlier attempt."""
+    def __init__(
+        self, loop: Loop, events: EventLog, folder: str, began: int, on_news: Callable[[Sequence[StepCount]], None]
+    ) -> None:
+        """`folder` is that of the pages; what was counted before `began` is of an earlier attempt.
+
+        `on_news` is called with what has been counted, whenever that is looked at.
+        """
         self._loop = loop
         self._events = events
         self._folder = folder
+        self._on_news = on_news
         self._began = began
         self._told: dict[int | None, StepCount] = {}
         self._told_at = 0.0
@@ -43,6 +49,8 @@ class StepWatch:
     def _look(self) -> None:
         self._timer: Timer = self._loop.after(LOOK_SECONDS, self._look)
         news = self._news()
+        if news:
+            self._on_news(news)
         if any(self._is_new(each) for each in news) or time.monotonic() - self._told_at >= TELL_SECONDS:
             self._told_at = time.monotonic()
             self._tell(news)

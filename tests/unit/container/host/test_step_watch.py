@@ -18,9 +18,10 @@ class Watched:
         self.now = 100.0
         monkeypatch.setattr("estimator_container.host.step_watch.time", self)
         self.events = Events()
+        self.heard = []
         self.pages = {}
         (folder / "place").write_text(str(folder))
-        self.watch = StepWatch(Loop(), self.events, str(folder), self.monotonic_ns())
+        self.watch = StepWatch(Loop(), self.events, str(folder), self.monotonic_ns(), self.heard.append)
 
     def monotonic(self):
         return self.now
@@ -102,3 +103,11 @@ def test_what_an_earlier_attempt_has_counted_is_not_told(host):
     host.now += 50
     host.look()
     assert host.events == []
+
+
+def test_whoever_compares_the_ranks_hears_of_every_look(host):
+    for _ in range(3):
+        host.step(0)
+        host.look()
+    host.look()
+    assert [[count.steps for count in counts] for counts in host.heard] == [[1], [2], [3], [3]]

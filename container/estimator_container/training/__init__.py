@@ -50,11 +50,6 @@ def _open() -> StepClock | None:
         return None
     from .step_clock import StepClock
 
-    os.register_at_fork(after_in_child=_forget)
-    return StepClock(page)
-
-
-def _forget() -> None:
-    """A child of the rank is none, though it has the page too."""
-    global _clock
-    _clock = None
+    clock = StepClock(page)
+    os.register_at_fork(after_in_child=clock.stop)  # a child of the rank is none, though it has the page too
+    return clock

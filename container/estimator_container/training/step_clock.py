@@ -15,7 +15,7 @@ class StepClock:
     """Writes to the page of its rank."""
 
     def __init__(self, page: Page) -> None:
-        self._page = page
+        self._page: Page | list[int] = page
         self._steps = 0
         self._stepser: object = None
         """What counts: the script, or one of several optimizers."""
@@ -38,6 +38,10 @@ class StepClock:
         """The script says that a step has ended, and from now on nobody else does."""
         self._stepser = self
         self._mark(step)
+
+    def stop(self) -> None:
+        """Write to the page no more, whoever counts."""
+        self._page = [0] * len(self._page)
 
     def work_ends(self) -> None:
         """From now on the rank may wait for others."""

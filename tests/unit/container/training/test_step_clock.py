@@ -52,6 +52,14 @@ def test_once_the_script_counts_nobody_else_does(clock, host):
     assert (count.steps, count.number) == (3, 102)
 
 
+def test_once_it_is_stopped_the_page_stays_as_it_is(clock, host):
+    clock.count(host)
+    clock.stop()
+    clock.count(host)
+    clock.mark_explicitly(7)
+    assert steps_of(host) == 1
+
+
 def test_without_communication_nothing_is_known_of_a_ranks_own_work(clock, host):
     optimizer = object()
     for _ in range(3):

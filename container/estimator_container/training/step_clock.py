@@ -17,7 +17,7 @@ class StepClock:
     def __init__(self, page: Page) -> None:
         self._page: Page | list[int] = page
         self._steps = 0
-        self._stepser: object = None
+        self._counter: object = None
         """What counts: the script, or one of several optimizers."""
         self._others: set[int] = set()
         """The optimizers that have made a step since the last one that counted."""
@@ -30,13 +30,13 @@ class StepClock:
 
     def count(self, counter: object) -> None:
         """An optimizer has made a step. Of several that alternate one counts, until another makes two in a row."""
-        if counter is self._stepser or self._stepser is None or self._replaces(counter):
-            self._stepser = counter
+        if counter is self._counter or self._counter is None or self._replaces(counter):
+            self._counter = counter
             self._mark(None)
 
     def mark_explicitly(self, step: int | None) -> None:
         """The script says that a step has ended, and from now on nobody else does."""
-        self._stepser = self
+        self._counter = self
         self._mark(step)
 
     def stop(self) -> None:
@@ -56,7 +56,7 @@ class StepClock:
 
     def _replaces(self, counter: object) -> bool:
         """Whether it has made a step before since the one that counts has; a script that counts is not replaced."""
-        if self._stepser is not self and id(counter) in self._others:
+        if self._counter is not self and id(counter) in self._others:
             return True
         self._others.add(id(counter))
         return False

@@ -300,6 +300,22 @@ def test_two_hosts_that_are_gone_at_once_are_both_made_anew(script, out, tmp_pat
     assert left_of(job) == []
 
 
+@pytest.mark.law("R2")
+def test_a_host_that_is_lost_twice_is_named_as_suspect(script, tmp_path):
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 2}
+    (tmp_path / "data").mkdir()
+    job = script.estimator(LOSES, hosts=2, processes=1, **options).fit({"train": f"file://{tmp_path}/data"}, wait=False)
+    for attempt in (1, 2):
+        wait_for_attempt(job, attempt, 2)
+        wait_for(lambda attempt=attempt: events(job, "checkpoint_published", attempt=attempt), SECONDS)
+        kill_host(job, "algo-2")
+    assert job.wait(SECONDS) == "Completed"
+    (told,) = events(job, "host_suspected", attempt=2)
+    assert (told["host"], told["failures"]) == ("algo-2", 2)
+    assert events(job, "host_suspected", attempt=1) == events(job, "host_suspected") == []
+    assert job.why().endswith("\nalgo-2 is suspect: it has failed 2 times within 10 minutes\n")
+
+
 @pytest.mark.law("R2", "E8")
 def test_the_loss_of_the_first_host_begins_anew_on_all(script, out, tmp_path):
     options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 3}

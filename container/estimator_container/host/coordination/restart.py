@@ -43,7 +43,7 @@ class Restart:
 
     def is_possible_after(self, found: Verdict) -> bool:
         """Whether every host is in order then, or can be replaced: all but the first one can."""
-        return found.leaves_hosts or (found.kind is Kind.HOST_LOST and found.host in self._host.spec.hosts[1:])
+        return found.kind.leaves_hosts or (found.kind is Kind.HOST_LOST and found.host in self._host.spec.hosts[1:])
 
     def begin(self, found: Verdict) -> None:
         """End the attempt on every host that is there, because of `found`."""

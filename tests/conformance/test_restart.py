@@ -43,6 +43,7 @@ def wait_until_published():
 DIES = f"""{PRELUDE}
 found = sorted(path.name for path in checkpoints.iterdir())
 print("found", attempt, found, sorted(os.listdir(os.environ["SM_MODEL_DIR"])), flush=True)
+print("restarts", *(os.environ.get(f"TORCHELASTIC_{{name}}") for name in ("RESTART_COUNT", "MAX_RESTARTS")), flush=True)
 WAIT_FOR_OTHERS
 if attempt == 3:
     (pathlib.Path(os.environ["SM_MODEL_DIR"]) / "model").write_text("whole")
@@ -117,6 +118,8 @@ def test_the_same_hosts_run_the_next_attempt(script, out, tmp_path, world):
     assert [line for line in lines if line.startswith("found")] == [
         f"found {number} {kept[: number - 1]} []" for number in (1, 2, 3)
     ]
+    restarts = [f"restarts {number} 20" for number in range(3)] if name == "torch_distributed" else None
+    assert [line for line in lines if line.startswith("restarts")] == (restarts or ["restarts None None"] * 3)
     # Nothing was prepared twice.
     for phase in ("code", "channels"):
         told = [
@@ -145,15 +148,19 @@ def test_nothing_of_the_earlier_ranks_is_left(script, tmp_path):
     source = f"""{PRELUDE}
 from mpi4py import MPI
 MPI.COMM_WORLD.barrier()
+memory = pathlib.Path(os.environ["OMPI_MCA_btl_vader_backing_directory"], str(rank))
 if attempt == 1:
     escape = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.fork(); time.sleep(600)"
     for _ in range(3):
         subprocess.Popen([sys.executable, "-c", escape, "escaped"], start_new_session=True)
+    (memory / "folder" / "below").mkdir(parents=True)
+    (memory / "folder" / "below" / "file").touch()
     if leads:
         keep("attempt-1")
     wait_until_published()
     MPI.COMM_WORLD.barrier()
     os.abort()
+assert not (memory / "folder").exists()
 print("up", flush=True)
 time.sleep(600)
 """
@@ -297,6 +304,31 @@ def test_two_hosts_that_are_gone_at_once_are_both_made_anew(script, out, tmp_pat
     kill_host(job, "algo-3")
     assert job.wait(SECONDS) == "Completed"
     assert out(job, host="algo-3").decode().splitlines()[-1] == "found 2 ['attempt-1'] [] 3"
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R2")
+@pytest.mark.parametrize("lost", ["algo-1", "algo-2"])
+def test_a_host_that_is_made_anew_knows_how_often_the_job_has_begun_again(script, out, tmp_path, lost):
+    source = f"""{PRELUDE}
+{MEET}
+print("restarts", os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["TORCHELASTIC_MAX_RESTARTS"], flush=True)
+if attempt == 2:
+    sys.exit()
+if leads:
+    keep("attempt-1")
+print("up", flush=True)
+time.sleep(600)
+"""
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 2}
+    options["distribution"] = {"torch_distributed": {"enabled": True}}
+    job = script.estimator(source, hosts=2, **options).fit(wait=False)
+    wait_for_attempt(job, 1, 2)
+    wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
+    kill_host(job, lost)
+    assert job.wait(SECONDS) == "Completed"
+    for rank in range(2):
+        assert out(job, rank=rank).decode().splitlines() == ["restarts 0 2", "up", "restarts 1 2"]
     assert left_of(job) == []
 
 

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ..contract import events
@@ -23,6 +22,7 @@ from .spec import HostSpec
 from .toolkit import Toolkit
 
 if TYPE_CHECKING:
+    from ..contract.settings import Restarts
     from ..failures.hang import HangWatch
     from ..failures.horovod_stalls import Lasting, Stall
 
@@ -33,10 +33,12 @@ VICTIM_GRACE = 0.25  # seconds between SIGTERM and SIGKILL for ranks whose world
 class LocalRanks:
     """The ranks of this host; what becomes of them the coordinator hears."""
 
-    def __init__(self, spec: HostSpec, toolkit: Toolkit, coordinator: Coordinator) -> None:
+    def __init__(self, spec: HostSpec, toolkit: Toolkit, coordinator: Coordinator, restarts: Restarts) -> None:
+        """`restarts` are those that came before this attempt."""
         self._spec = spec
         self._toolkit = toolkit
         self._coordinator = coordinator
+        self._restarts = restarts
         self._started: set[int] = set()
         self._stopping = False
         self._frozen: dict[int, Timer] = {}
@@ -80,7 +82,8 @@ class LocalRanks:
         world = self._spec.world
         if isinstance(world, DirectWorld):
             ranks = world.ranks_of(self._spec.name)
-            self._server.variables_of = partial(world.variables_of, endpoints=endpoints)
+            of_attempt = world.variables_of_attempt(self._restarts)
+            self._server.variables_of = lambda rank: {**world.variables_of(rank, endpoints), **of_attempt}
             self._server.module_of = world.module_of
         env = environment_of_programs(self._spec, self._toolkit)
         for rank in ranks:

@@ -30,6 +30,7 @@ from ..supervised import detached
 from ..supervised.agents import channel_places
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import NotStarted, OnHostEnded
+from ..supervised.supervisor.policy import variables_of_attempt
 from . import container, engine, network, reaper, verdicts
 from .container import INSIDE, HostContainer
 from .container_watch import LAST_OUTPUT_SECONDS, ContainerWatch, in_thread
@@ -212,6 +213,9 @@ class DockerHosts:
         mounts += [(source, target, True) for source, target in self._channel_mounts(host.name, INSIDE)]
         mounts += self._pip.mounts if self._pip is not None else []
         assert self._network is not None
+        if self._own_toolkit:
+            of_attempt = variables_of_attempt(self._plan, self._attempt)
+            host = replace(host, environment={**host.environment, **of_attempt})
         name = self._name(host.name)
         made = container.create(
             self._client.api, self._plan, host, name, self._network, self._labels, mounts, self._own_toolkit

@@ -32,6 +32,7 @@ from ..port import Finding, findings
 from ..supervised.backend import Supervised
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import Hosts, OnHostEnded
+from ..supervised.supervisor.policy import variables_of_attempt
 from . import CAPABILITIES
 
 if TYPE_CHECKING:
@@ -155,9 +156,9 @@ class ProcessHosts:
                 sock = until_started.enter_context(_listening(first.address))
                 self._addresses[first.name] = f"{first.address}:{sock.getsockname()[1]}"
                 inherited[contract.LISTEN_FD] = sock.fileno()
-            self._start_host(first, inherited)
+            self._start_host(first, self._attempt, inherited)
         for host in others:
-            self._start_host(host, {contract.LIFELINE_FD: self._lifeline[0]})
+            self._start_host(host, self._attempt, {contract.LIFELINE_FD: self._lifeline[0]})
 
     def end(self, host: str) -> None:
         if host in self._pids:
@@ -173,7 +174,7 @@ class ProcessHosts:
         self._addresses[first.name] = first_host_at
         (again,) = (each for each in others if each.name == host)
         self._write_base_directory(again)
-        self._start_host(again, {contract.LIFELINE_FD: self._lifeline[0]})
+        self._start_host(again, attempt, {contract.LIFELINE_FD: self._lifeline[0]})
 
     def signal(self, signum: int) -> None:
         for pid in self._pids.values():
@@ -198,7 +199,7 @@ class ProcessHosts:
         base_directory.write_secret(layout, self._secret)
         base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
 
-    def _start_host(self, host: HostPlan, inherited: dict[str, int]) -> None:
+    def _start_host(self, host: HostPlan, attempt: int, inherited: dict[str, int]) -> None:
         """`inherited` are descriptors that the host gets, under the variables that name them."""
         self._private_folders.append(scratch := private_folder.make(private_folder.base()))
         self._private_folders.append(shared_memory := private_folder.make_for_memory(scratch))
@@ -210,6 +211,7 @@ class ProcessHosts:
             contract.SCRATCH_DIR: scratch,
             contract.SHARED_MEMORY_DIR: shared_memory,
             contract.OVERLAY_DIR: str(self._folder.overlay(self._attempt)),
+            **variables_of_attempt(self._plan, attempt),
             contract.HOST_ADDRESSES: json.dumps(self._addresses),
             **{variable: str(fd) for variable, fd in inherited.items()},
             contract.STOP_TIMEOUT: str(self._plan.stop_timeout),

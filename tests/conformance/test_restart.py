@@ -349,18 +349,73 @@ def test_a_host_that_is_lost_twice_is_named_as_suspect(script, tmp_path):
 
 
 @pytest.mark.law("R2", "E8")
-def test_the_loss_of_the_first_host_begins_anew_on_all(script, out, tmp_path):
+@pytest.mark.parametrize(
+    ("how", "lost"),
+    [
+        (kill_host, ("algo-1", "algo-1")),
+        (kill_host, ("algo-1", "algo-2")),
+        (kill_host, ("algo-2", "algo-1")),
+        (freeze_host, ("algo-1", "algo-3")),
+    ],
+)
+def test_the_others_wait_for_a_first_host_that_is_made_anew(script, out, tmp_path, how, lost):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one").write_text("1")
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 2}
+    job = script.estimator(LOSES, hosts=3, processes=1, **options).fit({"train": f"file://{tmp_path}/data"}, wait=False)
+    for attempt, host in enumerate(lost, 1):
+        wait_for_attempt(job, attempt, 3)
+        wait_for(lambda attempt=attempt: events(job, "checkpoint_published", attempt=attempt), SECONDS)
+        before = hosts_of(job)
+        how(job, host)
+        wait_for_attempt(job, attempt + 1, 3) if attempt == 1 else job.wait(SECONDS)
+        if attempt == 1:
+            kept = [here == there for here, there in zip(before, hosts_of(job), strict=True)]
+            assert kept == [name != host for name in ("algo-1", "algo-2", "algo-3")]
+    assert job.status == "Completed"
+    for rank in range(3):
+        assert out(job, rank=rank).decode().splitlines() == [
+            "found 1 [] ['one'] 3",
+            "up",
+            "found 2 ['attempt-1'] ['one'] 3",
+            "up",
+            "found 3 ['attempt-1', 'attempt-2'] ['one'] 3",
+        ]
+    assert [(each.verdict.kind, each.verdict.host) for each in job.attempts[:-1]] == [
+        ("host_lost", host) for host in lost
+    ]
+    assert len({path.read_bytes() for path in job.log_files}) == 9
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R2")
+def test_the_first_host_and_another_that_are_gone_at_once_are_both_made_anew(script, out, tmp_path):
     options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 3}
     (tmp_path / "data").mkdir()
     source = LOSES.replace("attempt == 3", "attempt == 2")
-    job = script.estimator(source, hosts=2, processes=1, **options).fit(
+    job = script.estimator(source, hosts=3, processes=1, **options).fit(
         {"train": f"file://{tmp_path}/data"}, wait=False
     )
-    wait_for_attempt(job, 1, 2)
+    wait_for_attempt(job, 1, 3)
     wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
     kill_host(job, "algo-1")
+    kill_host(job, "algo-3")
     assert job.wait(SECONDS) == "Completed"
-    assert out(job, host="algo-2").decode().splitlines()[-1] == "found 2 ['attempt-1'] [] 1"
+    for host in ("algo-1", "algo-2", "algo-3"):
+        assert out(job, host=host).decode().splitlines()[-1] == "found 2 ['attempt-1'] [] 3"
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R2", "E4")
+def test_a_job_can_be_stopped_while_its_hosts_wait_for_another_first_one(script, tmp_path):
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "restart_policy": {"on": ["host_lost"], "backoff": 600}}
+    (tmp_path / "data").mkdir()
+    job = script.estimator(LOSES, hosts=2, processes=1, **options).fit({"train": f"file://{tmp_path}/data"}, wait=False)
+    wait_for_attempt(job, 1, 2)
+    kill_host(job, "algo-1")
+    wait_for(lambda: events(job, "attempt_failed"), SECONDS)
+    job.stop()
+    assert job.wait(SECONDS) == "Stopped"
     assert left_of(job) == []
 
 

@@ -162,7 +162,7 @@ class Layout(NamedTuple):
     @property
     def platform(self) -> str:
         """Ours: a socket at which a platform hears of an attempt that failed, and says whether another follows on the
-        same hosts. Removed as soon as the first host is there."""
+        same hosts. Removed as soon as the host is there."""
         return self._at("input", "config", "platform")
 
     @property

@@ -32,6 +32,7 @@ LONGEST = (
     "tests/chaos/test_store_away.py",
     "tests/chaos/test_checkpoint_kills.py",
     "tests/chaos/test_injections.py::test_a_random_fault_",
+    "tests/chaos/test_recoveries.py::test_a_job_that_is_hurt_",
     "tests/conformance/test_checkpoints.py::test_every_attempt_begins_with_one_whole_snapshot_and_the_newest",
 )
 """Single tests that take longest. They begin before others, which would wait for them at the end."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,15 +15,15 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from estimator_container.contract.events import PhaseStarted, RankStarted
+from estimator_container.contract.events import CheckpointRestored, RankEnded
 
 from estimator_sdk import Estimator, Job
-from tests.chaos.faults import FAULTS, Shape, Target
+from tests.chaos.faults import FAULTS, Fault, Shape, Target, signal_rank
 from tests.chaos.injections import own_folders
 from tests.chaos.rounds import strike_when_there
 from tests.chaos.running import RunningJob
 
-from .. import harness, jobs
+from .. import harness, jobs, torchrun
 from ..harness import SCRIPTS, Case, Extent, Metric, Panel, Table, Way
 from .faults import wait_until_up
 
@@ -33,17 +33,22 @@ RANKS = HOSTS * PROCESSES
 BARE, BARE_TORCH = "the bare script, started again", "the bare PyTorch script, started again"
 IN_PROCESSES, IN_CONTAINERS = "fit(), in processes", "fit(), in containers"
 TORCH, TORCHRUN = "fit() with PyTorch, in containers", "torchrun --max-restarts"
-PHASES = ("ranks ended on all hosts", "snapshot in place", "first line", "first step")
-_STEP = re.compile(r"step 2 \d+ (\d+\.\d+)")
-_took: defaultdict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
-"""How long each phase of each fault took, for the table."""
+PHASES = ("noticed", "ranks ended on all hosts", "snapshot in place", "first line", "imported", "first step")
+HANG_SECONDS = 5.0  # that a world may stand still
+ONCE_KNOWN = ("freeze-host", "hang-rank")
+"""Of these the time counts from the end of the attempt: how long they go unnoticed is a setting."""
+STRIKES = {**FAULTS, "hang-rank": Fault("a rank that sleeps", signal_rank(signal.SIGUSR1), once_up=True)}
+_STEP = re.compile(r"step 2 (\d+) (\d+\.\d+)")
+_UP = re.compile(r"^up (\d+) (\d+)$", re.MULTILINE)
+_took: defaultdict[tuple[str, str], list[tuple[float | None, ...]]] = defaultdict(list)
+"""How long each phase of each fault took, for the table; None where nobody tells."""
 
 
-def panel(what: str, in_processes: float, in_containers: float) -> Panel:
+def panel(what: str, in_processes: float, in_containers: float, beside_torchrun: bool = True) -> Panel:
     targets = (
         harness.Target(IN_PROCESSES, BARE, plus=in_processes),
         harness.Target(IN_CONTAINERS, BARE, plus=in_containers),
-        harness.Target(TORCH, TORCHRUN),
+        harness.Target(TORCH, TORCHRUN if beside_torchrun else BARE_TORCH, plus=0.0 if beside_torchrun else 1.0),
     )
     return Panel(f"{what}, to the first step of the next attempt", "ranks", "s", targets)
 
@@ -52,15 +57,25 @@ PANELS = {
     "kill-rank": panel("a rank is killed", 0.5, 1.0),
     "kill-host": panel("a host is killed", 1.5, 3.0),
     "freeze-host": panel("a host freezes, from when that is known", 1.5, 3.0),
+    "hang-rank": panel("a rank hangs, from when that is known", 0.5, 1.0, beside_torchrun=False),
 }
 
 
 def last_step(text: str) -> float:
     """When the last rank of the second attempt took its first step."""
-    found = [float(at) for at in _STEP.findall(text)]
-    if len(found) != RANKS:
+    if not all_stepped(text):
         raise RuntimeError(f"not every rank took a step in the second attempt:\n{text[-2000:]}")
-    return max(found)
+    return max(float(at) for _, at in _STEP.findall(text))
+
+
+def all_stepped(text: str) -> bool:
+    """Whether each has, in the second attempt."""
+    return len({rank for rank, _ in _STEP.findall(text)}) == RANKS
+
+
+def last_to_say(word: str, text: str) -> float:
+    """When the last rank of the second attempt said it."""
+    return max(float(at) for at in re.findall(rf"{word} 2 (\d+\.\d+)", text))
 
 
 def bare(command: Sequence[str]) -> float:
@@ -87,50 +102,59 @@ def of_job(name: str, fault: str, image: str | None, framework: str, store: Path
         hyperparameters={"framework": framework},
         checkpoint_s3_uri=f"file://{store}/{uuid.uuid4().hex}",
         max_retry_attempts=1,
-        restart_policy={"on": ["signal", "exit_code", "exception"], "max": 1},
+        restart_policy={"on": ["signal", "exit_code", "exception", "deadlock"], "max": 1},
+        hang_timeout=HANG_SECONDS if fault == "hang-rank" else 1800.0,
         base_job_name="bench",
     ).fit(wait=False)
     wait_until_up(job, RANKS)
-    _, struck = strike_when_there(FAULTS[fault], RunningJob(job), Target(shape, RANKS - 1))
+    _, struck = strike_when_there(STRIKES[fault], RunningJob(job), Target(shape, RANKS - 1))
     job.wait(jobs.PATIENCE)
     text = b"".join(line.data for line in job.logs(stream="stdout")).decode()
-    return note_phases(name, fault, job, struck, last_step(text))
+    return note_phases(name, fault, job, struck, text)
 
 
-def note_phases(name: str, fault: str, job: Job, struck: float, stepped: float) -> float:
+def note_phases(name: str, fault: str, job: Job, struck: float, text: str) -> float:
     """Keep how long each phase took; returns what the panel shows."""
-    first, second = job.attempts
+    first, _ = job.attempts
     assert first.ended is not None
-    told = [event for event in jobs.events(job) if event.time > second.began]
-    worlds = [event.time for event in told if event.what == PhaseStarted("world")]
-    ranks = [event.time for event in told if isinstance(event.what, RankStarted)]
-    moments = (struck, first.ended, min(worlds), max(ranks), stepped)
+    told = jobs.events(job)
+    news = min(event.time for event in told if isinstance(event.what, RankEnded) and struck < event.time)
+    restored = [event.time for event in told if isinstance(event.what, CheckpointRestored) and event.time > first.ended]
+    stepped = last_step(text)
+    moments = (struck, min(news, first.ended), first.ended, restored[0], *said_moments(text), stepped)
     _took[name, fault].append(tuple(later - earlier for earlier, later in pairwise(moments)))
-    return stepped - (first.ended if fault == "freeze-host" else struck)
+    return stepped - (first.ended if fault in ONCE_KNOWN else struck)
 
 
-def torchrun(image: str) -> float:
-    """Seconds from the death of a rank under torchrun, in a container, until the last first step of the next world."""
-    name = f"bench-{uuid.uuid4().hex[:8]}"
-    command = ["torchrun", "--standalone", f"--nproc-per-node={RANKS}", "--max-restarts=1", "/script.py"]
-    with subprocess.Popen(
-        [*in_container(image, name), *command, "--framework", "torch", "--begun", "/tmp/begun"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as running:
-        assert running.stdout is not None
-        said, pids, struck = "", dict[int, int](), 0.0
-        for line in running.stdout:
-            said += line
-            words = line.split()
-            if words[:1] == ["up"]:
-                pids[int(words[1])] = int(words[2])
-            if len(pids) == RANKS and not struck:
-                struck = time.time()
-                kill = f"import os; os.kill({pids[RANKS - 1]}, 9)"  # an image of ours has no `kill`
-                subprocess.run(["docker", "exec", name, "python3", "-c", kill], check=True)
-    return last_step(said) - struck
+def said_moments(text: str) -> tuple[float, float]:
+    """When the last rank of the second attempt was in its first line, and in its world."""
+    return last_to_say("main", text), last_to_say("imported", text)
+
+
+def of_torchrun(fault: str, image: str) -> tuple[float | None]:
+    """Seconds from a fault to the last rank, or its host, under torchrun, until the last first step of the next world.
+
+    Another agent in the place of a lost one is started at once, by somebody who knows of the fault. None where the next
+    world does not come up.
+    """
+    with torchrun.agents(image, SCRIPT) as agents:
+        said = agents.wait_until(lambda text: len(_UP.findall(text)) == RANKS)
+        struck = agents.strike(fault, dict(map(ints, _UP.findall(said)))[RANKS - 1])
+        if fault in torchrun.REPLACED:
+            agents.start()
+        try:
+            text = agents.wait_until(all_stepped)
+        except torchrun.StoodStill:
+            _took[TORCHRUN, fault].append((None,) * len(PHASES))
+            return (None,)
+    stepped = last_step(text)
+    line, imported = said_moments(text)
+    _took[TORCHRUN, fault].append((None, None, None, line - struck, imported - line, stepped - imported))
+    return (stepped - struck,)
+
+
+def ints(pair: tuple[str, str]) -> tuple[int, int]:
+    return int(pair[0]), int(pair[1])
 
 
 def in_container(image: str, name: str) -> list[str]:
@@ -160,31 +184,39 @@ def cases(extent: Extent) -> Iterator[Case]:
             ways = [Way(BARE, "floor", partial(bare, bare_mpirun(str(begun))))]
             for name, chosen in ((IN_PROCESSES, None), (IN_CONTAINERS, image)):
                 ways.append(Way(name, "ours", partial(of_job, name, fault, chosen, "mpi", Path(folder))))
-            if fault == "kill-rank":
-                ways += [
-                    Way(BARE_TORCH, "floor", partial(bare_torch, torch), at_most=harness.FEW),
-                    Way(TORCHRUN, "peer", partial(torchrun, torch), at_most=harness.FEW),
-                    Way(TORCH, "ours", partial(of_job, TORCH, fault, torch, "torch", Path(folder))),
-                ]
+            ways.append(Way(BARE_TORCH, "floor", partial(bare_torch, torch), at_most=harness.FEW))
+            ways.append(Way(TORCH, "ours", partial(of_job, TORCH, fault, torch, "torch", Path(folder))))
+            if fault in torchrun.FAULTS:
+                ways.append(Way(TORCHRUN, "peer", partial(of_torchrun, fault, torch), at_most=harness.FEW))
             yield Case((PANELS[fault],), RANKS, tuple(ways))
 
 
 def tables() -> Sequence[Table]:
-    rows = tuple(
-        (name, fault, *(f"{statistics.median(each):.3f}" for each in zip(*taken, strict=True)))
-        for (name, fault), taken in _took.items()
+    rows = tuple((name, fault, *map(middle, zip(*taken, strict=True))) for (name, fault), taken in _took.items())
+    words = (
+        "Medians in seconds, one after the other from the fault. That a rank has ended is noticed together with the "
+        f"verdict; a frozen host after 2 to 3.5 s; a world that stands still after {HANG_SECONDS:g} s here, as "
+        "`hang_timeout` says. torchrun does not tell when it notices anything, and never notices a rank that hangs; "
+        f"where it has no figure at all, its next world did not come up within {torchrun.PATIENCE:g} s."
     )
-    words = "Medians in seconds, one after the other from the fault. A frozen host is known after 2 to 3.5 s."
     return (Table("Where the time goes", ("", "fault", *PHASES), rows, words),)
+
+
+def middle(taken: Sequence[float | None]) -> str:
+    """The median of what one phase took, where anybody tells."""
+    known = [each for each in taken if each is not None]
+    return f"{statistics.median(known):.3f}" if known else "–"
 
 
 METRIC = Metric(
     "S14",
     "Recovery",
     "Two hosts with two ranks each. From the fault, which hits the last rank or its host, until the last rank of the "
-    "next attempt has taken its first step; where a host freezes, from when that is known. The floor is the bare "
-    "script, started again by mpirun on one host, or by torchrun in one container. The peer is torchrun in a container "
-    "of the same image, with as many ranks on one host: it starts its ranks again when one is killed.",
+    "next attempt has taken its first step; where a host freezes or a rank hangs, from when that is known. The floor "
+    "is the bare script, started again by mpirun on one host, or by torchrun in one container. The peer is torchrun "
+    "with `--max-restarts` and an agent for each host, both in one container of the same image; where a host is lost, "
+    "another agent is started in the moment of the fault, as something beside torchrun would have to do once it "
+    "notices.",
     cases,
     tables=tables,
 )

@@ -146,6 +146,8 @@ class Capabilities(NamedTuple):
     """If a job names no image, its hosts use one of ours."""
     has_limits: bool = False
     """A host can be held to so many CPUs and so much memory, as `cpus` and `memory` say."""
+    has_spares: bool = False
+    """It can keep more machines ready than a job has hosts, as `spare_hosts` says."""
     is_this_environment: bool = False
     """Scripts run in the Python environment that calls `fit()`."""
 

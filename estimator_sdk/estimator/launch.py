@@ -76,6 +76,10 @@ def plan_of(spec: JobDocument, backend: str | None, job_name: str | None) -> Pla
 
 def _planned(chosen: backends.Backend, spec: JobDocument) -> Plan:
     """Raises InvalidArgument for what the backend cannot run."""
+    spares = spec.decoded.reserved.spare_hosts
+    if spares and not chosen.capabilities.has_spares:
+        what = f"spare_hosts={spares} keeps more machines ready, but backend {chosen.name!r} has no choice of machines"
+        raise InvalidArgument("spare_hosts", f"{what}; leave it out")
     planned = chosen.plan(spec)
     for name in ("cpus", "memory"):
         if getattr(planned, name) is not None and not chosen.capabilities.has_limits:

@@ -153,11 +153,13 @@ class Job:
         self._started.delete()
 
     def why(self) -> str:
-        """A description of why the job ended as it did."""
+        """A description of why the job ended as it did, and of the hosts that failed again and again."""
         record = self._started.record()
         if record.verdict is not None:
-            return record.verdict.text()
-        return f"{record.name} is {record.status}{f': {record.reason}' if record.reason else ''}\n"
+            text = record.verdict.text()
+        else:
+            text = f"{record.name} is {record.status}{f': {record.reason}' if record.reason else ''}\n"
+        return "\n".join((text, *_sentences_about_suspects(record.attempts)))
 
     def logs(
         self,
@@ -269,6 +271,13 @@ def _listed(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
     from .. import backends
 
     return backends.jobs(backend, limit)
+
+
+def _sentences_about_suspects(attempts: Sequence[AttemptRecord]) -> Iterator[str]:
+    from ..backends.suspects import suspects
+    from ..telemetry.sentences import sentence_about
+
+    return (f"{sentence_about(suspect.host, suspect.event)}\n" for suspect in suspects(attempts))
 
 
 def _chosen(block: Block, rank: int | None, host: str | None, stream: str | None) -> bool:

@@ -23,6 +23,7 @@ RANGES: dict[str, tuple[float, float | None]] = {
     "stop_timeout": (0, LONGEST_STOP_TIMEOUT),
     "hang_timeout": (0, None),
     "checkpoint_keep": (1, _INTEGER),
+    "spare_hosts": (0, instances.MAX_HOSTS),
 }
 _COUNTABLE = (_INTEGER, instances.MAX_HOSTS)
 """Limits of what can be counted and not of what makes sense: they are no help to somebody who gave too little."""

@@ -50,10 +50,9 @@ class RestartPolicy:
 def restartable() -> list[str]:
     """The kinds of verdicts after which another attempt can do better: the hosts stand, or the platform failed."""
     from estimator_container.failures.kind import Kind, Origin  # most jobs have no policy
-    from estimator_container.failures.verdict import LEAVES_HOSTS
 
-    of_platform = {kind for kind in Kind if kind.origin is Origin.PLATFORM and kind is not Kind.PREEMPTED}
-    return sorted(kind.value for kind in LEAVES_HOSTS | of_platform)
+    can = (kind for kind in Kind if kind.leaves_hosts or kind.origin is Origin.PLATFORM)
+    return sorted(kind.value for kind in can if kind is not Kind.PREEMPTED)
 
 
 def _kinds(given: object, where: str) -> tuple[str, ...]:

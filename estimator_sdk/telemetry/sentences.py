@@ -69,6 +69,9 @@ def _sentence(host: str, event: AnyEvent) -> str | None:
             return _of_outputs(event)
         case events.AttemptFailed():
             return f"attempt {event.attempt} failed: {event.reason}; trying again"
+        case events.HostSuspected():
+            minutes = f"{event.seconds / 60:g} minutes"
+            return f"{event.host} is suspect: it has failed {event.failures} times within {minutes}"
         case events.ServiceStatus():
             return f"{event.status}: {event.message}" if event.message else event.status
         case _:

@@ -1,9 +1,11 @@
 """Kill what writes, publishes or stores checkpoints, at random moments, and look at what is restored.
 
-    python -m tests.chaos.checkpoint_kills --kills 1000 --store localstack [--seed N]
+    python -m tests.chaos.checkpoint_kills --kills 1000 --store localstack [--in-place] [--seed N]
 
 After each kill a new attempt restores what there is. It must be a state that the folder was in at one moment, every
-file of it whole, and no older than the last snapshot that was acknowledged. A tally is printed at the end.
+file of it whole, and no older than the last snapshot that was acknowledged. With `--in-place` it begins with what the
+attempt before has left in the folder, some of which is damaged, as on a host that is kept; only a host that was killed
+is followed by one with an empty folder. A tally is printed at the end.
 """
 
 from __future__ import annotations
@@ -39,9 +41,11 @@ from tests.stores.servers import localstack
 from . import writer
 
 KILLS = ("script", "agent", "host", "stale writer")
+KILLS_IN_PLACE = ("script", "agent", "host", "restore")
 FAULTS = ("cut", "503", "truncate", "stall", "lose the answer")
 BUCKET = "checkpoints"
 PATIENCE = 60.0  # seconds for any answer of an agent
+DAMAGED = 0.2  # of the files that an attempt finds in place
 LOG_SECONDS = 0.02  # a log that holds snapshots up for as short as that tries the copy most often
 
 
@@ -101,8 +105,9 @@ class RunningAgent:
 class Chaos:
     """Attempts at one URI, one after the other, each ended by a kill."""
 
-    def __init__(self, uri: str, folder: Path, seed: int, proxy: FaultProxy | None) -> None:
+    def __init__(self, uri: str, folder: Path, seed: int, proxy: FaultProxy | None, in_place: bool = False) -> None:
         self.tally = Tally()
+        self._in_place = in_place
         self._uri = uri
         self._root = folder
         self._chance = random.Random(seed)
@@ -112,7 +117,8 @@ class Chaos:
         self._number = 0
 
     def run(self, kills: int) -> Tally:
-        kinds = (*KILLS, *FAULTS) if self._proxy else KILLS
+        without_faults = KILLS_IN_PLACE if self._in_place else KILLS
+        kinds = (*without_faults, *FAULTS) if self._proxy else without_faults
         while self.tally.kills.total() < kills:
             self._attempt(self._chance.choice(kinds))
         self._look(*self._begin())
@@ -120,6 +126,11 @@ class Chaos:
 
     def _attempt(self, kind: str) -> None:
         running, settings = self._begin()
+        if kind == "restore":
+            time.sleep(self._chance.uniform(0.0, 0.3))
+            running.kill()
+            self.tally.kills[kind] += 1
+            return
         self._look(running, settings)
         folder = Path(settings.folder)
         script = self._start_script(folder, settings.alive)
@@ -136,7 +147,29 @@ class Chaos:
         for acknowledged in published(Path(settings.frames)):
             self._acknowledged = max(self._acknowledged, acknowledged)
             self.tally.snapshots += 1
-        shutil.rmtree(folder)
+        if self._in_place and kind != "host":
+            self._damage(folder)
+        else:
+            shutil.rmtree(folder)
+
+    def _damage(self, folder: Path) -> None:
+        """Do to some of the files what a disk or another program may do to them."""
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            if self._chance.random() < DAMAGED:
+                self._damage_file(path)
+
+    def _damage_file(self, path: Path) -> None:
+        status, data = path.stat(), bytearray(path.read_bytes())
+        how = self._chance.choice(["remove", "cut", "change"])
+        if how == "remove" or not data:
+            path.unlink()
+            return
+        if how == "cut":
+            del data[len(data) // 2 :]
+        else:
+            data[self._chance.randrange(len(data))] ^= 1
+        path.write_bytes(data)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))  # so that nothing but its bytes tells
 
     def _start_script(self, folder: Path, alive: str) -> subprocess.Popen[bytes]:
         """As the wrapper of a rank does: with two files open that tell whether it lives."""
@@ -152,16 +185,19 @@ class Chaos:
 
     def _begin(self) -> tuple[RunningAgent, CheckpointSettings]:
         self._number += 1
-        folder = self._root / str(self._number)
-        folder.mkdir()
+        place = self._root / str(self._number)
+        folder = self._root / "kept" if self._in_place else place
+        at_hand = folder.exists()
+        folder.mkdir(exist_ok=True)
         settings = CheckpointSettings(
             self._uri,
             str(folder),
             (),
-            f"{folder}.alive",
-            f"{folder}.frames",
+            f"{place}.alive",
+            f"{place}.frames",
             f"attempt-{self._number}",
             True,
+            at_hand,
             log_seconds=LOG_SECONDS,
         )
         return RunningAgent(self._loop, settings), settings
@@ -262,6 +298,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--store", choices=["file", "localstack"], default="localstack")
+    parser.add_argument("--in-place", action="store_true", help="keep the folder from one attempt to the next")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     settings = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -269,7 +306,7 @@ def main() -> int:
         (folder / "server").mkdir()
         with store(settings.store, folder) as (uri, proxy):
             started = time.monotonic()
-            tally = Chaos(uri, folder, settings.seed, proxy).run(settings.kills)
+            tally = Chaos(uri, folder, settings.seed, proxy, settings.in_place).run(settings.kills)
             print(f"store {settings.store}, seed {settings.seed}, {time.monotonic() - started:.0f} s")
             print(tally)
             for problem in tally.problems:

@@ -122,7 +122,7 @@ def play(plan: Round, image: str | None) -> Outcome:
     try:
         outcome = _strike_and_wait(plan, job)
     finally:
-        _end(plan, job)
+        end(plan, job)
     outcome.job = job.name
     patience = ORPHANED_SECONDS if plan.fault == "kill-supervisor" else LEFT_SECONDS
     wait_until_gone()
@@ -216,7 +216,7 @@ def _truth_of_script(plan: Round) -> Truth:
     return Truth((BY_ITSELF[plan.fault],), frozenset({target.host}), frozenset({target.rank}))
 
 
-def _end(plan: Round, job: Job) -> None:
+def end(plan: Round, job: Job) -> None:
     """A job that did not end by itself is ended, so that the next round finds a quiet machine."""
     if job.status not in ("InProgress", "Stopping"):
         return

@@ -36,3 +36,23 @@ def test_no_kill_tears_mixes_or_loses_a_snapshot(tmp_path, kind, kills):
     print(tally)
     assert tally.problems == []
     assert tally.snapshots > 0
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("file", 30),
+        ("localstack", 10),
+        pytest.param("file", 1000, marks=pytest.mark.long),
+        pytest.param("localstack", 200, marks=pytest.mark.long),
+    ],
+)
+def test_no_kill_that_is_followed_by_a_restart_in_place_tears_mixes_or_loses_a_snapshot(tmp_path, kind, kills):
+    print(f"seed {SEED}")
+    (tmp_path / "server").mkdir()
+    with store(kind, tmp_path) as (uri, proxy):
+        tally = Chaos(uri, tmp_path, SEED, proxy, in_place=True).run(kills)
+    print(tally)
+    assert tally.problems == []
+    assert tally.snapshots > 0

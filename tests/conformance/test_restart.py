@@ -43,6 +43,7 @@ def wait_until_published():
 DIES = f"""{PRELUDE}
 found = sorted(path.name for path in checkpoints.iterdir())
 print("found", attempt, found, sorted(os.listdir(os.environ["SM_MODEL_DIR"])), flush=True)
+print("restarts", *(os.environ.get(f"TORCHELASTIC_{{name}}") for name in ("RESTART_COUNT", "MAX_RESTARTS")), flush=True)
 WAIT_FOR_OTHERS
 if attempt == 3:
     (pathlib.Path(os.environ["SM_MODEL_DIR"]) / "model").write_text("whole")
@@ -117,6 +118,8 @@ def test_the_same_hosts_run_the_next_attempt(script, out, tmp_path, world):
     assert [line for line in lines if line.startswith("found")] == [
         f"found {number} {kept[: number - 1]} []" for number in (1, 2, 3)
     ]
+    restarts = [f"restarts {number} 20" for number in range(3)] if name == "torch_distributed" else None
+    assert [line for line in lines if line.startswith("restarts")] == (restarts or ["restarts None None"] * 3)
     # Nothing was prepared twice.
     for phase in ("code", "channels"):
         told = [
@@ -145,15 +148,19 @@ def test_nothing_of_the_earlier_ranks_is_left(script, tmp_path):
     source = f"""{PRELUDE}
 from mpi4py import MPI
 MPI.COMM_WORLD.barrier()
+memory = pathlib.Path(os.environ["OMPI_MCA_btl_vader_backing_directory"], str(rank))
 if attempt == 1:
     escape = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.fork(); time.sleep(600)"
     for _ in range(3):
         subprocess.Popen([sys.executable, "-c", escape, "escaped"], start_new_session=True)
+    (memory / "folder" / "below").mkdir(parents=True)
+    (memory / "folder" / "below" / "file").touch()
     if leads:
         keep("attempt-1")
     wait_until_published()
     MPI.COMM_WORLD.barrier()
     os.abort()
+assert not (memory / "folder").exists()
 print("up", flush=True)
 time.sleep(600)
 """
@@ -300,19 +307,115 @@ def test_two_hosts_that_are_gone_at_once_are_both_made_anew(script, out, tmp_pat
     assert left_of(job) == []
 
 
+@pytest.mark.law("R2")
+@pytest.mark.parametrize("lost", ["algo-1", "algo-2"])
+def test_a_host_that_is_made_anew_knows_how_often_the_job_has_begun_again(script, out, tmp_path, lost):
+    source = f"""{PRELUDE}
+{MEET}
+print("restarts", os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["TORCHELASTIC_MAX_RESTARTS"], flush=True)
+if attempt == 2:
+    sys.exit()
+if leads:
+    keep("attempt-1")
+print("up", flush=True)
+time.sleep(600)
+"""
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 2}
+    options["distribution"] = {"torch_distributed": {"enabled": True}}
+    job = script.estimator(source, hosts=2, **options).fit(wait=False)
+    wait_for_attempt(job, 1, 2)
+    wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
+    kill_host(job, lost)
+    assert job.wait(SECONDS) == "Completed"
+    for rank in range(2):
+        assert out(job, rank=rank).decode().splitlines() == ["restarts 0 2", "up", "restarts 1 2"]
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R2")
+def test_a_host_that_is_lost_twice_is_named_as_suspect(script, tmp_path):
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 2}
+    (tmp_path / "data").mkdir()
+    job = script.estimator(LOSES, hosts=2, processes=1, **options).fit({"train": f"file://{tmp_path}/data"}, wait=False)
+    for attempt in (1, 2):
+        wait_for_attempt(job, attempt, 2)
+        wait_for(lambda attempt=attempt: events(job, "checkpoint_published", attempt=attempt), SECONDS)
+        kill_host(job, "algo-2")
+    assert job.wait(SECONDS) == "Completed"
+    (told,) = events(job, "host_suspected", attempt=2)
+    assert (told["host"], told["failures"]) == ("algo-2", 2)
+    assert events(job, "host_suspected", attempt=1) == events(job, "host_suspected") == []
+    assert job.why().endswith("\nalgo-2 is suspect: it has failed 2 times within 10 minutes\n")
+
+
 @pytest.mark.law("R2", "E8")
-def test_the_loss_of_the_first_host_begins_anew_on_all(script, out, tmp_path):
+@pytest.mark.parametrize(
+    ("how", "lost"),
+    [
+        (kill_host, ("algo-1", "algo-1")),
+        (kill_host, ("algo-1", "algo-2")),
+        (kill_host, ("algo-2", "algo-1")),
+        (freeze_host, ("algo-1", "algo-3")),
+    ],
+)
+def test_the_others_wait_for_a_first_host_that_is_made_anew(script, out, tmp_path, how, lost):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one").write_text("1")
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 2}
+    job = script.estimator(LOSES, hosts=3, processes=1, **options).fit({"train": f"file://{tmp_path}/data"}, wait=False)
+    for attempt, host in enumerate(lost, 1):
+        wait_for_attempt(job, attempt, 3)
+        wait_for(lambda attempt=attempt: events(job, "checkpoint_published", attempt=attempt), SECONDS)
+        before = hosts_of(job)
+        how(job, host)
+        wait_for_attempt(job, attempt + 1, 3) if attempt == 1 else job.wait(SECONDS)
+        if attempt == 1:
+            kept = [here == there for here, there in zip(before, hosts_of(job), strict=True)]
+            assert kept == [name != host for name in ("algo-1", "algo-2", "algo-3")]
+    assert job.status == "Completed"
+    for rank in range(3):
+        assert out(job, rank=rank).decode().splitlines() == [
+            "found 1 [] ['one'] 3",
+            "up",
+            "found 2 ['attempt-1'] ['one'] 3",
+            "up",
+            "found 3 ['attempt-1', 'attempt-2'] ['one'] 3",
+        ]
+    assert [(each.verdict.kind, each.verdict.host) for each in job.attempts[:-1]] == [
+        ("host_lost", host) for host in lost
+    ]
+    assert len({path.read_bytes() for path in job.log_files}) == 9
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R2")
+def test_the_first_host_and_another_that_are_gone_at_once_are_both_made_anew(script, out, tmp_path):
     options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 3}
     (tmp_path / "data").mkdir()
     source = LOSES.replace("attempt == 3", "attempt == 2")
-    job = script.estimator(source, hosts=2, processes=1, **options).fit(
+    job = script.estimator(source, hosts=3, processes=1, **options).fit(
         {"train": f"file://{tmp_path}/data"}, wait=False
     )
-    wait_for_attempt(job, 1, 2)
+    wait_for_attempt(job, 1, 3)
     wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
     kill_host(job, "algo-1")
+    kill_host(job, "algo-3")
     assert job.wait(SECONDS) == "Completed"
-    assert out(job, host="algo-2").decode().splitlines()[-1] == "found 2 ['attempt-1'] [] 1"
+    for host in ("algo-1", "algo-2", "algo-3"):
+        assert out(job, host=host).decode().splitlines()[-1] == "found 2 ['attempt-1'] [] 3"
+    assert left_of(job) == []
+
+
+@pytest.mark.law("R2", "E4")
+def test_a_job_can_be_stopped_while_its_hosts_wait_for_another_first_one(script, tmp_path):
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "restart_policy": {"on": ["host_lost"], "backoff": 600}}
+    (tmp_path / "data").mkdir()
+    job = script.estimator(LOSES, hosts=2, processes=1, **options).fit({"train": f"file://{tmp_path}/data"}, wait=False)
+    wait_for_attempt(job, 1, 2)
+    kill_host(job, "algo-1")
+    wait_for(lambda: events(job, "attempt_failed"), SECONDS)
+    job.stop()
+    assert job.wait(SECONDS) == "Stopped"
     assert left_of(job) == []
 
 

@@ -107,13 +107,14 @@ def _natural(name: str) -> tuple[list[str | int], str]:
 def _addresses(text: str) -> dict[str, tuple[str, int]]:
     try:
         given: dict[str, str] = json.loads(text)
-        return {host: _address(where) for host, where in given.items()}
+        return {host: address_and_port(where) for host, where in given.items()}
     except (ValueError, AttributeError):
         raise ConfigurationError(
             f'{HOST_ADDRESSES} must be a JSON object such as {{"algo-1": "10.0.0.5:{WORLD_PORT}"}}, not {text!r}'
         ) from None
 
 
-def _address(where: str) -> tuple[str, int]:
+def address_and_port(where: str) -> tuple[str, int]:
+    """Where a host is, of `address` or `address:port`. Raises ValueError."""
     address, colon, port = where.partition(":")
     return address, int(port) if colon else WORLD_PORT

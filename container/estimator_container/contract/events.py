@@ -327,6 +327,14 @@ class AttemptFailed(Event):
     reason: str
 
 
+class HostSuspected(Event):
+    """A host has failed so often within so many seconds that its machine may be to blame; in the log of the first."""
+
+    host: str
+    failures: int
+    seconds: float
+
+
 class ServiceStatus(Event):
     """SageMaker has taken a job from one secondary status to the next. It tells nobody by itself: the client does."""
 
@@ -334,6 +342,6 @@ class ServiceStatus(Event):
     message: str
 
 
-JobEvent = Union[FailureFound, AttemptFailed, ServiceStatus]
+JobEvent = Union[FailureFound, AttemptFailed, HostSuspected, ServiceStatus]
 QuietEvent = Union[HostEvent, RankEvent, ChannelEvent, CheckpointEvent, OutputEvent, JobEvent]
 AnyEvent = Union[QuietEvent, SaidEvent]

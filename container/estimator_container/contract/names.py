@@ -43,6 +43,8 @@ SCRATCH_DIR = "ESTIMATOR_SCRATCH_DIR"  # a short-named private folder for socket
 SHARED_MEMORY_DIR = "ESTIMATOR_SHARED_MEMORY_DIR"  # a private folder in memory, which the ranks of the host share
 HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this machine's CPUs and name
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
+RESTARTS = "ESTIMATOR_RESTARTS"  # how many attempts of the job came before the one that this host begins with
+MAX_RESTARTS = "ESTIMATOR_MAX_RESTARTS"  # how many may follow the first
 STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
 HOROVOD_KERAS3 = "ESTIMATOR_HOROVOD_KERAS3"  # "off": Horovod's names stay as they are on Keras 3; for the script
 DRIFT_GUARD = "ESTIMATOR_DRIFT_GUARD"  # "off", or "warn", which ends no job for ranks that differ; for the script
@@ -64,6 +66,8 @@ PLATFORM_VARIABLES = frozenset(
         SHARED_MEMORY_DIR,
         HOSTS_PER_MACHINE,
         WORLD_TIMEOUT,
+        RESTARTS,
+        MAX_RESTARTS,
         STOP_TIMEOUT,
         CONSOLE,
         OVERLAY_DIR,
@@ -159,7 +163,7 @@ class Layout(NamedTuple):
     @property
     def platform(self) -> str:
         """Ours: a socket at which a platform hears of an attempt that failed, and says whether another follows on the
-        same hosts. Removed as soon as the first host is there."""
+        same hosts. Removed as soon as the host is there."""
         return self._at("input", "config", "platform")
 
     @property

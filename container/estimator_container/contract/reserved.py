@@ -143,6 +143,8 @@ class Reserved:
     """How many snapshots a platform of ours keeps."""
     restart_policy: Mapping[str, Any] | None = _option(_POLICY)
     """After which failures a platform of ours begins again."""
+    spare_hosts: int | None = _option(_COUNT)
+    """How many machines of its own a platform keeps ready for hosts that are suspect."""
     arguments: tuple[str, ...] | None = _option(_WORDS)
     """The script's arguments as they were written."""
     command: tuple[str, ...] | None = _option(_COMMAND)

@@ -24,6 +24,18 @@ class HostChannel(NamedTuple):
     """Its entry in `inputdataconfig.json`, which the script is told as it is."""
 
 
+class Restarts(NamedTuple):
+    """How often a job has begun again, and may."""
+
+    so_far: int = 0
+    at_most: int = 0
+    """As far as the platform tells."""
+
+    def one_more(self) -> Restarts:
+        """Those of the attempt that follows."""
+        return self._replace(so_far=self.so_far + 1)
+
+
 class Settings(NamedTuple):
     """What a host is told, checked and decoded."""
 
@@ -51,6 +63,8 @@ class Settings(NamedTuple):
     overlay: str | None
     hosts_per_machine: int
     world_timeout: float
+    restarts: Restarts
+    """Of the first attempt on this host."""
     stop_timeout: float
 
     @classmethod
@@ -93,6 +107,9 @@ class Settings(NamedTuple):
             overlay=variables.get(names.OVERLAY_DIR),
             hosts_per_machine=int(_number(variables, names.HOSTS_PER_MACHINE, 1)),
             world_timeout=_number(variables, names.WORLD_TIMEOUT, names.DEFAULT_WORLD_TIMEOUT),
+            restarts=Restarts(
+                int(_number(variables, names.RESTARTS, 0)), int(_number(variables, names.MAX_RESTARTS, 0))
+            ),
             stop_timeout=_number(variables, names.STOP_TIMEOUT, names.DEFAULT_STOP_TIMEOUT),
         )
 

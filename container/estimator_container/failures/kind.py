@@ -16,6 +16,9 @@ class Origin(Enum):
     """What a job needs besides its script, such as data or an image: it fails again until somebody has fixed that."""
 
 
+_HOSTS_STAY = True
+
+
 class Kind(str, Enum):
     """What went wrong. A kind is equal to its value, which is the `kind` of a verdict in JSON.
 
@@ -27,48 +30,60 @@ class Kind(str, Enum):
     origin: Origin
     what_to_try: str
     """The first thing that its reader may do; empty where nothing is known."""
+    leaves_hosts: bool
+    """Whether every host can run another attempt as it is."""
 
-    def __new__(cls, value: str, origin: Origin = Origin.OTHER, what_to_try: str = "") -> Kind:
+    def __new__(
+        cls, value: str, origin: Origin = Origin.OTHER, what_to_try: str = "", leaves_hosts: bool = False
+    ) -> Kind:
         kind = str.__new__(cls, value)
         kind._value_ = value
         kind.origin = origin
         kind.what_to_try = what_to_try
+        kind.leaves_hosts = leaves_hosts
         return kind
 
     EXCEPTION = (
         "exception",
         Origin.USER,
         "Fix the script at the line of the traceback; `job.logs(rank=…)` has all that a rank wrote.",
+        _HOSTS_STAY,
     )
     IMPORT_ERROR = (
         "import_error",
         Origin.USER,
         "Add the package to requirements.txt in source_dir, or choose an image that has it.",
+        _HOSTS_STAY,
     )
     EXIT_CODE = (
         "exit_code",
         Origin.USER,
         "`job.logs(rank=…)` has all that the rank wrote; a code above 128 is often 128 and a signal's number.",
+        _HOSTS_STAY,
     )
     SIGNAL = (
         "signal",
         Origin.USER,
         "SIGSEGV and SIGBUS come from native code; SIGKILL usually means out of memory, or that someone killed it.",
+        _HOSTS_STAY,
     )
     OUT_OF_MEMORY = (
         "out_of_memory",
         Origin.USER,
         "Give each host more memory, or the script a smaller batch or fewer processes per host.",
+        _HOSTS_STAY,
     )
     EARLY_EXIT = (
         "early_exit",
         Origin.USER,
         "Let every rank make the same collective calls: look for a branch, or a shorter share of the data.",
+        _HOSTS_STAY,
     )
     DEADLOCK = (
         "deadlock",
         Origin.USER,
         "Look for a collective call that not every rank makes; hang_timeout= is how long one may take.",
+        _HOSTS_STAY,
     )
     RANKS_DIFFER = (
         "ranks_differ",
@@ -76,11 +91,13 @@ class Kind(str, Enum):
         "Average the gradients of each model over all ranks (by DistributedOptimizer, DistributedGradientTape or "
         "DistributedDataParallel), and broadcast the first weights of one rank; if they are to differ, "
         'environment={"ESTIMATOR_DRIFT_GUARD": "warn"} lets them.',
+        _HOSTS_STAY,
     )
     FROZEN = (
         "frozen",
         Origin.PLATFORM,
         "Something stopped the process from outside, such as a debugger; continue it with `kill -CONT`.",
+        _HOSTS_STAY,
     )
     REQUIREMENTS = (
         "requirements",
@@ -91,6 +108,7 @@ class Kind(str, Enum):
         "mpi",
         Origin.OTHER,
         "The toolkit's part of the log (`job.logs(stream='toolkit')`) has mpirun's output and its command line.",
+        _HOSTS_STAY,
     )
     CONFIGURATION = (
         "configuration",
@@ -153,4 +171,5 @@ class Kind(str, Enum):
         kind._name_ = kind._value_ = value
         kind.origin = Origin.OTHER
         kind.what_to_try = ""
+        kind.leaves_hosts = False
         return kind

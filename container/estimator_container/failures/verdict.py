@@ -37,21 +37,6 @@ _WAYS_OUT = (
     ),
 )
 """Words of a culprit -> what helps more than what its kind says."""
-LEAVES_HOSTS = frozenset(
-    (
-        Kind.EXCEPTION,
-        Kind.IMPORT_ERROR,
-        Kind.EXIT_CODE,
-        Kind.SIGNAL,
-        Kind.OUT_OF_MEMORY,
-        Kind.EARLY_EXIT,
-        Kind.DEADLOCK,
-        Kind.RANKS_DIFFER,
-        Kind.FROZEN,
-        Kind.MPI,
-    )
-)
-"""The kinds after which every host can run another attempt as it is."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +72,6 @@ class Verdict:
     def may_pass(self) -> bool:
         """Whether another attempt may not meet it again."""
         return self.kind.origin is Origin.PLATFORM
-
-    @property
-    def leaves_hosts(self) -> bool:
-        """Whether the hosts are still there after it, so that another attempt can run on them."""
-        return self.kind in LEAVES_HOSTS
 
     @property
     def blames_another(self) -> bool:

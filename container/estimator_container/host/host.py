@@ -53,7 +53,8 @@ class Host:
         self._endpoint: Endpoint | None = None
         self._console: int | None = None
         self._coordinator = take_part(self)
-        self._ranks = LocalRanks(spec, self.toolkit, self._coordinator)
+        self._restarts = spec.settings.restarts
+        self._ranks = LocalRanks(spec, self.toolkit, self._coordinator, self._restarts)
 
     # The phases.
 
@@ -156,7 +157,8 @@ class Host:
         self._failed = None
         self._steps_over = 0
         self.toolkit.begin_again()
-        self._ranks = LocalRanks(self.spec, self.toolkit, self._coordinator)
+        self._restarts = self._restarts.one_more()
+        self._ranks = LocalRanks(self.spec, self.toolkit, self._coordinator, self._restarts)
 
     def stop(self) -> None:
         if self.stopping or self.outcome is not None:

@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ..contract import events
@@ -26,6 +25,7 @@ from .spec import HostSpec
 from .toolkit import Toolkit
 
 if TYPE_CHECKING:
+    from ..contract.settings import Restarts
     from ..failures.hang import HangWatch
     from ..failures.horovod_stalls import Lasting, Stall
     from .step_watch import StepWatch
@@ -38,10 +38,12 @@ VICTIM_GRACE = 0.25  # seconds between SIGTERM and SIGKILL for ranks whose world
 class LocalRanks:
     """The ranks of this host; what becomes of them the coordinator hears."""
 
-    def __init__(self, spec: HostSpec, toolkit: Toolkit, coordinator: Coordinator) -> None:
+    def __init__(self, spec: HostSpec, toolkit: Toolkit, coordinator: Coordinator, restarts: Restarts) -> None:
+        """`restarts` are those that came before this attempt."""
         self._spec = spec
         self._toolkit = toolkit
         self._coordinator = coordinator
+        self._restarts = restarts
         self._started: set[int] = set()
         self._stopping = False
         self._frozen: dict[int, Timer] = {}
@@ -90,7 +92,8 @@ class LocalRanks:
         world = self._spec.world
         if isinstance(world, DirectWorld):
             ranks = world.ranks_of(self._spec.name)
-            self._server.variables_of = partial(world.variables_of, endpoints=endpoints)
+            of_attempt = world.variables_of_attempt(self._restarts)
+            self._server.variables_of = lambda rank: {**world.variables_of(rank, endpoints), **of_attempt}
             self._server.module_of = world.module_of
         env = environment_of_programs(self._spec, self._toolkit)
         for rank in ranks:

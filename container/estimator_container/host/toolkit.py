@@ -68,8 +68,7 @@ class Toolkit:
         """End all that runs on this host but what is in `spare`, and remove the memory that it shared."""
         self.children.end_all_but(spare)
         if self.shared_memory != self.scratch:
-            for name in os.listdir(self.shared_memory):
-                os.unlink(os.path.join(self.shared_memory, name))
+            private_folder.clear(self.shared_memory)
 
     def begin_again(self) -> None:
         """Make what an attempt writes to, for the files of the one before have been set aside. Raises OSError."""

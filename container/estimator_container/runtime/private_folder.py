@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 
 from .errors import ConfigurationError
@@ -67,6 +68,16 @@ def write(path: str, text: str) -> None:
     except OSError as error:
         error.filename = error.filename or path  # the kernel says of an open file only what is wrong
         raise
+
+
+def clear(path: str) -> None:
+    """Remove all that is in such a folder, whoever made it there; the folder stays. Raises OSError."""
+    with os.scandir(path) as entries:
+        for entry in list(entries):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
 
 
 def check(path: str) -> None:

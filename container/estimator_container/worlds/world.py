@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ..contract.reserved import Reserved
+
+if TYPE_CHECKING:
+    from ..contract.settings import Restarts
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,10 @@ class DirectWorld(World):
             "LOCAL_RANK": str(rank % self.processes_per_host),
             "LOCAL_WORLD_SIZE": str(self.processes_per_host),
         }
+
+    def variables_of_attempt(self, restarts: Restarts) -> dict[str, str]:
+        """What each rank finds there besides, of the attempt that it runs in."""
+        return {}
 
     def module_of(self, rank: int) -> str | None:
         """The module of the toolkit that a rank runs instead of the script; None for the script."""

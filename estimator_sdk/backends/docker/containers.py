@@ -30,6 +30,7 @@ from ..supervised import detached
 from ..supervised.agents import channel_places
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import NotStarted, OnHostEnded
+from ..supervised.supervisor.policy import variables_of_attempt
 from . import container, engine, network, reaper, verdicts
 from .container import INSIDE, HostContainer
 from .container_watch import LAST_OUTPUT_SECONDS, ContainerWatch, in_thread
@@ -64,6 +65,10 @@ class DockerHosts:
         self._last_steps: threading.Thread | None = None
         self._reaper: subprocess.Popen[bytes] | None = None
 
+    @property
+    def first_host_at(self) -> str:
+        return f"{self._plan.hosts[0].name}:{contract.WORLD_PORT}"
+
     def start(self) -> None:
         """Raises NotStarted; `close` removes what there is by then."""
         if self._own_toolkit:
@@ -89,10 +94,13 @@ class DockerHosts:
         self._watch.wait_for(self._containers[host])
 
     def start_again(self, host: str, attempt: int, first_host_at: str) -> None:
-        first, *others = self._plan.hosts
-        (gone,) = (each for each in others if each.name == host)
-        addresses = {contract.HOST_ADDRESSES: json.dumps({first.name: first_host_at})}
-        again = replace(gone, environment={**gone.environment, **addresses})
+        first = self._plan.hosts[0]
+        (again,) = (each for each in self._plan.hosts if each.name == host)
+        if again is not first:
+            # By its name, which another container will have if this first host is lost, too.
+            port = first_host_at.rpartition(":")[2]
+            addresses = {contract.HOST_ADDRESSES: json.dumps({first.name: f"{first.name}:{port}"})}
+            again = replace(again, environment={**again.environment, **addresses})
         self._attempt = attempt  # so that its container has a name of its own
         self._write_base_directory(again)
         with self._starting():
@@ -212,6 +220,9 @@ class DockerHosts:
         mounts += [(source, target, True) for source, target in self._channel_mounts(host.name, INSIDE)]
         mounts += self._pip.mounts if self._pip is not None else []
         assert self._network is not None
+        if self._own_toolkit:
+            of_attempt = variables_of_attempt(self._plan, self._attempt)
+            host = replace(host, environment={**host.environment, **of_attempt})
         name = self._name(host.name)
         made = container.create(
             self._client.api, self._plan, host, name, self._network, self._labels, mounts, self._own_toolkit

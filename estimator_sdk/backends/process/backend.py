@@ -32,6 +32,7 @@ from ..port import Finding, findings
 from ..supervised.backend import Supervised
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import Hosts, OnHostEnded
+from ..supervised.supervisor.policy import variables_of_attempt
 from . import CAPABILITIES
 
 if TYPE_CHECKING:
@@ -142,6 +143,14 @@ class ProcessHosts:
         self._addresses = {host.name: host.address for host in plan.hosts}
         self._private_folders: list[str] = []
         self._lifeline: tuple[int, int] | None = None
+        self._door: socket.socket | None = None
+        """What keeps the port at which the first host listens for the others, as long as there are hosts."""
+
+    @property
+    def first_host_at(self) -> str:
+        first = self._plan.hosts[0]
+        assert self._door is not None
+        return f"{first.address}:{self._door.getsockname()[1]}"
 
     def start(self) -> None:
         for host in self._plan.hosts:
@@ -149,15 +158,11 @@ class ProcessHosts:
         # Every host inherits the reading end; when this process is gone, all of them see it.
         self._lifeline = os.pipe()
         first, *others = self._plan.hosts
-        with contextlib.ExitStack() as until_started:
-            inherited = {contract.LIFELINE_FD: self._lifeline[0]}
-            if others:  # which the first one listens for
-                sock = until_started.enter_context(_listening(first.address))
-                self._addresses[first.name] = f"{first.address}:{sock.getsockname()[1]}"
-                inherited[contract.LISTEN_FD] = sock.fileno()
-            self._start_host(first, inherited)
-        for host in others:
-            self._start_host(host, {contract.LIFELINE_FD: self._lifeline[0]})
+        if others:  # which the first one listens for
+            self._door = _bound(first.address)
+            self._addresses[first.name] = self.first_host_at
+        for host in self._plan.hosts:
+            self._start_host(host, self._attempt)
 
     def end(self, host: str) -> None:
         if host in self._pids:
@@ -168,12 +173,10 @@ class ProcessHosts:
         kill_descendants_but(self._children.pids)  # what it left came to the supervisor
 
     def start_again(self, host: str, attempt: int, first_host_at: str) -> None:
-        assert self._lifeline is not None
-        first, *others = self._plan.hosts
-        self._addresses[first.name] = first_host_at
-        (again,) = (each for each in others if each.name == host)
+        self._addresses[self._plan.hosts[0].name] = first_host_at
+        (again,) = (each for each in self._plan.hosts if each.name == host)
         self._write_base_directory(again)
-        self._start_host(again, {contract.LIFELINE_FD: self._lifeline[0]})
+        self._start_host(again, attempt)
 
     def signal(self, signum: int) -> None:
         for pid in self._pids.values():
@@ -186,6 +189,8 @@ class ProcessHosts:
             for fd in self._lifeline:
                 os.close(fd)
             self._lifeline = None
+        if self._door is not None:
+            self._door.close()
         for path in self._private_folders:
             shutil.rmtree(path, ignore_errors=True)
 
@@ -198,7 +203,17 @@ class ProcessHosts:
         base_directory.write_secret(layout, self._secret)
         base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
 
-    def _start_host(self, host: HostPlan, inherited: dict[str, int]) -> None:
+    def _start_host(self, host: HostPlan, attempt: int) -> None:
+        assert self._lifeline is not None
+        with contextlib.ExitStack() as until_started:
+            inherited = {contract.LIFELINE_FD: self._lifeline[0]}
+            if self._door is not None and host is self._plan.hosts[0]:
+                sock = until_started.enter_context(_bound(*self._door.getsockname()))
+                sock.listen(128)
+                inherited[contract.LISTEN_FD] = sock.fileno()
+            self._start_with(host, attempt, inherited)
+
+    def _start_with(self, host: HostPlan, attempt: int, inherited: dict[str, int]) -> None:
         """`inherited` are descriptors that the host gets, under the variables that name them."""
         self._private_folders.append(scratch := private_folder.make(private_folder.base()))
         self._private_folders.append(shared_memory := private_folder.make_for_memory(scratch))
@@ -210,6 +225,7 @@ class ProcessHosts:
             contract.SCRATCH_DIR: scratch,
             contract.SHARED_MEMORY_DIR: shared_memory,
             contract.OVERLAY_DIR: str(self._folder.overlay(self._attempt)),
+            **variables_of_attempt(self._plan, attempt),
             contract.HOST_ADDRESSES: json.dumps(self._addresses),
             **{variable: str(fd) for variable, fd in inherited.items()},
             contract.STOP_TIMEOUT: str(self._plan.stop_timeout),
@@ -237,8 +253,9 @@ class ProcessHosts:
         return Layout(str(self._folder.hosts / host.base_dir))
 
 
-def _listening(address: str) -> socket.socket:
+def _bound(address: str, port: int = 0) -> socket.socket:
+    """A socket that keeps a port, and lets another one that is made here listen at it: see `mesh.endpoint.Endpoint`."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    sock.bind((address, 0))
-    sock.listen(128)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind((address, port))
     return sock

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ...contract.cluster import address_and_port
 from ...contract.names import WORLD_PORT
 from ...failures.kind import Kind
 from ...failures.outcome import Outcome
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ...runtime.loop import Timer
     from ...training.page import StepCount
     from .port import HostPort
+    from .rejoin import Rejoin
 
 ANSWER_SECONDS = 5.0  # how long the first host may take to answer the report of a failure
 
@@ -34,7 +37,11 @@ class Follower:
         self._joined = False
         self._unsent: list[tuple[str, ...]] = []
         self._daemon: MpiDaemon | None = None
+        self._is_prepared = False
+        self._is_cleared = False
         self._is_ready = False
+        self._rejoin: Rejoin | None = None
+        """None for a job of one attempt, and on a platform that starts each attempt on hosts of its own."""
         self._unanswered: Timer | None = None
         self._name = host.spec.name
         self._leader = host.spec.cluster.leader
@@ -43,7 +50,15 @@ class Follower:
         self._silence = Silence(self._loop, self._name, (self._leader,), self._fail)
 
     def open(self) -> None:
-        """Begin to look for the first host. Raises ConfigurationError when it could not be trusted."""
+        """Begin to look for the first host. Raises ConfigurationError when it could not be trusted, or OSError."""
+        spec = self._host.spec
+        if os.path.exists(spec.layout.platform):
+            from .rejoin import Rejoin  # most jobs have one attempt
+
+            self._rejoin = Rejoin(self._host, self._join_another)
+        self._join(spec.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT)))
+
+    def _join(self, place: tuple[str, int]) -> None:
         from ...mesh import mesh  # a single host has none
 
         spec = self._host.spec
@@ -51,11 +66,20 @@ class Follower:
             self._loop,
             mesh.Member(self._name, (self._leader,), spec.required_secret()),
             self,
-            lambda: spec.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT)),
+            lambda: place,
             time.monotonic() + spec.settings.world_timeout,
         )
 
+    def _join_another(self, address: str) -> None:
+        """Join another first host, to which nothing is said that the one before should have heard."""
+        self._unsent.clear()
+        self._is_cleared = False
+        self._silence.forget(self._leader)
+        self._join(address_and_port(address))
+        self.prepared()
+
     def prepared(self) -> None:
+        self._is_prepared = True
         if self._mesh is not None:
             self._mesh.begin_to_beat()
             self._silence.learn()
@@ -106,7 +130,11 @@ class Follower:
             self._daemon = None
 
     def cleared(self) -> None:
-        self._send("cleared")
+        self._is_cleared = True
+        if self._rejoin is not None and self._rejoin.waits:
+            self._rejoin.cleared()
+        else:
+            self._send("cleared")
 
     def stop(self) -> None:
         self._send("stop")
@@ -116,6 +144,8 @@ class Follower:
     def close(self) -> None:
         if self._mesh is not None:
             self._mesh.close()
+        if self._rejoin is not None:
+            self._rejoin.close()
 
     def _send(self, *fields: str) -> None:
         if self._joined and self._mesh is not None:
@@ -141,7 +171,20 @@ class Follower:
             self._fail(Verdict(Kind.HOST_MISSING, message, host=leader))
 
     def _fail(self, found: Verdict) -> None:
-        self._host.end(Outcome("failed", found))
+        if self._rejoin is None or not self._can_wait_after(found):
+            self._host.end(Outcome("failed", found))
+            return
+        assert self._mesh is not None
+        self._mesh.close()
+        self._joined = False
+        self._rejoin.begin(found)
+        if self._is_cleared:  # for another reason, which the first host had heard before it was lost
+            self._rejoin.cleared()
+
+    def _can_wait_after(self, found: Verdict) -> bool:
+        """Whether it is the first host alone that has to be replaced, and the job is to go on."""
+        is_over = self._host.stopping or self._host.outcome is not None
+        return self._is_prepared and not is_over and found.kind is Kind.HOST_LOST and found.host == self._leader
 
     def on_message(self, leader: str, message: list[str]) -> None:
         kind, *fields = message
@@ -158,6 +201,7 @@ class Follower:
         elif kind == "clear":
             self._host.end_attempt(Verdict.from_json(fields[0]))
         elif kind == "again":
+            self._is_cleared = False
             self._host.begin_again()
         elif kind == "stop":
             self._host.stop()

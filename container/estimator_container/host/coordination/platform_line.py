@@ -1,4 +1,7 @@
-"""The first host's line to a platform that may have another attempt follow on the same hosts."""
+"""A host's line to a platform that may have another attempt follow on the same hosts.
+
+The first host speaks for all; the others only where that is lost.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from ...runtime.loop import Loop
 FAILED = "failed"
 """To the platform: an attempt failed, and nothing of its ranks is left. With what `PlatformLine.ask` is given."""
 AGAIN = "again"
-"""From it: another attempt follows."""
+"""From it: another attempt follows. With the address of the first host, which is empty where that is the same."""
 END = "end"
 """None does."""
 
@@ -20,8 +23,10 @@ END = "end"
 class PlatformLine:
     """Asks what follows an attempt that failed."""
 
-    def __init__(self, loop: Loop, layout: Layout, on_again: Callable[[], None], on_end: Callable[[], None]) -> None:
-        """`on_end` is called when no other attempt follows, or the platform is gone. Raises OSError."""
+    def __init__(self, loop: Loop, layout: Layout, on_again: Callable[[str], None], on_end: Callable[[], None]) -> None:
+        """`on_again` is called with the address that AGAIN has, and `on_end` when no other attempt follows, or the
+        platform is gone. Raises OSError.
+        """
         self._on_again = on_again
         self._on_end = on_end
         with short_path(layout.platform) as path:
@@ -41,6 +46,6 @@ class PlatformLine:
 
     def _on_message(self, link: Link, message: list[str]) -> None:
         if message[0] == AGAIN:
-            self._on_again()
+            self._on_again(message[1])
         elif message[0] == END:
             self._on_end()

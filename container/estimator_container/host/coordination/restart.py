@@ -42,8 +42,8 @@ class Restart:
         self._line = PlatformLine(host.toolkit.loop, host.spec.layout, self._begin_again, self.give_up)
 
     def is_possible_after(self, found: Verdict) -> bool:
-        """Whether every host is in order then, or can be replaced: all but the first one can."""
-        return found.leaves_hosts or (found.kind is Kind.HOST_LOST and found.host in self._host.spec.hosts[1:])
+        """Whether every host is in order then, or this one can do without it until another is there."""
+        return found.kind.leaves_hosts or (found.kind is Kind.HOST_LOST and found.host in self._host.spec.hosts[1:])
 
     def begin(self, found: Verdict) -> None:
         """End the attempt on every host that is there, because of `found`."""
@@ -81,7 +81,7 @@ class Restart:
         self._forget_time()
         self._line.ask(self.failed, self._others.expect(self._lost) if self._lost else "", sorted(self._lost))
 
-    def _begin_again(self) -> None:
+    def _begin_again(self, address: str) -> None:
         if self.failed is None or self._host.outcome is not None:
             return
         self.failed = None

@@ -7,9 +7,13 @@ of torchrun). A script meets the others by `init_process_group(...)`, whose defa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ...contract.reserved import Reserved
 from ..world import DirectWorld, processes_per_host
+
+if TYPE_CHECKING:
+    from ...contract.settings import Restarts
 
 
 class TorchWorld(DirectWorld):
@@ -27,12 +31,16 @@ class TorchWorld(DirectWorld):
             "MASTER_ADDR": address,
             "MASTER_PORT": port,
             "TORCHELASTIC_RUN_ID": "none",  # as torchrun has it, unless it is told another
-            # A world that has failed is not put together again: a new attempt is a new world.
-            "TORCHELASTIC_RESTART_COUNT": "0",
-            "TORCHELASTIC_MAX_RESTARTS": "0",
             # torchrun keeps the store itself. The toolkit has no PyTorch, so rank 0 does.
             "TORCHELASTIC_USE_AGENT_STORE": "False",
             "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+        }
+
+    def variables_of_attempt(self, restarts: Restarts) -> dict[str, str]:
+        return {
+            "TORCHELASTIC_RESTART_COUNT": str(restarts.so_far),
+            # After a preemption a job begins again without counting that against what is allowed.
+            "TORCHELASTIC_MAX_RESTARTS": str(max(restarts)),
         }
 
     def defaults(self, interface: str) -> dict[str, str]:

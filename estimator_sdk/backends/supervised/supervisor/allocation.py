@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 NEIGHBOUR_SECONDS = 0.75
 LOST_SECONDS = 0.25  # the same, where one of them cannot
 NEIGHBOUR_GRACE = 0.25
-WORD_SECONDS = 5.0  # that the first host has to say what becomes of the job, where it may go on with another host
+WORD_SECONDS = 5.0  # that the others have to say what becomes of the job, where it may go on with another host
 # The toolkit ends its ranks when the grace period is over, and then itself.
 TOOLKIT_SECONDS = 5.0
 # What the ranks of one attempt have written, and the next must not find.
@@ -56,7 +57,11 @@ class Allocation:
         self._first_failure: str | None = None
         self._are_over = False
         self._are_told_to_end = False
-        self._line: HostsLine | None = None
+        self._lines: dict[str, HostsLine] = {}
+        """To each host, where there may be another attempt."""
+        self._has_first_asked = False
+        self._without_first: set[str] = set()
+        """The hosts that wait for another first one."""
         self._hosts: Hosts = factory(plan, folder, number, loop, children, self._host_ended)
         self.has_started = False
         """Whether its hosts have been, so that an attempt finds what the one before has left."""
@@ -77,20 +82,19 @@ class Allocation:
 
     def run(self, attempt: int) -> None:
         """Have the hosts run an attempt, and wait until they have ended or stand by. Raises OSError or NotStarted."""
-        if self.has_started and self._line is not None:
+        if self.has_started and self._lines:
             if not self.stand_by:
                 what = "the standby hosts for this attempt ended before it began"
                 raise NotStarted(Verdict(Kind.HOST_LOST, what))
             self.stand_by, self._found, self._first_failure = False, None, None
-            self._line.begin_again()
+            self._has_first_asked, self._lost = False, ()
+            self._without_first.clear()
             replaced, self._replaced = self._replaced, None
-            for host in replaced or ():
-                self._exit_codes.pop(host, None)
-                self._hosts.start_again(host, attempt, self._first_host_at)
+            self._begin_again(replaced or (), attempt)
         else:
             self.has_started = True
             if self._may_stand_by:
-                self._line = HostsLine(self._loop, self._layout(self._plan.hosts[0].name), self._attempt_failed)
+                self._lines = {host.name: self._line_to(host.name) for host in self._plan.hosts}
             self._hosts.start()
         self._loop.run_until(lambda: self._have_ended or self.stand_by)
 
@@ -104,13 +108,14 @@ class Allocation:
         """End the hosts that still run, once; nobody writes to their files any more when this returns."""
         if self._are_over:
             return
-        if self.stand_by and self._line is not None:
-            self._line.end()
+        if self.stand_by:
+            for line in self._lines.values():
+                line.end()
             self._loop.run_until(lambda: self._have_ended, TOOLKIT_SECONDS)
         self._hosts.close()
         self._are_over = True
-        if self._line is not None:
-            self._line.close()
+        for line in self._lines.values():
+            line.close()
         if self._channels is not None:
             self._channels.end()  # not before the hosts: to them it would be the end of the data
 
@@ -123,14 +128,18 @@ class Allocation:
         """Wait until nothing of the hosts is left but their files."""
         self._hosts.wait_until_gone()
 
+    def end_lost(self) -> None:
+        """End what is left of the hosts that the others have lost: it may still write."""
+        for lost in self._lost:
+            self._hosts.end(lost)
+
     def set_outputs_aside(self, attempt: int) -> None:
         """Put what the ranks of an attempt have written where `logs.open_logs` looks for it: one step for each host.
 
         Of a host that is lost, that is all it had.
         """
+        self.end_lost()
         self._replaced = self._lost
-        for lost in self._replaced:
-            self._hosts.end(lost)
         for host in self._plan.hosts:
             base, left = self._folder.host(host.name), self._folder.left(attempt) / host.name
             if host.name in self._replaced:
@@ -143,18 +152,27 @@ class Allocation:
                     (base / name).rename(left / name)
 
     @property
+    def keeps_first_host(self) -> bool:
+        """Whether the next attempt finds the first host's files as this one has left them."""
+        return self.has_started and self._first not in (self._replaced or ())
+
+    @property
     def verdict(self) -> Verdict | None:
         """Why the attempt failed: what the platform saw, then the first host's word, for it heard all, then that of
         the first that failed. Where there is no word, there are traces.
         """
         if self._found is not None or self._first_failure is None:
             return self._found
-        for host in (self._plan.hosts[0].name, self._first_failure):
+        for host in (self._first, self._first_failure):
             path = Path(self._layout(host).verdict)
             if path.exists():
                 return Verdict.from_json(path.read_text(encoding="utf-8"))
         failed = self._first_failure
         return traces.verdict(failed, self._exit_codes[failed], self._layout(failed))
+
+    @property
+    def _first(self) -> str:
+        return self._plan.hosts[0].name
 
     @property
     def _have_ended(self) -> bool:
@@ -168,8 +186,48 @@ class Allocation:
     def _layout(self, host: str) -> Layout:
         return Layout(str(self._folder.host(host)))
 
+    def _line_to(self, host: str) -> HostsLine:
+        told = self._attempt_failed if host == self._first else partial(self._first_host_lost, host)
+        return HostsLine(self._loop, self._layout(host), told)
+
+    def _begin_again(self, replaced: tuple[str, ...], attempt: int) -> None:
+        """The first host before all others, which join it."""
+        if self._first not in replaced:
+            self._lines[self._first].begin_again()
+        for host in replaced:
+            self._exit_codes.pop(host, None)
+            self._lines[host].close()
+            self._lines[host] = self._line_to(host)
+            self._hosts.start_again(host, attempt, self._first_host_at)
+        if self._first in replaced:
+            for host in self._lines.keys() - set(replaced):
+                self._lines[host].begin_again(self._first_host_at)
+
     def _attempt_failed(self, found: Verdict, first_host_at: str, lost: tuple[str, ...]) -> None:
         self._found = self._found or found
+        self._has_first_asked = True
+        self._stand_by_without(lost, first_host_at)
+
+    def _first_host_lost(self, host: str, found: Verdict, address: str, lost: tuple[str, ...]) -> None:
+        """Another host says so, and waits for one in its place."""
+        self._without_first.add(host)
+        if self._first not in self._exit_codes:
+            self._found = self._found or found
+        self._see_who_waits()
+
+    def _see_who_waits(self) -> None:
+        """Once all others that are there wait for another first host, it can be made anew.
+
+        While the first host is there and has asked, its word counts: it has lost those that miss it.
+        """
+        waiting, ended = self._without_first, self._exit_codes.keys()
+        has_first_asked = self._has_first_asked and self._first not in ended
+        others = {host.name for host in self._plan.hosts} - {self._first}
+        if waiting and not has_first_asked and others <= waiting | ended:
+            lost = (self._first, *(host.name for host in self._plan.hosts if host.name in others - waiting))
+            self._stand_by_without(lost, self._hosts.first_host_at)
+
+    def _stand_by_without(self, lost: tuple[str, ...], first_host_at: str) -> None:
         self._first_host_at, self._lost = first_host_at, lost
         self.stand_by = self._replaced in (None, lost)  # more are lost than the next attempt reckons with
 
@@ -188,13 +246,15 @@ class Allocation:
             what = f"{host} was told to stop by a SIGTERM that did not come from its job"
             found = found or Verdict(Kind.PREEMPTED, what, host)
         self._found = self._found or found
+        self._without_first.discard(host)
         if host not in self._lost:
             self.stand_by = False
+            self._see_who_waits()
         if code != EXIT_OK and self._first_failure is None:
             self._first_failure = host
             failed = self.verdict
             seconds = LOST_SECONDS if failed is not None and failed.kind is Kind.HOST_LOST else NEIGHBOUR_SECONDS
-            if self._line is not None and self._line.is_up and host != self._plan.hosts[0].name:
+            if any(line.is_up for name, line in self._lines.items() if name != host):
                 seconds = WORD_SECONDS
             self._loop.after(seconds, lambda: self._end_neighbours(host))
 

@@ -57,7 +57,7 @@ class Attempt:
         if plan.checkpoint_uri is not None:
             from ..agents.checkpoints import Checkpoints  # a job without them need not load what they need
 
-            self._checkpoints = Checkpoints(plan, folder, loop, children, at_hand=allocation.has_started)
+            self._checkpoints = Checkpoints(plan, folder, loop, children, at_hand=allocation.keeps_first_host)
         self._intermediate = Intermediate(plan, folder, output, loop, children)
 
     def run(self, begun: Callable[[], None]) -> Verdict | None:
@@ -77,7 +77,9 @@ class Attempt:
             self._abandon()
             raise
         finally:
-            if not self.allocation.stand_by:
+            if self.allocation.stand_by:
+                self.allocation.end_lost()
+            else:
                 self.allocation.end()
             if self._checkpoints is not None:
                 self.unpublished = self._checkpoints.finish(self._seconds_to_publish())

@@ -30,6 +30,10 @@ class OnHostEnded(Protocol):
 class Hosts(Protocol):
     """The running hosts of one attempt."""
 
+    @property
+    def first_host_at(self) -> str:
+        """Where the others find a first host that was made anew, as `address:port`."""
+
     def start(self) -> None:
         """Start all of them; returns as soon as the last one is on its way. Raises OSError or NotStarted."""
 
@@ -37,7 +41,7 @@ class Hosts(Protocol):
         """End one host, whatever state it is in; nothing of it runs when this returns, and its end has been told."""
 
     def start_again(self, host: str, attempt: int, first_host_at: str) -> None:
-        """Make a host anew that was ended, for the attempt of that number; it joins the first one at that address.
+        """Make a host anew that was ended, for the attempt of that number; others than the first join that there.
 
         Raises OSError or NotStarted.
         """

@@ -1,4 +1,7 @@
-"""The supervisor's end of the line to the first host, which asks what follows an attempt that failed."""
+"""The supervisor's end of the line to a host, which asks what follows an attempt that failed.
+
+The first host asks for all; the others only where that is lost.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ from ....values.home import make_folder
 
 
 class HostsLine:
-    """Hears that all hosts stand by after an attempt, and has them begin another one."""
+    """Hears that hosts stand by after an attempt, and has them begin another one."""
 
     def __init__(self, loop: Loop, layout: Layout, on_failed: Callable[[Verdict, str, tuple[str, ...]], None]) -> None:
-        """`layout` is the first host's, which is not there yet. Raises OSError.
+        """`layout` is that of the host, which is not there yet. Raises OSError.
 
         `on_failed` is called with why an attempt failed, the address at which others can join, and the hosts that
         they have to replace.
@@ -34,16 +37,16 @@ class HostsLine:
 
     @property
     def is_up(self) -> bool:
-        """Whether the first host is there to say something."""
+        """Whether the host is there to say something."""
         return self._link is not None and not self._link.closed
 
-    def begin_again(self) -> None:
-        """Have all hosts run another attempt."""
+    def begin_again(self, first_host_at: str = "") -> None:
+        """Have the hosts run another attempt; the address is that of a first host that was made anew."""
         if self._link is not None:
-            self._link.send(AGAIN)
+            self._link.send(AGAIN, first_host_at)
 
     def end(self) -> None:
-        """No other attempt follows: each host ends by itself."""
+        """No other attempt follows: the hosts end by themselves."""
         if self._link is not None:
             self._link.send(END)
 
@@ -54,7 +57,7 @@ class HostsLine:
             self._link.close()
 
     def _accept(self, sock: socket.socket) -> None:
-        """Only the first host's toolkit is there so early; a script finds nothing that it could speak to."""
+        """Only the host's toolkit is there so early; a script finds nothing that it could speak to."""
         self._listener.close()
         self._path.unlink()
         self._link = Link(self._loop, sock, self._on_message, lambda link: None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from estimator_container.contract.names import EXIT_NO_RETRY
+from estimator_container.contract import names as contract
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 
@@ -67,6 +67,11 @@ class Rules:
         """Whether there can be a second attempt at all."""
         return self.max_retry_attempts > 0 or self.policy is not None
 
+    @property
+    def at_most(self) -> int:
+        """How many attempts may follow the first; more do where old ones no longer count."""
+        return self.max_retry_attempts + (self.policy.max if self.policy is not None else 0)
+
     def decide(self, ends: Sequence[AttemptEnd]) -> Decision:
         """What follows the last of the attempts, all of which have failed."""
         last = ends[-1]
@@ -75,8 +80,8 @@ class Rules:
         ends = [end for end in ends if end.verdict.kind is not Kind.PREEMPTED]  # which says nothing of the script
         if not self._allow(ends):
             return Decision(False)
-        if last.verdict.exit_code == EXIT_NO_RETRY:
-            return Decision(False, why_not=f"exit code {EXIT_NO_RETRY} rules out another attempt")
+        if last.verdict.exit_code == contract.EXIT_NO_RETRY:
+            return Decision(False, why_not=f"exit code {contract.EXIT_NO_RETRY} rules out another attempt")
         if last.verdict.exit_code in NEVER_STARTED:
             return Decision(False, why_not="a script that could not be started is not tried again")
         recent = ends[-SAME_ENDS:]
@@ -106,6 +111,14 @@ class Rules:
 def rules_of(plan: Plan) -> Rules:
     """Those of a job."""
     return Rules(plan.max_retry_attempts, plan.restart_policy)
+
+
+def variables_of_attempt(plan: Plan, number: int) -> dict[str, str]:
+    """What a host is told of the attempt that it begins with; nothing in a job of one attempt."""
+    rules = rules_of(plan)
+    if not rules.allow_any:
+        return {}
+    return {contract.RESTARTS: str(number - 1), contract.MAX_RESTARTS: str(rules.at_most)}
 
 
 def _is_vain(end: AttemptEnd) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from estimator_container.contract.events import AttemptFailed
+from estimator_container.contract.events import AttemptFailed, JobEvent
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.logs.events import EventLog
@@ -101,11 +101,12 @@ class Supervisor:
             if verdict is None:
                 return None
             self._ends.append(AttemptEnd(verdict, time.time(), *self._attempt.snapshots))
+            self._tell_of_suspects()
             decision = rules_of(self._plan).decide(self._ends)
             if not decision.again:
                 return verdict.not_tried_again(decision.why_not) if decision.why_not else verdict
             self._hold.check()
-            self._tell_of_another(verdict)
+            self._tell(AttemptFailed(number, verdict.message))
             if decision.seconds:
                 self._loop.run_until(lambda: self._stop_reason is not None, decision.seconds)
             if self._stop_reason is not None:
@@ -133,9 +134,19 @@ class Supervisor:
         make_folder(self._folder.attempt(attempt))
         self._folder.hosts.rename(self._folder.left(attempt))
 
-    def _tell_of_another(self, verdict: Verdict) -> None:
+    def _tell_of_suspects(self) -> None:
+        """Of those that the attempt which has ended has made so."""
+        from ...suspects import suspects  # most jobs have one attempt
+
+        attempts = self._record.attempts
+        known = {suspect.host for suspect in suspects(attempts[:-1])}
+        for suspect in suspects(attempts):
+            if suspect.host not in known:
+                self._tell(suspect.event)
+
+    def _tell(self, event: JobEvent) -> None:
         frames = FrameWriter(self._attempt.layout(self._plan.hosts[0].name).frames)
-        EventLog(frames).emit(AttemptFailed(self._attempt.number, verdict.message))
+        EventLog(frames).emit(event)
         frames.close()
 
     def _begun(self) -> None:

@@ -7,7 +7,9 @@ from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from ....backends.suspects import suspects
 from ....job.job import Job
+from ....telemetry.sentences import sentence_about
 from ... import answer, job_argument
 from ...job_ledger import ledger_of
 from ...parser import Parser
@@ -31,6 +33,7 @@ def _document(job: Job) -> dict[str, object]:
         "verdict": asdict(verdict) if verdict else None,
         "attempts": [asdict(attempt) for attempt in job.attempts],
         "ledger": ledger.to_json() if ledger else None,
+        "suspects": [suspect._asdict() for suspect in suspects(job.attempts)],
         "model_data": job.model_data,
         "log_files": job.log_files,
         "request": job.request,
@@ -49,6 +52,8 @@ def _lines(job: Job) -> Iterator[str]:
     for attempt in job.attempts:
         how = f", failed: {attempt.verdict.message}" if attempt.verdict else ""
         yield f"attempt   {attempt.number}: {_when(attempt.began)} to {_when(attempt.ended)}{how}"
+    for suspect in suspects(job.attempts):
+        yield f"suspect   {sentence_about(suspect.host, suspect.event)}"
     resources = job.request.get("ResourceConfig", {})
     yield f"instance  {resources.get('InstanceType', 'local')}"
     for name, value in sorted((job.request.get("HyperParameters") or {}).items()):

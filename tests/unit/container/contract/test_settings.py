@@ -180,6 +180,7 @@ def test_without_variables_a_host_is_what_any_platform_would_start(write):
     assert (settings.shows_console, settings.trusts_network, settings.keeps_checkpoints) == (True, False, False)
     assert (settings.program, settings.framework_function, settings.job_name) == (None, None, None)
     assert (settings.hang_timeout, settings.steps, settings.launch_variables) == (1800.0, (), ())
+    assert settings.restarts == (0, 0)
 
 
 def test_variables_are_decoded(write):
@@ -192,11 +193,14 @@ def test_variables_are_decoded(write):
         ESTIMATOR_CONSOLE="off",
         ESTIMATOR_TRUST_NETWORK="1",
         ESTIMATOR_OVERLAY_DIR="/overlay",
+        ESTIMATOR_RESTARTS="2",
+        ESTIMATOR_MAX_RESTARTS="5",
         SAGEMAKER_TRAINING_MODULE="a:b",
         TRAINING_JOB_NAME="job",
     )
     assert (settings.listen_fd, settings.lifeline_fd, settings.hosts_per_machine) == (3, 4, 2)
     assert (settings.world_timeout, settings.overlay) == (0.5, "/overlay")
+    assert settings.restarts == (2, 5) and settings.restarts.one_more() == (3, 5)
     assert (settings.shows_console, settings.trusts_network, settings.keeps_checkpoints) == (False, True, True)
     assert (settings.framework_function, settings.job_name) == ("a:b", "job")
 

@@ -99,3 +99,16 @@ def test_a_folder_that_is_there_must_be_private_and_no_link(tmp_path):
 def test_without_shared_memory_the_scratch_folder_is_taken(tmp_path, monkeypatch):
     monkeypatch.setattr(private_folder, "SHARED_MEMORY", str(tmp_path / "nowhere"))
     assert private_folder.make_for_memory("/scratch") == "/scratch"
+
+
+def test_whatever_is_in_a_folder_can_be_cleared_from_it_and_nothing_else(place):
+    inside, outside = place / "inside", place / "outside"
+    (inside / "folder" / "below").mkdir(parents=True)
+    (inside / "folder" / "below" / "file").touch()
+    (inside / "file").touch()
+    outside.mkdir()
+    (outside / "file").touch()
+    (inside / "link").symlink_to(outside)
+    os.mkfifo(inside / "pipe")
+    private_folder.clear(str(inside))
+    assert list(inside.iterdir()) == [] and (outside / "file").exists()

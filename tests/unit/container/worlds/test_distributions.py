@@ -2,6 +2,7 @@ import json
 
 import pytest
 from estimator_container.contract.reserved import Reserved
+from estimator_container.contract.settings import Restarts
 from estimator_container.contract.steps import Step
 from estimator_container.runtime.errors import ConfigurationError
 from estimator_container.worlds.distributions import (
@@ -82,11 +83,17 @@ def test_a_rank_of_torch_distributed_is_told_what_torchrun_tells():
         "MASTER_ADDR": "10.0.0.1",
         "MASTER_PORT": "40001",
         "TORCHELASTIC_RUN_ID": "none",
-        "TORCHELASTIC_RESTART_COUNT": "0",
-        "TORCHELASTIC_MAX_RESTARTS": "0",
         "TORCHELASTIC_USE_AGENT_STORE": "False",
         "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
     }
+
+
+@pytest.mark.parametrize(
+    ("restarts", "count", "most"), [((0, 0), "0", "0"), ((0, 5), "0", "5"), ((2, 5), "2", "5"), ((6, 5), "6", "6")]
+)
+def test_a_rank_of_torch_distributed_is_told_how_often_the_job_has_begun_again(restarts, count, most):
+    found = torch_distributed.TorchWorld(HOSTS, 2).variables_of_attempt(Restarts(*restarts))
+    assert found == {"TORCHELASTIC_RESTART_COUNT": count, "TORCHELASTIC_MAX_RESTARTS": most}
 
 
 @pytest.mark.parametrize(("processes", "threads"), [(1, None), (2, "1")])

@@ -1,0 +1,98 @@
+"""torchrun for a job that is to go on after a failure: an agent for each of two hosts, both in one container."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+HOSTS = PROCESSES = 2
+RESTARTS = 3
+PATIENCE = 60.0  # seconds that one world may take to come up, or again
+BEGUN = "/tmp/begun"
+FAULTS = ("kill-rank", "kill-host", "freeze-host")
+"""Those from which it recovers: of a rank that hangs nobody is told."""
+REPLACED = ("kill-host", "freeze-host")
+"""After these somebody has to start another agent, as nobody does by itself."""
+_STRIKE = """
+import os, signal, sys, time
+def parent(pid):
+    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+fault, rank = sys.argv[1], int(sys.argv[2])
+agent = parent(rank)
+ranks = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent(pid) == agent]
+struck, signum = [rank] if fault == "kill-rank" else [agent, *ranks], 19 if fault == "freeze-host" else 9
+print(time.time())
+for pid in struck:
+    os.kill(pid, signum)
+"""
+
+
+class StoodStill(RuntimeError):
+    """The ranks of a world do not come up, or not again."""
+
+
+class Agents:
+    """The agents in a container, and what their ranks say."""
+
+    def __init__(self, container: str) -> None:
+        self._container = container
+        self._said: list[str] = []
+        self._news = threading.Condition()
+        self._open = 0
+
+    def start(self) -> None:
+        """Start one more; which host it is, it finds out from the others."""
+        rendezvous = ("--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:29400", "--rdzv-id=bench")
+        size = (f"--nnodes={HOSTS}", f"--nproc-per-node={PROCESSES}", f"--max-restarts={RESTARTS}")
+        script = ("/script.py", "--framework", "torch", "--begun", BEGUN)
+        argv = ["timeout", f"{3 * PATIENCE:g}", "torchrun", *size, *rendezvous, *script]
+        running = subprocess.Popen(
+            ["docker", "exec", self._container, *argv], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self._open += 1
+        threading.Thread(target=self._listen, args=(running,), daemon=True).start()
+
+    def strike(self, fault: str, pid: int) -> float:
+        """Do a fault to a rank, or to its host; returns when, in seconds since 1970."""
+        argv = ["docker", "exec", self._container, "python3", "-c", _STRIKE, fault, str(pid)]
+        return float(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
+
+    def wait_until(self, done: Callable[[str], bool]) -> str:
+        """What they have said by the time that it is enough. Raises StoodStill where it never is."""
+        with self._news:
+            self._news.wait_for(lambda: self._open == 0 or done("".join(self._said)), PATIENCE)
+            said = "".join(self._said)
+        if not done(said):
+            raise StoodStill(f"torchrun has not gone on for {PATIENCE:g} s:\n{said[-2000:]}")
+        return said
+
+    def _listen(self, running: subprocess.Popen[str]) -> None:
+        assert running.stdout is not None
+        for line in running.stdout:
+            with self._news:
+                self._said.append(line)
+                self._news.notify()
+        running.wait()
+        with self._news:
+            self._open -= 1
+            self._news.notify()
+
+
+@contextlib.contextmanager
+def agents(image: str, script: Path) -> Iterator[Agents]:
+    """As many as there are hosts, in a container of an image that has torchrun; all of it is ended after."""
+    name = f"bench-{uuid.uuid4().hex[:8]}"
+    mount = f"{script}:/script.py:ro"
+    argv = ["docker", "run", "-d", "--init", "--name", name, "-v", mount, "--entrypoint=", image]
+    subprocess.run([*argv, "sleep", f"{3 * PATIENCE:g}"], check=True, stdout=subprocess.DEVNULL)
+    try:
+        made = Agents(name)
+        for _ in range(HOSTS):
+            made.start()
+        yield made
+    finally:
+        subprocess.run(["docker", "rm", "-f", name], check=False, stdout=subprocess.DEVNULL)

@@ -1,0 +1,230 @@
+"""Hurt real jobs that may begin again, at random moments, and look whether they end as if nothing had been.
+
+    python -m tests.chaos.recoveries --count 200 --backend process|docker [--seed S] [--first N] [--fault NAME]
+
+Each round starts a small training job of a random shape that keeps checkpoints and tries everything again, and does one
+random fault to it. The job must complete with the very weights of an undisturbed one, in one attempt more and no other,
+with a verdict on the first one that is not wrong, and nothing of it may be left on the machine. A round is done again
+by its seed and number: `--seed S --first N --count 1`. Ends with 1 when anything is not so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from estimator_sdk import Estimator, Job, JobFailed
+from estimator_sdk.backends.supervised.job import wait_until_gone
+from estimator_sdk.spec.restart_policy import restartable
+from estimator_sdk.values.home import home
+
+from . import rounds, trainer
+from .faults import FAULTS, Shape, Target, Truth
+from .injections import image_for, own_folders
+from .leaks import Scan
+from .rounds import LEFT_SECONDS, LIMIT, Round, judge, strike_when_there, wait_until_up
+from .running import NotThere, RunningJob
+
+SCRIPT = Path(trainer.__file__)
+BY_ITSELF = {
+    "raise": "exception",
+    "exit": "exit_code",
+    "abort": "exit_code",
+    "hang": "deadlock",
+    "hoard": "out_of_memory",
+}
+"""How a rank fails by itself, and the kind of the verdict."""
+FINAL = frozenset({"kill-supervisor"})
+"""After these nobody is left who could begin again."""
+ENDLESS = frozenset({"slow-host"})
+"""These hold a job up for longer than a round may take."""
+STEPS = {"process": 75, "docker": 150}
+HANG_SECONDS = 5.0
+DEADLINE = 60.0  # seconds for a whole job, with the machine busy
+
+
+@dataclass
+class Outcome:
+    """What became of a round."""
+
+    round: Round
+    problems: list[str]
+    seconds: float
+    job: str
+
+    def __str__(self) -> str:
+        what = "recovered" if not self.problems else "; ".join(self.problems)
+        return f"{self.round}\n    {what}, {self.seconds:.1f} s, job {self.job}"
+
+
+@dataclass
+class Tally:
+    """What became of all rounds."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        return [f"{each.round}: {problem}" for each in self.outcomes for problem in each.problems]
+
+    def __str__(self) -> str:
+        good = Counter(each.round.fault for each in self.outcomes if not each.problems)
+        total = Counter(each.round.fault for each in self.outcomes)
+        lines = [f"{total.total()} faults, {good.total()} recoveries"]
+        return "\n".join([*lines, *(f"  {fault:16} {good[fault]:3} of {total[fault]:3}" for fault in sorted(total))])
+
+
+def possible(backend: str) -> frozenset[str]:
+    """All faults that some job of a backend can meet, and outlive."""
+    return frozenset(name for name in (*FAULTS, *BY_ITSELF) if fits(name, Shape(backend, 2, 2))) - FINAL - ENDLESS
+
+
+def fits(name: str, shape: Shape) -> bool:
+    """Whether a fault can strike such a job; only a world can wait for a rank that hangs."""
+    in_world = shape.processes is not None and len(shape.ranks) > 1
+    return rounds.fits(name, shape) and (name != "hang" or in_world)
+
+
+def drawn(number: int, seed: int, backend: str, faults: frozenset[str]) -> Round:
+    """A round at random: first the fault, so that each has its share, then a shape that it can strike."""
+    chance = random.Random(f"{seed} {backend} {number}")
+    while True:
+        name = chance.choice(sorted(faults))
+        shape = Shape(backend, chance.choice([1, 2, 2, 3]), chance.choice([None, 1, 2, 2]))
+        if fits(name, shape):
+            target = Target(shape, chance.choice(shape.ranks))
+            return Round(number, seed, name, target, chance.uniform(0.0, rounds.MOMENTS[backend]))
+
+
+def play(plan: Round, image: str | None) -> Outcome:
+    """Run the job, do the fault, wait for the end, and hold it against what is right."""
+    scan = Scan(with_engine=plan.target.shape.backend == "docker")
+    began = time.monotonic()
+    job = start(plan, image)
+    try:
+        problems = list(_strike_and_wait(plan, job))
+    finally:
+        rounds.end(plan, job)
+    wait_until_gone()
+    problems += [f"left: {each}" for each in scan.left(job.name, LEFT_SECONDS)]
+    return Outcome(plan, problems, time.monotonic() - began, job.name)
+
+
+def start(plan: Round, image: str | None) -> Job:
+    shape, steps = plan.target.shape, STEPS[plan.target.shape.backend]
+    step = int(steps * plan.moment / rounds.MOMENTS[shape.backend])
+    fault = {"fault": plan.fault, "number": plan.target.number, "at": step} if plan.kit is None else {}
+    mpi = {"mpi": {"enabled": True, "processes_per_host": shape.processes}}
+    return Estimator(
+        entry_point=SCRIPT,
+        backend=shape.backend,
+        image_uri=image,
+        instance_count=shape.hosts,
+        distribution=mpi if shape.processes else None,
+        memory=LIMIT if plan.limited else None,
+        hyperparameters={"steps": steps, **fault},
+        checkpoint_s3_uri=f"file://{home()}/store/{plan.seed}-{plan.number}",
+        restart_policy={"on": restartable(), "max": 3},
+        hang_timeout=HANG_SECONDS if plan.fault == "hang" else 1800.0,
+        base_job_name="chaos",
+        stop_timeout=2,
+    ).fit(wait=False)
+
+
+def _strike_and_wait(plan: Round, job: Job) -> Iterator[str]:
+    """What is not as it should be."""
+    try:
+        truth = _strike(plan, RunningJob(job))
+    except NotThere as error:
+        yield f"nothing to strike: {error}; the job is {job.status}"
+        return
+    try:
+        status = job.wait(DEADLINE)
+    except JobFailed as failed:
+        yield f"it failed in attempt {len(job.attempts)}: {failed.verdict.message}"
+        return
+    if status != "Completed":
+        yield f"it is {status} after {DEADLINE:g} s, in attempt {len(job.attempts)}"
+        return
+    found = [attempt.verdict for attempt in job.attempts if attempt.verdict is not None]
+    if len(job.attempts) != 1 + bool(truth.kinds):
+        yield f"{len(job.attempts)} attempts, of which failed: {'; '.join(verdict.message for verdict in found)}"
+    elif found and judge(truth, found[0]) == "wrong":
+        yield f"the verdict was {found[0].message}, and the truth is {truth}"
+    ranks = len(plan.target.shape.ranks) if plan.target.shape.processes else 1
+    weights = json.loads((job.download(job.folder / "model-files") / trainer.MODEL).read_text())
+    if weights != trainer.undisturbed(STEPS[job.backend], ranks):
+        yield f"other weights than those of an undisturbed job: {weights}"
+
+
+def _strike(plan: Round, running: RunningJob) -> Truth:
+    """Do what comes from outside. Returns what is so once the fault has struck. Raises NotThere."""
+    if plan.kit is None:
+        return Truth((BY_ITSELF[plan.fault],), frozenset({plan.target.host, None}), frozenset({plan.target.rank, None}))
+    if plan.kit.once_up:
+        wait_until_up(running, plan.target.shape)
+    threading.Event().wait(plan.moment)
+    truth, _ = strike_when_there(plan.kit, running, plan.target)
+    return truth
+
+
+def recover(
+    backend: str,
+    numbers: Sequence[int],
+    seed: int,
+    image: str | None,
+    faults: frozenset[str] | None = None,
+    verbose: bool = False,
+) -> Tally:
+    """Play the rounds of these numbers; without `faults` all that the backend can meet.
+
+    Prints the rounds that are not good, or with `verbose` every one.
+    """
+    chosen = possible(backend) if faults is None else faults & possible(backend)
+    tally = Tally()
+    for number in numbers:
+        outcome = play(drawn(number, seed, backend, chosen), image)
+        tally.outcomes.append(outcome)
+        if verbose or outcome.problems:
+            print(outcome, flush=True)
+    return tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.chaos.recoveries", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--backend", choices=["process", "docker"], default="process")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--first", type=int, default=0, help="the number of the first round")
+    parser.add_argument("--fault", action="append", help="only this fault; may be given several times")
+    parser.add_argument("--verbose", action="store_true", help="print every round, not only those that went wrong")
+    parser.add_argument("--image", help="run containers of this image, made of one of ours, and build none")
+    settings = parser.parse_args()
+    known = possible(settings.backend)
+    chosen = frozenset(settings.fault) if settings.fault else None
+    if chosen is not None and not chosen <= known:
+        parser.error(f"--fault: backend {settings.backend} can outlive {', '.join(sorted(known))}")
+    print(f"backend {settings.backend}, seed {settings.seed}", flush=True)
+    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(1))  # the job of the round is ended
+    started = time.monotonic()
+    image = settings.image or image_for(settings.backend)
+    with own_folders():
+        numbers = range(settings.first, settings.first + settings.count)
+        tally = recover(settings.backend, numbers, settings.seed, image, chosen, settings.verbose)
+    print(f"{tally}\n{time.monotonic() - started:.0f} s")
+    return 1 if tally.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

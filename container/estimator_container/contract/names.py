@@ -43,6 +43,7 @@ SCRATCH_DIR = "ESTIMATOR_SCRATCH_DIR"  # a short-named private folder for socket
 SHARED_MEMORY_DIR = "ESTIMATOR_SHARED_MEMORY_DIR"  # a private folder in memory, which the ranks of the host share
 HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this machine's CPUs and name
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
+HANG_FLOOR = "ESTIMATOR_HANG_FLOOR"  # the least number of seconds of silence that is learnt to be one of a hang
 STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
 HOROVOD_KERAS3 = "ESTIMATOR_HOROVOD_KERAS3"  # "off": Horovod's names stay as they are on Keras 3; for the script
 DRIFT_GUARD = "ESTIMATOR_DRIFT_GUARD"  # "off", or "warn", which ends no job for ranks that differ; for the script
@@ -64,6 +65,7 @@ PLATFORM_VARIABLES = frozenset(
         SHARED_MEMORY_DIR,
         HOSTS_PER_MACHINE,
         WORLD_TIMEOUT,
+        HANG_FLOOR,
         STOP_TIMEOUT,
         CONSOLE,
         OVERLAY_DIR,
@@ -73,6 +75,7 @@ PLATFORM_VARIABLES = frozenset(
 DEFAULT_WORLD_TIMEOUT = 300.0  # ours; as long as `torch.distributed.TCPStore` waits for others unless it is told
 DEFAULT_STOP_TIMEOUT = 120.0  # what SageMaker grants, "Stop a Training Job" in its API reference
 DEFAULT_HANG_TIMEOUT = 1800.0  # ours; the default `timeout` of `torch.distributed.init_process_group` on Gloo
+DEFAULT_HANG_FLOOR = 30.0  # ours; shorter silences are as likely those of a busy machine
 WORLD_PORT = 7776  # where a first host listens for the others when it inherited no socket
 
 

@@ -51,6 +51,7 @@ class Settings(NamedTuple):
     overlay: str | None
     hosts_per_machine: int
     world_timeout: float
+    hang_floor: float
     stop_timeout: float
 
     @classmethod
@@ -93,6 +94,7 @@ class Settings(NamedTuple):
             overlay=variables.get(names.OVERLAY_DIR),
             hosts_per_machine=int(_number(variables, names.HOSTS_PER_MACHINE, 1)),
             world_timeout=_number(variables, names.WORLD_TIMEOUT, names.DEFAULT_WORLD_TIMEOUT),
+            hang_floor=_number(variables, names.HANG_FLOOR, names.DEFAULT_HANG_FLOOR),
             stop_timeout=_number(variables, names.STOP_TIMEOUT, names.DEFAULT_STOP_TIMEOUT),
         )
 
@@ -103,7 +105,7 @@ class Settings(NamedTuple):
 
     @property
     def hang_timeout(self) -> float:
-        """Seconds that a world may stand still; 0 for ever."""
+        """Seconds for which ranks may stand still; 0 for ever."""
         given = self.reserved.hang_timeout
         return names.DEFAULT_HANG_TIMEOUT if given is None else given
 

@@ -23,10 +23,11 @@ from .spec import HostSpec
 from .toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from ..failures.hang import HangWatch
+    from ..failures.hangs.watch import HangWatch
     from ..failures.horovod_stalls import Lasting, Stall
 
 FROZEN_SECONDS = 3.0  # that a rank may be stopped, by a debugger's hand or another's, before it has failed
+HANG_WATCH_SECONDS = 1.0  # after which ranks begin to be watched: a job that ends before does not load what does so
 VICTIM_GRACE = 0.25  # seconds between SIGTERM and SIGKILL for ranks whose world has failed
 
 
@@ -41,6 +42,8 @@ class LocalRanks:
         self._stopping = False
         self._frozen: dict[int, Timer] = {}
         self._hang_watch: HangWatch | None = None
+        self._before_hang_watch: Timer | None = None
+        self._bound: float | None = None
         self._stalls: Lasting | None = None
         self._earlier_kills = machine.out_of_memory_kills()
         self._server = RankServer(
@@ -64,6 +67,9 @@ class LocalRanks:
             os.makedirs(command.alive, mode=0o700, exist_ok=True)
         self._server.command = command
         self._started.clear()
+        self._bound = None
+        if self._hang_watch is not None:
+            self._hang_watch.begin_step()
 
     @property
     def all_started(self) -> bool:
@@ -102,6 +108,8 @@ class LocalRanks:
     def close(self) -> None:
         """Stop listening to the ranks' wrappers."""
         self._server.close()
+        if self._before_hang_watch is not None:
+            self._before_hang_watch.cancel()
         if self._hang_watch is not None:
             self._hang_watch.close()
         for rank in list(self._frozen):
@@ -130,26 +138,38 @@ class LocalRanks:
     # Who does not move.
 
     def watch_for_hangs(self) -> None:
-        """From now on all ranks of a world are not to stand still for longer than the job allows."""
-        if self._spec.world is None or not self._spec.settings.hang_timeout:
-            return
-        from ..failures.hang import HangWatch  # a job that ends before has no need of it
+        """From now on the ranks are not to stand still for longer than the job allows."""
+        seconds = self._spec.settings.hang_timeout
+        if seconds:
+            first = min(HANG_WATCH_SECONDS, seconds / 2)
+            self._before_hang_watch = self._toolkit.loop.after(first, self._begin_hang_watch)
 
-        layout = self._spec.layout
-        folders = (layout.frames, self._toolkit.stacks, layout.code)
+    def _begin_hang_watch(self) -> None:
+        from ..failures.hangs.watch import Bounds, HangWatch
+
+        settings, world = self._spec.settings, self._spec.world
         self._hang_watch = HangWatch(
-            self._toolkit.loop, self._server, *folders, self._spec.settings.hang_timeout, self._on_standing
+            self._toolkit.loop,
+            self._server,
+            settings.layout,
+            self._toolkit.stacks,
+            Bounds(settings.hang_floor, settings.hang_timeout),
+            self._coordinator,
+            world.is_awaited if world is not None else lambda rank: True,
         )
+        if self._bound is not None:
+            self._hang_watch.learnt_elsewhere(self._bound)
+
+    def bound_learnt(self, seconds: float) -> None:
+        """By what the ranks of some host have written, none may be silent for longer."""
+        self._bound = seconds
+        if self._hang_watch is not None:
+            self._hang_watch.learnt_elsewhere(seconds)
 
     def stalled(self, stall: Stall) -> None:
         """Horovod on a rank of some host says whom it waits for."""
         if self._hang_watch is not None:
             self._hang_watch.stalled(stall)
-
-    def _on_standing(self, stacks: dict[int, str] | None) -> None:
-        stand = events.RanksStand(self._spec.settings.hang_timeout)
-        self._toolkit.events.emit(stand if stacks else events.RanksMove())
-        self._coordinator.ranks_stand(stacks)
 
     def _on_frozen(self, rank: int, signum: int) -> None:
         """`signum` is what stopped it, or 0 when it goes on."""

@@ -7,6 +7,8 @@ is a failure, never a skip.
 
 from __future__ import annotations
 
+import gc
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "alone: the test bounds a time or counts what the machine does")
     config.addinivalue_line("markers", "long: the test takes long, and `scripts/test --all` alone runs it")
     config.addinivalue_line("markers", "spins: ranks of the test use TensorFlow or Horovod; set by tests/scheduling.py")
+    # A shell lets what it starts in the background ignore Ctrl-C, which tests press: sh(1p), "Signals".
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--results") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(tables.Recorder(config.getoption("--results")))
 
@@ -50,6 +54,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if scheduling.group(item.nodeid) == scheduling.SPINNING:
             item.add_marker(pytest.mark.spins)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # or each collection of garbage would go through thousands of tests
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:

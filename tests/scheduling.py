@@ -22,6 +22,7 @@ OF_SPINNING_RANKS = (
     "tests/interop/test_functions_document.py",
     "tests/interop/drift/",
     "tests/interop/horovod_keras3/",
+    "tests/interop/training/",
     "tests/interop/notebooks/test_notebooks.py::test_a_notebook_runs_from_top_to_bottom[2_from_one_process_to_horovod]",
     "tests/conformance/test_distributions.py::test_tensorflow_",
     "tests/conformance/test_job_files.py::test_the_example_of_a_riseml_yml_",

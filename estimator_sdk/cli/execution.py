@@ -134,12 +134,14 @@ def _write_results(job: Job, plan: Plan, code: int, arguments: Namespace) -> Non
     github = os.environ.get(GITHUB_SUMMARY)
     if not (arguments.junit or arguments.summary or github):
         return
+    from .job_ledger import ledger_of
     from .reports import junit, summary
 
-    told = summary.markdown(job, plan.without_secrets(), code).encode("utf-8", "backslashreplace")
+    ledger = ledger_of(job)
+    told = summary.markdown(job, plan.without_secrets(), code, ledger).encode("utf-8", "backslashreplace")
     try:
         if arguments.junit:
-            Path(arguments.junit).write_bytes(junit.document(job, plan))
+            Path(arguments.junit).write_bytes(junit.document(job, plan, ledger))
         if arguments.summary:
             Path(arguments.summary).write_bytes(told)
         elif github:

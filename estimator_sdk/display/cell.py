@@ -84,8 +84,10 @@ class Cell:
             self._view.notes.extend(said)
         return self
 
-    def ended(self, job: StartedJob) -> None:
-        """The last drawing tells it."""
+    def ended(self, job: StartedJob, goodput: str = "") -> None:
+        """The last drawing tells it, with a sentence on the goodput if there is one."""
+        if goodput:
+            self.say(goodput)
 
     def close(self) -> None:
         """Draw the cell for the last time."""

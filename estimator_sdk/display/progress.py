@@ -93,10 +93,12 @@ class Progress:
             self._out.flush()
             self._open_line = True
 
-    def ended(self, job: StartedJob) -> None:
-        """How the job ended, what it left, and where to find more."""
+    def ended(self, job: StartedJob, goodput: str = "") -> None:
+        """How the job ended, a sentence on its goodput if there is one, what it left, and where to find more."""
         state = job.record()
         self.say(f"{state.status}: {state.reason}" if state.reason else state.status)
+        if goodput:
+            self.say(goodput)
         if self._kept.checkpoints:
             self.say(f"kept   {self._kept.checkpoints}")
         if state.model_data is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +16,7 @@ from ..code import channel as code_channel
 from ..code import store as code_store
 from ..display import notebook
 from ..display.progress import LOGS, Logs, Progress
-from ..errors import BackendError, InvalidArgument
+from ..errors import BackendError, EstimatorError, InvalidArgument
 from ..plan.plan import Plan
 from ..spec import channel_names
 from ..spec.job_document import JobDocument
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from ..code.source import Source
     from ..display.cell import Cell
     from ..job.job import Job
+
+_MOST_READ = 1 << 26  # bytes of a log that are read again for one line about the job
 
 
 def plan(
@@ -151,7 +154,7 @@ def run(plan: Plan, wait: bool, logs: Logs, out: TextIO | None = None) -> Job:
     progress = shown(local)
     try:
         _watch(local, job, progress)
-        progress.ended(local)
+        progress.ended(local, _goodput(job))
     finally:
         progress.close()
     job.wait()
@@ -166,11 +169,20 @@ def _watch(local: StartedJob, job: Job, progress: Progress | Cell) -> None:
         progress.say("stopping; press Ctrl-C again to return without waiting")
         job.stop()
         _show(local, progress.again())
-        progress.ended(local)
+        progress.ended(local, _goodput(job))
         raise
     except BackendError as error:
         what = f"{error}; the job is still running, and Job.attach({job.name!r}) finds it"
         raise BackendError(what) from None
+
+
+def _goodput(job: Job) -> str:
+    """A sentence on where the time went; empty for a job that runs elsewhere, or whose log is long to read again."""
+    with contextlib.suppress(EstimatorError, OSError):
+        files = [path for path in job.log_files if path.is_file()]
+        if files and sum(path.stat().st_size for path in files) <= _MOST_READ:
+            return job.ledger().sentence()
+    return ""
 
 
 def _shown_by(plan: Plan, logs: Logs, out: TextIO | None) -> Callable[[StartedJob], Progress | Cell]:

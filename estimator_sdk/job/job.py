@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..backends.port import OnOpenLine, StartedJob, Summary
     from ..backends.status import AttemptRecord, Status
+    from .ledger import Ledger
 
 STREAMS = ("stdout", "stderr", "toolkit")
 
@@ -114,6 +115,17 @@ class Job:
     def attempts(self) -> list[AttemptRecord]:
         """The attempts that have begun, the first one first: when they ran, and why they failed."""
         return list(self._started.record().attempts)
+
+    def ledger(self) -> Ledger:
+        """Where the job's time went: how much of it in training steps that survive, and what took the rest.
+
+        Its log is read for that. Raises EstimatorError for a job that runs elsewhere.
+        """
+        import time
+
+        from . import ledger, timeline
+
+        return ledger.make(timeline.read(self._started, time.time()))
 
     def wait(self, timeout: float | None = None) -> Status:
         """Wait for the end of the job, at most `timeout` seconds, and return the status then.

@@ -43,9 +43,17 @@ def _sentence(host: str, event: AnyEvent) -> str | None:
             return None  # how far a host is: see `display`
         case events.HostJoined() | events.WorldStarting() | events.RankStarted() | events.RankEnded():
             return None  # see their `recorded_for`
+        case events.TrainingSteps() | events.FailureFound():
+            return None  # likewise
         case events.RankFrozen() | events.RankThawed() | events.RanksStand() | events.RanksMove():
             return _of_standing(host, event)
-        case events.RanksDiffer() | events.HorovodStalled() | events.StepStarted() | events.RanksLate():
+        case (
+            events.RanksDiffer()
+            | events.RankSlow()
+            | events.HorovodStalled()
+            | events.StepStarted()
+            | events.RanksLate()
+        ):
             return _of_training(event)
         case events.ChannelFetching() | events.ChannelProgress() | events.ChannelFetched() | events.ChannelPiped():
             return _of_channel(event)
@@ -85,7 +93,7 @@ def _of_standing(host: str, event: events.RankFrozen | events.RankThawed | event
 
 
 def _of_training(
-    event: events.RanksDiffer | events.HorovodStalled | events.StepStarted | events.RanksLate,
+    event: events.RanksDiffer | events.RankSlow | events.HorovodStalled | events.StepStarted | events.RanksLate,
 ) -> str:
     # What a job that does well has no need of is imported here.
     match event:
@@ -93,6 +101,10 @@ def _of_training(
             from estimator_container.failures import drift
 
             return drift.sentence(event)
+        case events.RankSlow():
+            from estimator_container.failures import stragglers
+
+            return stragglers.sentence(event)
         case events.HorovodStalled():
             from estimator_container.failures.horovod_stalls import Stall
 

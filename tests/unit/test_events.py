@@ -1,6 +1,7 @@
 """No event is sent that nobody is shown, and none is awaited that nobody sends."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import estimator_container
@@ -22,10 +23,16 @@ def kinds_in(*expressions):
     return {getattr(word, "id", getattr(word, "attr", "")) for word in words} & NAMES.keys()
 
 
+@cache
+def nodes_in(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def calls_in(path):
-    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    return [node for node in nodes_in(path) if isinstance(node, ast.Call)]
 
 
+@cache
 def sent():
     """The kinds of which there is an event somewhere."""
     return {name for path in SOURCES for call in calls_in(path) for name in kinds_in(call.func)}
@@ -33,13 +40,14 @@ def sent():
 
 def shown_in(path):
     """The kinds for which a file does something; `return None` of a case is to do nothing."""
-    cases = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.match_case)]
+    cases = [node for node in nodes_in(path) if isinstance(node, ast.match_case)]
     idle = [case for case in cases if [ast.unparse(line) for line in case.body] == ["return None"]]
     asked = [call.args[1] for call in calls_in(path) if ast.unparse(call.func) == "isinstance"]
     done = kinds_in(*(case.pattern for case in cases if case not in idle))
     return done - kinds_in(*(case.pattern for case in idle)) | kinds_in(*asked)
 
 
+@cache
 def shown():
     return {name for path in SOURCES if set(SHOWN_BY) & set(path.parts) for name in shown_in(path)}
 

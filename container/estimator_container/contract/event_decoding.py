@@ -84,6 +84,8 @@ _READERS: dict[str, Reader] = {
     "float | None": _or_none(_number),
     "Sequence[str]": _each(_exactly(str)),
     "Sequence[str] | None": _or_none(_each(_exactly(str))),
+    "Sequence[int]": _each(_whole),
+    "Sequence[float]": _each(_number),
     "Sequence[int | None]": _each(_or_none(_whole)),
     "Sequence[Sequence[int]]": _each(_each(_whole)),
     "Mapping[int, Sequence[str]]": _by_rank,

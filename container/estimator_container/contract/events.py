@@ -116,7 +116,25 @@ class HorovodStalled(Event):
     """Rank -> tensors that it has not submitted."""
 
 
-RankEvent = Union[RankStarted, RankEnded, RankFrozen, RankThawed, RanksStand, RanksMove, HorovodStalled]
+class TrainingSteps(Event):
+    """What ranks of a host have counted: with the first step of each, every few seconds, and with the end of each.
+
+    The n-th of each fact is of the n-th rank.
+    """
+
+    recorded_for = "the ledger of the job's time, and whoever looks for the last step of a rank"
+
+    ranks: Sequence[int | None]
+    steps: Sequence[int]
+    """How many have ended in its process."""
+    numbers: Sequence[int]
+    """That of the last one, which the script may count from an earlier run on."""
+    first: Sequence[float]
+    """When the first one ended, in seconds since 1970."""
+    last: Sequence[float]
+
+
+RankEvent = Union[RankStarted, RankEnded, RankFrozen, RankThawed, RanksStand, RanksMove, HorovodStalled, TrainingSteps]
 
 
 # What the first host says of all ranks, in its log's own words too.
@@ -151,6 +169,29 @@ class RanksLate(Event):
     """Where those are, each once."""
 
 
+class RankSlow(Event):
+    """A rank takes persistently longer for its own part of a step than the others; once for each rank."""
+
+    is_said = True
+
+    host: str
+    rank: int
+    factor: float
+    """How many times as long a step takes for all because of it."""
+    own: float
+    """Seconds that it takes for its own part of a step."""
+    median: float
+    """The same of the median rank."""
+
+
+class FailureFound(Event):
+    """The first host knows why the attempt fails, and begins to end it on all hosts."""
+
+    recorded_for = "the ledger of the job's time: how long it took to notice a failure"
+
+    reason: str
+
+
 class RanksDiffer(Event):
     """The weights of ranks differ: see `failures.drift`."""
 
@@ -167,7 +208,7 @@ class RanksDiffer(Event):
     ends_the_job: bool
 
 
-SaidEvent = Union[StepStarted, RanksLate, RanksDiffer]
+SaidEvent = Union[StepStarted, RanksLate, RankSlow, RanksDiffer]
 
 
 # The agents, in the first host's log.
@@ -297,6 +338,6 @@ class ServiceStatus(Event):
     message: str
 
 
-JobEvent = Union[AttemptFailed, ServiceStatus]
+JobEvent = Union[FailureFound, AttemptFailed, ServiceStatus]
 QuietEvent = Union[HostEvent, RankEvent, ChannelEvent, CheckpointEvent, OutputEvent, JobEvent]
 AnyEvent = Union[QuietEvent, SaidEvent]

@@ -76,6 +76,7 @@ DEFAULT_WORLD_TIMEOUT = 300.0  # ours; as long as `torch.distributed.TCPStore` w
 DEFAULT_STOP_TIMEOUT = 120.0  # what SageMaker grants, "Stop a Training Job" in its API reference
 DEFAULT_HANG_TIMEOUT = 1800.0  # ours; the default `timeout` of `torch.distributed.init_process_group` on Gloo
 DEFAULT_HANG_FLOOR = 30.0  # ours; shorter silences are as likely those of a busy machine
+STEPS_PREFIX = "steps-"  # of the names of the files in which ranks count their training steps
 WORLD_PORT = 7776  # where a first host listens for the others when it inherited no socket
 
 
@@ -224,6 +225,11 @@ class Layout(NamedTuple):
     def alive(self) -> str:
         """Ours: a folder of files that are open as long as the ranks of this host live; see `ranks_alive`."""
         return self._at("output", "alive")
+
+    @property
+    def training_steps(self) -> str:
+        """Ours: a file that names the folder in which the ranks of this host count their training steps."""
+        return self._at("output", "training-steps")
 
     @property
     def reserve(self) -> str:

@@ -3,7 +3,7 @@
 In each rank it counts the steps of every optimizer, of TensorFlow and of PyTorch, and after steps 2, 5, 20 and
 each 500th it sends a few sampled weights to the toolkit of its host. It asks nothing of the other ranks, so
 it can neither hold them up nor come between their collective operations. The first host compares what all ranks sent
-after the same step.
+after the same step. The same hooks tell the clock of the rank (`training`) of each step.
 
     tensorflow_steps.py, torch_steps.py   how steps are noticed, and weights read
     horovod_steps.py                      the same for joining, and for variables that belong to one rank alone
@@ -22,6 +22,7 @@ import os
 
 from ..contract.names import DRIFT_GUARD
 from ..runtime.after_import import after_import
+from ..training import clock_of_rank
 from .training import Guard
 
 _MODULES = {
@@ -34,26 +35,36 @@ _MODULES = {
     "torch.distributed.algorithms.join": ("torch_steps", "watch_joining"),
     "horovod.tensorflow.mpi_ops": ("horovod_steps", "watch_joining"),
     "horovod.torch.mpi_ops": ("horovod_steps", "watch_joining"),
+    "horovod.torch.optimizer": ("horovod_steps", "watch_waiting"),
     "horovod.tensorflow": ("horovod_steps", "watch_tapes"),
     "horovod._keras": ("horovod_steps", "watch_keras"),
 }
 """What is hooked once a script has imported it, and the function here that does it."""
 guard: Guard | None = None
-"""This rank's, if it has one."""
+"""This rank's, if its weights are compared."""
+_is_installed = False
 
 
 def install(socket_path: str) -> None:
-    """Guard this rank, whose toolkit listens at `socket_path`; does nothing the second time, or where it is off."""
-    global guard
-    mode, size = os.environ.get(DRIFT_GUARD, "").lower(), int(os.environ.get("WORLD_SIZE", "1"))
-    if guard is not None or mode == "off" or size == 1:
+    """Guard this rank, whose toolkit listens at `socket_path`, and count its steps; does nothing the second time.
+
+    Where the guard is off, or the rank is alone, its steps are only counted.
+    """
+    global guard, _is_installed
+    if _is_installed:
         return
-    guard = Guard(socket_path, int(os.environ["RANK"]), size, only_warns=mode == "warn")
+    _is_installed = True
+    mode, size = os.environ.get(DRIFT_GUARD, "").lower(), int(os.environ.get("WORLD_SIZE", "1"))
+    compares, clock = mode != "off" and size > 1, clock_of_rank()
+    if not compares and clock is None:
+        return
+    installed = Guard(socket_path, int(os.environ["RANK"]), size, mode == "warn", compares, clock)
+    guard = installed if compares else None
     for name, (home, function) in _MODULES.items():
-        _hook(name, home, function)
+        _hook(installed, name, home, function)
 
 
-def _hook(name: str, home: str, function: str) -> None:
+def _hook(guard: Guard, name: str, home: str, function: str) -> None:
     def hook(module: object) -> None:
         from importlib import import_module
 

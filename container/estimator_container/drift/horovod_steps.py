@@ -1,4 +1,4 @@
-"""What is hooked in Horovod: joining, and variables that are registered as local."""
+"""What is hooked in Horovod: joining, waiting, and variables that are registered as local."""
 
 from __future__ import annotations
 
@@ -22,6 +22,29 @@ def watch_joining(mpi_ops: ModuleType, guard: Guard) -> None:
         return result
 
     mpi_ops.join = join  # type: ignore[attr-defined]
+
+
+def watch_waiting(optimizer: ModuleType, guard: Guard) -> None:
+    """On PyTorch a rank waits for the gradients of the others before its optimizer makes a step.
+
+    Of a GPU nothing is told: it goes on with its work when the calls that began it have long returned, so the waiting
+    would be taken for the work of whatever asks for a result.
+    """
+    clock = guard.clock
+    if clock is None:
+        return
+    stock = optimizer._DistributedOptimizer.synchronize
+
+    @functools.wraps(stock)
+    def synchronize(self: Any) -> Any:
+        if self.param_groups[0]["params"][0].is_cuda:
+            return stock(self)
+        clock.work_ends()
+        result = stock(self)
+        clock.work_begins()
+        return result
+
+    optimizer._DistributedOptimizer.synchronize = synchronize
 
 
 def watch_tapes(hvd: ModuleType, guard: Guard) -> None:

@@ -73,12 +73,19 @@ def watch_tapes(backprop: ModuleType, guard: Guard) -> None:
 
 
 def watch_functions(polymorphic_function: ModuleType, guard: Guard) -> None:
-    """Count the calls of functions in which something is trained."""
+    """Count the calls of functions in which something is trained, and in which a rank may wait for others."""
     stock = polymorphic_function.Function._call
     is_eager = polymorphic_function.context.executing_eagerly  # TensorFlow's public name for it takes longer
 
     def _call(self: Any, *args: Any, **kwds: Any) -> Any:
+        clock = guard.clock
+        if clock is not None and (_OF_FUNCTION not in self.__dict__ or not is_eager() or _has_gpus()):
+            clock = None
+        if clock is not None:
+            clock.work_ends()
         result = stock(self, *args, **kwds)
+        if clock is not None:
+            clock.work_begins()
         trainings = self.__dict__.get(_OF_FUNCTION)
         if trainings is not None:
             called_alone = is_eager()
@@ -106,6 +113,12 @@ class _OfFunction(list):  # type: ignore[type-arg]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _OfFunction, ()
+
+
+@functools.lru_cache(maxsize=None)
+def _has_gpus() -> bool:
+    """There a function returns before its work is done, so nothing is known of when the rank waits for others."""
+    return bool(tf.config.list_logical_devices("GPU"))
 
 
 def _happened(training: Training) -> None:

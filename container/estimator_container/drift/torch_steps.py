@@ -7,12 +7,15 @@ import sys
 import weakref
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from . import horovod_world
 from .training import Guard, Training, Weight, places
+
+if TYPE_CHECKING:
+    from ..training.step_clock import StepClock
 
 _SHARDED = ("_is_flat_param", "_fsdp_flattened", "tensor_model_parallel")
 """What FSDP and Megatron-LM set at parameters of which each rank has a part of its own."""
@@ -80,7 +83,7 @@ def watch_modules(module: ModuleType, guard: Guard) -> None:
 
 
 def watch_parallel(distributed: ModuleType, guard: Guard) -> None:
-    """Learn which parameters DDP keeps equal, and on which ranks."""
+    """Learn which parameters DDP keeps equal, and on which ranks; and when a rank works by itself."""
     stock = distributed.DistributedDataParallel.__init__
 
     @functools.wraps(stock)
@@ -89,6 +92,33 @@ def watch_parallel(distributed: ModuleType, guard: Guard) -> None:
         guard.safely(lambda: _learn(self, guard))
 
     distributed.DistributedDataParallel.__init__ = init
+    if guard.clock is not None and hasattr(distributed.DistributedDataParallel, "_run_ddp_forward"):  # since 1.12
+        _time_forward_passes(distributed.DistributedDataParallel, guard.clock)
+
+
+def _time_forward_passes(parallel: Any, clock: StepClock) -> None:
+    """Until the end of its forward pass a rank works by itself, but for buffers that it is sent at the beginning.
+
+    Of a GPU nothing is told: see `horovod_steps.watch_waiting`.
+    """
+    stock_forward, stock_run = parallel.forward, parallel._run_ddp_forward
+
+    @functools.wraps(stock_forward)
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_compiling() and self.device_type == "cpu":
+            clock.work_ends()
+        return stock_forward(self, *args, **kwargs)
+
+    @functools.wraps(stock_run)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _is_compiling() or self.device_type != "cpu":
+            return stock_run(self, *args, **kwargs)
+        clock.work_begins()
+        result = stock_run(self, *args, **kwargs)
+        clock.work_ends()
+        return result
+
+    parallel.forward, parallel._run_ddp_forward = forward, run
 
 
 def watch_joining(join: ModuleType, guard: Guard) -> None:

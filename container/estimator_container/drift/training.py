@@ -9,11 +9,14 @@ import socket
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..runtime.wire import pack
 from . import horovod_world
 from .weight_report import PRECISIONS, Sample, Standing, WeightReport
+
+if TYPE_CHECKING:
+    from ..training.step_clock import StepClock
 
 FIRST_LOOKS = (2, 5, 20)
 """Steps after which weights are sent. Not after the first: a model that is built in it is broadcast after it."""
@@ -73,6 +76,9 @@ class Training:
 
     def count(self) -> None:
         """One more step has been done."""
+        clock = self._guard.clock
+        if clock is not None:
+            clock.count(self)
         self.step += 1
         if self.step == self.due:
             self.due = next_look(self.step)
@@ -105,9 +111,17 @@ class Training:
 class Guard:
     """All that one rank trains."""
 
-    def __init__(self, path: str, rank: int, size: int, only_warns: bool) -> None:
-        """`path` is the socket of the host's toolkit; a guard that `only_warns` never ends a job."""
+    def __init__(
+        self, path: str, rank: int, size: int, only_warns: bool, compares: bool = True, clock: StepClock | None = None
+    ) -> None:
+        """`path` is the socket of the host's toolkit; a guard that `only_warns` never ends a job.
+
+        One that does not compare sends no weights, and only counts steps.
+        """
         self.size = size
+        self.compares = compares
+        self.clock = clock
+        """That of this rank, which hears of each step."""
         self.averages_unseen = False
         """Whether there is an optimizer that averages, of which it is not seen what it averages."""
         self._path = path
@@ -132,7 +146,8 @@ class Guard:
 
     def report(self, training: Training) -> None:
         """Send the weights of a training."""
-        self.safely(lambda: self._look(training))
+        if self.compares:
+            self.safely(lambda: self._look(training))
 
     def safely(self, do: Callable[[], T]) -> T | None:
         """Whatever happens here must not be the script's concern: a guard that fails is off from then on."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ..contract import events
+from ..contract.names import STEPS_PREFIX
 from ..failures import verdict
 from ..logs.frames import NO_RANK, SPAWNED
 from ..ranks.server import WRAPPER, RankCommand, RankEnd, RankServer, rank_or_none
@@ -25,9 +28,11 @@ from .toolkit import Toolkit
 if TYPE_CHECKING:
     from ..failures.hangs.watch import HangWatch
     from ..failures.horovod_stalls import Lasting, Stall
+    from .step_watch import StepWatch
 
 FROZEN_SECONDS = 3.0  # that a rank may be stopped, by a debugger's hand or another's, before it has failed
 HANG_WATCH_SECONDS = 1.0  # after which ranks begin to be watched: a job that ends before does not load what does so
+STEPS_SECONDS = 1.0  # after which it is looked whether the ranks train
 VICTIM_GRACE = 0.25  # seconds between SIGTERM and SIGKILL for ranks whose world has failed
 
 
@@ -45,6 +50,9 @@ class LocalRanks:
         self._before_hang_watch: Timer | None = None
         self._bound: float | None = None
         self._stalls: Lasting | None = None
+        self._step_watch: StepWatch | None = None
+        self._began = time.monotonic_ns()
+        self._first_look = toolkit.loop.after(STEPS_SECONDS, self._watch_steps)
         self._earlier_kills = machine.out_of_memory_kills()
         self._server = RankServer(
             toolkit.loop,
@@ -65,6 +73,8 @@ class LocalRanks:
         """Have all that start from now on run the command of a step."""
         if command.alive:
             os.makedirs(command.alive, mode=0o700, exist_ok=True)
+        with contextlib.suppress(OSError), open(self._spec.layout.training_steps, "w", encoding="utf-8") as file:
+            file.write(self._toolkit.shared_memory)
         self._server.command = command
         self._started.clear()
         self._bound = None
@@ -110,6 +120,9 @@ class LocalRanks:
         self._server.close()
         if self._before_hang_watch is not None:
             self._before_hang_watch.cancel()
+        self._first_look.cancel()
+        if self._have_trained:
+            self._watch_steps().close()
         if self._hang_watch is not None:
             self._hang_watch.close()
         for rank in list(self._frozen):
@@ -130,10 +143,31 @@ class LocalRanks:
 
     def _on_ended(self, ended: RankEnd) -> None:
         self._thawed(ended.rank)
+        if self._have_trained:
+            self._watch_steps().rank_ended(rank_or_none(ended.rank))
         self._toolkit.events.emit(events.RankEnded(rank_or_none(ended.rank), ended.code))
         if ended.code == -signal.SIGKILL and machine.out_of_memory_kills() > self._earlier_kills:
             ended = ended._replace(out_of_memory=True)
         self._coordinator.rank_ended(ended)
+
+    # What they train.
+
+    @property
+    def _have_trained(self) -> bool:
+        """Whether any rank has counted a step."""
+        return self._step_watch is not None or any(
+            name.startswith(STEPS_PREFIX) for name in os.listdir(self._toolkit.shared_memory)
+        )
+
+    def _watch_steps(self) -> StepWatch:
+        """Look from now on at what the ranks count."""
+        if self._step_watch is None:
+            from .step_watch import StepWatch  # a job that ends before has no need of it
+
+            toolkit = self._toolkit
+            told = self._coordinator.steps_seen
+            self._step_watch = StepWatch(toolkit.loop, toolkit.events, toolkit.shared_memory, self._began, told)
+        return self._step_watch
 
     # Who does not move.
 

@@ -14,13 +14,17 @@ from . import last_words, printable
 if TYPE_CHECKING:
     from estimator_container.failures.verdict import Verdict
 
+    from ...job.ledger import Ledger
     from ...plan.plan import Plan, RankPlan
 
 Outcome = Literal["passed", "failure", "error", "skipped"]
 
 
-def document(job: Job, plan: Plan) -> bytes:
-    """The whole file. The rank that failed is a failure, those it took along are skipped; see `outcome`."""
+def document(job: Job, plan: Plan, ledger: Ledger | None = None) -> bytes:
+    """The whole file. The rank that failed is a failure, those it took along are skipped; see `outcome`.
+
+    Where the time went is in properties of the suite, if that is known.
+    """
     words = last_words.by_rank(job)
     seconds = f"{(job.ended or 0) - (job.created or 0):.3f}" if job.ended and job.created else "0"
     cases = [_case(job, rank, words.get((rank.host, rank.rank), []), seconds) for rank in plan.ranks]
@@ -34,12 +38,32 @@ def document(job: Job, plan: Plan) -> bytes:
         skipped=counts["skipped"],
         time=seconds,
     )
+    if ledger is not None:
+        suite.append(_properties(ledger))
     suite.extend(cases)
     suites = ElementTree.Element("testsuites")
     suites.append(suite)
     ElementTree.indent(suites, " ")
     text: bytes = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
     return text + b"\n"
+
+
+def _properties(ledger: Ledger) -> ElementTree.Element:
+    facts = {
+        "goodput": f"{ledger.goodput:.4f}",
+        "goodput.from": ledger.source,
+        "seconds.wall": f"{ledger.wall:.3f}",
+        **{f"seconds.{phase}": f"{seconds:.3f}" for phase, seconds in ledger.seconds.items()},
+        "attempts": str(len(ledger.attempts)),
+    }
+    for cost in ledger.attempts:
+        facts[f"attempt.{cost.number}.seconds"] = f"{cost.seconds:.3f}"
+        facts[f"attempt.{cost.number}.steps"] = f"{cost.steps:.3f}"
+        facts[f"attempt.{cost.number}.why"] = printable.one_line(cost.why)
+    properties = ElementTree.Element("properties")
+    for name, value in facts.items():
+        ElementTree.SubElement(properties, "property", name=name, value=value)
+    return properties
 
 
 def outcome(job: Job, rank: RankPlan) -> tuple[Outcome, str]:

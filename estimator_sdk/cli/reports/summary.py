@@ -10,6 +10,7 @@ from ...job.job import Job
 from . import junit, last_words, printable
 
 if TYPE_CHECKING:
+    from ...job.ledger import Ledger
     from ...plan.plan import Plan
 
 _SIGNS = {"passed": "passed", "failure": "**failed**", "error": "**stopped**", "skipped": "ended with the others"}
@@ -18,8 +19,11 @@ _MARKDOWN = re.compile(r"[`|\\]|^\s|\s$|^$")
 _NOT_PLAIN = re.compile(r"[^a-zA-Z0-9 ]")
 
 
-def markdown(job: Job, plan: Plan, code: int) -> str:
-    """What ran, how each rank ended, and of a failure the verdict and the last lines of the ranks that failed."""
+def markdown(job: Job, plan: Plan, code: int, ledger: Ledger | None = None) -> str:
+    """What ran, how each rank ended, and of a failure the verdict and the last lines of the ranks that failed.
+
+    Of several attempts it has what each cost and why it ended, if there is a ledger.
+    """
     world = f"{len(plan.hosts)} x {plan.processes_per_host} ({plan.distribution})"
     facts = {
         **_what_runs(plan),
@@ -27,10 +31,13 @@ def markdown(job: Job, plan: Plan, code: int) -> str:
         "backend": plan.backend,
         "exit code": str(code),
         "time": f"{job.ended - job.created:.1f} s" if job.ended and job.created else "-",
+        **({"goodput": ledger.sentence().removeprefix("goodput ")} if ledger is not None else {}),
         "model": _code(job.model_data) if job.model_data else "-",
     }
     lines = [f"### {job.name}: {job.status}", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in facts.items()]
+    if ledger is not None and len(ledger.attempts) > 1:
+        lines += ["", "| attempt | time | steps that survive | |", "|---|---|---|---|", *_rows(ledger)]
     lines += ["", "| rank | host | |", "|---|---|---|"]
     outcomes = {rank: junit.outcome(job, rank)[0] for rank in plan.ranks}
     lines += [f"| {'-' if r.rank is None else r.rank} | {r.host} | {_SIGNS[o]} |" for r, o in outcomes.items()]
@@ -46,6 +53,14 @@ def markdown(job: Job, plan: Plan, code: int) -> str:
             who = rank.host if rank.rank is None else f"rank {rank.rank} on {rank.host}"
             lines += ["", f"The last lines of {who}:", "", *_block("\n".join(said))]
     return "\n".join([*lines, "", ""])
+
+
+def _rows(ledger: Ledger) -> list[str]:
+    """One for each attempt."""
+    return [
+        f"| {cost.number} | {cost.seconds:.1f} s | {cost.steps:.1f} s | {_code(cost.why) if cost.why else ''} |"
+        for cost in ledger.attempts
+    ]
 
 
 def _what_runs(plan: Plan) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...contract.names import WORLD_PORT
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ...failures.horovod_stalls import Stall
     from ...mesh import mesh
     from ...runtime.loop import Timer
+    from ...training.page import StepCount
     from .port import HostPort
 
 ANSWER_SECONDS = 5.0  # how long the first host may take to answer the report of a failure
@@ -93,6 +95,9 @@ class Follower:
 
     def weights_seen(self, look: list[str]) -> None:
         self._send("weights", *look)
+
+    def steps_seen(self, counts: Sequence[StepCount]) -> None:
+        self._send("steps", *(each.to_field() for each in counts))
 
     def stalled(self, stall: Stall) -> None:
         self._send("stalled", stall.to_json())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...contract.events import WorldStarting
+from ...contract.events import FailureFound, WorldStarting
 from ...failures import verdict
 from ...failures.kind import Kind
 from ...failures.late_ranks import LateWatch
@@ -22,6 +23,7 @@ from .step_run import StepRun
 if TYPE_CHECKING:
     from ...failures.hangs.standing import StandingRank
     from ...failures.horovod_stalls import Stall
+    from ...training.page import StepCount
     from .port import HostPort
     from .restart import Restart
     from .standstill import Standstill
@@ -72,6 +74,8 @@ class Leader:
         if self.is_ending_attempt:
             return  # because of something else, and this may be a consequence
         found = self._run.named(found)
+        if self._host.outcome is None:
+            self._events.emit(FailureFound(found.masked().message))
         restart = self._restart
         if restart is None or self._host.stopping or not self._run.runs or not restart.is_possible_after(found):
             self._end(Outcome("failed", found))
@@ -99,6 +103,14 @@ class Leader:
             self._events.tell(found.event, found.text)
             if found.ends_the_job:
                 self.report(found.verdict(self._spec.world))
+
+    def steps_seen(self, counts: Sequence[StepCount]) -> None:
+        if self._spec.world is None or self._host.outcome is not None or self.is_ending_attempt:
+            return
+        for slow in self._run.judge_steps(counts):
+            from ...failures import stragglers  # which hardly any job has
+
+            self._events.tell(slow, stragglers.sentence(slow))
 
     def let_go(self) -> None:
         self._late_ranks.end()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ...contract.events import HostJoined
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ...failures.hangs.standing import StandingRank
     from ...failures.horovod_stalls import Stall
     from ...mesh import mesh
+    from ...training.page import StepCount
     from ..spec import HostSpec
     from ..toolkit import Toolkit
 
@@ -55,6 +56,9 @@ class HostsListener(Protocol):
 
     def weights_seen(self, look: list[str]) -> None:
         """A rank has sent some of its weights."""
+
+    def steps_seen(self, counts: Sequence[StepCount]) -> None:
+        """Ranks of a host have made these training steps so far."""
 
     def stalled(self, stall: Stall) -> None:
         """Horovod on a rank says whom it waits for."""
@@ -173,6 +177,10 @@ class Others:
             listener.host_bound_learnt(host, float(fields[0]))
         elif kind == "weights":
             listener.weights_seen(fields)
+        elif kind == "steps":
+            from ...training.page import StepCount  # hardly any job trains in the first second
+
+            listener.steps_seen([StepCount.from_field(field) for field in fields])
         elif kind == "stalled":
             from ...failures.horovod_stalls import Stall  # only where Horovod has said so
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ...failures.outcome import Outcome
     from ...failures.verdict import Verdict
     from ...ranks.server import RankEnd
+    from ...training.page import StepCount
     from ..spec import HostSpec
     from ..toolkit import Toolkit
 
@@ -83,6 +84,9 @@ class Coordinator(Protocol):
 
     def weights_seen(self, look: list[str]) -> None:
         """A rank of this host has sent some of its weights: the fields of a `drift.weight_report.WeightReport`."""
+
+    def steps_seen(self, counts: Sequence[StepCount]) -> None:
+        """Ranks of this host have made these training steps so far."""
 
     def stalled(self, stall: Stall) -> None:
         """Horovod on a rank of this host says whom it waits for."""

@@ -17,13 +17,16 @@ from ...ranks.server import RankEnd, rank_or_none
 from ...worlds.world import DirectWorld
 
 if TYPE_CHECKING:
+    from ...contract.events import RankSlow
     from ...contract.steps import Step
     from ...failures.drift import Drift, Judge
     from ...failures.hangs.report import HangFinding, HangRule
     from ...failures.hangs.standing import StandingRank
     from ...failures.horovod_stalls import Lasting, Stall
+    from ...failures.stragglers import StragglerWatch
     from ...logs.events import EventLog
     from ...runtime.loop import Timer
+    from ...training.page import StepCount
     from ...worlds.world import World
     from ..spec import HostSpec
     from .mpirun import Mpirun
@@ -64,6 +67,7 @@ class StepRun:
         self.without_reports: Timer | None = None
         """When it is no longer waited for what the ranks say of their end."""
         self._judge: Judge | None = None
+        self._stragglers: StragglerWatch | None = None
         self._stalls: Lasting | None = None
         """Whom Horovod waits for, where it has ever said so."""
 
@@ -240,6 +244,14 @@ class StepRun:
             return self._judge.hear(WeightReport.from_fields(fields))
         except ValueError:
             return None  # a script can write to that socket, too
+
+    def judge_steps(self, counts: Sequence[StepCount]) -> list[RankSlow]:
+        """The ranks that turn out to be slow with these counts."""
+        from ...failures.stragglers import StragglerWatch  # hardly any job trains in the first second
+
+        if self._stragglers is None:
+            self._stragglers = StragglerWatch({rank: host for host, rank in self.places})
+        return self._stragglers.hear(counts)
 
     def place_of(self, rank: int, code: int) -> Place:
         """Where the rank runs of which mpirun says that it ended with `code`: it does not say of which world it is."""

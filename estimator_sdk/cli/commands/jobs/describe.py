@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 from ....job.job import Job
 from ... import answer, job_argument
+from ...job_ledger import ledger_of
 from ...parser import Parser
 
 
@@ -23,12 +24,13 @@ def run(arguments: Namespace) -> int:
 
 
 def _document(job: Job) -> dict[str, object]:
-    verdict = job.verdict
+    verdict, ledger = job.verdict, ledger_of(job)
     return {
         **answer.of_job(job),
         "reason": job.reason,
         "verdict": asdict(verdict) if verdict else None,
         "attempts": [asdict(attempt) for attempt in job.attempts],
+        "ledger": ledger.to_json() if ledger else None,
         "model_data": job.model_data,
         "log_files": job.log_files,
         "request": job.request,
@@ -41,6 +43,9 @@ def _lines(job: Job) -> Iterator[str]:
     yield f"backend   {job.backend}, {len(job.hosts)} hosts: {', '.join(job.hosts)}"
     yield f"created   {_when(job.created)}"
     yield f"ended     {_when(job.ended)}"
+    ledger = ledger_of(job)
+    if ledger is not None:
+        yield f"goodput   {ledger.sentence().removeprefix('goodput ')}"
     for attempt in job.attempts:
         how = f", failed: {attempt.verdict.message}" if attempt.verdict else ""
         yield f"attempt   {attempt.number}: {_when(attempt.began)} to {_when(attempt.ended)}{how}"

@@ -24,6 +24,8 @@ OF_TYPES = {
     "int": st.integers(-(1 << 63), (1 << 63) - 1),
     "float": st.floats(allow_nan=False),
     "Sequence[str]": st.lists(st.text(), max_size=3).map(tuple),
+    "Sequence[int]": st.lists(st.integers(0, 9), max_size=3).map(tuple),
+    "Sequence[float]": st.lists(st.floats(allow_nan=False), max_size=3).map(tuple),
     "Sequence[int | None]": st.lists(st.none() | st.integers(0, 9), max_size=3).map(tuple),
     "Sequence[Sequence[int]]": st.lists(st.lists(st.integers(0, 9), max_size=3).map(tuple), max_size=3).map(tuple),
     "Mapping[str, object]": st.dictionaries(st.text(), st.integers() | st.text()),

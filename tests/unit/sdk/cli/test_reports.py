@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from estimator_sdk.cli import exit_code
 from estimator_sdk.cli.reports import junit, summary
+from estimator_sdk.job.ledger import PHASES, AttemptCost, Ledger
 from estimator_sdk.plan.plan import HostPlan, Plan, RankPlan, StepPlan
 
 RANKS = tuple(RankPlan(rank, rank % 2, f"algo-{rank // 2 + 1}") for rank in range(4))
@@ -72,6 +73,29 @@ def test_a_failure_has_the_verdict_and_the_last_words_without_what_xml_cannot_sa
     assert suite[3].find("failure").get("type") == "exit_code"
     assert suite[3].findtext("system-out") == r"\x00\x1b \xff & <b> ]]>"
     assert suite[0].findtext("system-out").splitlines() == [f"line {n}" for n in range(80, 100)]
+
+
+COSTS = (AttemptCost(1, 30.0, 12.5, "rank 3 on algo-2 | was killed\nby SIGSEGV"), AttemptCost(2, 70.0, 60.0, ""))
+LEDGER = Ledger(100.0, 4, "steps", {**dict.fromkeys(PHASES, 0.0), "steps": 72.5, "launch": 27.5}, COSTS)
+
+
+def test_where_the_time_went_is_in_properties_and_changes_no_test_case():
+    suite = ElementTree.fromstring(junit.document(job("Completed"), PLAN, LEDGER))[0]
+    properties, *cases = suite
+    assert [case.tag for case in cases] == ["testcase"] * 4
+    found = {each.get("name"): each.get("value") for each in properties}
+    assert found["goodput"] == "0.7250" and found["goodput.from"] == "steps" and found["seconds.launch"] == "27.500"
+    assert (found["attempts"], found["attempt.1.steps"], found["attempt.2.why"]) == ("2", "12.500", "")
+    assert found["attempt.1.why"] == "rank 3 on algo-2 | was killed\\nby SIGSEGV"
+
+
+def test_the_summary_has_the_goodput_and_what_each_of_several_attempts_cost():
+    shown = summary.markdown(job("Completed"), PLAN, 0, LEDGER)
+    assert "| goodput | 72 % (steps 72 s of 100 s; launch 28 s) |" in shown
+    assert "| 1 | 30.0 s | 12.5 s | <code>rank 3 on algo&#45;2 &#124; was killed&#92;nby SIGSEGV</code> |" in shown
+    assert "| 2 | 70.0 s | 60.0 s |  |" in shown
+    once = summary.markdown(job("Completed"), PLAN, 0, replace(LEDGER, attempts=COSTS[1:]))
+    assert "| goodput |" in once and "| attempt |" not in once
 
 
 def test_the_summary_shows_a_command_whatever_is_in_it():

@@ -1,0 +1,84 @@
+"""What the ranks of this host count on their pages: looked at now and then, and told sparsely."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..contract.events import TrainingSteps
+from ..training.page import StepCount, read_pages
+
+if TYPE_CHECKING:
+    from ..logs.events import EventLog
+    from ..runtime.loop import Loop, Timer
+
+LOOK_SECONDS = 1.0
+TELL_SECONDS = 5.0
+"""Between two tellings, but for the first and the last step of a rank."""
+
+
+class StepWatch:
+    """The training steps of one attempt's ranks of this host."""
+
+    def __init__(
+        self, loop: Loop, events: EventLog, folder: str, began: int, on_news: Callable[[Sequence[StepCount]], None]
+    ) -> None:
+        """`folder` is that of the pages; what was counted before `began` is of an earlier attempt.
+
+        `on_news` is called with what has been counted, whenever that is looked at.
+        """
+        self._loop = loop
+        self._events = events
+        self._folder = folder
+        self._on_news = on_news
+        self._began = began
+        self._told: dict[int | None, StepCount] = {}
+        self._told_at = 0.0
+        self._look()
+
+    def rank_ended(self, rank: int | None) -> None:
+        """Tell what it has counted to its end."""
+        self._tell([each for each in self._news() if each.rank == rank])
+
+    def close(self) -> None:
+        """Look no more, once the last is told: these ranks have ended."""
+        self._timer.cancel()
+        self._tell(self._news())
+
+    def _look(self) -> None:
+        self._timer: Timer = self._loop.after(LOOK_SECONDS, self._look)
+        news = self._news()
+        if news:
+            self._on_news(news)
+        if any(self._is_new(each) for each in news) or time.monotonic() - self._told_at >= TELL_SECONDS:
+            self._told_at = time.monotonic()
+            self._tell(news)
+
+    def _news(self) -> list[StepCount]:
+        """The pages of this attempt on which something has happened since it was told."""
+        found = (each for each in read_pages(self._folder) if each.first >= self._began)
+        return [each for each in found if each != self._told.get(each.rank)]
+
+    def _is_new(self, count: StepCount) -> bool:
+        told = self._told.get(count.rank)
+        return told is None or told.pid != count.pid
+
+    def _tell(self, news: Sequence[StepCount]) -> None:
+        if not news:
+            return
+        self._told.update((each.rank, each) for each in news)
+        since = time.time_ns() - time.monotonic_ns()
+        self._events.emit(
+            TrainingSteps(
+                [each.rank for each in news],
+                [each.steps for each in news],
+                [each.number for each in news],
+                [_seconds(since + each.first) for each in news],
+                [_seconds(since + each.last) for each in news],
+            )
+        )
+
+
+def _seconds(nanoseconds: int) -> float:
+    return round(nanoseconds / 1e9, 4)

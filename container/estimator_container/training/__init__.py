@@ -1,0 +1,55 @@
+"""The training steps of a rank: when each has ended, and how much of it was the rank's own work.
+
+    step_clock.py   counting steps, and telling a rank's own work from its waiting for others
+    page.py         where the rank keeps the count, and its host reads it
+
+What optimizers do is seen by the hooks of `drift`; `mark_step` is for scripts whose steps nobody sees.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .step_clock import StepClock
+
+_clock: StepClock | None = None
+_has_looked = False
+
+
+def mark_step(step: int | None = None) -> None:
+    """Say that a training step of this rank has just ended; does nothing outside of a job.
+
+    `step` is its number, where the script counts by itself, as after a restart. Call it in each rank, once in each
+    step; from then on only these calls count. A call takes less than a microsecond, and makes no system call.
+    """
+    clock = clock_of_rank()
+    if clock is not None:
+        clock.mark_explicitly(step)
+
+
+def clock_of_rank() -> StepClock | None:
+    """The clock of this process, if it is a rank of a job and no other process counts for that rank."""
+    global _clock, _has_looked
+    if not _has_looked:
+        _has_looked = True
+        _clock = _open()
+    return _clock
+
+
+def _open() -> StepClock | None:
+    output = os.environ.get("SM_OUTPUT_DIR")
+    if output is None:
+        return None
+    from ..contract.names import Layout
+    from .page import open_page
+
+    page = open_page(Layout(os.path.dirname(output)).training_steps, os.environ.get("RANK"))
+    if page is None:
+        return None
+    from .step_clock import StepClock
+
+    clock = StepClock(page)
+    os.register_at_fork(after_in_child=clock.stop)  # a child of the rank is none, though it has the page too
+    return clock

@@ -1,0 +1,94 @@
+"""The page of memory in which a rank keeps count of its steps, and which its host reads now and then.
+
+It is a file that the rank has mapped, so a step costs it no system call. The file holds numbers of 64 bits in the
+machine's own order; each is written at once. Times are those of the monotonic clock, in nanoseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import NamedTuple
+
+from ..contract.names import STEPS_PREFIX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Page = memoryview[int]
+
+PID, STEPS, NUMBER, FIRST, LAST, OWN, OWN_STEPS = range(7)
+"""The numbers of a page; `StepCount` says what each is."""
+_FORMAT = struct.Struct("=8q")
+_SCRIPT = "script"  # in the place of a rank, where a host runs the script without a world
+
+
+class StepCount(NamedTuple):
+    """What is on the page of one rank."""
+
+    rank: int | None
+    pid: int
+    """Of the process that counts; a rank of a job with steps is one after the other."""
+    steps: int
+    """How many have ended in this process."""
+    number: int
+    """That of the last one, as the script counts them; `steps`, if it does not."""
+    first: int
+    """When the first one ended."""
+    last: int
+    own: int
+    """Nanoseconds of its own work, in those steps of which that is known."""
+    own_steps: int
+    """How many these are."""
+
+    def to_field(self) -> str:
+        """As one host tells another."""
+        return " ".join(map(str, self[1:] if self.rank is None else self))
+
+    @classmethod
+    def from_field(cls, field: str) -> StepCount:
+        """The way back from `to_field`."""
+        numbers = [int(word) for word in field.split()]
+        return cls(*numbers) if len(numbers) == len(cls._fields) else cls(None, *numbers)
+
+
+def open_page(folder_file: str, rank: str | None) -> Page | None:
+    """The page of a rank, for this process alone; None where its host reads none, or another process counts.
+
+    `folder_file` is the file that names the folder of the pages, `Layout.training_steps`.
+    """
+    import fcntl
+    import mmap
+
+    try:
+        with open(folder_file, encoding="utf-8") as file:
+            path = os.path.join(file.read(), f"{STEPS_PREFIX}{_SCRIPT if rank is None else int(rank)}")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except (OSError, ValueError):
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.pwrite(fd, bytes(_FORMAT.size), 0)  # a hole in a file on a full disk would end the process that fills it
+        page = memoryview(mmap.mmap(fd, _FORMAT.size)).cast("q")  # which keeps the file open, and so the lock
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    page[PID] = os.getpid()
+    return page
+
+
+def read_pages(folder: str) -> list[StepCount]:
+    """Those in the folder on which a step is counted."""
+    names = [name for name in os.listdir(folder) if name.startswith(STEPS_PREFIX)]
+    found = (_read(os.path.join(folder, name), name[len(STEPS_PREFIX) :]) for name in sorted(names))
+    return [each for each in found if each is not None]
+
+
+def _read(path: str, rank: str) -> StepCount | None:
+    try:
+        with open(path, "rb") as file:
+            pid, steps, number, first, last, own, own_steps, _ = _FORMAT.unpack(file.read(_FORMAT.size))
+            of_rank = None if rank == _SCRIPT else int(rank)
+    except (OSError, ValueError, struct.error):
+        return None
+    return StepCount(of_rank, pid, steps, number, first, last, own, own_steps) if steps > 0 else None

@@ -1,0 +1,56 @@
+"""Trains a small model with TensorFlow and Horovod in the way that is named."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import horovod.tensorflow as hvd
+import keras
+import numpy as np
+import tensorflow as tf
+
+hvd.init()
+SECONDS = 21.0
+
+
+def fit() -> None:
+    """Three epochs of five steps, with an evaluation after each."""
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.01), "mse")
+    data = np.ones((20, 4)), np.ones((20, 1))
+    model.fit(*data, batch_size=4, epochs=3, validation_data=data, verbose=0)
+
+
+def steps(work: float, noise: float = 0.0) -> None:
+    """So many seconds of work before each step, which averages with the others."""
+    weights, optimizer = tf.Variable([1.0, 2.0]), keras.optimizers.SGD(0.001)
+
+    @tf.function
+    def step(x: tf.Tensor) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(weights * x)
+        averaging = hvd.DistributedGradientTape(tape)
+        optimizer.apply_gradients(zip(averaging.gradient(loss, [weights]), [weights], strict=True))
+
+    chosen = random.Random(hvd.rank())
+    began = time.monotonic()
+    while hvd.allreduce(tf.constant(time.monotonic() - began), op=hvd.Max, name="time") < SECONDS:
+        time.sleep(work + chosen.uniform(0, noise))
+        step(tf.constant([1.0, 2.0]))
+
+
+def even() -> None:
+    steps(0.1, noise=0.1)
+
+
+def slow() -> None:
+    steps(0.225 if hvd.rank() == 1 else 0.15)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

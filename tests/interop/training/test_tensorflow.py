@@ -1,0 +1,60 @@
+"""Training steps on TensorFlow and Horovod: they are counted without a line in the script, and a slow rank is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from estimator_sdk import Estimator, Job
+from tests.conformance.jobs import events
+
+JOB = Path(__file__).parent / "job"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def jobs_elsewhere(tmp_path_factory: pytest.TempPathFactory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ESTIMATOR_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
+def train(way: str, hosts: int = 1, **environment: str) -> Job:
+    return Estimator(
+        entry_point="train.py",
+        source_dir=JOB,
+        instance_count=hosts,
+        distribution={"mpi": {"enabled": True}},
+        backend="process",
+        arguments=[way],
+        environment=environment,
+    ).fit(logs="none")
+
+
+def steps_of(job: Job) -> dict[int, int]:
+    return {
+        rank: steps
+        for host in job.hosts
+        for event in events(job, "training_steps", host=host)
+        for rank, steps in zip(event["ranks"], event["steps"], strict=True)
+    }
+
+
+@pytest.mark.parametrize(("hosts", "environment"), [(1, {}), (2, {"ESTIMATOR_DRIFT_GUARD": "off"})])
+def test_each_step_of_fit_is_counted_and_no_step_of_an_evaluation(hosts, environment):
+    job = train("fit", hosts, **environment)
+    assert steps_of(job) == dict.fromkeys(range(hosts), 15)
+    assert job.ledger().source == "steps"
+
+
+def test_a_rank_that_is_slower_by_a_half_is_named_once():
+    job = train("slow", 3)
+    (told,) = events(job, "rank_slow")
+    assert (told["host"], told["rank"]) == ("algo-2", 1)
+    assert told["own"] == pytest.approx(0.225, rel=0.2) and told["median"] == pytest.approx(0.15, rel=0.2)
+    said = [line.data.decode() for line in job.logs(stream="toolkit")]
+    assert sum("rank 1 on algo-2 is slow: its own part of a step takes" in text for text in said) == 1
+
+
+def test_no_rank_is_named_in_an_even_run_with_noise():
+    assert events(train("even", 3), "rank_slow") == []

@@ -95,8 +95,8 @@ class Arguments:
     stop_timeout: float = contract.DEFAULT_STOP_TIMEOUT
     """Seconds between SIGTERM and SIGKILL when the job is stopped; on SageMaker it is always the default."""
     hang_timeout: float = contract.DEFAULT_HANG_TIMEOUT
-    """Seconds without output or progress on any rank of a world before a deadlock is suspected and the job fails; 0
-    means never."""
+    """Most seconds without output or progress on any rank before a deadlock is suspected and the job fails; ranks that
+    use no CPU may have less, as their earlier silences tell. 0 means never."""
     keep_alive_period_in_seconds: int | None = None
     """Seconds for which instances are kept for the next job, up to 21,600."""
     volume_size: int = 30

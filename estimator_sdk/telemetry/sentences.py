@@ -84,11 +84,13 @@ def _of_standing(host: str, event: events.RankFrozen | events.RankThawed | event
             return f"{who_is(host, event.rank)} was stopped from outside and will fail unless `kill -CONT` continues it"
         case events.RankThawed():
             return f"{who_is(host, event.rank)} was continued"
+        case events.RanksStand(sentence=str(sentence)):
+            return sentence
         case events.RanksStand():
             since = "" if event.seconds is None else f" for {event.seconds:g} s"
             return f"no rank on {host} has written anything or moved from its line{since}"
         case events.RanksMove():
-            return f"the ranks on {host} make progress again"
+            return "the ranks make progress again"
         case _:
             return assert_never(event)
 

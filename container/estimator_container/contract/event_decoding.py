@@ -76,6 +76,7 @@ def _by_rank(values: object) -> dict[int, object]:
 
 _READERS: dict[str, Reader] = {
     "str": _exactly(str),
+    "str | None": _or_none(_exactly(str)),
     "bool": _exactly(bool),
     "int": _whole,
     "int | None": _or_none(_whole),
@@ -88,4 +89,5 @@ _READERS: dict[str, Reader] = {
     "Sequence[int | None]": _each(_or_none(_whole)),
     "Sequence[Sequence[int]]": _each(_each(_whole)),
     "Mapping[int, Sequence[str]]": _by_rank,
+    "Mapping[str, object] | None": _or_none(_exactly(dict)),
 }

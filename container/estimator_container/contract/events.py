@@ -93,10 +93,14 @@ class RankThawed(Event):
 
 
 class RanksStand(Event):
-    """All ranks of a host stand still; where those of all hosts do, the job fails."""
+    """All ranks of all hosts stand still; in the log of the first one. The job fails when that lasts."""
 
     seconds: float | None = None
     """In which none of them has written anything or moved from its line."""
+    sentence: str | None = None
+    """Who does, by which rule it is told or ends the job, and who is to blame."""
+    report: Mapping[str, object] | None = None
+    """All that is known of them: see `failures.hangs.report.HangFinding.facts`."""
 
 
 class RanksMove(Event):

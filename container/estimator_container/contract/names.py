@@ -45,6 +45,7 @@ HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this m
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
 RESTARTS = "ESTIMATOR_RESTARTS"  # how many attempts of the job came before the one that this host begins with
 MAX_RESTARTS = "ESTIMATOR_MAX_RESTARTS"  # how many may follow the first
+HANG_FLOOR = "ESTIMATOR_HANG_FLOOR"  # the least number of seconds of silence that is learnt to be one of a hang
 STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
 HOROVOD_KERAS3 = "ESTIMATOR_HOROVOD_KERAS3"  # "off": Horovod's names stay as they are on Keras 3; for the script
 DRIFT_GUARD = "ESTIMATOR_DRIFT_GUARD"  # "off", or "warn", which ends no job for ranks that differ; for the script
@@ -68,6 +69,7 @@ PLATFORM_VARIABLES = frozenset(
         WORLD_TIMEOUT,
         RESTARTS,
         MAX_RESTARTS,
+        HANG_FLOOR,
         STOP_TIMEOUT,
         CONSOLE,
         OVERLAY_DIR,
@@ -77,6 +79,7 @@ PLATFORM_VARIABLES = frozenset(
 DEFAULT_WORLD_TIMEOUT = 300.0  # ours; as long as `torch.distributed.TCPStore` waits for others unless it is told
 DEFAULT_STOP_TIMEOUT = 120.0  # what SageMaker grants, "Stop a Training Job" in its API reference
 DEFAULT_HANG_TIMEOUT = 1800.0  # ours; the default `timeout` of `torch.distributed.init_process_group` on Gloo
+DEFAULT_HANG_FLOOR = 30.0  # ours; shorter silences are as likely those of a busy machine
 STEPS_PREFIX = "steps-"  # of the names of the files in which ranks count their training steps
 WORLD_PORT = 7776  # where a first host listens for the others when it inherited no socket
 

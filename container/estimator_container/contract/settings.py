@@ -65,6 +65,7 @@ class Settings(NamedTuple):
     world_timeout: float
     restarts: Restarts
     """Of the first attempt on this host."""
+    hang_floor: float
     stop_timeout: float
 
     @classmethod
@@ -110,6 +111,7 @@ class Settings(NamedTuple):
             restarts=Restarts(
                 int(_number(variables, names.RESTARTS, 0)), int(_number(variables, names.MAX_RESTARTS, 0))
             ),
+            hang_floor=_number(variables, names.HANG_FLOOR, names.DEFAULT_HANG_FLOOR),
             stop_timeout=_number(variables, names.STOP_TIMEOUT, names.DEFAULT_STOP_TIMEOUT),
         )
 
@@ -120,7 +122,7 @@ class Settings(NamedTuple):
 
     @property
     def hang_timeout(self) -> float:
-        """Seconds that a world may stand still; 0 for ever."""
+        """Seconds for which ranks may stand still; 0 for ever."""
         given = self.reserved.hang_timeout
         return names.DEFAULT_HANG_TIMEOUT if given is None else given
 

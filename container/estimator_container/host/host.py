@@ -147,6 +147,9 @@ class Host:
     def stalled(self, stall: Stall) -> None:
         self._ranks.stalled(stall)
 
+    def bound_learnt(self, seconds: float) -> None:
+        self._ranks.bound_learnt(seconds)
+
     def step_over(self) -> None:
         self._steps_over += 1
 

@@ -26,11 +26,12 @@ from .toolkit import Toolkit
 
 if TYPE_CHECKING:
     from ..contract.settings import Restarts
-    from ..failures.hang import HangWatch
+    from ..failures.hangs.watch import HangWatch
     from ..failures.horovod_stalls import Lasting, Stall
     from .step_watch import StepWatch
 
 FROZEN_SECONDS = 3.0  # that a rank may be stopped, by a debugger's hand or another's, before it has failed
+HANG_WATCH_SECONDS = 1.0  # after which ranks begin to be watched: a job that ends before does not load what does so
 STEPS_SECONDS = 1.0  # after which it is looked whether the ranks train
 VICTIM_GRACE = 0.25  # seconds between SIGTERM and SIGKILL for ranks whose world has failed
 
@@ -48,6 +49,8 @@ class LocalRanks:
         self._stopping = False
         self._frozen: dict[int, Timer] = {}
         self._hang_watch: HangWatch | None = None
+        self._before_hang_watch: Timer | None = None
+        self._bound: float | None = None
         self._stalls: Lasting | None = None
         self._step_watch: StepWatch | None = None
         self._began = time.monotonic_ns()
@@ -76,6 +79,9 @@ class LocalRanks:
             file.write(self._toolkit.shared_memory)
         self._server.command = command
         self._started.clear()
+        self._bound = None
+        if self._hang_watch is not None:
+            self._hang_watch.begin_step()
 
     @property
     def all_started(self) -> bool:
@@ -115,6 +121,8 @@ class LocalRanks:
     def close(self) -> None:
         """Stop listening to the ranks' wrappers."""
         self._server.close()
+        if self._before_hang_watch is not None:
+            self._before_hang_watch.cancel()
         self._first_look.cancel()
         if self._have_trained:
             self._watch_steps().close()
@@ -167,26 +175,38 @@ class LocalRanks:
     # Who does not move.
 
     def watch_for_hangs(self) -> None:
-        """From now on all ranks of a world are not to stand still for longer than the job allows."""
-        if self._spec.world is None or not self._spec.settings.hang_timeout:
-            return
-        from ..failures.hang import HangWatch  # a job that ends before has no need of it
+        """From now on the ranks are not to stand still for longer than the job allows."""
+        seconds = self._spec.settings.hang_timeout
+        if seconds:
+            first = min(HANG_WATCH_SECONDS, seconds / 2)
+            self._before_hang_watch = self._toolkit.loop.after(first, self._begin_hang_watch)
 
-        layout = self._spec.layout
-        folders = (layout.frames, self._toolkit.stacks, layout.code)
+    def _begin_hang_watch(self) -> None:
+        from ..failures.hangs.watch import Bounds, HangWatch
+
+        settings, world = self._spec.settings, self._spec.world
         self._hang_watch = HangWatch(
-            self._toolkit.loop, self._server, *folders, self._spec.settings.hang_timeout, self._on_standing
+            self._toolkit.loop,
+            self._server,
+            settings.layout,
+            self._toolkit.stacks,
+            Bounds(settings.hang_floor, settings.hang_timeout),
+            self._coordinator,
+            world.is_awaited if world is not None else lambda rank: True,
         )
+        if self._bound is not None:
+            self._hang_watch.learnt_elsewhere(self._bound)
+
+    def bound_learnt(self, seconds: float) -> None:
+        """By what the ranks of some host have written, none may be silent for longer."""
+        self._bound = seconds
+        if self._hang_watch is not None:
+            self._hang_watch.learnt_elsewhere(seconds)
 
     def stalled(self, stall: Stall) -> None:
         """Horovod on a rank of some host says whom it waits for."""
         if self._hang_watch is not None:
             self._hang_watch.stalled(stall)
-
-    def _on_standing(self, stacks: dict[int, str] | None) -> None:
-        stand = events.RanksStand(self._spec.settings.hang_timeout)
-        self._toolkit.events.emit(stand if stacks else events.RanksMove())
-        self._coordinator.ranks_stand(stacks)
 
     def _on_frozen(self, rank: int, signum: int) -> None:
         """`signum` is what stopped it, or 0 when it goes on."""

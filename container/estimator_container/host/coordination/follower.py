@@ -19,6 +19,7 @@ from ...worlds.mpi.launch_agents import STARTED
 from .mpi_daemon import MpiDaemon
 
 if TYPE_CHECKING:
+    from ...failures.hangs.standing import StandingRank
     from ...failures.horovod_stalls import Stall
     from ...mesh import mesh
     from ...runtime.loop import Timer
@@ -110,8 +111,11 @@ class Follower:
             self._host.toolkit.children.reap_ending()  # it may have failed because the MPI daemon is gone
         self._send("rank_ended", *ended.to_fields())
 
-    def ranks_stand(self, stacks: dict[int, str] | None) -> None:
-        self._send("stand", *(f"{rank} {stack}" for rank, stack in (stacks or {}).items()))
+    def ranks_stand(self, standing: dict[int, StandingRank] | None, seconds: float) -> None:
+        self._send("stand", str(seconds), *(f"{rank} {each.to_json()}" for rank, each in (standing or {}).items()))
+
+    def bound_learnt(self, seconds: float) -> None:
+        self._send("bound", str(seconds))
 
     def weights_seen(self, look: list[str]) -> None:
         self._send("weights", *look)
@@ -198,6 +202,8 @@ class Follower:
             from ...failures.horovod_stalls import Stall  # only where Horovod has said so
 
             self._host.stalled(Stall.from_json(fields[0]))
+        elif kind == "bound":
+            self._host.bound_learnt(float(fields[0]))
         elif kind == "clear":
             self._host.end_attempt(Verdict.from_json(fields[0]))
         elif kind == "again":

@@ -21,10 +21,12 @@ from .others import Others
 from .step_run import StepRun
 
 if TYPE_CHECKING:
+    from ...failures.hangs.standing import StandingRank
     from ...failures.horovod_stalls import Stall
     from ...training.page import StepCount
     from .port import HostPort
     from .restart import Restart
+    from .standstill import Standstill
 
 # After mpirun's own end the reports of the last ranks are still on their way from other hosts.
 LAST_REPORTS_SECONDS = 2.0
@@ -42,6 +44,8 @@ class Leader:
         self._run = StepRun.for_step(self._spec, 0)
         self._late_ranks = LateWatch(self._loop, self._events)
         self._others = Others(host.spec, host.toolkit, self)
+        self._standstill: Standstill | None = None
+        """None as long as no host has ranks that all stand still."""
         self._restart: Restart | None = None
         """None for a job of one attempt, and on a platform that starts each attempt on hosts of its own."""
 
@@ -85,8 +89,11 @@ class Leader:
     def rank_ended(self, ended: RankEnd) -> None:
         self.host_rank_ended(self._spec.name, ended)
 
-    def ranks_stand(self, stacks: dict[int, str] | None) -> None:
-        self.host_stands(self._spec.name, stacks)
+    def ranks_stand(self, standing: dict[int, StandingRank] | None, seconds: float) -> None:
+        self.host_stands(self._spec.name, standing, seconds)
+
+    def bound_learnt(self, seconds: float) -> None:
+        self.host_bound_learnt(self._spec.name, seconds)
 
     def weights_seen(self, look: list[str]) -> None:
         if self._spec.world is None or self._host.outcome is not None or self.is_ending_attempt:
@@ -109,7 +116,7 @@ class Leader:
         self._late_ranks.end()
         if self._run.mpirun is not None:
             self._run.mpirun.last_words()
-        self._run.close()
+        self._close_run()
 
     def cleared(self) -> None:
         self.host_cleared(self._spec.name)
@@ -123,7 +130,7 @@ class Leader:
         outcome, mpirun = self._host.outcome, self._run.mpirun
         if mpirun is not None and outcome is not None and outcome.kind == "failed":
             mpirun.last_words()  # what it says from now on is of the end that is made of it here
-        self._run.close()
+        self._close_run()
         self._others.close()
         if self._restart is not None:
             self._restart.close()
@@ -229,8 +236,11 @@ class Leader:
             self._loop.after(CULPRIT_SECONDS, lambda: self._told_by_mpirun(run))
         elif self._run.all_ended_well:
             self._step_done()
-        elif ended.code == 0 and self._run.step is not None and ended.rank < SPAWNED:
-            self._late_ranks.begin(self._run.step.name, self._run.late)
+        elif ended.code == 0:
+            if self._run.step is not None and ended.rank < SPAWNED:
+                self._late_ranks.begin(self._run.step.name, self._run.late)
+            if self._standstill is not None:
+                self._standstill.rank_ended()
 
     def _report_rank(self, found: Verdict) -> None:
         """Ranks that reach each other by themselves see that one is gone before its own wrapper can have said so."""
@@ -250,7 +260,7 @@ class Leader:
 
     def _next_step(self) -> None:
         self._late.cancel()
-        self._run.close()
+        self._close_run()
         self._begin_step(self._run.number + 1)
         self._others.tell("step_over")
         self._host.step_over()
@@ -266,12 +276,24 @@ class Leader:
         if found is not None and run is self._run and self._host.outcome is None and not self._host.stopping:
             self.report(found)
 
-    def host_stands(self, host: str, stacks: dict[int, str] | None) -> None:
-        """When all ranks that have not ended stand still, none will ever move."""
-        self._run.standing[host] = stacks or {}
-        found = self._run.verdict_on_standstill(self._spec.settings.hang_timeout)
-        if found is not None:
-            self.report(found)
+    def host_stands(self, host: str, standing: dict[int, StandingRank] | None, seconds: float) -> None:
+        if self._host.outcome is not None or self._host.stopping or self.is_ending_attempt:
+            return
+        from .standstill import Standstill  # it seldom comes to this
+
+        hang_timeout = self._spec.settings.hang_timeout
+        self._standstill = self._standstill or Standstill(
+            self._loop, self._events, self._run, hang_timeout, self.report
+        )
+        self._standstill.hear(host, standing, seconds)
+
+    def host_bound_learnt(self, host: str, seconds: float) -> None:
+        before = min(self._run.bounds.values(), default=None)
+        self._run.bounds[host] = seconds
+        bound = min(self._run.bounds.values())
+        if bound != before:
+            self._others.tell("bound", str(bound))
+            self._host.bound_learnt(bound)
 
     def stalled(self, stall: Stall) -> None:
         """Horovod on a rank of some host says whom it waits for."""
@@ -299,6 +321,13 @@ class Leader:
             self._end(Outcome("stopped"))
         else:
             self.report(self._run.verdict_on_mpirun(self._spec.name, code, words))
+
+    def _close_run(self) -> None:
+        """Wait for nobody of a step any more."""
+        self._run.close()
+        if self._standstill is not None:
+            self._standstill.close()
+            self._standstill = None
 
     def _end(self, outcome: Outcome) -> None:
         """End the job on every host."""

@@ -12,6 +12,7 @@ from ...mesh.endpoint import another_listening_socket, listening_socket
 from ...ranks.server import RankEnd
 
 if TYPE_CHECKING:
+    from ...failures.hangs.standing import StandingRank
     from ...failures.horovod_stalls import Stall
     from ...mesh import mesh
     from ...training.page import StepCount
@@ -38,8 +39,11 @@ class HostsListener(Protocol):
     def host_rank_ended(self, host: str, ended: RankEnd) -> None:
         """A rank of it has."""
 
-    def host_stands(self, host: str, stacks: dict[int, str] | None) -> None:
-        """All its ranks stand still, or with None no longer."""
+    def host_stands(self, host: str, standing: dict[int, StandingRank] | None, seconds: float) -> None:
+        """All its ranks have stood still for so many seconds, or with None do so no longer."""
+
+    def host_bound_learnt(self, host: str, seconds: float) -> None:
+        """By what they have written, they may be silent for so long."""
 
     def host_cleared(self, host: str) -> None:
         """Nothing of the attempt is left there."""
@@ -163,8 +167,14 @@ class Others:
         elif kind == "rank_ended":
             listener.host_rank_ended(host, RankEnd.from_fields(*fields))
         elif kind == "stand":
-            standing = (field.partition(" ") for field in fields)
-            listener.host_stands(host, {int(rank): stack for rank, _, stack in standing} or None)
+            from ...failures.hangs.standing import StandingRank  # only where ranks do
+
+            seconds, *standing = fields
+            ranks = (each.partition(" ") for each in standing)
+            found = {int(rank): StandingRank.from_json(text) for rank, _, text in ranks}
+            listener.host_stands(host, found or None, float(seconds))
+        elif kind == "bound":
+            listener.host_bound_learnt(host, float(fields[0]))
         elif kind == "weights":
             listener.weights_seen(fields)
         elif kind == "steps":

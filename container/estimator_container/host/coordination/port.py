@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from ...failures.hangs.standing import StandingRank
     from ...failures.horovod_stalls import Stall
     from ...failures.outcome import Outcome
     from ...failures.verdict import Verdict
@@ -34,6 +35,9 @@ class HostPort(Protocol):
 
     def stalled(self, stall: Stall) -> None:
         """Horovod on a rank of some host says whom it waits for."""
+
+    def bound_learnt(self, seconds: float) -> None:
+        """By what the ranks of some host have written, none may be silent for longer."""
 
     def step_over(self) -> None:
         """Every rank of every host has ended its step."""
@@ -72,8 +76,11 @@ class Coordinator(Protocol):
     def rank_ended(self, ended: RankEnd) -> None:
         """A rank of this host has."""
 
-    def ranks_stand(self, stacks: dict[int, str] | None) -> None:
-        """All ranks of this host stand still, or with None no longer."""
+    def ranks_stand(self, standing: dict[int, StandingRank] | None, seconds: float) -> None:
+        """All ranks of this host have stood still for so many seconds, or with None do so no longer."""
+
+    def bound_learnt(self, seconds: float) -> None:
+        """By what the ranks of this host have written, they may be silent for so long."""
 
     def weights_seen(self, look: list[str]) -> None:
         """A rank of this host has sent some of its weights: the fields of a `drift.weight_report.WeightReport`."""

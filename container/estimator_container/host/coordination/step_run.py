@@ -5,7 +5,7 @@ A job with an entry point is of one step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...contract.events import StepStarted
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ...contract.events import RankSlow
     from ...contract.steps import Step
     from ...failures.drift import Drift, Judge
+    from ...failures.hangs.report import HangFinding, HangRule
+    from ...failures.hangs.standing import StandingRank
     from ...failures.horovod_stalls import Lasting, Stall
     from ...failures.stragglers import StragglerWatch
     from ...logs.events import EventLog
@@ -56,8 +58,10 @@ class StepRun:
         self.spawned: set[Place] = set()
         """The ranks that run because others have started them."""
         self.spawned_ended: dict[Place, RankEnd] = {}
-        self.standing: dict[str, dict[int, str]] = {}
+        self.standing: dict[str, Mapping[int, StandingRank]] = {}
         """Host -> rank -> where it stands, of those hosts whose ranks all stand still."""
+        self.bounds: dict[str, float] = {}
+        """Host -> seconds for which its ranks may be silent, where that is known by what they have written."""
         self.mpirun: Mpirun | None = None
         """What starts its ranks, in a world of MPI."""
         self.without_reports: Timer | None = None
@@ -172,9 +176,9 @@ class StepRun:
         rank, victims = rank_or_none(ended.rank), self._victims(ended)
         found = verdict.of_rank(host, rank, ended.code, ended.stderr_tail, victims, role)
         if self.stall is not None and self.stall.ends_the_world:
-            from ...failures import hang
+            from ...failures.hangs.report import after_stall
 
-            found = hang.after_stall(found, self.stall, self.hosts_of_ranks)
+            found = after_stall(found, self.stall, self.hosts_of_ranks)
         return found.as_out_of_memory() if ended.out_of_memory else found
 
     def _victims(self, culprit: RankEnd) -> tuple[int, ...]:
@@ -186,16 +190,19 @@ class StepRun:
         left = [place for place, ended in self.ended.items() if ended.code == 0 and not ended.told]
         return self._early_exit(left[0]) if len(left) == 1 else None
 
-    def verdict_on_standstill(self, hang_timeout: float) -> Verdict | None:
-        """When all ranks that have not ended stand still, none will ever move."""
-        standing = {rank: stack for each in self.standing.values() for rank, stack in each.items()}
-        ended = {rank for _, rank in self.ended}
-        hosts = self.hosts_of_ranks
-        if not standing or set(hosts) - ended != set(standing):
-            return None
-        from ...failures import hang  # it seldom comes to this
+    def all_standing(self) -> dict[Place, StandingRank] | None:
+        """Where all ranks stand that have not ended; None where one of them may still move."""
+        standing = {(host, rank): found for host, ranks in self.standing.items() for rank, found in ranks.items()}
+        left = {*self.places, *self.spawned}.difference(self.ended)
+        found = {place: each for place, each in standing.items() if place in left}
+        return found if found and found.keys() == left else None
 
-        return hang.verdict(hosts, standing, ended, hang_timeout, self.stall)
+    def finding(self, standing: Mapping[Place, StandingRank], seconds: float, rule: HangRule) -> HangFinding:
+        """What is made of ranks that have stood still for so long, by a rule."""
+        from ...failures.hangs.report import HangFinding  # it seldom comes to this
+
+        ended = tuple(place for place in self._awaited if place in self.ended)
+        return HangFinding(standing, ended, seconds, rule, self.stall)
 
     def verdict_on_mpirun(self, host: str, code: int, words: str) -> Verdict:
         """Of mpirun's own end on `host`, while no rank has said that it failed: its words must do."""

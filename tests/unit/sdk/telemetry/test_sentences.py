@@ -50,7 +50,7 @@ def test_a_name_that_is_no_text_is_shown_as_a_literal():
         (events.RankThawed(None), "the script on algo-2 was continued"),
         (events.RanksStand(1800.0), "no rank on algo-2 has written anything or moved from its line for 1800 s"),
         (events.RanksStand(), "no rank on algo-2 has written anything or moved from its line"),
-        (events.RanksMove(), "the ranks on algo-2 make progress again"),
+        (events.RanksMove(), "the ranks make progress again"),
         (events.StepStarted("train", 1, 2, "python train.py"), "step 'train', 1 of 2: python train.py"),
         (
             events.RanksLate("train", 10.0, (3,), ("algo-2",)),

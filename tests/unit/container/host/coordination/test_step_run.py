@@ -1,5 +1,7 @@
 import pytest
 from estimator_container.contract.steps import Step
+from estimator_container.failures.hangs.report import HangRule
+from estimator_container.failures.hangs.standing import StandingRank
 from estimator_container.failures.verdict import Verdict
 from estimator_container.host.coordination.step_run import StepRun
 from estimator_container.logs.frames import NO_RANK, number_of
@@ -90,10 +92,12 @@ def test_where_mpirun_ends_all_ranks_the_only_one_that_left_by_itself_is_to_blam
 
 def test_ranks_that_stand_still_are_stuck_once_nobody_else_can_move():
     run = StepRun(PLACES)
-    run.standing["algo-1"] = {0: "  in a\n", 1: "  in a\n"}
-    assert run.verdict_on_standstill(5.0) is None
-    run.standing["algo-2"] = {2: "  in b\n"}
-    assert run.verdict_on_standstill(5.0).kind == "deadlock"
+    run.standing["algo-1"] = {0: StandingRank("  in a\n"), 1: StandingRank("  in a\n")}
+    assert run.all_standing() is None
+    run.standing["algo-2"] = {2: StandingRank("  in b\n")}
+    standing = run.all_standing()
+    assert sorted(standing) == sorted(PLACES)
+    assert run.finding(standing, 5.0, HangRule(5.0)).verdict().kind == "deadlock"
 
 
 @pytest.mark.parametrize(

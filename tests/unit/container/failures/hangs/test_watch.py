@@ -7,9 +7,13 @@ from pathlib import Path
 
 import estimator_container
 import pytest
-from estimator_container.failures.hang import AT_ITS_END, LOOKS, HangWatch, after_stall, verdict
+from estimator_container.contract.names import Layout
+from estimator_container.failures.hangs.report import HangFinding, HangRule, after_stall
+from estimator_container.failures.hangs.standing import AT_ITS_END, StandingRank
+from estimator_container.failures.hangs.watch import LOOKS, Bounds, HangWatch
 from estimator_container.failures.horovod_stalls import Stall
 from estimator_container.failures.verdict import of_rank
+from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import SPAWNED, STDERR, FrameWriter
 
 TOOLKIT = str(Path(estimator_container.__file__).absolute().parents[1])
@@ -21,13 +25,18 @@ class Ranks:
     """Scripts that run as ranks do, and what a watch says of them."""
 
     def __init__(self, loop, folder):
-        self.pids, self.said = {}, []
+        self.pids, self.said, self.standing, self.bounds = {}, [], [], []
         self.folder = folder
+        self.layout = Layout(str(folder))
         self._processes = []
-        for name in ("stacks", "code"):
-            (folder / name).mkdir()
-        (folder / "frames").touch()
+        for name in ("stacks", "code", "checkpoints", "output/logs", "input/data"):
+            (folder / name).mkdir(parents=True)
+        self.frames = Path(self.layout.frames)
+        self.frames.touch()
         self._loop = loop
+
+    def module_of(self, rank):
+        """As of a world whose ranks all run the script."""
 
     def start(self, script):
         rank = len(self.pids)
@@ -37,9 +46,9 @@ class Ranks:
         self._processes.append(subprocess.Popen(argv, env=env, cwd=self.folder / "code", start_new_session=True))
         self.pids[rank] = self._processes[-1].pid
 
-    def watch(self, seconds=SECONDS):
-        paths = [str(self.folder / name) for name in ("frames", "stacks", "code")]
-        self._watch = HangWatch(self._loop, self, *paths, seconds, self._say)
+    def watch(self, seconds=SECONDS, floor=None):
+        bounds = Bounds(seconds if floor is None else floor, seconds)
+        self._watch = HangWatch(self._loop, self, self.layout, str(self.folder / "stacks"), bounds, self)
 
     def tell_of_stalls(self, besides=b""):
         """As Horovod on rank 0 does, again and again."""
@@ -48,15 +57,21 @@ class Ranks:
             b"gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more than 60 "
             b"seconds. This may indicate that they differ. \nMissing ranks:\n1: [a]\n"
         )
-        FrameWriter(str(self.folder / "frames")).write(0, STDERR, said + besides)
+        FrameWriter(str(self.frames)).write(0, STDERR, said + besides)
         self._watch.stalled(Stall(60, {1: ("a",)}))
         self._loop.after(SHORT / LOOKS, lambda: self.tell_of_stalls(besides))
 
-    def _say(self, stacks):
+    def write(self, rank, words):
+        FrameWriter(str(self.frames)).write(rank, STDERR, words)
+
+    def ranks_stand(self, standing, seconds):
         """As a host does, which also writes it down."""
-        self.said.append(stacks)
-        with (self.folder / "frames").open("a") as file:
-            file.write("an event")
+        self.standing.append(standing)
+        self.said.append(standing and {rank: each.stack for rank, each in standing.items()})
+        EventLog(FrameWriter(str(self.frames))).say("an event")
+
+    def bound_learnt(self, seconds):
+        self.bounds.append(seconds)
 
     def run(self, seconds):
         self._loop.run_until(lambda: False, seconds)
@@ -133,6 +148,13 @@ def test_a_script_does_not_see_the_variable(ranks, tmp_path):
 
 
 HOSTS = {0: "algo-1", 1: "algo-1", 2: "algo-2", 3: "algo-2"}
+
+
+def verdict(hosts, stacks, ended, seconds, stall=None):
+    """Of ranks of which nothing but their stacks is known."""
+    standing = {(hosts[rank], rank): StandingRank(stack) for rank, stack in stacks.items()}
+    done = tuple((hosts[rank], rank) for rank in ended)
+    return HangFinding(standing, done, seconds, HangRule(seconds), stall).verdict()
 
 
 def test_the_one_that_stands_elsewhere_is_named():

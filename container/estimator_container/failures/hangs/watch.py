@@ -1,0 +1,304 @@
+"""Whether the ranks of this host still get anywhere: what they write, where they stand, what their children do.
+
+A rank that waits in MPI burns its CPU as one that works does, so the CPU alone tells nothing. Where each thread of the
+script stands does: `script_runner` lets the interpreter write that down when it gets a signal. A rank gets that signal
+only when half the time has passed in silence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ...ranks.script_runner import END_OF_SCRIPT, STACKS_SIGNAL
+from ...runtime.children import descendants
+from ...runtime.loop import Loop
+from . import evidence, waiting
+from .evidence import Use
+from .patience import HangPatience
+from .standing import AT_ITS_END, NO_SCRIPT, StandingRank
+from .waiting import Stacks
+from .written import Written
+
+if TYPE_CHECKING:
+    from ...contract.names import Layout
+    from ...ranks.server import RankServer
+    from ..horovod_stalls import Lasting, Stall
+
+LOOKS = 6  # in the shortest time after which ranks are stuck; so often their stacks are compared, too
+CHEAP_LOOKS = 3  # of those, that leave the ranks alone
+DUMP_SECONDS = 5.0  # that a rank has to write its stacks, or the half of the time between two looks
+BUSY_SHARE = 0.05  # of a CPU: what a rank or its children may take and still be idle
+SPINNING_SHARE = 0.5  # of a CPU: who takes that in a call waits for others by looking again and again
+WAKING = 2.0  # times in a second that an idle thread may wake up
+WHISPER = 4096  # bytes: what the threads beside the first one may write between two looks and get nowhere
+_SERVER = Stacks(NO_SCRIPT)
+_ENDED = Stacks(AT_ITS_END)
+
+
+class Bounds(NamedTuple):
+    """How long ranks may stand still, in seconds."""
+
+    floor: float
+    """The least that is learnt."""
+    ceiling: float
+    """What holds as long as nothing is, and for ranks that may work."""
+
+
+class HangListener(Protocol):
+    """Who hears of the ranks of a host."""
+
+    def ranks_stand(self, standing: dict[int, StandingRank] | None, seconds: float) -> None:
+        """All have stood still for so many seconds; None as soon as one moves again."""
+
+    def bound_learnt(self, seconds: float) -> None:
+        """By what they have written, they may stand still for so long."""
+
+
+class HangWatch:
+    """Tells when every rank of this host has stood still for so long, and when that is over."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        ranks: RankServer,
+        layout: Layout,
+        folder: str,
+        bounds: Bounds,
+        listener: HangListener,
+        is_awaited: Callable[[int], bool] = lambda rank: True,
+    ) -> None:
+        """`folder` has the ranks' stacks. Ranks that nobody awaits, as servers, get somewhere when they use CPU."""
+        self._loop = loop
+        self._ranks = ranks
+        self._layout = layout
+        self._folder = folder
+        self._bounds = bounds
+        self._listener = listener
+        self._is_awaited = is_awaited
+        self._look_seconds = min(bounds.floor, bounds.ceiling) / LOOKS
+        self._patience = HangPatience(bounds.floor, bounds.ceiling)
+        self._written = Written(layout.frames, layout.checkpoints)
+        self._told_bound: float | None = None
+        self._elsewhere: float | None = None
+        self._stalls: Lasting | None = None
+        self._said: dict[int, bool] | None = None
+        """Which ranks may work, as it was told; None as long as nothing was."""
+        self._uses: dict[int, Use] = {}
+        self._silent_since = time.monotonic()
+        self._comparisons = 0
+        self._stacks: dict[int, Stacks] = {}
+        self._shares: dict[int, float] = {}
+        self._working: set[int] = set()
+        self._measured: dict[int, Use] = {}
+        self._measured_at = 0.0
+        self._children: dict[int, float] | None = None
+        self._timers = [loop.after(self._look_seconds, self._look)]
+
+    def close(self) -> None:
+        """Look no more: these ranks have ended."""
+        for timer in self._timers:
+            timer.cancel()
+
+    def begin_step(self) -> None:
+        """Other scripts run from now on, of which nothing is known."""
+        self._patience = HangPatience(self._bounds.floor, self._bounds.ceiling)
+        self._told_bound = self._elsewhere = None
+        self._moved()
+
+    def stalled(self, stall: Stall) -> None:
+        """Horovod waits for ranks: its own words and threads are no signs of life as long as that lasts."""
+        from ..horovod_stalls import Lasting
+
+        self._stalls = self._stalls or Lasting()
+        self._stalls.tell(stall)
+
+    def learnt_elsewhere(self, seconds: float) -> None:
+        """On some host ranks have written so often that none may be silent for longer."""
+        self._elsewhere = seconds
+
+    @property
+    def bound(self) -> float:
+        """How long these ranks may stand still before somebody is told."""
+        known = (self._patience.learnt, self._elsewhere, self._bounds.ceiling)
+        return min(each for each in known if each is not None)
+
+    @property
+    def _stall(self) -> Stall | None:
+        return self._stalls.stall if self._stalls is not None else None
+
+    # Cheap looks: what ranks have written.
+
+    def _look(self) -> None:
+        self._timers = [self._loop.after(self._look_seconds, self._look)]
+        if not self._ranks.pids:
+            return  # all have ended, which others know
+        progressed = self._written.progressed(self._stall)
+        if progressed:
+            self._patience.progress(time.monotonic())
+            self._tell_bound()
+        before, self._uses = self._uses, self._uses_now()
+        if progressed or self._wrote_since(before):
+            self._moved()
+        elif time.monotonic() - self._silent_since >= self._next_comparison:
+            for pid in self._ranks.pids.values():
+                self._ask_for_stacks(pid)
+            self._timers.append(self._loop.after(min(DUMP_SECONDS, self._look_seconds / 2), self._compare))
+
+    def _tell_bound(self) -> None:
+        learnt = self._patience.learnt
+        if learnt is not None and learnt != self._told_bound:
+            self._told_bound = learnt
+            self._listener.bound_learnt(learnt)
+
+    def _uses_now(self) -> dict[int, Use]:
+        return {rank: evidence.use(pid) for rank, pid in self._ranks.pids.items()}
+
+    def _wrote_since(self, before: dict[int, Use]) -> bool:
+        """Whether a rank has started, ended, or read or written anything but a few bytes in another thread."""
+        if before.keys() != self._uses.keys():
+            return True
+        return any(self._wrote(before[rank], use) for rank, use in self._uses.items())
+
+    def _wrote(self, before: Use, now: Use) -> bool:
+        if before.moved_by_first != now.moved_by_first:
+            return True
+        # During a stall Horovod's threads go on to ask each other, and those are not the first.
+        return self._stall is None and now.written - before.written >= WHISPER
+
+    # Thorough ones: where they stand.
+
+    @property
+    def _next_comparison(self) -> float:
+        return self.bound * (CHEAP_LOOKS + self._comparisons) / LOOKS
+
+    def _compare(self) -> None:
+        stacks = {rank: self._stacks_of(rank, pid) for rank, pid in self._ranks.pids.items()}
+        before, self._stacks = self._stacks, stacks
+        self._uses = self._uses_now()  # the stacks themselves are something written
+        is_first = self._comparisons == 0
+        self._comparisons += 1
+        children_worked = self._children_worked()
+        if not all(each.text for each in stacks.values()) or self._waits_for_us():
+            self._moved()
+        elif is_first:
+            self._begin_measuring()
+        elif stacks != before or children_worked or self._measure():
+            self._moved()
+        elif time.monotonic() - self._silent_since >= self.bound:
+            self._tell()
+
+    def _begin_measuring(self) -> None:
+        self._measured_at = time.monotonic()
+        self._measured = self._uses
+
+    def _measure(self) -> bool:
+        """Find out who uses CPU; returns whether one does that nobody awaits."""
+        seconds = time.monotonic() - self._measured_at
+        for rank, use in self._uses.items():
+            before = self._measured[rank]
+            self._shares[rank] = (use.cpu - before.cpu) / seconds
+            if self._works(rank, before, use, seconds):
+                self._working.add(rank)
+        self._begin_measuring()
+        return not all(self._is_awaited(rank) for rank in self._working)
+
+    def _works(self, rank: int, before: Use, now: Use, seconds: float) -> bool:
+        """Whether a rank has used CPU, or woken up often, outside of a call in which it waits for others."""
+        stacks = self._stacks[rank]
+        call = waiting.call_in(stacks.first, self._layout.code)
+        if stacks.text == AT_ITS_END:
+            return False
+        of_first = now.cpu_of_first - before.cpu_of_first
+        of_others = now.cpu - before.cpu - of_first
+        waits_in_library = call is not None and call.in_library and not stacks.others
+        counted = (0.0 if call else of_first) + (0.0 if waits_in_library else of_others)
+        wakes = call is None and now.pauses_of_first - before.pauses_of_first > WAKING * seconds + 1
+        return counted > BUSY_SHARE * seconds or wakes
+
+    def _tell(self) -> None:
+        works = {rank: rank in self._working for rank in self._ranks.pids}
+        if works == self._said:
+            return
+        self._said = works
+        standing = {rank: self._standing(rank, pid) for rank, pid in self._ranks.pids.items()}
+        self._listener.ranks_stand(standing, time.monotonic() - self._silent_since)
+
+    def _standing(self, rank: int, pid: int) -> StandingRank:
+        stacks = self._stacks[rank]
+        call = waiting.call_in(stacks.first, self._layout.code)
+        share = self._shares.get(rank, 0.0)
+        return StandingRank(
+            stack=stacks.text,
+            place=waiting.place_of(stacks.first),
+            works=rank in self._working,
+            sleeps=evidence.sleeps(pid) or waiting.says_sleep(stacks.first, self._layout.code),
+            call=call.name if call is not None else "",
+            is_collective=call is not None and call.is_collective,
+            spins=call is not None and share > SPINNING_SHARE,
+            output_age=self._written.output_age(rank),
+            checkpoint_age=self._written.checkpoint_age,
+            cpu=round(share, 2),
+            kernel=evidence.summary(pid),
+        )
+
+    def _moved(self) -> None:
+        self._begin_silence()
+        if self._said is not None:
+            self._said = None
+            self._listener.ranks_stand(None, 0.0)
+
+    def _begin_silence(self) -> None:
+        self._silent_since = time.monotonic()
+        self._comparisons = 0
+        self._stacks, self._shares, self._measured, self._children = {}, {}, {}, None
+        self._working = set()
+
+    def _waits_for_us(self) -> bool:
+        return any(evidence.waits_for_us(pid, self._layout.data) for pid in self._ranks.pids.values())
+
+    def _children_worked(self) -> bool:
+        """A rank may stand still because a program of its own does the work."""
+        before = self._children
+        below = {child for pid in self._ranks.pids.values() for child in descendants(pid)}
+        self._children = {child: evidence.cpu_seconds(str(child)) for child in below}
+        idle = BUSY_SHARE * self.bound / LOOKS
+        return before is not None and any(
+            seconds - before.get(child, 0.0) > idle for child, seconds in self._children.items()
+        )
+
+    def _ask_for_stacks(self, pid: int) -> None:
+        path = self._path(pid)
+        if os.path.exists(path):
+            os.truncate(path, 0)
+            if _catches(pid, STACKS_SIGNAL):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, STACKS_SIGNAL)
+
+    def _stacks_of(self, rank: int, pid: int) -> Stacks:
+        """Without a text for a rank of which nothing is known: it counts as one that moves."""
+        if self._ranks.module_of(rank) is not None:
+            return _SERVER
+        if os.path.exists(self._path(pid) + END_OF_SCRIPT):
+            return _ENDED
+        try:
+            with open(self._path(pid), encoding="utf-8", errors="replace") as file:
+                return waiting.parse(file.read(), self._layout.code)
+        except FileNotFoundError:
+            return Stacks("")
+
+    def _path(self, pid: int) -> str:
+        return os.path.join(self._folder, str(pid))
+
+
+def _catches(pid: int, signum: int) -> bool:
+    """Whether a process has a handler for a signal; `SigCgt` of `/proc/PID/status`, bit 0 for signal 1 (proc(5))."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            caught = next(int(line.split()[1], 16) for line in file if line.startswith(b"SigCgt:"))
+    except (OSError, StopIteration):
+        return False
+    return bool(caught >> (signum - 1) & 1)

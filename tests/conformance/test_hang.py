@@ -1,0 +1,125 @@
+"""R3 and R4: ranks that stand still end the job with the culprit named, and nothing that works silently is accused."""
+
+from __future__ import annotations
+
+import pytest
+from estimator_container.contract.names import HANG_FLOOR
+from estimator_container.failures.verdict import Verdict
+
+from estimator_sdk import Estimator, Job, JobFailed
+from tests.conformance.jobs import MEET, events
+
+FLOOR = 1.5  # seconds, where a job has 30
+QUICK = {HANG_FLOOR: str(FLOOR)}
+TORCH = {"torch_distributed": {"enabled": True, "processes_per_host": 2}}
+MIRRORED = {"multi_worker_mirrored_strategy": {"enabled": True}}
+STEPS = """
+import os, sys, threading, time
+for step in range(15):
+    print("step", step, flush=True)
+    time.sleep(0.1)
+"""
+MPI_STEPS = f"""{STEPS}
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+"""
+READS = """
+def read_what_nobody_writes():
+    os.read(os.pipe()[0], 1)
+"""
+LOCKS = """
+def take_it_twice():
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+"""
+
+
+def ends(estimator: Estimator) -> tuple[Job, Verdict]:
+    """The job, which must fail, and why it did."""
+    job = estimator.fit(wait=False)
+    with pytest.raises(JobFailed) as failed:
+        job.wait(60)
+    return job, failed.value.verdict
+
+
+@pytest.mark.law("R3")
+@pytest.mark.parametrize(
+    ("failure", "place"),
+    [
+        ("world.Allreduce(MPI.IN_PLACE, bytearray(8))", None),
+        (f"exec({(READS + 'read_what_nobody_writes()')!r})", "read_what_nobody_writes"),
+        pytest.param(f"exec({(LOCKS + 'take_it_twice()')!r})", "take_it_twice", marks=pytest.mark.long),
+    ],
+    ids=["another collective", "a blocked read", "a lock"],
+)
+def test_a_rank_that_provably_stands_still_is_named_soon(script, failure, place):
+    source = f"{MPI_STEPS}\nif world.rank == 1:\n    {failure}\nworld.barrier()\n"
+    found = script.fail(source, hosts=1, processes=3, environment=QUICK).verdict
+    assert (found.kind, found.rank, found.host) == ("deadlock", 1, "algo-1")
+    assert "are allowed after the silences so far" in found.message
+    assert place is None or place in found.message
+
+
+@pytest.mark.law("R3")
+@pytest.mark.parametrize(
+    "distribution", [None, pytest.param(MIRRORED, marks=pytest.mark.long), TORCH], ids=["none", "mirrored", "torch"]
+)
+def test_a_job_of_any_distribution_that_stands_still_ends(script, distribution):
+    meet = "" if distribution is None else MEET
+    source = f"{STEPS}{meet}{READS}read_what_nobody_writes()"
+    given = {} if distribution is None else {"distribution": distribution}
+    job, found = ends(script.estimator(source, hosts=2, environment=QUICK, **given))
+    assert found.kind == "deadlock"
+    assert "read_what_nobody_writes" in found.detail
+    (told,) = events(job, "ranks_stand")
+    assert len(told["report"]["ranks"]) == (4 if distribution is TORCH else 2)
+
+
+@pytest.mark.law("R3")
+def test_a_single_process_that_stands_still_is_named_with_its_line(script):
+    _, found = ends(script.estimator(f"{STEPS}{LOCKS}take_it_twice()", environment=QUICK))
+    assert (found.kind, found.rank, found.host) == ("deadlock", None, "algo-1")
+    assert found.message.endswith("; it is at train.py, line 10 in take_it_twice")
+
+
+@pytest.mark.law("R3", "R4")
+@pytest.mark.parametrize(
+    "work", ["while True: pass", "import collections, itertools; collections.deque(itertools.count(), maxlen=0)"]
+)
+def test_a_rank_that_may_work_is_shown_and_ends_the_job_at_hang_timeout(script, work):
+    source = f"{MPI_STEPS}\nif world.rank == 1:\n    {work}\nworld.barrier()\n"
+    job, found = ends(script.estimator(source, processes=2, environment=QUICK, hang_timeout=4))
+    assert (found.kind, found.rank) == ("deadlock", 1)
+    shown, ended = events(job, "ranks_stand")
+    assert shown["seconds"] < 3.5 < ended["seconds"]
+    assert "are allowed by hang_timeout" in found.message
+
+
+@pytest.mark.law("R4")
+def test_a_sleep_is_shown_and_has_twice_the_time(script):
+    source = f"{STEPS}time.sleep({1.6 * FLOOR})\nprint('on', flush=True)\ntime.sleep(1)"
+    job = script.run(source, environment=QUICK)
+    assert len(events(job, "ranks_stand")) == len(events(job, "ranks_move")) == 1
+
+
+@pytest.mark.law("R4")
+@pytest.mark.parametrize(
+    "silence",
+    [
+        "if world.rank == 0: exec('for n in range(25):\\n' + '    time.sleep(0.05)\\n' * 3)",
+        pytest.param(
+            "import hashlib\nif world.rank == 0: hashlib.pbkdf2_hmac('sha512', b'a', b'a', 6_000_000)",
+            marks=pytest.mark.long,
+        ),
+    ],
+    ids=["of many lines", "native"],
+)
+def test_an_evaluation_on_one_rank_ends_nothing(script, silence):
+    script.run(f"{MPI_STEPS}\n{silence}\nworld.barrier()\n", processes=2, environment=QUICK, hang_timeout=60)
+
+
+@pytest.mark.law("R4")
+def test_a_slow_first_step_is_not_accused(script):
+    job = script.run(f"import time\nprint('starting', flush=True)\ntime.sleep({2 * FLOOR})", environment=QUICK)
+    assert events(job, "ranks_stand") == []

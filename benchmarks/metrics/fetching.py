@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from estimator_container.contract.events import ChannelFetched, ChannelFetching
+from estimator_container.contract.agent_events import ChannelFetched, ChannelFetching
 
 from estimator_sdk import Estimator
 

@@ -15,7 +15,8 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from estimator_container.contract.events import CheckpointRestored, RankEnded
+from estimator_container.contract.agent_events import CheckpointRestored
+from estimator_container.contract.events import RankEnded
 
 from estimator_sdk import Estimator, Job
 from tests.chaos.faults import FAULTS, Fault, Shape, Target, signal_rank

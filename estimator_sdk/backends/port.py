@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from estimator_container.contract.events import AnyEvent
+    from estimator_container.contract.event_decoding import AnyEvent
     from estimator_container.failures.verdict import Verdict
     from estimator_container.logs.lines import Block, Line
 

@@ -10,7 +10,7 @@ from ..errors import EstimatorError
 from . import page, snapshot, text
 
 if TYPE_CHECKING:
-    from estimator_container.contract.events import AnyEvent
+    from estimator_container.contract.event_decoding import AnyEvent
     from estimator_container.logs.lines import Block, Line
 
     from ..backends.port import StartedJob

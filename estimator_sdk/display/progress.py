@@ -6,7 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Literal
 
-from estimator_container.contract.events import AttemptFailed, ChannelProgress, PhaseStarted, Stopping
+from estimator_container.contract.agent_events import ChannelProgress
+from estimator_container.contract.events import AttemptFailed, PhaseStarted, Stopping
 
 from ..telemetry.kept import Kept
 from ..telemetry.sentences import amount, counted, sentence_about
@@ -14,7 +15,7 @@ from ..values.naming import size
 from ..values.standard_streams import Stream, Tolerant, can_redraw
 
 if TYPE_CHECKING:
-    from estimator_container.contract.events import AnyEvent
+    from estimator_container.contract.event_decoding import AnyEvent
     from estimator_container.logs.lines import Block, Line
 
     from ..backends.port import StartedJob

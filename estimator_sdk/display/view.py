@@ -17,7 +17,7 @@ from .log import Log, Source, shown
 from .series import Series
 
 if TYPE_CHECKING:
-    from estimator_container.contract.events import AnyEvent
+    from estimator_container.contract.event_decoding import AnyEvent
     from estimator_container.logs.lines import Line
 
     from .progress import Logs

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from estimator_container.contract import events
+from estimator_container.contract import agent_events, events
 from estimator_container.contract.event_decoding import decode
 from estimator_container.logs.frames import EVENT, NO_RANK, SPAWNED, STDERR, STDOUT, Frame, FrameParser
 
 from ..telemetry.metrics import metric_definitions, values_in
 
 if TYPE_CHECKING:
-    from estimator_container.contract.events import AnyEvent
+    from estimator_container.contract.event_decoding import AnyEvent
 
     from ..backends.port import StartedJob
     from ..backends.status import AttemptRecord
@@ -174,11 +174,11 @@ def _take_event(attempt: AttemptTimeline, host: str, time: float, event: AnyEven
         case events.TrainingSteps():
             for number, first, last in zip(event.ranks, event.first, event.last, strict=False):
                 attempt.rank((host, number)).steps[first] = Span(first, last)
-        case events.ChannelFetched():
+        case agent_events.ChannelFetched():
             attempt.channels = time
-        case events.CheckpointRestored():
+        case agent_events.CheckpointRestored():
             attempt.restored, attempt.base = time, event.base
-        case events.CheckpointPublished():
+        case agent_events.CheckpointPublished():
             attempt.snapshots.append(SnapshotTime(event.snapshot, time - event.seconds, time))
         case events.FailureFound():
             attempt.failure_found = attempt.failure_found or time

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from estimator_container.contract import events
+from estimator_container.contract import agent_events
 
 from ..values.naming import size
 from .sentences import counted
 
 if TYPE_CHECKING:
-    from estimator_container.contract.events import AnyEvent
+    from estimator_container.contract.event_decoding import AnyEvent
 
 
 class Kept:
@@ -18,23 +18,23 @@ class Kept:
 
     def __init__(self) -> None:
         self._snapshots = 0
-        self._last: events.CheckpointPublished | None = None
+        self._last: agent_events.CheckpointPublished | None = None
         self._checkpoints_wait = False
         self._outputs_wait = False
 
     def take(self, event: AnyEvent) -> str | None:
         """Note an event; returns a sentence where it says that what was in arrears is in the store now."""
         match event:
-            case events.CheckpointPublished():
+            case agent_events.CheckpointPublished():
                 self._snapshots, self._last = self._snapshots + 1, event
                 waited, self._checkpoints_wait = self._checkpoints_wait, False
                 return f"checkpoints: snapshot {event.snapshot} is in the store" if waited else None
-            case events.CheckpointFailed() | events.CheckpointLag():
+            case agent_events.CheckpointFailed() | agent_events.CheckpointLag():
                 self._checkpoints_wait = True
-            case events.OutputsUploaded():
+            case agent_events.OutputsUploaded():
                 waited, self._outputs_wait = self._outputs_wait, False
                 return f"outputs: {counted(len(event.files), 'file', 'files')} uploaded" if waited else None
-            case events.OutputsFailed():
+            case agent_events.OutputsFailed():
                 self._outputs_wait = True
         return None
 

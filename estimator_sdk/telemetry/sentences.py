@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from estimator_container.contract import events
+from estimator_container.contract import agent_events, events
 from estimator_container.failures.verdict import who_is
 
 from ..values.exhaustive import assert_never
@@ -13,7 +13,8 @@ from ..values.naming import size, some
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimator_container.contract.events import AnyEvent, ChannelEvent, CheckpointEvent, OutputEvent
+    from estimator_container.contract.agent_events import ChannelEvent, CheckpointEvent, OutputEvent
+    from estimator_container.contract.event_decoding import AnyEvent
 
 
 def sentence_about(host: str, event: AnyEvent) -> str | None:
@@ -32,7 +33,7 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def amount(event: events.ChannelProgress | events.ChannelFetched) -> str:
+def amount(event: agent_events.ChannelProgress | agent_events.ChannelFetched) -> str:
     """How much of a channel has come."""
     return f"{size(event.bytes)} in {counted(event.objects, 'object', 'objects')}"
 
@@ -55,17 +56,22 @@ def _sentence(host: str, event: AnyEvent) -> str | None:
             | events.RanksLate()
         ):
             return _of_training(event)
-        case events.ChannelFetching() | events.ChannelProgress() | events.ChannelFetched() | events.ChannelPiped():
+        case (
+            agent_events.ChannelFetching()
+            | agent_events.ChannelProgress()
+            | agent_events.ChannelFetched()
+            | agent_events.ChannelPiped()
+        ):
             return _of_channel(event)
         case (
-            events.CheckpointRestored()
-            | events.CheckpointPublished()
-            | events.CheckpointLag()
-            | events.CheckpointLeftOut()
-            | events.CheckpointFailed()
+            agent_events.CheckpointRestored()
+            | agent_events.CheckpointPublished()
+            | agent_events.CheckpointLag()
+            | agent_events.CheckpointLeftOut()
+            | agent_events.CheckpointFailed()
         ):
             return _of_checkpoints(event)
-        case events.OutputsUploaded() | events.OutputsFailed() | events.OutputsLeftOut():
+        case agent_events.OutputsUploaded() | agent_events.OutputsFailed() | agent_events.OutputsLeftOut():
             return _of_outputs(event)
         case events.AttemptFailed():
             return f"attempt {event.attempt} failed: {event.reason}; trying again"
@@ -124,13 +130,13 @@ def _of_training(
 
 def _of_channel(event: ChannelEvent) -> str | None:
     match event:
-        case events.ChannelFetching():
+        case agent_events.ChannelFetching():
             return f"fetching {event.channel} from {event.source}"
-        case events.ChannelPiped():
+        case agent_events.ChannelPiped():
             return f"piping {event.channel} from {event.source}"
-        case events.ChannelFetched():
+        case agent_events.ChannelFetched():
             return f"fetched {event.channel}: {amount(event)} in {event.seconds:.1f} s"
-        case events.ChannelProgress():
+        case agent_events.ChannelProgress():
             return None  # a terminal shows it in place
         case _:
             return assert_never(event)
@@ -138,23 +144,23 @@ def _of_channel(event: ChannelEvent) -> str | None:
 
 def _of_checkpoints(event: CheckpointEvent) -> str | None:
     match event:
-        case events.CheckpointRestored():
+        case agent_events.CheckpointRestored():
             return _restored(event)
-        case events.CheckpointPublished():
+        case agent_events.CheckpointPublished():
             return None  # there may be thousands: see `kept`
-        case events.CheckpointLag():
+        case agent_events.CheckpointLag():
             names = _shown(event.open)
             waits = f", waiting for {names}, which is open for writing" if names else ""
             return f"checkpoints: {size(event.bytes)} not uploaded for {event.seconds:.0f} s{waits}"
-        case events.CheckpointLeftOut():
+        case agent_events.CheckpointLeftOut():
             return f"checkpoints: not saved until closed: {_shown(event.files)}"
-        case events.CheckpointFailed():
+        case agent_events.CheckpointFailed():
             return f"checkpoints: {event.reason}"
         case _:
             return assert_never(event)
 
 
-def _restored(event: events.CheckpointRestored) -> str | None:
+def _restored(event: agent_events.CheckpointRestored) -> str | None:
     if not event.files:
         return None
     passed_over = "".join(f"; incomplete: {each}" for each in event.passed_over)
@@ -164,11 +170,11 @@ def _restored(event: events.CheckpointRestored) -> str | None:
 
 def _of_outputs(event: OutputEvent) -> str | None:
     match event:
-        case events.OutputsUploaded():
+        case agent_events.OutputsUploaded():
             return None  # a script may write one after the other: see `kept`
-        case events.OutputsFailed():
+        case agent_events.OutputsFailed():
             return f"outputs: {event.reason}; trying again"
-        case events.OutputsLeftOut():
+        case agent_events.OutputsLeftOut():
             return f"outputs: not uploaded: {event.reason}"
         case _:
             return assert_never(event)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from estimator_container.contract.events import OutputsFailed
+from estimator_container.contract.agent_events import OutputsFailed
 from estimator_container.storage import open_store
 
 from estimator_sdk import Job, JobFailed, JobNotFound

@@ -28,8 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from estimator_container.agents.checkpoints.settings import CheckpointSettings
+from estimator_container.contract.agent_events import CheckpointPublished
 from estimator_container.contract.event_decoding import decode
-from estimator_container.contract.events import CheckpointPublished
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.ranks.wrapper import FIRST_FD, last_fd
 from estimator_container.runtime.links import Link

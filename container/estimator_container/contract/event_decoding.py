@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Callable, cast, get_args
+from typing import Any, Callable, Union, cast, get_args
 
+from .agent_events import ChannelEvent, CheckpointEvent, OutputEvent
 from .event import Event
-from .events import AnyEvent
+from .events import HostEvent, JobEvent, RankEvent, SaidEvent
+
+QuietEvent = Union[HostEvent, RankEvent, ChannelEvent, CheckpointEvent, OutputEvent, JobEvent]
+AnyEvent = Union[QuietEvent, SaidEvent]
 
 Reader = Callable[[Any], object]
 """Takes a fact as JSON has it, and returns it as the event has it. Raises TypeError, ValueError or OverflowError."""

@@ -15,7 +15,8 @@ from .frames import EVENT, NO_RANK, TOOLKIT, FrameWriter
 if TYPE_CHECKING:
     from re import Pattern
 
-    from ..contract.events import QuietEvent, SaidEvent
+    from ..contract.event_decoding import QuietEvent
+    from ..contract.events import SaidEvent
 
 TAIL_SIZE = 1 << 14  # bytes of a program's last words that can go into a verdict
 

@@ -26,7 +26,7 @@ from estimator_container.agents.channels.fetch import fetch
 from estimator_container.agents.channels.pipes import Pipe
 from estimator_container.agents.channels.settings import ChannelSettings
 from estimator_container.agents.channels.source import open_source
-from estimator_container.contract.events import ChannelFetched, ChannelFetching, ChannelPiped, ChannelProgress
+from estimator_container.contract.agent_events import ChannelFetched, ChannelFetching, ChannelPiped, ChannelProgress
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
 from estimator_container.storage import StorageError

@@ -25,7 +25,7 @@ from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.agents.checkpoints.settled import FolderReport, SettledFiles
 from estimator_container.agents.watching.agent import WatchingAgent
 from estimator_container.agents.watching.folder import WatchedFolder
-from estimator_container.contract.events import CheckpointLag, CheckpointLeftOut, CheckpointRestored
+from estimator_container.contract.agent_events import CheckpointLag, CheckpointLeftOut, CheckpointRestored
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
 from estimator_container.storage import open_store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ...contract.events import CheckpointFailed, CheckpointPublished
+from ...contract.agent_events import CheckpointFailed, CheckpointPublished
 from ...logs.events import EventLog
 from ...storage import SourceChanged, StoreUnavailable
 from ..background import BackgroundCall

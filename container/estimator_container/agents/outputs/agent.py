@@ -21,7 +21,7 @@ from estimator_container.agents.outputs.settings import OutputSettings
 from estimator_container.agents.watching.agent import WatchingAgent
 from estimator_container.agents.watching.folder import WatchedFolder
 from estimator_container.agents.watching.state import FolderState, Stamp
-from estimator_container.contract.events import OutputEvent, OutputsFailed, OutputsLeftOut, OutputsUploaded
+from estimator_container.contract.agent_events import OutputEvent, OutputsFailed, OutputsLeftOut, OutputsUploaded
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
 from estimator_container.storage import NotFound, SourceChanged, open_store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from typing import NamedTuple
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -75,6 +76,12 @@ def _has_fifos(channels: str) -> bool:
     import stat
 
     return any(stat.S_ISFIFO(os.stat(os.path.join(channels, name)).st_mode) for name in _names(channels))
+
+
+def catches(pid: int, signum: int) -> bool:
+    """Whether a process has a handler for a signal; `SigCgt` of its status, bit 0 for signal 1."""
+    found = re.search(r"^SigCgt:\s*([0-9a-f]+)", _read(f"/proc/{pid}/status"), re.MULTILINE)
+    return found is not None and bool(int(found[1], 16) >> (signum - 1) & 1)
 
 
 def summary(pid: int) -> dict[str, object]:

@@ -18,6 +18,7 @@ Place = tuple[str, int]
 """A host, and a rank on it; without a world that is NO_RANK."""
 Fact = Union[str, float, None, Sequence["Fact"], Mapping[str, "Fact"]]
 TWICE = 2  # so often ranks reach the bound when one of them only sleeps
+SLEEP = 10.0  # times the least bound, which is 30 s: a script may well sleep for five minutes, and that is no hang
 LISTED = 32  # ranks of which the text of a verdict has the evidence; the event has all
 
 
@@ -28,22 +29,25 @@ class HangRule(NamedTuple):
     why: str = ""
 
 
-def rule_for(standing: Mapping[Place, StandingRank], bound: float, ceiling: float) -> HangRule:
-    """The rule for ranks that stand still: `bound` is what is learnt, and `ceiling` is `hang_timeout`.
+def rule_for(standing: Mapping[Place, StandingRank], bound: float, floor: float, ceiling: float) -> HangRule:
+    """The rule for ranks that stand still, in seconds.
+
+    `bound` is what is learnt, `floor` the least that is, and `ceiling` is `hang_timeout`.
 
     >>> at = ("algo-1", 0)
-    >>> rule_for({at: StandingRank("a")}, 30.0, 1800.0).seconds
+    >>> rule_for({at: StandingRank("a")}, 30.0, 30.0, 1800.0).seconds
     30.0
-    >>> rule_for({at: StandingRank("a", sleeps=True)}, 30.0, 1800.0).seconds
-    60.0
-    >>> rule_for({at: StandingRank("a", works=True)}, 30.0, 1800.0).seconds
+    >>> rule_for({at: StandingRank("a", sleeps=True)}, 30.0, 30.0, 1800.0).seconds
+    600.0
+    >>> rule_for({at: StandingRank("a", works=True)}, 30.0, 30.0, 1800.0).seconds
     1800.0
     """
     if bound < ceiling and not any(each.works for each in standing.values()) and not _all_take_part(standing):
         if not any(each.sleeps for each in standing.values()):
             return HangRule(bound, "after the silences so far")
-        if TWICE * bound < ceiling:
-            return HangRule(TWICE * bound, "to a rank that sleeps after the silences so far")
+        allowed = TWICE * max(bound, SLEEP * floor)
+        if allowed < ceiling:
+            return HangRule(allowed, "to a rank that sleeps")
     return HangRule(ceiling, "by hang_timeout")
 
 

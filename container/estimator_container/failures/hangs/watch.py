@@ -274,7 +274,7 @@ class HangWatch:
         path = self._path(pid)
         if os.path.exists(path):
             os.truncate(path, 0)
-            if _catches(pid, STACKS_SIGNAL):
+            if evidence.catches(pid, STACKS_SIGNAL):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, STACKS_SIGNAL)
 
@@ -292,13 +292,3 @@ class HangWatch:
 
     def _path(self, pid: int) -> str:
         return os.path.join(self._folder, str(pid))
-
-
-def _catches(pid: int, signum: int) -> bool:
-    """Whether a process has a handler for a signal; `SigCgt` of `/proc/PID/status`, bit 0 for signal 1 (proc(5))."""
-    try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            caught = next(int(line.split()[1], 16) for line in file if line.startswith(b"SigCgt:"))
-    except (OSError, StopIteration):
-        return False
-    return bool(caught >> (signum - 1) & 1)

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 from ...contract.events import FailureFound, WorldStarting
 from ...failures import verdict
 from ...failures.kind import Kind
-from ...failures.late_ranks import LateWatch
 from ...failures.outcome import CULPRIT_SECONDS, Outcome
 from ...failures.verdict import Verdict
-from ...logs.frames import SPAWNED
 from ...mesh import common_secret
 from ...ranks.server import RankEnd
 from ...runtime.errors import ConfigurationError
 from ...worlds.mpi.world import MpiWorld
 from .others import Others
 from .step_run import StepRun
+from .training_watch import TrainingWatch
 
 if TYPE_CHECKING:
     from ...failures.hangs.standing import StandingRank
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from ...training.page import StepCount
     from .port import HostPort
     from .restart import Restart
-    from .standstill import Standstill
 
 # After mpirun's own end the reports of the last ranks are still on their way from other hosts.
 LAST_REPORTS_SECONDS = 2.0
@@ -42,10 +40,8 @@ class Leader:
         self._events = host.toolkit.events
         self._endpoints: dict[str, str] = {}
         self._run = StepRun.for_step(self._spec, 0)
-        self._late_ranks = LateWatch(self._loop, self._events)
         self._others = Others(host.spec, host.toolkit, self)
-        self._standstill: Standstill | None = None
-        """None as long as no host has ranks that all stand still."""
+        self._training = TrainingWatch(self._spec, host.toolkit, self._run, self.report)
         self._restart: Restart | None = None
         """None for a job of one attempt, and on a platform that starts each attempt on hosts of its own."""
 
@@ -96,24 +92,14 @@ class Leader:
         self.host_bound_learnt(self._spec.name, seconds)
 
     def weights_seen(self, look: list[str]) -> None:
-        if self._spec.world is None or self._host.outcome is not None or self.is_ending_attempt:
-            return
-        found = self._run.judge_weights(look)
-        if found is not None:
-            self._events.tell(found.event, found.text)
-            if found.ends_the_job:
-                self.report(found.verdict(self._spec.world))
+        if not self._is_over:
+            self._training.weights_seen(look)
 
     def steps_seen(self, counts: Sequence[StepCount]) -> None:
-        if self._spec.world is None or self._host.outcome is not None or self.is_ending_attempt:
-            return
-        for slow in self._run.judge_steps(counts):
-            from ...failures import stragglers  # which hardly any job has
-
-            self._events.tell(slow, stragglers.sentence(slow))
+        if not self._is_over:
+            self._training.steps_seen(counts)
 
     def let_go(self) -> None:
-        self._late_ranks.end()
         if self._run.mpirun is not None:
             self._run.mpirun.last_words()
         self._close_run()
@@ -140,6 +126,11 @@ class Leader:
     @property
     def is_ending_attempt(self) -> bool:
         return self._restart is not None and self._restart.failed is not None
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether what ranks do changes nothing any more."""
+        return self._host.outcome is not None or self._host.stopping or self.is_ending_attempt
 
     def told_to_stop(self) -> None:
         self._host.stop()
@@ -237,10 +228,7 @@ class Leader:
         elif self._run.all_ended_well:
             self._step_done()
         elif ended.code == 0:
-            if self._run.step is not None and ended.rank < SPAWNED:
-                self._late_ranks.begin(self._run.step.name, self._run.late)
-            if self._standstill is not None:
-                self._standstill.rank_ended()
+            self._training.rank_ended(ended.rank)
 
     def _report_rank(self, found: Verdict) -> None:
         """Ranks that reach each other by themselves see that one is gone before its own wrapper can have said so."""
@@ -252,7 +240,7 @@ class Leader:
 
     def _step_done(self) -> None:
         """Every rank has ended its step: end the job after the last one, else begin the next without a trace of it."""
-        self._late_ranks.end()
+        self._training.all_ended()
         if self._run.number + 1 >= len(self._spec.settings.steps):
             self._end(Outcome("completed"))
         elif self._run.mpirun is None or not self._run.mpirun.runs:
@@ -268,6 +256,7 @@ class Leader:
     def _begin_step(self, number: int) -> None:
         """Wait for all hosts to be ready for it, for so long."""
         self._run = StepRun.for_step(self._spec, number)
+        self._training = TrainingWatch(self._spec, self._host.toolkit, self._run, self.report)
         self._late = self._loop.after(self._spec.settings.world_timeout, self._too_late)
 
     def _told_by_mpirun(self, run: StepRun) -> None:
@@ -277,15 +266,8 @@ class Leader:
             self.report(found)
 
     def host_stands(self, host: str, standing: dict[int, StandingRank] | None, seconds: float) -> None:
-        if self._host.outcome is not None or self._host.stopping or self.is_ending_attempt:
-            return
-        from .standstill import Standstill  # it seldom comes to this
-
-        hang_timeout = self._spec.settings.hang_timeout
-        self._standstill = self._standstill or Standstill(
-            self._loop, self._events, self._run, hang_timeout, self.report
-        )
-        self._standstill.hear(host, standing, seconds)
+        if not self._is_over:
+            self._training.host_stands(host, standing, seconds)
 
     def host_bound_learnt(self, host: str, seconds: float) -> None:
         before = min(self._run.bounds.values(), default=None)
@@ -325,9 +307,7 @@ class Leader:
     def _close_run(self) -> None:
         """Wait for nobody of a step any more."""
         self._run.close()
-        if self._standstill is not None:
-            self._standstill.close()
-            self._standstill = None
+        self._training.close()
 
     def _end(self, outcome: Outcome) -> None:
         """End the job on every host."""

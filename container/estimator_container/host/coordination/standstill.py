@@ -11,6 +11,7 @@ from ...failures.hangs.report import HangRule, rule_for
 from ...failures.verdict import Verdict
 
 if TYPE_CHECKING:
+    from ...contract.settings import Settings
     from ...failures.hangs.standing import StandingRank
     from ...logs.events import EventLog
     from ...runtime.loop import Loop, Timer
@@ -23,12 +24,13 @@ class Standstill:
     """Hears which hosts' ranks stand still, and judges once those of all do."""
 
     def __init__(
-        self, loop: Loop, events: EventLog, run: StepRun, hang_timeout: float, report: Callable[[Verdict], object]
+        self, loop: Loop, events: EventLog, run: StepRun, settings: Settings, report: Callable[[Verdict], object]
     ) -> None:
         self._loop = loop
         self._events = events
         self._run = run
-        self._hang_timeout = hang_timeout
+        self._floor = settings.hang_floor
+        self._ceiling = settings.hang_timeout
         self._report = report
         self._since: dict[str, float] = {}
         self._shown: HangRule | None = None
@@ -52,8 +54,8 @@ class Standstill:
             self._moved()
             return
         seconds = time.monotonic() - max(self._since[host] for host, _ in standing)
-        bound = min(self._run.bounds.values(), default=self._hang_timeout)
-        rule = rule_for(standing, bound, self._hang_timeout)
+        bound = min(self._run.bounds.values(), default=self._ceiling)
+        rule = rule_for(standing, bound, self._floor, self._ceiling)
         finding = self._run.finding(standing, seconds, rule)
         ends = seconds + EARLY >= rule.seconds
         if ends or self._shown != rule:

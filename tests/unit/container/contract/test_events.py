@@ -3,9 +3,8 @@ from typing import get_args
 
 import pytest
 from estimator_container.contract.event import Event
-from estimator_container.contract.event_decoding import KINDS, decode
+from estimator_container.contract.event_decoding import KINDS, AnyEvent, decode
 from estimator_container.contract.events import (
-    AnyEvent,
     HorovodStalled,
     RankEnded,
     RankFrozen,

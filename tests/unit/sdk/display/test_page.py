@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
-from estimator_container.contract import events
+from estimator_container.contract import agent_events, events
 from estimator_container.failures.verdict import Verdict
 from estimator_container.logs.lines import Line
 
@@ -236,7 +236,7 @@ def test_as_text_it_is_a_few_lines():
     for event in (
         events.PhaseStarted("world"),
         events.PhaseEnded("world", 1.25),
-        events.CheckpointPublished("000001-00000001", 1, 1_000, 1_000, 0.1),
+        agent_events.CheckpointPublished("000001-00000001", 1, 1_000, 1_000, 0.1),
     ):
         view.on_event("algo-1", event)
     verdict = Verdict("exit_code", "rank 1 on algo-1 exited with code 3")

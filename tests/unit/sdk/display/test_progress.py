@@ -5,16 +5,16 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from estimator_container.contract import events
+from estimator_container.contract import agent_events, events
 
 from estimator_sdk.display.progress import Progress
 
 PLAN = SimpleNamespace(hosts=("algo-1",), job_name="a", distribution="none", backend="process")
 EVENTS = [
-    events.ChannelFetching("train", "s3://b/a"),
-    events.ChannelProgress("train", 5_000_000, 2, 0.5),
-    events.ChannelFetched("train", 1_234_567_890, 1, 2.04),
-    events.ChannelPiped("test", "s3://b/c"),
+    agent_events.ChannelFetching("train", "s3://b/a"),
+    agent_events.ChannelProgress("train", 5_000_000, 2, 0.5),
+    agent_events.ChannelFetched("train", 1_234_567_890, 1, 2.04),
+    agent_events.ChannelPiped("test", "s3://b/c"),
 ]
 
 
@@ -55,13 +55,13 @@ def shown():
 
 
 def test_nothing_restored_and_what_is_published_is_no_line(shown):
-    published = events.CheckpointPublished("000001-00000012", 1, 1, 1, 0.1)
-    assert shown(events.CheckpointRestored(2, (), "nothing", 0, 0), published) == []
+    published = agent_events.CheckpointPublished("000001-00000012", 1, 1, 1, 0.1)
+    assert shown(agent_events.CheckpointRestored(2, (), "nothing", 0, 0), published) == []
 
 
 def test_what_is_published_after_a_wait_is_a_line(shown):
-    published = events.CheckpointPublished("000001-00000012", 1, 1, 1, 0.1)
-    assert shown(events.CheckpointFailed("the store is away", 1), published, published) == [
+    published = agent_events.CheckpointPublished("000001-00000012", 1, 1, 1, 0.1)
+    assert shown(agent_events.CheckpointFailed("the store is away", 1), published, published) == [
         "checkpoints: the store is away",
         "checkpoints: snapshot 000001-00000012 is in the store",
     ]
@@ -91,7 +91,7 @@ def test_at_the_end_the_last_snapshot_is_named():
     out = io.StringIO()
     progress = Progress(PLAN, "none", out)
     for number in range(3):
-        progress.on_event("algo-1", events.CheckpointPublished(f"000001-0000000{number}", 2, 1_500, 10, 0.1))
+        progress.on_event("algo-1", agent_events.CheckpointPublished(f"000001-0000000{number}", 2, 1_500, 10, 0.1))
     state = SimpleNamespace(status="Completed", reason="", model_data=None)
     progress.ended(SimpleNamespace(name="a", record=lambda: state, log_files=list))
     assert "kept   3 snapshots, the last 000001-00000002 (2 files, 1.5 kB)\n" in out.getvalue()

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from estimator_container.contract import events
+from estimator_container.contract import agent_events, events
 from estimator_container.logs.frames import EVENT, NO_RANK, SPAWNED, STDOUT, TOOLKIT, FrameWriter
 from estimator_container.logs.lines import Block
 
@@ -54,10 +54,10 @@ def job(tmp_path, monkeypatch):
 
 
 def test_each_attempt_has_what_its_own_logs_say(job):
-    job.write(1, 3, events.CheckpointRestored(7, (), "nothing", 0, 0))
-    job.write(1, 4, events.ChannelFetched("train", 1, 1, 0.5))
+    job.write(1, 3, agent_events.CheckpointRestored(7, (), "nothing", 0, 0))
+    job.write(1, 4, agent_events.ChannelFetched("train", 1, 1, 0.5))
     job.write(1, 10, events.RankStarted(0))
-    job.write(1, 30, events.CheckpointPublished("000007-00000001", 1, 1, 1, 2.5))
+    job.write(1, 30, agent_events.CheckpointPublished("000007-00000001", 1, 1, 1, 2.5))
     job.write(1, 40, events.RankEnded(0, -9))
     job.write(1, 41, events.FailureFound("killed"))
     job.write(1, 42, events.Ended("failed", "killed"))

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from estimator_container.contract import events
+from estimator_container.contract import agent_events, events
 from estimator_container.contract.event_decoding import KINDS
 
 from estimator_sdk.telemetry.sentences import sentence_about
 
-RESTORED = events.CheckpointRestored(2, (), "000001-00000012", 3, 1_234_567)
+RESTORED = agent_events.CheckpointRestored(2, (), "000001-00000012", 3, 1_234_567)
 
 
 def said(event):
@@ -15,29 +15,29 @@ def said(event):
 
 def test_what_was_restored_is_one_line():
     assert said(RESTORED) == "checkpoints: 3 files (1.2 MB) from snapshot 000001-00000012"
-    plain = events.CheckpointRestored(2, (), "plain", 1, 999)
+    plain = agent_events.CheckpointRestored(2, (), "plain", 1, 999)
     assert said(plain) == "checkpoints: 1 file (999 B) from the plain tree"
-    damaged = events.CheckpointRestored(2, ("000001-00000013: its checksum is wrong",), "000001-00000012", 3, 9)
+    damaged = agent_events.CheckpointRestored(2, ("000001-00000013: its checksum is wrong",), "000001-00000012", 3, 9)
     assert said(damaged).endswith("; incomplete: 000001-00000013: its checksum is wrong")
 
 
 def test_what_goes_wrong_is_a_line():
-    assert said(events.CheckpointLag(5_000, 12.3, ())) == "checkpoints: 5.0 kB not uploaded for 12 s"
-    waits = said(events.CheckpointLag(5_000, 12.3, ("log.csv",)))
+    assert said(agent_events.CheckpointLag(5_000, 12.3, ())) == "checkpoints: 5.0 kB not uploaded for 12 s"
+    waits = said(agent_events.CheckpointLag(5_000, 12.3, ("log.csv",)))
     assert waits.endswith("12 s, waiting for log.csv, which is open for writing")
-    assert said(events.CheckpointFailed("the store is away", 1)) == "checkpoints: the store is away"
+    assert said(agent_events.CheckpointFailed("the store is away", 1)) == "checkpoints: the store is away"
 
 
 def test_outputs_that_do_not_go_up_are_lines_while_the_job_runs():
-    assert said(events.OutputsFailed("the store is away")) == "outputs: the store is away; trying again"
-    left_out = events.OutputsLeftOut(("intermediate/a\nb",), "the key 'a' is bad")
+    assert said(agent_events.OutputsFailed("the store is away")) == "outputs: the store is away; trying again"
+    left_out = agent_events.OutputsLeftOut(("intermediate/a\nb",), "the key 'a' is bad")
     assert said(left_out) == "outputs: not uploaded: the key 'a' is bad"
 
 
 def test_a_name_that_is_no_text_is_shown_as_a_literal():
-    event = events.CheckpointLeftOut(("log é", "a\nb", "\x1b[2J", "\udcff"))
+    event = agent_events.CheckpointLeftOut(("log é", "a\nb", "\x1b[2J", "\udcff"))
     assert said(event) == r"checkpoints: not saved until closed: log é, 'a\nb', '\x1b[2J', '\udcff'"
-    assert r"waiting for '\udcff', which" in said(events.CheckpointLag(1, 5.0, ("\udcff",)))
+    assert r"waiting for '\udcff', which" in said(agent_events.CheckpointLag(1, 5.0, ("\udcff",)))
 
 
 @pytest.mark.parametrize(

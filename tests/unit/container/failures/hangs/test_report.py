@@ -15,14 +15,14 @@ def of_ranks(*ranks):
     ("ranks", "seconds"),
     [
         ([WAITS, StandingRank("b")], 30.0),
-        ([WAITS, StandingRank("b", sleeps=True)], 60.0),
+        ([WAITS, StandingRank("b", sleeps=True)], 600.0),
         ([WAITS, StandingRank("b", works=True)], 1800.0),
         ([WAITS, WAITS], 1800.0),  # nobody is missing, so it may be a slow one
     ],
 )
 def test_how_long_ranks_may_stand_still(ranks, seconds):
-    assert rule_for(of_ranks(*ranks), 30.0, 1800.0).seconds == seconds
-    assert rule_for(of_ranks(*ranks), 1800.0, 1800.0).seconds == 1800.0
+    assert rule_for(of_ranks(*ranks), 30.0, 30.0, 1800.0).seconds == seconds
+    assert rule_for(of_ranks(*ranks), 1800.0, 30.0, 1800.0).seconds == 1800.0
 
 
 def test_who_is_missing_from_the_collective_of_the_others_is_named():

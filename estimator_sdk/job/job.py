@@ -123,9 +123,9 @@ class Job:
         """
         import time
 
-        from . import ledger, timeline
+        from . import accounting, timeline
 
-        return ledger.make(timeline.read(self._started, time.time()))
+        return accounting.make(timeline.read(self._started, time.time()))
 
     def wait(self, timeout: float | None = None) -> Status:
         """Wait for the end of the job, at most `timeout` seconds, and return the status then.

@@ -5,7 +5,8 @@ from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 
 from estimator_sdk.backends.status import AttemptRecord
-from estimator_sdk.job import ledger
+from estimator_sdk.job import accounting
+from estimator_sdk.job.ledger import PHASES
 from estimator_sdk.job.timeline import AttemptTimeline, HostTimeline, RankTimeline, SnapshotTime, Span, Timeline
 
 KILLED = Verdict(Kind.SIGNAL, "rank 1 on algo-1 was killed by SIGKILL", "algo-1", 1, None, "SIGKILL")
@@ -23,7 +24,7 @@ def attempt(number, began, ended, ranks, verdict=None, hosts=None, **facts):
 
 
 def made(*attempts, created=0.0, ended=100.0, is_final=True):
-    found = ledger.make(Timeline(created, ended, is_final, attempts, RANKS))
+    found = accounting.make(Timeline(created, ended, is_final, attempts, RANKS))
     assert sum(found.seconds.values()) == pytest.approx(found.wall)
     assert min(found.seconds.values()) >= 0
     return found
@@ -215,5 +216,5 @@ def test_a_job_that_has_ended_at_once_divides_by_nothing():
 def test_the_json_has_all_phases_and_attempts():
     document = made(FAILED, AGAIN).to_json()
     assert document["goodput"] == 0.65 and document["from"] == "steps" and document["wall"] == 100
-    assert list(document["seconds"]) == list(ledger.PHASES)
+    assert list(document["seconds"]) == list(PHASES)
     assert document["attempts"][0] == {"number": 1, "seconds": 46, "steps": 20, "why": KILLED.message}

@@ -180,14 +180,6 @@ class RankSlow(Event):
     """The same of the median rank."""
 
 
-class FailureFound(Event):
-    """The first host knows why the attempt fails, and begins to end it on all hosts."""
-
-    recorded_for = "the ledger of the job's time: how long it took to notice a failure"
-
-    reason: str
-
-
 class RanksDiffer(Event):
     """The weights of ranks differ: see `failures.drift`."""
 
@@ -318,6 +310,14 @@ OutputEvent = Union[OutputsUploaded, OutputsFailed, OutputsLeftOut]
 
 
 # The job as a whole.
+
+
+class FailureFound(Event):
+    """The first host knows why the attempt fails, and begins to end it on all hosts."""
+
+    recorded_for = "the ledger of the job's time: how long it took to notice a failure"
+
+    reason: str
 
 
 class AttemptFailed(Event):

@@ -121,11 +121,9 @@ class Job:
 
         Its log is read for that. Raises EstimatorError for a job that runs elsewhere.
         """
-        import time
+        from . import accounting
 
-        from . import accounting, timeline
-
-        return accounting.make(timeline.read(self._started, time.time()))
+        return accounting.of_job(self._started)
 
     def wait(self, timeout: float | None = None) -> Status:
         """Wait for the end of the job, at most `timeout` seconds, and return the status then.
@@ -236,8 +234,9 @@ class Job:
 
         if notebook.is_here():
             from ..display import cell
+            from . import accounting
 
-            cell.show(self._started)
+            cell.show(self._started, accounting.goodput)
         else:
             print(self)
 

@@ -10,6 +10,8 @@ from ..errors import EstimatorError
 from . import page, snapshot, text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from estimator_container.contract.event_decoding import AnyEvent
     from estimator_container.logs.lines import Block, Line
 
@@ -120,26 +122,28 @@ def _number() -> int:
     return int(get_ipython().execution_count)
 
 
-def show(job: StartedJob) -> None:
+def show(job: StartedJob, goodput: Callable[[StartedJob], str]) -> None:
     """Show a job in the cell that runs now; one that still runs is followed there, and the cell ends at once.
 
-    Does nothing for the job that `fit()` has shown in the same cell.
+    `goodput` gives a sentence on where the time of a job went. Does nothing for the job that `fit()` has shown in the
+    same cell.
     """
     if _shown == (job.name, _number()):
         return
     cell = Cell(job)
     cell.started()
     if job.record().is_final:
-        _follow(job, cell, follow=False)
+        _follow(job, cell, goodput, follow=False)
     else:
         context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(_follow, job, cell, True), daemon=True).start()
+        threading.Thread(target=context.run, args=(_follow, job, cell, goodput, True), daemon=True).start()
 
 
-def _follow(job: StartedJob, cell: Cell, follow: bool) -> None:
+def _follow(job: StartedJob, cell: Cell, goodput: Callable[[StartedJob], str], follow: bool) -> None:
     try:
         for block in job.blocks(follow, cell.on_event, cell.on_open_line):
             cell.on_block(block)
+        cell.ended(job, goodput(job))
     except EstimatorError as error:  # such as a service that does not answer; the job itself is not concerned
         cell.say(f"it can no longer be followed: {error}")
     cell.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +15,7 @@ from ..code import channel as code_channel
 from ..code import store as code_store
 from ..display import notebook
 from ..display.progress import LOGS, Logs, Progress
-from ..errors import BackendError, EstimatorError, InvalidArgument
+from ..errors import BackendError, InvalidArgument
 from ..plan.plan import Plan
 from ..spec import channel_names
 from ..spec.job_document import JobDocument
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from ..code.source import Source
     from ..display.cell import Cell
     from ..job.job import Job
-
-_MOST_READ = 1 << 26  # bytes of a log that are read again for one line about the job
 
 
 def plan(
@@ -158,7 +155,7 @@ def run(plan: Plan, wait: bool, logs: Logs, out: TextIO | None = None) -> Job:
     progress = shown(local)
     try:
         _watch(local, job, progress)
-        progress.ended(local, _goodput(job))
+        progress.ended(local, _goodput(local))
     finally:
         progress.close()
     job.wait()
@@ -173,20 +170,17 @@ def _watch(local: StartedJob, job: Job, progress: Progress | Cell) -> None:
         progress.say("stopping; press Ctrl-C again to return without waiting")
         job.stop()
         _show(local, progress.again())
-        progress.ended(local, _goodput(job))
+        progress.ended(local, _goodput(local))
         raise
     except BackendError as error:
         what = f"{error}; the job is still running, and Job.attach({job.name!r}) finds it"
         raise BackendError(what) from None
 
 
-def _goodput(job: Job) -> str:
-    """A sentence on where the time went; empty for a job that runs elsewhere, or whose log is long to read again."""
-    with contextlib.suppress(EstimatorError, OSError):
-        files = [path for path in job.log_files if path.is_file()]
-        if files and sum(path.stat().st_size for path in files) <= _MOST_READ:
-            return job.ledger().sentence()
-    return ""
+def _goodput(local: StartedJob) -> str:
+    from ..job import accounting  # only once there is a job
+
+    return accounting.goodput(local)
 
 
 def _shown_by(plan: Plan, logs: Logs, out: TextIO | None) -> Callable[[StartedJob], Progress | Cell]:

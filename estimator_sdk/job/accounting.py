@@ -6,20 +6,41 @@ the mean over the ranks, so that all phases together are the job's wall time.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from estimator_container.failures.kind import Kind
 
+from ..errors import EstimatorError
+from . import timeline as timelines
 from .ledger import PHASES, AttemptCost, Ledger, Phase, Source
+from .timeline import Span
 
 if TYPE_CHECKING:
     from estimator_container.failures.verdict import Verdict
 
-    from .timeline import AttemptTimeline, RankTimeline, SnapshotTime, Span, Timeline, Who
+    from ..backends.port import StartedJob
+    from .timeline import AttemptTimeline, RankTimeline, SnapshotTime, Timeline, Who
 
+_MOST_READ = 1 << 26  # bytes of a log that are read again for one line about the job
 _SILENCE = 5.0  # seconds after which the silence of a host is found at the latest: law E2b
+
+
+def of_job(job: StartedJob) -> Ledger:
+    """That of a job now: its log is read. Raises EstimatorError for one that runs elsewhere."""
+    return make(timelines.read(job, time.time()))
+
+
+def goodput(job: StartedJob) -> str:
+    """A sentence on where the time went; empty for a job that runs elsewhere, or whose log is long to read again."""
+    with contextlib.suppress(EstimatorError, OSError):
+        files = [path for path in job.log_files() if path.is_file()]
+        if files and sum(path.stat().st_size for path in files) <= _MOST_READ:
+            return of_job(job).sentence()
+    return ""
 
 
 def make(timeline: Timeline) -> Ledger:
@@ -218,10 +239,7 @@ def _own_spans(rank: RankTimeline, source: Source) -> list[Span]:
 
 def _merged(spans: Iterator[Span]) -> list[Span]:
     found = list(spans)
-    if not found:
-        return []
-    whole = type(found[0])(min(span.first for span in found), max(span.last for span in found))
-    return [whole]
+    return [Span(min(span.first for span in found), max(span.last for span in found))] if found else []
 
 
 # The end of an attempt.

@@ -121,11 +121,9 @@ class Job:
 
         Its log is read for that. Raises EstimatorError for a job that runs elsewhere.
         """
-        import time
+        from . import accounting
 
-        from . import accounting, timeline
-
-        return accounting.make(timeline.read(self._started, time.time()))
+        return accounting.of_job(self._started)
 
     def wait(self, timeout: float | None = None) -> Status:
         """Wait for the end of the job, at most `timeout` seconds, and return the status then.
@@ -153,13 +151,11 @@ class Job:
         self._started.delete()
 
     def why(self) -> str:
-        """A description of why the job ended as it did, and of the hosts that failed again and again."""
+        """A description of why the job ended as it did."""
         record = self._started.record()
         if record.verdict is not None:
-            text = record.verdict.text()
-        else:
-            text = f"{record.name} is {record.status}{f': {record.reason}' if record.reason else ''}\n"
-        return "\n".join((text, *_sentences_about_suspects(record.attempts)))
+            return record.verdict.text()
+        return f"{record.name} is {record.status}{f': {record.reason}' if record.reason else ''}\n"
 
     def logs(
         self,
@@ -238,8 +234,9 @@ class Job:
 
         if notebook.is_here():
             from ..display import cell
+            from . import accounting
 
-            cell.show(self._started)
+            cell.show(self._started, accounting.goodput)
         else:
             print(self)
 
@@ -271,13 +268,6 @@ def _listed(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
     from .. import backends
 
     return backends.jobs(backend, limit)
-
-
-def _sentences_about_suspects(attempts: Sequence[AttemptRecord]) -> Iterator[str]:
-    from ..backends.suspects import suspects
-    from ..telemetry.sentences import sentence_about
-
-    return (f"{sentence_about(suspect.host, suspect.event)}\n" for suspect in suspects(attempts))
 
 
 def _chosen(block: Block, rank: int | None, host: str | None, stream: str | None) -> bool:

@@ -57,8 +57,6 @@ class HostTimeline:
     requirements: Span | None = None
     stopping: float | None = None
     ended: float | None = None
-    last: float = 0.0
-    """The last that was heard of it."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,6 @@ def _frames(path: Path) -> Iterator[Frame]:
 
 def _take(attempt: AttemptTimeline, host: str, frame: Frame) -> None:
     time = frame.time_ns / 1e9
-    attempt.host(host).last = max(attempt.host(host).last, time)
     if frame.stream == EVENT:
         event = decode(frame.data)
         if event is not None:

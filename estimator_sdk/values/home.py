@@ -95,7 +95,7 @@ def reading() -> Iterator[None]:
 
 def _nowhere(error: RuntimeError, variable: str) -> EstimatorError:
     words = str(error).rstrip(".")
-    return EstimatorError(f"there is no folder to keep jobs in: {words}; set {variable} to one that you can write to")
+    return EstimatorError(f"cannot choose a folder for jobs: {words}; set {variable} to one that you can write to")
 
 
 def jobs_folder() -> Path:

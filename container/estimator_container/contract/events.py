@@ -184,14 +184,6 @@ class RankSlow(Event):
     """The same of the median rank."""
 
 
-class FailureFound(Event):
-    """The first host knows why the attempt fails, and begins to end it on all hosts."""
-
-    recorded_for = "the ledger of the job's time: how long it took to notice a failure"
-
-    reason: str
-
-
 class RanksDiffer(Event):
     """The weights of ranks differ: see `failures.drift`."""
 
@@ -212,6 +204,14 @@ SaidEvent = Union[StepStarted, RanksLate, RankSlow, RanksDiffer]
 
 
 # The job as a whole.
+
+
+class FailureFound(Event):
+    """The first host knows why the attempt fails, and begins to end it on all hosts."""
+
+    recorded_for = "the ledger of the job's time: how long it took to notice a failure"
+
+    reason: str
 
 
 class AttemptFailed(Event):

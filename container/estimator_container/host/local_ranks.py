@@ -75,8 +75,10 @@ class LocalRanks:
         """Have all that start from now on run the command of a step."""
         if command.alive:
             os.makedirs(command.alive, mode=0o700, exist_ok=True)
-        with contextlib.suppress(OSError), open(self._spec.layout.training_steps, "w", encoding="utf-8") as file:
-            file.write(self._toolkit.shared_memory)
+        with contextlib.suppress(OSError):
+            fd = os.open(self._spec.layout.training_steps, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with open(fd, "w", encoding="utf-8") as file:
+                file.write(self._toolkit.shared_memory)
         self._server.command = command
         self._started.clear()
         self._bound = None

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..contract.events import PhaseEnded, PhaseStarted
 from ..runtime.loop import Loop
 from .frames import EVENT, NO_RANK, TOOLKIT, FrameWriter
 
@@ -59,6 +58,8 @@ class EventLog:
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Frame a phase by an event at its start and one at its end, with its seconds."""
+        from ..contract.events import PhaseEnded, PhaseStarted  # not for agents: they have no phases
+
         started = time.monotonic()
         self.emit(PhaseStarted(name))
         yield

@@ -45,7 +45,7 @@ class Program(NamedTuple):
         """The command line, for the code folder as working directory.
 
         Python is told not to buffer, so that a line is in the log as soon as it is printed. In an MPI world
-        it runs the script through `script_runner.py`.
+        it runs the script through `script_runner.py`, elsewhere through `lone_script.py`.
 
         >>> Program("run/train.sh", False, True).command("python", False, ["--lr", "0.1"])
         ['./run/train.sh', '--lr', '0.1']
@@ -53,9 +53,8 @@ class Program(NamedTuple):
         if not self.is_python:
             shell = [] if self.names_interpreter else ["/bin/sh"]
             return [*shell, f"./{self.name}", *arguments]
-        runner = ["-m", SCRIPT_RUNNER] if in_world else []
         words = ["-m", module_name(self.name).replace("/", ".")] if self.is_package else [self.name]
-        return [python, "-u", *runner, *words, *arguments]
+        return [python, "-u", *_runner(in_world), *words, *arguments]
 
 
 class CommandLine(NamedTuple):
@@ -85,7 +84,7 @@ class CommandLine(NamedTuple):
         if program not in PYTHONS:
             return list(self.words)
         runs_script = (rest[:1] == ["-m"] and len(rest) > 1) or "".join(rest[:1]).endswith(".py")
-        return [python, "-u", *(["-m", SCRIPT_RUNNER] if in_world and runs_script else []), *rest]
+        return [python, "-u", *(_runner(in_world) if runs_script else []), *rest]
 
 
 class FrameworkFunction(NamedTuple):
@@ -106,11 +105,10 @@ class FrameworkFunction(NamedTuple):
     def command(self, python: str, in_world: bool, arguments: Sequence[str] = ()) -> list[str]:
         """The command line; the function is called without arguments, and finds everything in its environment.
 
-        >>> FrameworkFunction("my.framework", "train").command("python", False)
-        ['python', '-u', '-m', 'estimator_container.ranks.framework_function', 'my.framework:train']
+        >>> FrameworkFunction("my.framework", "train").command("python", False)[-3:]
+        ['-m', 'estimator_container.ranks.framework_function', 'my.framework:train']
         """
-        runner = ["-m", SCRIPT_RUNNER] if in_world else []
-        return [python, "-u", *runner, "-m", FUNCTION_CALLER, f"{self.module}:{self.function}"]
+        return [python, "-u", *_runner(in_world), "-m", FUNCTION_CALLER, f"{self.module}:{self.function}"]
 
     @classmethod
     def parse(cls, text: str) -> FrameworkFunction:
@@ -126,7 +124,12 @@ class FrameworkFunction(NamedTuple):
 PYTHONS = ("python", "python3")
 FUNCTION_CALLER = "estimator_container.ranks.framework_function"
 SCRIPT_RUNNER = "estimator_container.ranks.script_runner"
+LONE_SCRIPT = "estimator_container.ranks.lone_script"
 HEAD_BYTES = 4  # enough to recognise a program that needs no interpreter named
+
+
+def _runner(in_world: bool) -> list[str]:
+    return ["-m", SCRIPT_RUNNER if in_world else LONE_SCRIPT]
 
 
 def module_name(name: str) -> str:

@@ -19,7 +19,6 @@ import types
 STACKS_VARIABLE = "ESTIMATOR_STACKS"  # the folder where a rank leaves its stacks, taken back before the script starts
 WEIGHTS_VARIABLE = "ESTIMATOR_WEIGHTS"  # the socket that takes what `drift` sees of a rank's weights; taken back too
 END_OF_SCRIPT = ".end"  # what the name of the file gets then
-LONE_SCRIPT = os.path.join(os.path.dirname(__file__), "lone_script.py")  # what runs a script where there is no world
 STACKS_SIGNAL = signal.SIGRTMIN + 11  # the C library takes the first two, and scripts hardly take any
 
 
@@ -34,7 +33,7 @@ def _stop_vouching_in_children() -> None:
             )
 
 
-def _leave_stacks_when_asked() -> None:
+def leave_stacks_when_asked() -> None:
     """Let the interpreter write where its threads stand when the toolkit asks (`hang`)."""
     folder = os.environ.pop(STACKS_VARIABLE, None)
     if folder is None:
@@ -81,11 +80,8 @@ def _path_of(fd: int) -> str:
         return ""
 
 
-def run(argv: list[str]) -> None:
-    """Run the program that `argv` names in this interpreter."""
-    _stop_vouching_in_children()
-    _leave_stacks_when_asked()
-    sys.meta_path.insert(0, _AtImport())
+def run_program(argv: list[str]) -> None:
+    """Run the program that `argv` names in this interpreter, as its main module."""
     # A module of its own that stays: those that `runpy` makes for its public functions are gone when they
     # return, under the feet of threads and exit handlers.
     main = types.ModuleType("__main__")
@@ -107,7 +103,8 @@ def run(argv: list[str]) -> None:
         exec(source, main.__dict__)
 
 
-def _without_our_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
+def without_our_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """What a traceback says of the script itself."""
     ours = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
     while traceback is not None and traceback.tb_frame.f_code.co_filename in ours:
         traceback = traceback.tb_next
@@ -143,14 +140,17 @@ def _end_now(code: int) -> None:
 
 def main() -> None:
     """The command line: exits as `python` would for the same program."""
+    _stop_vouching_in_children()
+    leave_stacks_when_asked()
+    sys.meta_path.insert(0, _AtImport())
     try:
-        run(sys.argv[1:])
+        run_program(sys.argv[1:])
     except SystemExit as exit:
         code = _exit_code(exit)
         if code != 0:
             _end_now(code)
     except BaseException as error:
-        shown = _without_our_frames(error.__traceback__)
+        shown = without_our_frames(error.__traceback__)
         sys.excepthook(type(error), error.with_traceback(shown), shown)
         _advise(error)
         _end_now(128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1)

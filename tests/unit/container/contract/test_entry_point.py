@@ -6,6 +6,9 @@ import pytest
 from estimator_container.contract.entry_point import CommandLine, Program, check_name, module_name, program, program_in
 from estimator_container.runtime.errors import ConfigurationError
 
+IN_WORLD = ["PY", "-u", "-m", "estimator_container.ranks.script_runner"]
+ALONE = ["PY", "-u", "-m", "estimator_container.ranks.lone_script"]
+
 
 @pytest.mark.parametrize(
     "name",
@@ -104,15 +107,11 @@ def test_a_name_that_is_not_allowed_is_refused_even_where_such_a_file_is_there()
 @pytest.mark.parametrize(
     ("one", "in_world", "command"),
     [
-        (Program("train.py", False, False), False, ["PY", "-u", "train.py"]),
-        (Program("a/train.py", False, True), False, ["PY", "-u", "a/train.py"]),
-        (
-            Program("train.py", False, False),
-            True,
-            ["PY", "-u", "-m", "estimator_container.ranks.script_runner", "train.py"],
-        ),
-        (Program("a/b.py", True, False), False, ["PY", "-u", "-m", "a.b"]),
-        (Program("b.py", True, False), True, ["PY", "-u", "-m", "estimator_container.ranks.script_runner", "-m", "b"]),
+        (Program("train.py", False, False), False, [*ALONE, "train.py"]),
+        (Program("a/train.py", False, True), False, [*ALONE, "a/train.py"]),
+        (Program("train.py", False, False), True, [*IN_WORLD, "train.py"]),
+        (Program("a/b.py", True, False), False, [*ALONE, "-m", "a.b"]),
+        (Program("b.py", True, False), True, [*IN_WORLD, "-m", "b"]),
         (Program("train.sh", False, True), False, ["./train.sh"]),
         (Program("a/train.sh", False, True), True, ["./a/train.sh"]),
         (Program("train.sh", False, False), False, ["/bin/sh", "./train.sh"]),
@@ -161,7 +160,7 @@ def test_a_missing_file_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("words", "in_world", "command"),
     [
-        ("python train.py -v", False, "PY -u train.py -v"),
+        ("python train.py -v", False, "PY -u -m estimator_container.ranks.lone_script train.py -v"),
         ("python3 train.py -v", True, "PY -u -m estimator_container.ranks.script_runner train.py -v"),
         ("python -m train -v", True, "PY -u -m estimator_container.ranks.script_runner -m train -v"),
         ("python -m", True, "PY -u -m"),

@@ -156,7 +156,7 @@ def restore(store: Store, folder: str, progress: Progress | None = None, *, at_h
             f"{store.uri} has {len(passed_over)} snapshots, but none is complete ({'; '.join(passed_over[:3])}); name "
             "another checkpoint_s3_uri to start afresh, or repair the store"
         )
-    return _restore_plain(store, folder, progress)
+    return _restore_plain(store, folder, progress, at_hand=at_hand)
 
 
 def fetch(
@@ -203,9 +203,11 @@ def _set_modes(root: str, manifest: Manifest, at_least: int = 0) -> None:
         os.chmod(os.path.join(root, path), manifest.folder_modes[path] & FOLDER_PERMISSIONS | at_least)
 
 
-def _restore_plain(store: Store, folder: str, progress: Progress | None) -> Restored:
+def _restore_plain(store: Store, folder: str, progress: Progress | None, *, at_hand: bool) -> Restored:
     found = [each for each in store.list() if not each.key.startswith(ROOT)]
     if not found:
+        if at_hand:
+            _empty(folder)  # what was never published does not outlive its attempt
         return Restored(NOTHING, None, 0, 0)
     tree = KeyTree(store.uri)
     paths = [tree.add(each.key) for each in found]

@@ -54,6 +54,13 @@ def test_what_is_in_no_snapshot_goes(store, attempt):
     assert [path.name for path in attempt.watched.path.iterdir()] == ["kept"]
 
 
+def test_what_was_never_published_goes_where_there_is_no_snapshot_yet(store, attempt):
+    (attempt.watched.path / "half").mkdir()
+    (attempt.watched.path / "half" / "file").write_text("torn")
+    assert restore(store, str(attempt.watched.path), at_hand=True).base == "nothing"
+    assert list(attempt.watched.path.iterdir()) == []
+
+
 def test_who_has_a_file_open_changes_nothing_that_is_taken_over(store, attempt):
     attempt.publish(kept="kept")
     with (attempt.watched.path / "kept").open("r+") as still_open:

@@ -39,15 +39,13 @@ class Leader:
         self._loop = host.toolkit.loop
         self._events = host.toolkit.events
         self._endpoints: dict[str, str] = {}
-        self._run = StepRun.for_step(self._spec, 0)
         self._others = Others(host.spec, host.toolkit, self)
-        self._training = TrainingWatch(self._spec, host.toolkit, self._run, self.report)
         self._restart: Restart | None = None
         """None for a job of one attempt, and on a platform that starts each attempt on hosts of its own."""
 
     def open(self) -> None:
         """Let the other hosts join. Raises ConfigurationError or OSError when they could not."""
-        self._late = self._loop.after(self._spec.settings.world_timeout, self._too_late)
+        self._begin_step(0)
         if os.path.exists(self._spec.layout.platform):
             from .restart import Restart  # most jobs have one attempt
 
@@ -92,12 +90,10 @@ class Leader:
         self.host_bound_learnt(self._spec.name, seconds)
 
     def weights_seen(self, look: list[str]) -> None:
-        if not self._is_over:
-            self._training.weights_seen(look)
+        self._training.weights_seen(look)
 
     def steps_seen(self, counts: Sequence[StepCount]) -> None:
-        if not self._is_over:
-            self._training.steps_seen(counts)
+        self._training.steps_seen(counts)
 
     def let_go(self) -> None:
         if self._run.mpirun is not None:
@@ -126,11 +122,6 @@ class Leader:
     @property
     def is_ending_attempt(self) -> bool:
         return self._restart is not None and self._restart.failed is not None
-
-    @property
-    def _is_over(self) -> bool:
-        """Whether what ranks do changes nothing any more."""
-        return self._host.outcome is not None or self._host.stopping or self.is_ending_attempt
 
     def told_to_stop(self) -> None:
         self._host.stop()
@@ -172,10 +163,6 @@ class Leader:
     def daemon_answered(self, host: str, outcome: str) -> None:
         if self._run.mpirun is not None:
             self._run.mpirun.daemon_answered(host, outcome)
-
-    def _too_late(self) -> None:
-        seconds = self._spec.settings.world_timeout
-        self.report(self._run.verdict_on_late_hosts(seconds, self._others.missing))
 
     # The world.
 
@@ -255,9 +242,12 @@ class Leader:
 
     def _begin_step(self, number: int) -> None:
         """Wait for all hosts to be ready for it, for so long."""
-        self._run = StepRun.for_step(self._spec, number)
-        self._training = TrainingWatch(self._spec, self._host.toolkit, self._run, self.report)
-        self._late = self._loop.after(self._spec.settings.world_timeout, self._too_late)
+        run, seconds = StepRun.for_step(self._spec, number), self._spec.settings.world_timeout
+        self._run = run
+        self._training = TrainingWatch(self._host, self._others, run, self.report)
+        self._late = self._loop.after(
+            seconds, lambda: self.report(run.verdict_on_late_hosts(seconds, self._others.missing))
+        )
 
     def _told_by_mpirun(self, run: StepRun) -> None:
         """mpirun ends the ranks though none has failed: one has left without MPI_Finalize. It says so seconds later."""
@@ -266,22 +256,13 @@ class Leader:
             self.report(found)
 
     def host_stands(self, host: str, standing: dict[int, StandingRank] | None, seconds: float) -> None:
-        if not self._is_over:
-            self._training.host_stands(host, standing, seconds)
+        self._training.host_stands(host, standing, seconds)
 
     def host_bound_learnt(self, host: str, seconds: float) -> None:
-        before = min(self._run.bounds.values(), default=None)
-        self._run.bounds[host] = seconds
-        bound = min(self._run.bounds.values())
-        if bound != before:
-            self._others.tell("bound", str(bound))
-            self._host.bound_learnt(bound)
+        self._training.bound_learnt(host, seconds)
 
     def stalled(self, stall: Stall) -> None:
-        """Horovod on a rank of some host says whom it waits for."""
-        self._run.stalled(stall)
-        self._others.tell("stalled", stall.to_json())
-        self._host.stalled(stall)
+        self._training.stalled(stall)
 
     def _mpirun_ended(self, code: int) -> None:
         if self.is_ending_attempt:

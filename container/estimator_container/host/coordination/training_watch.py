@@ -11,9 +11,10 @@ from ...logs.frames import SPAWNED
 
 if TYPE_CHECKING:
     from ...failures.hangs.standing import StandingRank
+    from ...failures.horovod_stalls import Stall
     from ...training.page import StepCount
-    from ..spec import HostSpec
-    from ..toolkit import Toolkit
+    from .others import Others
+    from .port import HostPort
     from .standstill import Standstill
     from .step_run import StepRun
 
@@ -21,19 +22,27 @@ if TYPE_CHECKING:
 class TrainingWatch:
     """Watches the ranks of one step; says what is worth knowing, and reports what ends the attempt."""
 
-    def __init__(self, spec: HostSpec, toolkit: Toolkit, run: StepRun, report: Callable[[Verdict], object]) -> None:
-        self._spec = spec
-        self._loop = toolkit.loop
-        self._events = toolkit.events
+    def __init__(self, host: HostPort, others: Others, run: StepRun, report: Callable[[Verdict], object]) -> None:
+        self._host = host
+        self._others = others
+        self._spec = host.spec
+        self._loop = host.toolkit.loop
+        self._events = host.toolkit.events
         self._run = run
+        self._is_closed = False
         self._report = report
         self._late_ranks = LateWatch(self._loop, self._events)
         self._standstill: Standstill | None = None
         """None as long as no host has ranks that all stand still."""
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether what ranks do changes nothing any more."""
+        return self._is_closed or self._host.outcome is not None or self._host.stopping
+
     def weights_seen(self, look: list[str]) -> None:
         """A rank tells what its weights are."""
-        if self._spec.world is None:
+        if self._spec.world is None or self._is_over:
             return
         found = self._run.judge_weights(look)
         if found is not None:
@@ -43,7 +52,7 @@ class TrainingWatch:
 
     def steps_seen(self, counts: Sequence[StepCount]) -> None:
         """A host tells how many steps its ranks have made."""
-        if self._spec.world is None:
+        if self._spec.world is None or self._is_over:
             return
         for slow in self._run.judge_steps(counts):
             from ...failures import stragglers  # which hardly any job has
@@ -52,12 +61,29 @@ class TrainingWatch:
 
     def host_stands(self, host: str, standing: dict[int, StandingRank] | None, seconds: float) -> None:
         """All ranks of a host have stood still for so many seconds, or with None do so no longer."""
+        if self._is_over:
+            return
         from .standstill import Standstill  # it seldom comes to this
 
         self._standstill = self._standstill or Standstill(
             self._loop, self._events, self._run, self._spec.settings, self._report
         )
         self._standstill.hear(host, standing, seconds)
+
+    def bound_learnt(self, host: str, seconds: float) -> None:
+        """The ranks of a host may be silent for so long; the shortest time of all holds everywhere."""
+        before = min(self._run.bounds.values(), default=None)
+        self._run.bounds[host] = seconds
+        bound = min(self._run.bounds.values())
+        if bound != before:
+            self._others.tell("bound", str(bound))
+            self._host.bound_learnt(bound)
+
+    def stalled(self, stall: Stall) -> None:
+        """Horovod on a rank of some host says whom it waits for."""
+        self._run.stalled(stall)
+        self._others.tell("stalled", stall.to_json())
+        self._host.stalled(stall)
 
     def rank_ended(self, rank: int) -> None:
         """One has ended well, and others still run."""
@@ -72,6 +98,7 @@ class TrainingWatch:
 
     def close(self) -> None:
         """Watch no longer."""
+        self._is_closed = True
         self._late_ranks.end()
         if self._standstill is not None:
             self._standstill.close()

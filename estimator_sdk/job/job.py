@@ -151,11 +151,13 @@ class Job:
         self._started.delete()
 
     def why(self) -> str:
-        """A description of why the job ended as it did."""
+        """Why the job ended as it did, why its earlier attempts failed, and which hosts did so again and again."""
         record = self._started.record()
         if record.verdict is not None:
-            return record.verdict.text()
-        return f"{record.name} is {record.status}{f': {record.reason}' if record.reason else ''}\n"
+            text = record.verdict.text()
+        else:
+            text = f"{record.name} is {record.status}{f': {record.reason}' if record.reason else ''}\n"
+        return "\n".join((text, *_lines_about_attempts(record.attempts)))
 
     def logs(
         self,
@@ -268,6 +270,18 @@ def _listed(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
     from .. import backends
 
     return backends.jobs(backend, limit)
+
+
+def _lines_about_attempts(attempts: Sequence[AttemptRecord]) -> Iterator[str]:
+    from ..backends.suspects import suspects
+    from ..telemetry.sentences import sentence_about
+
+    for attempt in attempts[:-1]:
+        if attempt.verdict is not None and attempt.ended is not None:
+            seconds = attempt.ended - attempt.began
+            yield f"attempt {attempt.number} failed after {seconds:.1f} s: {attempt.verdict.message}\n"
+    for suspect in suspects(attempts):
+        yield f"{sentence_about(suspect.host, suspect.event)}\n"
 
 
 def _chosen(block: Block, rank: int | None, host: str | None, stream: str | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -346,6 +347,9 @@ def test_a_host_that_is_lost_twice_is_named_as_suspect(script, tmp_path):
     assert (told["host"], told["failures"]) == ("algo-2", 2)
     assert events(job, "host_suspected", attempt=1) == events(job, "host_suspected") == []
     assert job.why().endswith("\nalgo-2 is suspect: it has failed 2 times within 10 minutes\n")
+    assert all(
+        re.search(rf"^attempt {number} failed after [0-9.]+ s: .*algo-2", job.why(), re.MULTILINE) for number in (1, 2)
+    )
 
 
 @pytest.mark.law("R2", "E8")

@@ -49,7 +49,7 @@ def ends(estimator: Estimator) -> tuple[Job, Verdict]:
     [
         ("world.Allreduce(MPI.IN_PLACE, bytearray(8))", None),
         (f"exec({(READS + 'read_what_nobody_writes()')!r})", "read_what_nobody_writes"),
-        pytest.param(f"exec({(LOCKS + 'take_it_twice()')!r})", "take_it_twice", marks=pytest.mark.long),
+        (f"exec({(LOCKS + 'take_it_twice()')!r})", "take_it_twice"),
     ],
     ids=["another collective", "a blocked read", "a lock"],
 )
@@ -62,9 +62,7 @@ def test_a_rank_that_provably_stands_still_is_named_soon(script, failure, place)
 
 
 @pytest.mark.law("R3")
-@pytest.mark.parametrize(
-    "distribution", [None, pytest.param(MIRRORED, marks=pytest.mark.long), TORCH], ids=["none", "mirrored", "torch"]
-)
+@pytest.mark.parametrize("distribution", [None, MIRRORED, TORCH], ids=["none", "mirrored", "torch"])
 def test_a_job_of_any_distribution_that_stands_still_ends(script, distribution):
     meet = "" if distribution is None else MEET
     source = f"{STEPS}{meet}{READS}read_what_nobody_writes()"
@@ -108,10 +106,7 @@ def test_a_sleep_is_shown_and_has_more_time(script):
     "silence",
     [
         "if world.rank == 0: exec('for n in range(25):\\n' + '    time.sleep(0.05)\\n' * 3)",
-        pytest.param(
-            "import hashlib\nif world.rank == 0: hashlib.pbkdf2_hmac('sha512', b'a', b'a', 6_000_000)",
-            marks=pytest.mark.long,
-        ),
+        "import hashlib\nif world.rank == 0: hashlib.pbkdf2_hmac('sha512', b'a', b'a', 6_000_000)",
     ],
     ids=["of many lines", "native"],
 )

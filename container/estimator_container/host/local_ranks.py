@@ -184,14 +184,18 @@ class LocalRanks:
             self._before_hang_watch = self._toolkit.loop.after(first, self._begin_hang_watch)
 
     def _begin_hang_watch(self) -> None:
+        from ..failures.hangs.dumps import Dumps
         from ..failures.hangs.watch import Bounds, HangWatch
 
         settings, world = self._spec.settings, self._spec.world
+        toolkit, command = self._toolkit, self._server.command
+        path = command.settings["PATH"] if command is not None else ""
+        dumps = Dumps(toolkit.loop, toolkit.children, toolkit.stacks, settings.layout.code, path)
         self._hang_watch = HangWatch(
-            self._toolkit.loop,
+            toolkit.loop,
             self._server,
             settings.layout,
-            self._toolkit.stacks,
+            dumps,
             Bounds(settings.hang_floor, settings.hang_timeout),
             self._coordinator,
             world.is_awaited if world is not None else lambda rank: True,

@@ -164,7 +164,12 @@ class HangFinding(NamedTuple):
         stacks = (
             f"{_names(places)}, the innermost call first:\n{stack}" for stack, places in self.groups.items() if stack
         )
-        return "\n\n".join((evidence, *stacks))
+        native = (
+            f"{_names(places)} in native code, as py-spy says:\n{self.standing[places[0]].native}"
+            for places in self.groups.values()
+            if self.standing[places[0]].native
+        )
+        return "\n\n".join((evidence, *stacks, *native))
 
     def facts(self) -> dict[str, Fact]:
         """The same as data: what `text` and `sentence` are made of."""
@@ -221,12 +226,13 @@ def _in_words(each: StandingRank) -> str:
     'last output 3 s ago, no checkpoint; state S in futex_wait, 0 % of a CPU, 2 sockets'
     """
     output = "no output" if each.output_age is None else f"last output {each.output_age:g} s ago"
+    step = "" if each.step is None else f"step {each.step} ended {each.step_age:g} s ago, "
     checkpoint = "no checkpoint" if each.checkpoint_age is None else f"last checkpoint {each.checkpoint_age:g} s ago"
     state, place = each.kernel.get("state", "unknown"), each.kernel.get("wchan")
     where = f" in {place}" if place not in (None, "", "0") else ""
     sockets = each.kernel.get("sockets", 0)
     used = f"{100 * each.cpu:.0f} % of a CPU, {sockets} {'socket' if sockets == 1 else 'sockets'}"
-    return f"{output}, {checkpoint}; state {state}{where}, {used}"
+    return f"{step}{output}, {checkpoint}; state {state}{where}, {used}"
 
 
 def _fact_of(place: Place) -> dict[str, Fact]:

@@ -27,6 +27,12 @@ class StandingRank(NamedTuple):
     """Whether every rank has to take part in that call."""
     spins: bool = False
     """Whether it uses CPU in that call."""
+    native: str = ""
+    """Where its threads are in native code too, as `py-spy` says; empty where it is not installed, or may not look."""
+    step: int | None = None
+    """The number of its last training step; None where it marks none."""
+    step_age: float | None = None
+    """Seconds since the end of that step."""
     output_age: float | None = None
     """Seconds since its last output; None where there was none."""
     checkpoint_age: float | None = None

@@ -7,36 +7,33 @@ only when half the time has passed in silence.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ...ranks.script_runner import END_OF_SCRIPT, STACKS_SIGNAL
 from ...runtime.children import descendants
 from ...runtime.loop import Loop
 from . import evidence, waiting
+from .dumps import DUMP_SECONDS
 from .evidence import Use
 from .patience import HangPatience
 from .standing import AT_ITS_END, NO_SCRIPT, StandingRank
 from .waiting import Stacks
-from .written import Written
+from .written import LastStep, Written
 
 if TYPE_CHECKING:
     from ...contract.names import Layout
     from ...ranks.server import RankServer
     from ..horovod_stalls import Lasting, Stall
+    from .dumps import Dumps
 
 LOOKS = 6  # in the shortest time after which ranks are stuck; so often their stacks are compared, too
 CHEAP_LOOKS = 3  # of those, that leave the ranks alone
-DUMP_SECONDS = 5.0  # that a rank has to write its stacks, or the half of the time between two looks
 BUSY_SHARE = 0.05  # of a CPU: what a rank or its children may take and still be idle
 SPINNING_SHARE = 0.5  # of a CPU: who takes that in a call waits for others by looking again and again
 WAKING = 2.0  # times in a second that an idle thread may wake up
 WHISPER = 4096  # bytes: what the threads beside the first one may write between two looks and get nowhere
 _SERVER = Stacks(NO_SCRIPT)
-_ENDED = Stacks(AT_ITS_END)
 
 
 class Bounds(NamedTuple):
@@ -66,22 +63,22 @@ class HangWatch:
         loop: Loop,
         ranks: RankServer,
         layout: Layout,
-        folder: str,
+        dumps: Dumps,
         bounds: Bounds,
         listener: HangListener,
         is_awaited: Callable[[int], bool] = lambda rank: True,
     ) -> None:
-        """`folder` has the ranks' stacks. Ranks that nobody awaits, as servers, get somewhere when they use CPU."""
+        """Ranks that nobody awaits, as servers, get somewhere when they use CPU."""
         self._loop = loop
         self._ranks = ranks
         self._layout = layout
-        self._folder = folder
+        self._dumps = dumps
         self._bounds = bounds
         self._listener = listener
         self._is_awaited = is_awaited
         self._look_seconds = min(bounds.floor, bounds.ceiling) / LOOKS
         self._patience = HangPatience(bounds.floor, bounds.ceiling)
-        self._written = Written(layout.frames, layout.checkpoints)
+        self._written = Written(layout)
         self._told_bound: float | None = None
         self._elsewhere: float | None = None
         self._stalls: Lasting | None = None
@@ -95,6 +92,8 @@ class HangWatch:
         self._working: set[int] = set()
         self._measured: dict[int, Use] = {}
         self._measured_at = 0.0
+        self._is_disturbed = False
+        """By `py-spy`, which stops ranks for a moment."""
         self._children: dict[int, float] | None = None
         self._timers = [loop.after(self._look_seconds, self._look)]
 
@@ -145,7 +144,7 @@ class HangWatch:
             self._moved()
         elif time.monotonic() - self._silent_since >= self._next_comparison:
             for pid in self._ranks.pids.values():
-                self._ask_for_stacks(pid)
+                self._dumps.ask(pid)
             self._timers.append(self._loop.after(min(DUMP_SECONDS, self._look_seconds / 2), self._compare))
 
     def _tell_bound(self) -> None:
@@ -184,7 +183,7 @@ class HangWatch:
         children_worked = self._children_worked()
         if not all(each.text for each in stacks.values()) or self._waits_for_us():
             self._moved()
-        elif is_first:
+        elif is_first or self._is_disturbed:
             self._begin_measuring()
         elif stacks != before or children_worked or self._measure():
             self._moved()
@@ -193,7 +192,7 @@ class HangWatch:
 
     def _begin_measuring(self) -> None:
         self._measured_at = time.monotonic()
-        self._measured = self._uses
+        self._measured = self._uses = self._uses_now()
 
     def _measure(self) -> bool:
         """Find out who uses CPU; returns whether one does that nobody awaits."""
@@ -224,10 +223,21 @@ class HangWatch:
         if works == self._said:
             return
         self._said = works
-        standing = {rank: self._standing(rank, pid) for rank, pid in self._ranks.pids.items()}
-        self._listener.ranks_stand(standing, time.monotonic() - self._silent_since)
+        pids, since = dict(self._ranks.pids), self._silent_since
+        steps = self._written.steps()
+        standing = {rank: self._standing(rank, pid, steps.get(rank)) for rank, pid in pids.items()}
 
-    def _standing(self, rank: int, pid: int) -> StandingRank:
+        def tell() -> None:
+            self._is_disturbed = False
+            self._begin_measuring()
+            if self._said is works:  # else they have moved meanwhile
+                told = {rank: each._replace(native=self._dumps.native(pids[rank])) for rank, each in standing.items()}
+                self._listener.ranks_stand(told, time.monotonic() - since)
+
+        self._is_disturbed = True
+        self._dumps.ask_for_native(pids.values(), tell)
+
+    def _standing(self, rank: int, pid: int, step: LastStep | None) -> StandingRank:
         stacks = self._stacks[rank]
         call = waiting.call_in(stacks.first, self._layout.code)
         share = self._shares.get(rank, 0.0)
@@ -240,6 +250,8 @@ class HangWatch:
             is_collective=call is not None and call.is_collective,
             spins=call is not None and share > SPINNING_SHARE,
             output_age=self._written.output_age(rank),
+            step=step.number if step is not None else None,
+            step_age=step.age if step is not None else None,
             checkpoint_age=self._written.checkpoint_age,
             cpu=round(share, 2),
             kernel=evidence.summary(pid),
@@ -270,25 +282,5 @@ class HangWatch:
             seconds - before.get(child, 0.0) > idle for child, seconds in self._children.items()
         )
 
-    def _ask_for_stacks(self, pid: int) -> None:
-        path = self._path(pid)
-        if os.path.exists(path):
-            os.truncate(path, 0)
-            if evidence.catches(pid, STACKS_SIGNAL):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, STACKS_SIGNAL)
-
     def _stacks_of(self, rank: int, pid: int) -> Stacks:
-        """Without a text for a rank of which nothing is known: it counts as one that moves."""
-        if self._ranks.module_of(rank) is not None:
-            return _SERVER
-        if os.path.exists(self._path(pid) + END_OF_SCRIPT):
-            return _ENDED
-        try:
-            with open(self._path(pid), encoding="utf-8", errors="replace") as file:
-                return waiting.parse(file.read(), self._layout.code)
-        except FileNotFoundError:
-            return Stacks("")
-
-    def _path(self, pid: int) -> str:
-        return os.path.join(self._folder, str(pid))
+        return _SERVER if self._ranks.module_of(rank) is not None else self._dumps.stacks(pid)

@@ -1,28 +1,39 @@
-"""What the ranks of a host have written since somebody last looked: their lines, and checkpoints."""
+"""What the ranks of a host have written since somebody last looked: their lines, checkpoints, and steps."""
 
 from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ...logs.frames import STDERR, STDOUT, FrameParser
+from ...logs.frames import NO_RANK, STDERR, STDOUT, FrameParser
+from ...training.page import read_pages
 
 if TYPE_CHECKING:
+    from ...contract.names import Layout
     from ..horovod_stalls import Stall
 
 MOST_READ = 1 << 16  # bytes of what is new in the log; where there is more, ranks have written
 MOST_FILES = 1000  # of a checkpoint folder that are looked at
 
 
-class Written:
-    """The ranks' part of a host's log, and its checkpoint folder."""
+class LastStep(NamedTuple):
+    """The last step that a rank has marked."""
 
-    def __init__(self, frames: str, checkpoints: str) -> None:
-        self._frames = frames
-        self._folder = checkpoints
+    number: int
+    age: float
+    """Seconds since its end."""
+
+
+class Written:
+    """The ranks' part of a host's log, its checkpoint folder, and the pages on which they count their steps."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._frames = layout.frames
+        self._folder = layout.checkpoints
+        self._pages = layout.training_steps
         self._read = 0
-        self._newest = _newest(checkpoints)
+        self._newest = _newest(layout.checkpoints)
         self._checkpoint: float | None = None
         self._lines: dict[int, float] = {}
 
@@ -44,6 +55,19 @@ class Written:
     def checkpoint_age(self) -> float | None:
         """Seconds since the checkpoint folder last changed; None where it has not."""
         return round(time.time() - self._checkpoint, 1) if self._checkpoint is not None else None
+
+    def steps(self) -> dict[int, LastStep]:
+        """The last training step of each rank that counts them."""
+        try:
+            with open(self._pages, encoding="utf-8") as file:
+                counts = read_pages(file.read())
+        except OSError:
+            return {}
+        now = time.monotonic_ns()
+        return {
+            NO_RANK if each.rank is None else each.rank: LastStep(each.number, round((now - each.last) / 1e9, 1))
+            for each in counts
+        }
 
     def _has_lines(self, size: int, stall: Stall | None) -> bool:
         with open(self._frames, "rb") as file:

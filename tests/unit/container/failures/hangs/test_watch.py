@@ -8,6 +8,8 @@ from pathlib import Path
 import estimator_container
 import pytest
 from estimator_container.contract.names import Layout
+from estimator_container.failures.hangs import dumps
+from estimator_container.failures.hangs.dumps import Dumps
 from estimator_container.failures.hangs.report import HangFinding, HangRule, after_stall
 from estimator_container.failures.hangs.standing import AT_ITS_END, StandingRank
 from estimator_container.failures.hangs.watch import LOOKS, Bounds, HangWatch
@@ -15,6 +17,7 @@ from estimator_container.failures.horovod_stalls import Stall
 from estimator_container.failures.verdict import of_rank
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import SPAWNED, STDERR, FrameWriter
+from estimator_container.runtime.children import Children
 
 TOOLKIT = str(Path(estimator_container.__file__).absolute().parents[1])
 SECONDS = 6.0  # of standing still, where a busy machine must not look like ranks that move
@@ -46,9 +49,11 @@ class Ranks:
         self._processes.append(subprocess.Popen(argv, env=env, cwd=self.folder / "code", start_new_session=True))
         self.pids[rank] = self._processes[-1].pid
 
-    def watch(self, seconds=SECONDS, floor=None):
+    def watch(self, seconds=SECONDS, floor=None, path=""):
+        """`path` is where a rank finds programs."""
         bounds = Bounds(seconds if floor is None else floor, seconds)
-        self._watch = HangWatch(self._loop, self, self.layout, str(self.folder / "stacks"), bounds, self)
+        asks = Dumps(self._loop, Children(self._loop), str(self.folder / "stacks"), self.layout.code, path)
+        self._watch = HangWatch(self._loop, self, self.layout, asks, bounds, self)
 
     def tell_of_stalls(self, besides=b""):
         """As Horovod on rank 0 does, again and again."""
@@ -107,6 +112,34 @@ def test_ranks_that_stand_still_are_told_of_once_with_their_places(ranks, run_un
             1: '  File "rank1.py", line 2 in <module>',
         }
     ]
+
+
+def test_where_py_spy_is_installed_it_says_where_they_are_in_native_code(ranks, run_until):
+    ranks.start(STANDS)
+    ranks.start("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n" + STANDS)
+    ranks.watch(SHORT, path=str(Path(sys.executable).parent))
+    run_until(lambda: ranks.said)
+    (standing,) = ranks.standing
+    for rank, pid in ranks.pids.items():
+        thread, *frames = standing[rank].native.split("\n\n")[0].splitlines()
+        assert thread.startswith(f"Thread {pid} ") and "sleep" in frames[0] and "rank" in standing[rank].native
+    finding = HangFinding({("algo-1", rank): each for rank, each in standing.items()}, (), 2.0, HangRule(2.0))
+    assert "rank 0 in native code, as py-spy says:\nThread" in finding.text()
+
+
+@pytest.mark.parametrize("does", ["echo 'Error: Permission Denied' >&2; exit 1", "exec sleep 60"])
+def test_where_py_spy_may_not_look_or_does_not_end_ranks_are_told_of_without_it(
+    ranks, run_until, tmp_path, monkeypatch, does
+):
+    monkeypatch.setattr(dumps, "DUMP_SECONDS", 0.2)
+    program = tmp_path / "bin" / "py-spy"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{does}\n")
+    program.chmod(0o755)
+    ranks.start(STANDS)
+    ranks.watch(SHORT, path=str(program.parent))
+    run_until(lambda: ranks.said)
+    assert [each.native for each in ranks.standing[0].values()] == [""]
 
 
 MOVES = {

@@ -1,0 +1,114 @@
+"""Where ranks are, in their own words: what `faulthandler` writes at a signal, and `py-spy` where it is installed.
+
+`py-spy` knows the frames of native code too. It has to stop a rank for a moment, so it is asked once, at the end of a
+silence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+from typing import TYPE_CHECKING
+
+from ...ranks.script_runner import END_OF_SCRIPT, STACKS_SIGNAL
+from ...runtime.children import signal_group
+from . import evidence, waiting
+from .standing import AT_ITS_END
+from .waiting import Stacks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from ...runtime.children import Children
+    from ...runtime.loop import Loop
+
+DUMP_SECONDS = 5.0  # that a rank has to write its stacks, or the half of the time between two looks; and `py-spy` too
+MOST_NATIVE = 8192  # characters of what `py-spy` says of a rank: a framework may have a hundred threads
+_OURS = re.compile(r"^.*/ranks/(?:script_runner|lone_script)\.py:(?:.*\n)*?(?=\n|\Z)", re.MULTILINE)  # and outwards
+_THREAD = re.compile(r"^Thread (\S+) ", re.MULTILINE)
+
+
+class Dumps:
+    """Asks the ranks of a host where they are, and reads their answers."""
+
+    def __init__(self, loop: Loop, children: Children, folder: str, code: str, path: str) -> None:
+        """`folder` has the answers, `code` the scripts, and `path` is the PATH of ranks, which may have `py-spy`."""
+        self._loop = loop
+        self._folder = folder
+        self._code = code
+        self._children = children
+        self._py_spy = shutil.which("py-spy", path=path)
+
+    def ask(self, pid: int) -> None:
+        """Have a rank write down where its Python threads are, if it has said that it can."""
+        path = self._path(pid)
+        if os.path.exists(path):
+            os.truncate(path, 0)
+            if evidence.catches(pid, STACKS_SIGNAL):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, STACKS_SIGNAL)
+
+    def ask_for_native(self, pids: Collection[int], done: Callable[[], None]) -> None:
+        """Have `py-spy` write down where all their threads are; call `done` when it has, or takes too long."""
+        running: set[int] = set()
+
+        def ended(py_spy: int) -> None:
+            if py_spy in running:
+                running.remove(py_spy)
+                if not running:
+                    timer.cancel()
+                    done()
+
+        def late() -> None:
+            for py_spy in running:
+                signal_group(py_spy, signal.SIGKILL)  # the rank that it has stopped goes on then
+            running.clear()
+            done()
+
+        running.update(py_spy for py_spy in (self._start_py_spy(pid, ended) for pid in pids) if py_spy)
+        if running:
+            timer = self._loop.after(DUMP_SECONDS, late)
+        else:
+            done()
+
+    def _start_py_spy(self, pid: int, ended: Callable[[int], None]) -> int:
+        """Returns the pid of `py-spy`, or 0 without one."""
+        if self._py_spy is None:
+            return 0
+        fd = os.open(f"{self._path(pid)}.native", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            argv = [self._py_spy, "dump", "--native", "--pid", str(pid)]
+            started = self._children.start(argv, {}, lambda code: ended(started), fd, fd)
+        except OSError:
+            return 0  # it is not for this machine
+        finally:
+            os.close(fd)
+        return started
+
+    def stacks(self, pid: int) -> Stacks:
+        """The answer of a rank; without a text where nothing is known: such a rank counts as one that moves."""
+        if os.path.exists(self._path(pid) + END_OF_SCRIPT):
+            return Stacks(AT_ITS_END)
+        try:
+            with open(self._path(pid), encoding="utf-8", errors="replace") as file:
+                return waiting.parse(file.read(), self._code)
+        except FileNotFoundError:
+            return Stacks("")
+
+    def native(self, pid: int) -> str:
+        """What `py-spy` has said of its threads, the one that runs the script first; empty where it cannot look."""
+        try:
+            with open(f"{self._path(pid)}.native", encoding="utf-8", errors="replace") as file:
+                said = file.read()
+        except FileNotFoundError:
+            return ""
+        starts = [found.start() for found in _THREAD.finditer(said)]
+        threads = [_OURS.sub("", said[start:end]) for start, end in zip(starts, [*starts[1:], len(said)])]
+        threads.sort(key=lambda thread: not thread.startswith(f"Thread {pid} "))
+        return "".join(threads)[:MOST_NATIVE].rstrip("\n")
+
+    def _path(self, pid: int) -> str:
+        return os.path.join(self._folder, str(pid))

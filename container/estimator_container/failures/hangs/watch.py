@@ -83,7 +83,8 @@ class HangWatch:
         self._elsewhere: float | None = None
         self._stalls: Lasting | None = None
         self._said: dict[int, bool] | None = None
-        """Which ranks may work, as it was told; None as long as nothing was."""
+        """Which ranks may work, as it is told; None as long as nothing is."""
+        self._is_told = False
         self._uses: dict[int, Use] = {}
         self._silent_since = time.monotonic()
         self._comparisons = 0
@@ -232,6 +233,7 @@ class HangWatch:
             self._begin_measuring()
             if self._said is works:  # else they have moved meanwhile
                 told = {rank: each._replace(native=self._dumps.native(pids[rank])) for rank, each in standing.items()}
+                self._is_told = True
                 self._listener.ranks_stand(told, time.monotonic() - since)
 
         self._is_disturbed = True
@@ -259,8 +261,9 @@ class HangWatch:
 
     def _moved(self) -> None:
         self._begin_silence()
-        if self._said is not None:
-            self._said = None
+        self._said = None
+        if self._is_told:
+            self._is_told = False
             self._listener.ranks_stand(None, 0.0)
 
     def _begin_silence(self) -> None:

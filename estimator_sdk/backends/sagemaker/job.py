@@ -152,23 +152,16 @@ def attach(name: str) -> SageMakerJob:
 def list_jobs(limit: int) -> list[SageMakerJob]:
     """The newest jobs of the configured region, the newest first, at most `limit`."""
     service = Service()
-    found: list[SageMakerJob] = []
-    more: dict[str, str] = {}
-    while len(found) < limit:
-        page = service.call(
-            "sagemaker",
-            "list_training_jobs",
-            f"list the jobs in {service.region}",
-            SortBy="CreationTime",
-            SortOrder="Descending",
-            MaxResults=min(100, limit - len(found)),
-            **more,
-        )
-        found += [SageMakerJob(each["TrainingJobName"], service) for each in page["TrainingJobSummaries"]]
-        if not page.get("NextToken"):
-            break
-        more = {"NextToken": page["NextToken"]}
-    return found
+    pages = service.pages(
+        "sagemaker",
+        "list_training_jobs",
+        f"list the jobs in {service.region}",
+        SortBy="CreationTime",
+        SortOrder="Descending",
+        PaginationConfig={"PageSize": min(100, limit)},
+    )
+    names = (each["TrainingJobName"] for page in pages for each in page["TrainingJobSummaries"])
+    return [SageMakerJob(name, service) for name in islice(names, limit)]
 
 
 def _is_configured() -> bool:

@@ -93,7 +93,7 @@ def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPl
 
 def gpus(instance_type: str, of_this_machine: int) -> int:
     """The GPUs of one host of a type. Raises InvalidArgument for `local_gpu` on a machine without one."""
-    of_type = instances.lookup(instance_type).gpus
+    of_type = instances.gpus(instance_type)
     if of_type is not None:
         return of_type
     if of_this_machine == 0:

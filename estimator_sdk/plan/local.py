@@ -121,7 +121,8 @@ def with_command(plan: Plan, python: str, overlay: Path | None) -> Plan:
     with _opened(plan.code) as bundle:
         files = {member.name: member for member in bundle.getmembers() if not member.isdir()}
         program = None if steps else _program(plan.program or "", words, bundle, files)
-    if overlay is not None and (requirements.FILE in files or (program is not None and program.is_package)):
+    is_package = isinstance(program, entry_point.Program) and program.is_package
+    if overlay is not None and (requirements.FILE in files or is_package):
         python = str(overlay / "bin" / "python")
     elif overlay is not None and isinstance(program, entry_point.CommandLine):
         _check_on_path(program.command(python, False)[0], python)

@@ -10,19 +10,20 @@ import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from estimator_container.contract import names as contract
 
 from ...code import store as code_store
-from ...errors import BackendError, EstimatorError, InvalidArgument
+from ...errors import BackendError, EstimatorError, InvalidArgument, JobNotFound
 from ...plan import distributions, inheritance, kernel_limits
 from ...plan import local as local_plan
 from ...plan.plan import ChannelPlan, HostPlan, Plan
 from ...spec.job_document import Channel, JobDocument, ResourceConfig
 from ..port import Finding, findings
 from . import CAPABILITIES, faults, submitted
-from .job import SageMakerJob, attach, list_jobs
+from .job import SageMakerJob, is_configured
 from .request import complete
 from .service import Service
 from .state import hosts_of
@@ -88,13 +89,33 @@ class SageMakerBackend:
     def attach(self, name: str) -> SageMakerJob:
         """The job of that name that was submitted from here, or that is in the configured region.
 
-        Asks nobody where there is no note of it and boto3, a region or credentials are missing. Raises JobNotFound.
+        Asks nobody where there is no note of it and boto3, a region or credentials are missing. Raises JobNotFound,
+        then without a word.
         """
-        return attach(name)
+        region = submitted.region_of(name)
+        if region is None and not is_configured():
+            raise JobNotFound("")
+        try:
+            job = SageMakerJob(name, Service(region))
+            job.record()
+        except (JobNotFound, BackendError) as error:
+            raise JobNotFound(str(error)) from None
+        return job
 
     def list(self, limit: int | None = None) -> list[SageMakerJob]:
         """The newest jobs of the configured region, the newest first, at most `limit`, or 100."""
-        return list_jobs(100 if limit is None else limit)
+        most = 100 if limit is None else limit
+        service = Service()
+        pages = service.pages(
+            "sagemaker",
+            "list_training_jobs",
+            f"list the jobs in {service.region}",
+            SortBy="CreationTime",
+            SortOrder="Descending",
+            PaginationConfig={"PageSize": min(100, most)},
+        )
+        names = (each["TrainingJobName"] for page in pages for each in page["TrainingJobSummaries"])
+        return [SageMakerJob(name, service) for name in islice(names, most)]
 
     def check(self) -> Iterable[Finding]:
         """Look for what submitting a job needs."""

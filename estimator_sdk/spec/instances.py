@@ -7,7 +7,7 @@ EC2 type of the same name ("Amazon EC2 instance types", Specifications).
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from ..errors import InvalidArgument
 from ..values.naming import suggestion
@@ -83,20 +83,16 @@ def gpus(instance_type: str) -> int | None:
     >>> gpus("ml.g5.12xlarge")
     4
     """
-    known = LOCAL if instance_type in LOCAL else _known()
+    known = LOCAL if instance_type in LOCAL else names()
     if instance_type not in known:
         hint = suggestion(instance_type, known)
         raise InvalidArgument("instance_type", f"instance_type {instance_type!r} is not a known instance type; {hint}")
     return known[instance_type]
 
 
-def names() -> Iterable[str]:
-    """All known names, `local` and `local_gpu` first."""
-    return _known()
-
-
 @functools.cache
-def _known() -> Mapping[str, int | None]:
+def names() -> Mapping[str, int | None]:
+    """All known names, `local` and `local_gpu` first, and the GPUs of each."""
     plain = {f"ml.{family}.{size}": 0 for family, sizes in _PLAIN.items() for size in sizes.split()}
     others = {f"ml.{family}.{size}": count for family, sizes in _WITH_GPUS.items() for size, count in sizes.items()}
     return {**LOCAL, **plain, **others}

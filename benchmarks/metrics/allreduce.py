@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from .. import jobs, peers
+from .. import jobs, machines, peers
 from ..harness import FEW, SCRIPTS, Case, Extent, Metric, Panel, Table, Target, Way, number
 from ..turns import Clock, Together
 
@@ -121,7 +121,7 @@ def cases(extent: Extent) -> Iterator[Case]:
             )
             yield Case((ONE,), ranks, ways)
         for ranks in extent.pick((4, 8, 16), (4,)):
-            with jobs.hosts(2) as hosts:
+            with machines.hosts(2) as hosts:
                 argv = partial(hosts.mpirun, hosts.bare_agent, ranks // 2)
                 best = search(
                     f"{ranks} ranks on two hosts", {" ".join(flags): argv(flags) for flags in candidates(False)}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import docker
 
-from .. import jobs
+from .. import jobs, machines
 from ..harness import Case, Extent, Metric, Panel, Target, Way
 
 TARGETS = (Target("fit()", plus=0.3, n=(2,)), Target("fit()", plus=1.0, n=(16,)))
@@ -60,7 +60,7 @@ def bare_containers(image: str, count: int) -> tuple[float, float]:
     """
     with tempfile.TemporaryDirectory() as gate:
         until_told = "until [ -e /gate/open ]; do sleep 0.02; done; date +%s.%N"
-        with jobs.bare_containers(image, count, ["sh", "-c", until_told], {gate: "/gate"}) as containers:
+        with machines.bare_containers(image, count, ["sh", "-c", until_told], {gate: "/gate"}) as containers:
             chosen = {"container": [each.id for each in containers], "event": "die"}
             with contextlib.closing(docker.from_env().events(filters=chosen, decode=True)) as ends:
                 Path(gate, "open").touch()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from .. import jobs
+from .. import jobs, machines
 from ..harness import Case, Extent, Metric, Panel, Target, Way
 from ..peers import TOOLKIT_IMAGE
 
@@ -27,7 +27,7 @@ PANEL = Panel(
 def alone(image: str, count: int) -> float:
     """Seconds until as many containers, each a world of its own, have said that MPI_Init is over."""
     called = time.time()
-    with jobs.bare_containers(image, count, PROGRAM, {str(jobs.HELLO): "/hello.py"}) as containers:
+    with machines.bare_containers(image, count, PROGRAM, {str(jobs.HELLO): "/hello.py"}) as containers:
         for each in containers:
             each.wait(timeout=jobs.PATIENCE)
         said = b"".join(each.logs() for each in containers).decode()

@@ -11,7 +11,7 @@ from typing import Any
 
 from estimator_container.contract.events import Ended, RankEnded, RankStarted, WorldStarting
 
-from .. import jobs, peers
+from .. import jobs, machines, peers
 from ..harness import FEW, Case, Extent, Metric, Panel, Table, Target, Way, number
 
 FLOOR = "mpirun, one host, quickest flags"
@@ -100,7 +100,7 @@ def whole(argv: list[str], ranks: int) -> float:
 def engine_alone(image: str, count: int) -> float:
     """Containers with nothing in them, made, started, waited for and removed."""
     started = time.perf_counter()
-    with jobs.bare_containers(image, count, ["true"]) as containers:
+    with machines.bare_containers(image, count, ["true"]) as containers:
         for each in containers:
             each.wait(timeout=jobs.PATIENCE)
     return time.perf_counter() - started
@@ -109,7 +109,7 @@ def engine_alone(image: str, count: int) -> float:
 def engine_around_a_world(image: str, count: int) -> float:
     """Containers that are all up at once, as the hosts of a world must be, and meanwhile a world outside of them."""
     started = time.perf_counter()
-    with jobs.bare_containers(image, count, ["sleep", f"{jobs.PATIENCE:.0f}"]):
+    with machines.bare_containers(image, count, ["sleep", f"{jobs.PATIENCE:.0f}"]):
         whole(jobs.quickest_mpirun(count), count)
     return time.perf_counter() - started
 
@@ -118,7 +118,7 @@ def containers_by_hand(count: int) -> float:
     """The peers' image, an sshd in each container, mpirun over ssh in the first, and everything removed."""
     started = time.perf_counter()
     argv = ["/usr/sbin/sshd", "-D"]
-    with jobs.bare_containers(peers.TOOLKIT_IMAGE, count, argv, {str(jobs.HELLO): "/hello.py"}) as containers:
+    with machines.bare_containers(peers.TOOLKIT_IMAGE, count, argv, {str(jobs.HELLO): "/hello.py"}) as containers:
         mpirun_in(containers, count)
     return time.perf_counter() - started
 
@@ -128,7 +128,7 @@ def mpirun_in(containers: list, count: int) -> None:
     # As a user would write it, and the one flag without which names that take long to look up cost seconds.
     mpirun = ["mpirun", "--allow-run-as-root", "-mca", "if_base_do_not_resolve", "1"]
     mpirun += ["--host", hosts, "-np", str(count), "/opt/venv/bin/python3", "/hello.py"]
-    jobs.wait_for(lambda: ran(containers[0], mpirun))
+    machines.wait_for(lambda: ran(containers[0], mpirun))
 
 
 def ran(container: Any, argv: list[str]) -> subprocess.CompletedProcess[bytes]:  # noqa: ANN401 - docker has no types

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from estimator_sdk import Estimator
 
-from .. import jobs, peers
+from .. import jobs, machines, peers
 from ..harness import FEW, ROOT, Case, Extent, Metric, Panel, Role, Target
 from ..turns import Clock, Together
 
@@ -80,7 +80,7 @@ def by_hand(argv: list[str], epochs: int) -> Lines:
 
 def cases(extent: Extent) -> Iterator[Case]:
     epochs = 20 if extent.quick else 40
-    with jobs.own_home(), jobs.hosts(2) as hosts:
+    with jobs.own_home(), machines.hosts(2) as hosts:
         works: dict[str, Callable[[], Lines]] = {
             BEST: partial(by_hand, jobs.quickest_mpirun(RANKS), epochs),
             BEST_OF_TWO: partial(by_hand, hosts.mpirun(hosts.bare_agent, RANKS // 2), epochs),

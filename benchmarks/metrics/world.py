@@ -7,7 +7,7 @@ from functools import partial
 
 from estimator_container.contract.events import PhaseStarted
 
-from .. import jobs
+from .. import jobs, machines
 from ..harness import Case, Extent, Metric, Panel, Target, Way
 
 BARE = "mpirun, bare launch agent"
@@ -31,7 +31,7 @@ def cases(extent: Extent) -> Iterator[Case]:
     with jobs.own_home():
         for count in extent.pick((2, 4, 8, 16), (2, 4)):
             single = jobs.quickest_mpirun(count)
-            with jobs.hosts(count) as hosts, jobs.sshd_on(hosts) as ssh:
+            with machines.hosts(count) as hosts, machines.sshd_on(hosts) as ssh:
                 yield Case(
                     (PANEL,),
                     count,

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ..backends.port import Summary
 from ..errors import EstimatorError
 from ..values.standard_streams import put
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from ..backends.port import Summary
     from ..job.job import Job
 
 
@@ -59,11 +59,4 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def of_job(job: Job | Summary) -> dict[str, object]:
     """What `ps` and `describe` both say of a job."""
-    return {
-        "name": job.name,
-        "status": job.status,
-        "backend": job.backend,
-        "hosts": job.hosts,
-        "created": job.created,
-        "ended": job.ended,
-    }
+    return {fact: getattr(job, fact) for fact in Summary._fields}

@@ -13,14 +13,12 @@ from estimator_container.contract.entry_point import check_name
 from estimator_container.runtime.errors import ConfigurationError
 
 from ..errors import EstimatorError, InvalidArgument
-from ..values.naming import suggestion
+from ..values.naming import some, suggestion
 from . import source_tree
 from .ignore_rules import FILE as IGNORE_FILE
 from .ignore_rules import GIT_FILE, Reason
 from .source_tree import SourceTree
 
-_NAMED = 5
-"""Paths that are named one by one."""
 _TOLD = {Reason.CREDENTIALS: "it holds credentials", Reason.GIT: f"{GIT_FILE} names it"}
 """Rules of which nobody may have thought, and why they leave something out."""
 
@@ -140,18 +138,13 @@ def _about(tree: SourceTree) -> Iterator[str]:
     """What of the left out should be told: what the hosts cannot have, credentials, and what git alone leaves out."""
     unusable = [f"{name}, {reason}" for name, reason in tree.left_out.items() if isinstance(reason, str)]
     if unusable:
-        yield f"left out of the code, because the hosts cannot use it: {_some(unusable, '; ')}"
+        yield f"left out of the code, because the hosts cannot use it: {some(unusable, between='; ')}"
     for reason, why in _TOLD.items():
         names = [name for name, each in tree.left_out.items() if each is reason]
         if names:
             hint = f"a line !NAME in {IGNORE_FILE} includes one again"
-            shown = ", ".join(names) if reason is Reason.CREDENTIALS else _some(names, ", ")
+            shown = ", ".join(names) if reason is Reason.CREDENTIALS else some(names)
             yield f"left out of the code, because {why}: {shown}; {hint}"
-
-
-def _some(names: list[str], between: str) -> str:
-    more = len(names) - _NAMED
-    return between.join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _add_dependency(tree: SourceTree, dependency: str, argument: str) -> None:

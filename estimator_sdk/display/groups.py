@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from estimator_container.logs.frames import SPAWNED
 
+from ..values.naming import some
 from .log import Log
 
 MOST_GROUPS = 16
@@ -28,9 +29,9 @@ class Group:
         if len(self.logs) == 1:
             return self.logs[0].name
         ranks = [log.rank for log in self.logs if log.rank is not None and log.rank < SPAWNED]
-        named = [f"{'ranks' if len(ranks) > 1 else 'rank'} {_some(_runs(ranks), _RUNS)}"] if ranks else []
+        named = [f"{'ranks' if len(ranks) > 1 else 'rank'} {some(_runs(ranks), _RUNS)}"] if ranks else []
         others = [log.name for log in self.logs if log.rank not in ranks]
-        return ", ".join([*named, *([_some(others, _HOSTS)] if others else [])])
+        return ", ".join([*named, *([some(others, _HOSTS)] if others else [])])
 
     @property
     def lines(self) -> str:
@@ -70,8 +71,3 @@ def _runs(ranks: Sequence[int]) -> list[str]:
         else:
             runs.append([rank])
     return ["–".join(map(str, run)) for run in runs]
-
-
-def _some(names: Sequence[str], most: int) -> str:
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ..values.naming import some
 from . import groups
 from .snapshot import Snapshot
 from .view import Phase
@@ -14,10 +15,12 @@ SHOWN = 8
 
 def text(snapshot: Snapshot) -> str:
     """A few lines: state, phases, ranks, metrics, links, and why it ended."""
+    lines = [f"{group.title}: {group.lines}" for group in groups.grouped(snapshot.view.in_order())]
+    metrics = [f"{name} {each.last:g} ({each.count})" for name, each in snapshot.view.metrics.items()]
     rows = [
         ("phases", ", ".join(f"{name} {duration_of(phase)}" for name, phase in snapshot.view.phases.items())),
-        ("lines", _some([f"{group.title}: {group.lines}" for group in groups.grouped(snapshot.view.in_order())])),
-        ("metrics", _some([f"{name} {each.last:g} ({each.count})" for name, each in snapshot.view.metrics.items()])),
+        ("lines", some(lines, SHOWN)),
+        ("metrics", some(metrics, SHOWN)),
         ("kept", snapshot.view.kept.checkpoints),
         *_places(snapshot),
     ]
@@ -56,8 +59,3 @@ def duration_of(phase: Phase) -> str:
     if not phase.is_over:
         return f"on {len(phase.begun - phase.ended)} of {len(phase.begun)} hosts" if len(phase.begun) > 1 else "…"
     return "done" if phase.seconds is None else f"{phase.seconds:.1f} s"
-
-
-def _some(items: list[str]) -> str:
-    more = len(items) - SHOWN
-    return ", ".join(items[:SHOWN]) + (f" and {more} more" if more > 0 else "")

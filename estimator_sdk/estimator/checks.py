@@ -95,14 +95,14 @@ def _typed(cls: type[S], given: Mapping[str, str], where: str) -> S:
 
 
 def _check_instances(estimator: Arguments) -> None:
-    instances.lookup(estimator.instance_type)
+    instances.gpus(estimator.instance_type)
     if estimator.instance_groups is None:
         return
     if (estimator.instance_type, estimator.instance_count) != ("local", 1) or not estimator.instance_groups:
         what = "instance_groups replaces instance_type and instance_count, and needs at least one group"
         raise InvalidArgument("instance_groups", f"{what}; give only one of them")
     for group in estimator.instance_groups:
-        instances.lookup(group.instance_type)
+        instances.gpus(group.instance_type)
 
 
 def _check_environment(estimator: Arguments) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ..spec.training_input import Inputs
 
 
+@takes_sdk_v2_arguments
+@named_arguments
 @dataclass(kw_only=True, eq=False, repr=False)
 class _FrameworkEstimator(Estimator):
     framework_version: str | None = None
@@ -65,9 +67,6 @@ class _FrameworkEstimator(Estimator):
             )
 
 
-@takes_sdk_v2_arguments
-@named_arguments
-@dataclass(kw_only=True, eq=False, repr=False)
 class TensorFlow(_FrameworkEstimator):
     """An Estimator whose image has TensorFlow, Keras and Horovod."""
 
@@ -75,9 +74,6 @@ class TensorFlow(_FrameworkEstimator):
     _distributions = ("tensorflow", "tensorflow-cpu")
 
 
-@takes_sdk_v2_arguments
-@named_arguments
-@dataclass(kw_only=True, eq=False, repr=False)
 class PyTorch(_FrameworkEstimator):
     """An Estimator whose image has PyTorch and Horovod."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import InvalidArgument
 from ..spec import job_document as documents
+from ..spec.training_input import TrainingInput
 from .arguments import Arguments
 
 # "Deploy pre-trained models" in SageMaker's SDK: how a channel says that it holds a model.
@@ -59,13 +60,5 @@ def model_channel(estimator: Arguments) -> tuple[documents.Channel, ...]:
     """The channel with `model_uri`, if there is one."""
     if estimator.model_uri is None:
         return ()
-    source = documents.S3DataSource(
-        s3_data_type="S3Prefix", s3_uri=estimator.model_uri, s3_data_distribution_type="FullyReplicated"
-    )
-    channel = documents.Channel(
-        channel_name=estimator.model_channel_name,
-        data_source=documents.DataSource(s3_data_source=source),
-        content_type=_MODEL_CONTENT,
-        input_mode="File",
-    )
-    return (channel,)
+    given = TrainingInput(estimator.model_uri, "FullyReplicated", content_type=_MODEL_CONTENT, input_mode="File")
+    return (given.channel(estimator.model_channel_name),)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from ..errors import InvalidArgument
+from ..spec.training_input import Inputs
 from .call import Call
 from .function_job import FunctionJob
-
-if TYPE_CHECKING:
-    from ..spec.training_input import Inputs
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,4 +1,4 @@
-"""The part of a plan that all local backends share: hosts, channels, the command, what cannot run here."""
+"""The parts of a plan that backends share, above all local ones: hosts, channels, the command, what cannot run here."""
 
 from __future__ import annotations
 
@@ -28,14 +28,40 @@ from . import local_channels
 from .plan import DEFAULT_CHECKPOINT_KEEP, DEFAULT_CHECKPOINTS, HostPlan, Plan, StepPlan
 
 
+def from_document(spec: JobDocument, backend: str, instance_type: str, hosts: tuple[HostPlan, ...]) -> Plan:
+    """What a plan has from the document on every backend: no ranks, command and channels yet.
+
+    Raises InvalidArgument: a job that was not made by an Estimator has not been checked.
+    """
+    checkpoints, retries, stopping = spec.checkpoint_config, spec.retry_strategy, spec.stopping_condition
+    max_run = stopping.max_runtime_in_seconds if stopping else None
+    limits.check("max_run", max_run)
+    return Plan(
+        job_name=spec.training_job_name,
+        backend=backend,
+        instance_type=instance_type,
+        hosts=hosts,
+        ranks=(),
+        distribution="none",
+        program=spec.decoded.reserved.program_in(spec.environment or {}),
+        command=(),
+        hyperparameters=dict(spec.hyperparameters or {}),
+        environment=dict(spec.environment or {}),
+        checkpoint_uri=checkpoints.s3_uri if checkpoints else None,
+        checkpoint_path=(checkpoints and checkpoints.local_path) or DEFAULT_CHECKPOINTS,
+        max_retry_attempts=retries.maximum_retry_attempts if retries else 0,
+        request=spec.to_request(),
+        max_run=float(limits.DEFAULT_MAX_RUN if max_run is None else max_run),
+    )
+
+
 def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPlan]) -> Plan:
     """A plan without a distribution; `host` makes each host of its name, its index and the number of hosts.
 
     Raises InvalidArgument for what no backend of this machine can do.
     """
-    checkpoints = spec.checkpoint_config
-    if checkpoints is not None:
-        uris.check_store("checkpoint_s3_uri", checkpoints.s3_uri)
+    if spec.checkpoint_config is not None:
+        uris.check_store("checkpoint_s3_uri", spec.checkpoint_config.s3_uri)
     encoded = {**(spec.hyperparameters or {}), **hyperparameters.launch_variables(spec.environment or {})}
     reserved = spec.decoded.reserved
     resources = spec.resource_config or ResourceConfig()
@@ -44,34 +70,21 @@ def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPl
         raise InvalidArgument("instance_groups", f"{what}; give instance_type and instance_count")
     count = 1 if resources.instance_count is None else resources.instance_count
     limits.check("instance_count", count)  # a job that was not made by an Estimator has not been
-    environment = dict(spec.environment or {})
     code, code_uri = code_store.resolve(reserved.submit_directory)
     if code_uri is not None:
         uris.check_store("code_location", code_uri)
     if code is not None:
         encoded |= Reserved(submit_directory=code).encode()  # hosts of this machine take it from here
-    return Plan(
-        job_name=spec.training_job_name,
-        backend=backend,
-        instance_type=resources.instance_type or "local",
-        hosts=tuple(host(f"algo-{index + 1}", index, count) for index in range(count)),
-        ranks=(),
-        distribution="none",
-        program=reserved.program_in(environment),
-        command=(),
+    hosts = tuple(host(f"algo-{index + 1}", index, count) for index in range(count))
+    return replace(
+        from_document(spec, backend, resources.instance_type or "local", hosts),
         hyperparameters=encoded,
-        environment=environment,
         channels=local_channels.plans(spec),
         code=code,
         code_uri=code_uri,
         output_path=_output_path(spec, count),
-        checkpoint_uri=checkpoints.s3_uri if checkpoints else None,
-        checkpoint_path=(checkpoints and checkpoints.local_path) or DEFAULT_CHECKPOINTS,
         checkpoint_keep=reserved.checkpoint_keep or DEFAULT_CHECKPOINT_KEEP,
-        max_retry_attempts=spec.retry_strategy.maximum_retry_attempts if spec.retry_strategy else 0,
         restart_policy=_restart_policy(reserved),
-        request=spec.to_request(),
-        max_run=_max_run(spec),
         stop_timeout=float(contract.DEFAULT_STOP_TIMEOUT if reserved.stop_timeout is None else reserved.stop_timeout),
         cpus=reserved.cpus,
         memory=reserved.memory,
@@ -80,7 +93,7 @@ def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPl
 
 def gpus(instance_type: str, of_this_machine: int) -> int:
     """The GPUs of one host of a type. Raises InvalidArgument for `local_gpu` on a machine without one."""
-    of_type = instances.lookup(instance_type).gpus
+    of_type = instances.gpus(instance_type)
     if of_type is not None:
         return of_type
     if of_this_machine == 0:
@@ -108,7 +121,8 @@ def with_command(plan: Plan, python: str, overlay: Path | None) -> Plan:
     with _opened(plan.code) as bundle:
         files = {member.name: member for member in bundle.getmembers() if not member.isdir()}
         program = None if steps else _program(plan.program or "", words, bundle, files)
-    if overlay is not None and (requirements.FILE in files or (program is not None and program.is_package)):
+    is_package = isinstance(program, entry_point.Program) and program.is_package
+    if overlay is not None and (requirements.FILE in files or is_package):
         python = str(overlay / "bin" / "python")
     elif overlay is not None and isinstance(program, entry_point.CommandLine):
         _check_on_path(program.command(python, False)[0], python)
@@ -154,12 +168,6 @@ def _check_on_path(program: str, python: str) -> None:
     if "/" not in program and shutil.which(program, path=path) is None:
         what = f"command: there is no program {program!r} on PATH"
         raise InvalidArgument("command", f"{what}; install it, or write ./{program} for one in source_dir")
-
-
-def _max_run(spec: JobDocument) -> float:
-    given = spec.stopping_condition.max_runtime_in_seconds if spec.stopping_condition else None
-    limits.check("max_run", given)
-    return float(limits.DEFAULT_MAX_RUN if given is None else given)
 
 
 def _restart_policy(reserved: Reserved) -> RestartPolicy | None:

@@ -6,8 +6,8 @@ EC2 type of the same name ("Amazon EC2 instance types", Specifications).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import functools
+from collections.abc import Mapping
 
 from ..errors import InvalidArgument
 from ..values.naming import suggestion
@@ -16,18 +16,8 @@ MAX_HOSTS = 5000
 """As many as the contract's `SM_RESOURCE_CONFIG`, a variable that names them all, has room for."""
 
 
-@dataclass(frozen=True)
-class InstanceType:
-    """What one instance of a type offers."""
-
-    name: str
-    """As in `instance_type=`, such as `ml.g5.12xlarge` or `local`."""
-    gpus: int | None
-    """GPUs; None means those of this machine."""
-
-
-LOCAL = {"local": InstanceType("local", 0), "local_gpu": InstanceType("local_gpu", None)}
-"""Those that stand for this machine."""
+LOCAL: Mapping[str, int | None] = {"local": 0, "local_gpu": None}
+"""Those that stand for this machine -> the GPUs of one; None means those that the machine has."""
 
 _TO_4XL = "xlarge 2xlarge 4xlarge"
 _TO_24XL = f"{_TO_4XL} 8xlarge 12xlarge 16xlarge 24xlarge"
@@ -85,34 +75,24 @@ _WITH_GPUS: dict[str, dict[str, int]] = {
 }
 
 
-def lookup(name: str) -> InstanceType:
-    """The instance type of that name. Raises InvalidArgument, which names the nearest, for an unknown one.
+def gpus(instance_type: str) -> int | None:
+    """The GPUs of one instance of a type; None means those of this machine.
 
-    >>> lookup("ml.g5.12xlarge")
-    InstanceType(name='ml.g5.12xlarge', gpus=4)
+    Raises InvalidArgument, which names the nearest, for an unknown one.
+
+    >>> gpus("ml.g5.12xlarge")
+    4
     """
-    found = LOCAL.get(name) or _lookup_ml(name)
-    if found is None:
-        hint = suggestion(name, names())
-        raise InvalidArgument("instance_type", f"instance_type {name!r} is not a known instance type; {hint}")
-    return found
+    known = LOCAL if instance_type in LOCAL else names()
+    if instance_type not in known:
+        hint = suggestion(instance_type, known)
+        raise InvalidArgument("instance_type", f"instance_type {instance_type!r} is not a known instance type; {hint}")
+    return known[instance_type]
 
 
-def names() -> Iterator[str]:
-    """All known names, `local` and `local_gpu` first."""
-    yield from LOCAL
-    for family, sizes in _PLAIN.items():
-        yield from (f"ml.{family}.{size}" for size in sizes.split())
-    for family, gpus in _WITH_GPUS.items():
-        yield from (f"ml.{family}.{size}" for size in gpus)
-
-
-def _lookup_ml(name: str) -> InstanceType | None:
-    prefix, _, rest = name.partition(".")
-    family, _, size = rest.partition(".")
-    if prefix != "ml":
-        return None
-    if size in _PLAIN.get(family, "").split():
-        return InstanceType(name, 0)
-    gpus = _WITH_GPUS.get(family, {}).get(size)
-    return None if gpus is None else InstanceType(name, gpus)
+@functools.cache
+def names() -> Mapping[str, int | None]:
+    """All known names, `local` and `local_gpu` first, and the GPUs of each."""
+    plain = {f"ml.{family}.{size}": 0 for family, sizes in _PLAIN.items() for size in sizes.split()}
+    others = {f"ml.{family}.{size}": count for family, sizes in _WITH_GPUS.items() for size, count in sizes.items()}
+    return {**LOCAL, **plain, **others}

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,24 +23,24 @@ def home() -> Path:
     By the XDG Base Directory Specification a relative path in one of its variables is as good as none.
     Raises EstimatorError for a user without any, as a container may run one.
     """
-    given, data = os.environ.get(HOME_VARIABLE), os.environ.get("XDG_DATA_HOME")
+    given = os.environ.get(HOME_VARIABLE)
     try:
-        return Path(given).expanduser().absolute() if given else _data(data) / "estimator-sdk"
+        return Path(given).expanduser().absolute() if given else _of_user("XDG_DATA_HOME", ".local/share")
     except RuntimeError as error:
         raise _nowhere(error, HOME_VARIABLE) from None
 
 
-def _data(given: str | None) -> Path:
-    return Path(given) if given and Path(given).is_absolute() else Path.home() / ".local" / "share"
-
-
 def cache_folder() -> Path:
     """What can be made again, in the user's cache; `build_horovod.py`, which stands alone, has its `wheels` there."""
-    given = os.environ.get(CACHE_VARIABLE)
     try:
-        return (Path(given) if given and Path(given).is_absolute() else Path.home() / ".cache") / "estimator-sdk"
+        return _of_user(CACHE_VARIABLE, ".cache")
     except RuntimeError as error:
         raise _nowhere(error, CACHE_VARIABLE) from None
+
+
+def _of_user(variable: str, below_home: str) -> Path:
+    given = Path(os.environ.get(variable, ""))
+    return (given if given.is_absolute() else Path.home() / below_home) / "estimator-sdk"
 
 
 @contextmanager
@@ -52,11 +52,6 @@ def writing(what: str, variable: str = HOME_VARIABLE) -> Iterator[None]:
         raise EstimatorError(
             f"{what} cannot be written: {error}; set {variable} to a folder that you can write to, with free space"
         ) from None
-
-
-def writing_cache(what: str) -> AbstractContextManager[None]:
-    """As `writing`, for the cache."""
-    return writing(what, CACHE_VARIABLE)
 
 
 @contextmanager
@@ -184,11 +179,37 @@ def write_private(path: Path | str, text: str, errors: str = "strict") -> None:
         file.write(text)
 
 
+class _Place:
+    """A file or folder of a job, by its name in the job's folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: JobFolder, owner: type) -> Path:
+        return folder.path / self._name
+
+
 @dataclass(frozen=True)
 class JobFolder:
     """The files of one local job. Every path of a job is made here."""
 
     path: Path
+    record = _Place("record.json")
+    """The job's state, replaced as a whole with every change."""
+    plan = _Place("plan.txt")
+    """What runs, for people; secrets are left out."""
+    request = _Place("request.json")
+    """The job as a CreateTrainingJob document; secrets are left out."""
+    reserve = _Place("reserve")
+    """Room for the last change of `record` on a disk that the job fills up."""
+    supervisor_log = _Place("supervisor.log")
+    """What the supervisor writes to its standard output and error."""
+    output = _Place("output")
+    """The default output path of the job."""
+    channels = _Place("channels")
+    """The folder of the channels that are fetched for the job."""
+    hosts = _Place("hosts")
+    """What the hosts have of their own, in a folder each, during the current attempt and after the last one."""
 
     @classmethod
     def for_job(cls, job_name: str) -> JobFolder:
@@ -202,49 +223,9 @@ class JobFolder:
         """The job's name."""
         return self.path.name
 
-    @property
-    def record(self) -> Path:
-        """The job's state, replaced as a whole with every change."""
-        return self.path / "record.json"
-
-    @property
-    def plan(self) -> Path:
-        """What runs, for people; secrets are left out."""
-        return self.path / "plan.txt"
-
-    @property
-    def request(self) -> Path:
-        """The job as a CreateTrainingJob document; secrets are left out."""
-        return self.path / "request.json"
-
-    @property
-    def reserve(self) -> Path:
-        """Room for the last change of `record` on a disk that the job fills up."""
-        return self.path / "reserve"
-
-    @property
-    def supervisor_log(self) -> Path:
-        """What the supervisor writes to its standard output and error."""
-        return self.path / "supervisor.log"
-
-    @property
-    def output(self) -> Path:
-        """The default output path of the job."""
-        return self.path / "output"
-
     def channel(self, name: str) -> Path:
         """The fetched data of a channel, while the job runs."""
         return self.channels / name
-
-    @property
-    def channels(self) -> Path:
-        """The folder of the channels that are fetched for the job."""
-        return self.path / "channels"
-
-    @property
-    def hosts(self) -> Path:
-        """What the hosts have of their own, in a folder each, during the current attempt and after the last one."""
-        return self.path / "hosts"
 
     def host(self, host: str) -> Path:
         """The base directory of one host, which takes the place of `/opt/ml`."""

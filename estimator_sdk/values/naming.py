@@ -54,14 +54,14 @@ def shown(value: object) -> str:
         return f"a {type(value).__name__} that Python cannot write out"
 
 
-def some(names: Sequence[str]) -> str:
+def some(names: Sequence[str], most: int = _SOME, between: str = ", ") -> str:
     """The names, or of many the first and how many more.
 
     >>> some(["a", "b", "c", "d", "e", "f", "g"])
     'a, b, c, d, e and 2 more'
     """
-    more = len(names) - _SOME
-    return ", ".join(names[:_SOME]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - most
+    return between.join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def size(count: float) -> str:

@@ -29,7 +29,6 @@ def everything(store, folder):
         lambda: store.read("key"),
         lambda: store.write("key", b"1"),
         lambda: store.write("key", b"1", if_absent=True),
-        lambda: store.write("key", b"1", if_match="x"),
         lambda: store.download("key", str(folder / "file")),
         lambda: store.upload(__file__, "key"),
         lambda: store.download_many([("key", str(folder / "file"))]),

@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import socket
-from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import ClassVar, TypeVar
@@ -55,9 +54,6 @@ class Agent:
         self._link = Link(self._loop, owner, self._told, lambda link: self._owner_gone())
         self._is_over = False
         self._running = 0
-        self._endings: deque[Callable[[], None]] = deque()
-        self._wakeup_read, self._wakeup_write = os.pipe2(os.O_CLOEXEC)
-        self._loop.on_readable(self._wakeup_read, self._call_ended)
 
     def run(self) -> None:
         """Serve until the owner has been answered for the last time, or is gone."""
@@ -74,11 +70,11 @@ class Agent:
         """Make a call in a thread; `ended` is called with its result, in this one."""
 
         def note(made: BackgroundCall[T]) -> None:
-            self._endings.append(lambda: ended(made))
-            os.write(self._wakeup_write, b".")
+            self._running -= 1
+            ended(made)
 
         self._running += 1
-        BackgroundCall(call, note)
+        BackgroundCall(call, lambda made: self._loop.from_thread(lambda: note(made)))
 
     def _begin(self, settings: str) -> None:
         raise NotImplementedError
@@ -99,8 +95,3 @@ class Agent:
             self._begin(value)
         elif kind == "finish":
             self._finish(value)
-
-    def _call_ended(self) -> None:
-        os.read(self._wakeup_read, 1)
-        self._running -= 1
-        self._endings.popleft()()

@@ -67,11 +67,6 @@ class CommandLine(NamedTuple):
     def name(self) -> None:
         """It is not a file of the code."""
 
-    @property
-    def is_package(self) -> bool:
-        """Never: a command is run as it is, and nothing is installed."""
-        return False
-
     def command(self, python: str, in_world: bool, arguments: Sequence[str] = ()) -> list[str]:
         """The command line, as `Program.command` gives it; it has its arguments already.
 
@@ -96,11 +91,6 @@ class FrameworkFunction(NamedTuple):
     @property
     def name(self) -> None:
         """It is not a file of the code."""
-
-    @property
-    def is_package(self) -> bool:
-        """Never: the function is in the image already."""
-        return False
 
     def command(self, python: str, in_world: bool, arguments: Sequence[str] = ()) -> list[str]:
         """The command line; the function is called without arguments, and finds everything in its environment.

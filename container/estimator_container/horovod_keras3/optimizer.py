@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -156,21 +157,14 @@ class Distributed:
         """The process set over which gradients are averaged."""
         return self._horovod_settings.process_set
 
-    @property
+    # Cached past Keras, which would track what is assigned.
+    @functools.cached_property
     def _horovod(self) -> Reduction:
-        if "_horovod_reduction" not in self.__dict__:
-            object.__setattr__(self, "_horovod_reduction", Reduction(self._horovod_settings))
-        reduction: Reduction = self.__dict__["_horovod_reduction"]
-        return reduction
+        return Reduction(self._horovod_settings)
 
-    @property
+    @functools.cached_property
     def _agg_helper(self) -> Passes | None:
-        if self._horovod_settings.backward_passes_per_step == 1:
-            return None
-        if "_horovod_passes" not in self.__dict__:
-            object.__setattr__(self, "_horovod_passes", Passes(self._horovod))
-        passes: Passes = self.__dict__["_horovod_passes"]
-        return passes
+        return Passes(self._horovod) if self._horovod_settings.backward_passes_per_step > 1 else None
 
     def _variables_of(self, gradients: Gradients, variables: Sequence[Any] | None) -> list[Any] | None:
         if variables is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
@@ -63,31 +64,13 @@ def _broadcast_variables(stock: Callable[..., Any]) -> Callable[..., Any]:
 def _make_allreduce_grads_fn(stock: Callable[..., Any]) -> Callable[..., Any]:
     """Tapes reduce as optimizers do; what is left to Horovod is its optimizers of TensorFlow 1."""
 
+    signature = inspect.signature(stock)
+
     @functools.wraps(stock)
-    def make_allreduce_grads_fn(
-        name: str,
-        device_dense: str,
-        device_sparse: str,
-        compression: Any,
-        sparse_as_dense: bool,
-        op: Any,
-        gradient_predivide_factor: float,
-        groups: Any,
-        process_set: Any,
-    ) -> Callable[..., Any]:
-        given = (device_dense, device_sparse, compression, sparse_as_dense, op, gradient_predivide_factor, groups)
+    def make_allreduce_grads_fn(name: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         if name != _TAPE or not (tf.executing_eagerly() or tf.inside_function()):
-            return cast(Callable[..., Any], stock(name, *given, process_set))
-        settings = ReductionSettings(
-            device_dense=device_dense,
-            device_sparse=device_sparse,
-            compression=compression,
-            sparse_as_dense=sparse_as_dense,
-            op=op,
-            gradient_predivide_factor=gradient_predivide_factor,
-            groups=groups,
-            process_set=process_set,
-        )
+            return cast(Callable[..., Any], stock(name, *args, **kwargs))
+        settings = ReductionSettings(**signature.bind(name, *args, **kwargs).arguments)
         reduction = Reduction(settings, _names_of_tapes)
         return lambda grads, vars, use_generic_names=False: reduction.reduced(grads, vars)
 

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import os
 import selectors
 import signal
 import time
+from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -38,9 +40,10 @@ class Loop:
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = count()
         self._signal_callbacks: dict[int, Callback] = {}
+        self._from_threads: deque[Callback] = deque()
         self._wakeup_read, self._wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
-        self._selector.register(self._wakeup_read, selectors.EVENT_READ, self._deliver_signals)
+        self._selector.register(self._wakeup_read, selectors.EVENT_READ, self._wake_up)
 
     def on_readable(self, fd: int, callback: Callback) -> None:
         """Call back whenever a descriptor is readable, until `forget`."""
@@ -59,6 +62,12 @@ class Loop:
         """Run `callback` in the loop, not in the middle of other code, when the signal comes."""
         self._signal_callbacks[signum] = callback
         signal.signal(signum, _only_wake_up)
+
+    def from_thread(self, callback: Callback) -> None:
+        """Have the loop run `callback`; for any thread."""
+        self._from_threads.append(callback)
+        with contextlib.suppress(BlockingIOError):  # the pipe is full, so the loop is woken anyway
+            os.write(self._wakeup_write, b"\0")
 
     def after(self, seconds: float, callback: Callback) -> Timer:
         """Run `callback` in so many seconds."""
@@ -92,10 +101,12 @@ class Loop:
             if timer.callback is not None:
                 timer.callback()
 
-    def _deliver_signals(self) -> None:
+    def _wake_up(self) -> None:
         for signum in set(os.read(self._wakeup_read, 4096)):
             if signum in self._signal_callbacks:
                 self._signal_callbacks[signum]()
+        while self._from_threads:
+            self._from_threads.popleft()()
 
 
 def _only_wake_up(signum: int, frame: Any) -> None:  # noqa: ANN401 - the frame type of `signal` is private

@@ -23,20 +23,21 @@ def cpus() -> int:
 
 def _cgroup_quota() -> float | None:
     """CPUs granted by cgroup v2, then v1; None without a limit."""
+    v1 = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"
     try:
-        with open("/sys/fs/cgroup/cpu.max") as file:
-            quota, period = file.read().split()
-        return None if quota == "max" else int(quota) / int(period)
-    except (OSError, ValueError):
-        pass
-    try:
-        with open("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") as file:
-            quota_us = int(file.read())
-        with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us") as file:
-            period_us = int(file.read())
-        return quota_us / period_us if quota_us > 0 else None
-    except (OSError, ValueError):
+        quota, period = map(int, _read("/sys/fs/cgroup/cpu.max").split() or map(_read, v1))
+    except ValueError:  # `max`, or nothing
         return None
+    return quota / period if quota > 0 else None
+
+
+def _read(path: str) -> str:
+    """A file of the kernel; empty if it cannot be read."""
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def memory_bytes() -> int:
@@ -51,12 +52,9 @@ def out_of_memory_kills() -> int:
     documentation); 0 where that is not shown.
     """
     for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
-        try:
-            with open(path) as file:
-                counts = dict(line.split() for line in file)
+        counts = dict(line.partition(" ")[::2] for line in _read(path).splitlines())
+        if "oom_kill" in counts:
             return int(counts["oom_kill"])
-        except (OSError, ValueError, KeyError):
-            continue
     return 0
 
 
@@ -105,12 +103,7 @@ def gateway() -> str:
     `/proc/net/route` has addresses as hexadecimal numbers in the machine's byte order, and bit 2 of the flags for a
     gateway (net/ipv4/fib_trie.c and RTF_GATEWAY in linux/route.h).
     """
-    try:
-        with open("/proc/net/route") as file:
-            routes = [line.split() for line in file][1:]
-    except OSError:
-        return ""
-    for _, destination, address, flags, *_ in routes:
+    for _, destination, address, flags, *_ in map(str.split, _read("/proc/net/route").splitlines()[1:]):
         if int(destination, 16) == 0 and int(flags, 16) & 2:
             return socket.inet_ntoa(struct.pack("=I", int(address, 16)))
     return ""
@@ -127,14 +120,7 @@ def ranks_may_read_each_other() -> bool:
     Yama (Documentation/admin-guide/LSM/Yama.rst) forbids it from scope 1 on; a seccomp filter, as
     containers have, may forbid it too, and does not say so.
     """
-    try:
-        with open("/proc/sys/kernel/yama/ptrace_scope") as file:
-            if int(file.read()) > 0:
-                return False
-    except (OSError, ValueError):
-        pass
-    try:
-        with open("/proc/self/status") as file:
-            return not any(line.split() == ["Seccomp:", "2"] for line in file)
-    except OSError:
+    if _read("/proc/sys/kernel/yama/ptrace_scope").strip() not in ("", "0"):
         return False
+    status = _read("/proc/self/status")
+    return status != "" and "Seccomp:\t2\n" not in status

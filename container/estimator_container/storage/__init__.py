@@ -6,44 +6,24 @@ one dependency, is imported when an s3 store is opened (`pip install 'estimator-
 
 from __future__ import annotations
 
-from .errors import (
-    AccessDenied,
-    BadCredentials,
-    Conflict,
-    InvalidLocation,
-    MissingDependency,
-    NoCredentials,
-    NoSpace,
-    NoSuchBucket,
-    NotFound,
-    SourceChanged,
-    StorageError,
-    StoreUnavailable,
-    Unsupported,
-)
+from .errors import AccessDenied as AccessDenied
+from .errors import BadCredentials as BadCredentials
+from .errors import Conflict as Conflict
+from .errors import InvalidLocation as InvalidLocation
+from .errors import MissingDependency as MissingDependency
+from .errors import NoCredentials as NoCredentials
+from .errors import NoSpace as NoSpace
+from .errors import NoSuchBucket as NoSuchBucket
+from .errors import NotFound as NotFound
+from .errors import SourceChanged as SourceChanged
+from .errors import StorageError as StorageError
+from .errors import StoreUnavailable as StoreUnavailable
+from .errors import Unsupported as Unsupported
 from .location import parse
-from .port import Digest, Object, Progress, Store
-
-__all__ = [
-    "AccessDenied",
-    "BadCredentials",
-    "Conflict",
-    "Digest",
-    "InvalidLocation",
-    "MissingDependency",
-    "NoCredentials",
-    "NoSpace",
-    "NoSuchBucket",
-    "NotFound",
-    "Object",
-    "Progress",
-    "SourceChanged",
-    "StorageError",
-    "Store",
-    "StoreUnavailable",
-    "Unsupported",
-    "open_store",
-]
+from .port import Digest as Digest
+from .port import Object as Object
+from .port import Progress as Progress
+from .port import Store as Store
 
 RETRY_SECONDS = 60.0  # that a store may be away, where nobody says how long
 STALL_SECONDS = 30.0  # that a connection may say nothing; half of the `read_timeout` of botocore

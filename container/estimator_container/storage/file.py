@@ -1,14 +1,12 @@
 """The store at `file:///folder`: a plain tree of files, with the meaning that the port gives to objects.
 
-A write is a rename, so a reader sees one version or the other. Compare-and-swap holds a lock on the root folder
-(flock), which every change of a key shares: it is between all processes of this machine that use the port.
+A write is a rename, so a reader sees one version or the other; a write where nothing may be is a link.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
 import stat
@@ -19,7 +17,7 @@ from .errors import Conflict, NotFound, SourceChanged, StorageError
 from .landing import Landing, disk_errors, sync_folder
 from .location import check_key, check_path, is_own
 from .parallel import in_threads
-from .port import Digest, Object, PathOrFile, Progress, Store, check_conditions
+from .port import Digest, Object, Progress, Store
 from .source import UploadSource
 
 _CHUNK = 1 << 18  # bytes; they are hashed and written while a processor has them near
@@ -91,69 +89,22 @@ class LocalStore(Store):
                 start += len(chunk)
             return b"".join(chunks)
 
-    def write(self, key: str, data: bytes, *, if_absent: bool = False, if_match: str | None = None) -> str:
-        check_conditions(if_absent, if_match)
-        path = self._path(key)
-        with Landing(path, durable=True) as landing:
+    def write(self, key: str, data: bytes, *, if_absent: bool = False) -> str:
+        with Landing(self._path(key), durable=True) as landing:
             landing.write(data)
             # The kernel's clock for files ticks slowly: two writes of the same size must not look alike.
             now = time.time_ns()
             os.utime(landing.fd, ns=(now, now))
             etag = _etag(os.fstat(landing.fd))
-            if if_absent:
-                if not landing.commit_if_absent():
-                    raise Conflict(f"{self._name(key)} already exists, so nothing was written")
-                return etag
-            if if_match is not None:
-                landing.sync()
-                with self._locked(fcntl.LOCK_EX):
-                    there = _object(key, path)
-                    if there is None or there.etag != if_match:
-                        raise Conflict(f"{self._name(key)} is not the version {if_match}, so nothing was written")
-                    landing.commit()
-                return etag
-            self._replace(landing)
+            if not if_absent:
+                landing.commit()
+            elif not landing.commit_if_absent():
+                raise Conflict(f"{self._name(key)} already exists, so nothing was written")
         return etag
 
-    def download(self, key: str | Object, path: str, *, durable: bool = False) -> Digest:
-        return self._download(key, path, durable)
-
-    def upload(self, source: PathOrFile, key: str) -> Digest:
-        with UploadSource(source) as opened, Landing(self._path(key), durable=True) as landing:
-            landing.set_size(opened.size)
-            hasher = hashlib.sha256()
-            buffer = memoryview(bytearray(min(_CHUNK, opened.size)))
-            for offset in range(0, opened.size, _CHUNK):
-                chunk = buffer[: opened.size - offset]
-                opened.read_into(chunk, offset)
-                hasher.update(chunk)
-                landing.write(chunk, offset)
-            opened.check()
-            self._replace(landing)
-            return Digest(opened.size, hasher.hexdigest())
-
-    def download_many(
-        self, items: Iterable[tuple[str | Object, str]], *, progress: Progress | None = None
-    ) -> Sequence[Digest]:
-        return in_threads(lambda item: self._download(item[0], item[1], False), items, progress)
-
-    def upload_many(self, items: Iterable[tuple[str, str]], *, progress: Progress | None = None) -> Sequence[Digest]:
-        return in_threads(lambda item: self.upload(item[0], item[1]), items, progress)
-
-    def delete(self, keys: Iterable[str]) -> None:
-        paths = [self._path(key) for key in keys]
-        if not paths or not os.path.isdir(self.root):
-            return
-        with self._locked(fcntl.LOCK_SH):
-            for path in paths:
-                with disk_errors(path), contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-                    _unlink(path)
-        for path in paths:
-            self._prune(os.path.dirname(path))
-
-    def _download(self, key: str | Object, path: str, durable: bool) -> Digest:
+    def download(self, key: str | Object, path: str) -> Digest:
         name = key.key if isinstance(key, Object) else key
-        with self._opened(name) as fd, Landing(path, durable=durable) as landing:
+        with self._opened(name) as fd, Landing(path) as landing:
             status = os.fstat(fd)
             if isinstance(key, Object) and key.etag not in ("", _etag(status)):
                 raise SourceChanged(f"{self._name(name)} has been overwritten since it was listed: list it again")
@@ -172,10 +123,34 @@ class LocalStore(Store):
             landing.commit()
         return Digest(offset, hasher.hexdigest())
 
-    def _replace(self, landing: Landing) -> None:
-        landing.sync()
-        with self._locked(fcntl.LOCK_SH):
+    def upload(self, path: str, key: str) -> Digest:
+        with UploadSource(path) as opened, Landing(self._path(key), durable=True) as landing:
+            landing.set_size(opened.size)
+            hasher = hashlib.sha256()
+            buffer = memoryview(bytearray(min(_CHUNK, opened.size)))
+            for offset in range(0, opened.size, _CHUNK):
+                chunk = buffer[: opened.size - offset]
+                opened.read_into(chunk, offset)
+                hasher.update(chunk)
+                landing.write(chunk, offset)
+            opened.check()
             landing.commit()
+            return Digest(opened.size, hasher.hexdigest())
+
+    def download_many(
+        self, items: Iterable[tuple[str | Object, str]], *, progress: Progress | None = None
+    ) -> Sequence[Digest]:
+        return in_threads(lambda item: self.download(*item), items, progress)
+
+    def upload_many(self, items: Iterable[tuple[str, str]]) -> Sequence[Digest]:
+        return in_threads(lambda item: self.upload(*item), items, None)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for path in map(self._path, keys):
+            with disk_errors(path), contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                os.unlink(path)
+                sync_folder(path)
+            self._prune(os.path.dirname(path))
 
     def _prune(self, folder: str) -> None:
         """Remove folders that a delete has left empty: an object store has none."""
@@ -219,16 +194,6 @@ class LocalStore(Store):
     def _missing(self, key: str) -> NotFound:
         return NotFound(f"{self._name(key)} does not exist: check the key")
 
-    @contextlib.contextmanager
-    def _locked(self, how: int) -> Iterator[None]:
-        with disk_errors(self.root):
-            fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(fd, how)
-            yield
-        finally:
-            os.close(fd)  # and with it the lock
-
 
 def _object(key: str, path: str) -> Object | None:
     try:
@@ -251,8 +216,3 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _etag(status: os.stat_result) -> str:
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
-
-
-def _unlink(path: str) -> None:
-    os.unlink(path)
-    sync_folder(path)

@@ -70,15 +70,9 @@ class Landing:
             yield view[:read]
             start += read
 
-    def sync(self) -> None:
-        """Wait until the bytes are on the disk."""
-        with disk_errors(self.path):
-            os.fsync(self.fd)
-
     def commit(self) -> None:
         """Rename into place, over what is there."""
-        if self._durable:
-            self.sync()
+        self._sync()
         with disk_errors(self.path):
             os.replace(self.temporary, self.path)
         self._landed = True
@@ -87,8 +81,7 @@ class Landing:
 
     def commit_if_absent(self) -> bool:
         """Link into place unless something is there; False then."""
-        if self._durable:
-            self.sync()
+        self._sync()
         with disk_errors(self.path):
             try:
                 os.link(self.temporary, self.path)
@@ -97,6 +90,11 @@ class Landing:
         if self._durable:
             sync_folder(self.path)
         return True
+
+    def _sync(self) -> None:
+        if self._durable:
+            with disk_errors(self.path):
+                os.fsync(self.fd)
 
     def _open(self) -> int:
         folder = os.path.dirname(self.path)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Callable, Union
+from typing import Callable
 
 Progress = Callable[[int, int], None]
 """Called with the bytes and the objects done so far, from a thread of the transfer; what it raises ends that."""
-
-PathOrFile = Union[str, IO[bytes]]
-"""A path, or a file opened in binary mode, which is read whole from its start whatever its position is."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +20,7 @@ class Object:
     size: int
     """In bytes."""
     etag: str
-    """Changes whenever the object is written; opaque, and good for `if_match`. Empty for any version."""
+    """Changes whenever the object is written; opaque. Empty for any version."""
 
 
 @dataclass(frozen=True)
@@ -69,26 +66,25 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def write(self, key: str, data: bytes, *, if_absent: bool = False, if_match: str | None = None) -> str:
+    def write(self, key: str, data: bytes, *, if_absent: bool = False) -> str:
         """Put a small object, all or nothing, and return its etag; it is durable when this returns.
 
-        With `if_absent` only where no object has the key, with `if_match` only over the object with that etag: else
-        Conflict. Of any number of writers with the same condition exactly one succeeds. Where the answer to a write
-        was lost and the retry finds the condition broken by the very same bytes, that write has succeeded.
+        With `if_absent` only where no object has the key: else Conflict, and of any number of writers exactly one
+        succeeds. Where the answer to a write was lost and the retry finds the very same bytes, that write has
+        succeeded.
         Raises Unsupported where the server does not hold the condition, which is found out by trying, once, with a
         small object of our own.
         """
 
     @abstractmethod
-    def download(self, key: str | Object, path: str, *, durable: bool = False) -> Digest:
+    def download(self, key: str | Object, path: str) -> Digest:
         """Put the bytes of an object at `path`, which appears whole or not at all; folders are made.
 
-        Given an Object, that very version: SourceChanged where it has been overwritten since. With `durable` it is on
-        the disk when this returns. Raises NotFound, NoSpace.
+        Given an Object, that very version: SourceChanged where it has been overwritten since. Raises NotFound, NoSpace.
         """
 
     @abstractmethod
-    def upload(self, source: PathOrFile, key: str) -> Digest:
+    def upload(self, path: str, key: str) -> Digest:
         """Put a file as an object, all or nothing; it is durable when this returns.
 
         Raises SourceChanged where the file's size, time or identity changed meanwhile; nothing is published then.
@@ -105,15 +101,9 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def upload_many(self, items: Iterable[tuple[str, str]], *, progress: Progress | None = None) -> Sequence[Digest]:
+    def upload_many(self, items: Iterable[tuple[str, str]]) -> Sequence[Digest]:
         """`upload` of each (path, key), many at once, on the terms of `download_many`."""
 
     @abstractmethod
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; that one is not there is no error."""
-
-
-def check_conditions(if_absent: bool, if_match: str | None) -> None:
-    """Raises ValueError for two conditions, of which no object can hold both."""
-    if if_absent and if_match is not None:
-        raise ValueError("an absent object has no etag: give if_absent or if_match, not both")

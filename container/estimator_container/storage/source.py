@@ -6,24 +6,19 @@ import os
 from types import TracebackType
 
 from .errors import NotFound, SourceChanged, StorageError
-from .port import PathOrFile
 
 
 class UploadSource:
-    """`with UploadSource(path_or_file) as source`: reads by offset, and can tell whether the file is still the same."""
+    """`with UploadSource(path) as source`: reads by offset, and can tell whether the file is still the same."""
 
-    def __init__(self, source: PathOrFile) -> None:
-        self._path = source if isinstance(source, str) else None
-        self.name = source if isinstance(source, str) else str(getattr(source, "name", "the open file"))
-        if isinstance(source, str):
-            try:
-                self._fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                raise NotFound(f"{source} does not exist, so it cannot be uploaded: check the path") from None
-            except OSError as error:
-                raise StorageError(f"{source} cannot be read ({error.strerror}): check who may read it") from error
-        else:
-            self._fd = source.fileno()
+    def __init__(self, path: str) -> None:
+        self._path = path
+        try:
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise NotFound(f"{path} does not exist, so it cannot be uploaded: check the path") from None
+        except OSError as error:
+            raise StorageError(f"{path} cannot be read ({error.strerror}): check who may read it") from error
         self._before = os.fstat(self._fd)
         self.size = self._before.st_size
         """In bytes, when it was opened."""
@@ -34,8 +29,7 @@ class UploadSource:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._path is not None:
-            os.close(self._fd)
+        os.close(self._fd)
 
     def read(self, offset: int, size: int) -> memoryview:
         """Exactly `size` bytes, in memory of their own. Raises as `read_into`."""
@@ -52,19 +46,19 @@ class UploadSource:
                     raise self._changed()
                 into, offset = into[come:], offset + come
         except OSError as error:
-            raise StorageError(f"{self.name} cannot be read ({error.strerror}): check the disk") from error
+            raise StorageError(f"{self._path} cannot be read ({error.strerror}): check the disk") from error
 
     def check(self) -> None:
         """Raises SourceChanged unless the file is, and the path still names, what was opened."""
         try:
-            now = [os.fstat(self._fd), *([os.stat(self._path)] if self._path is not None else [])]
+            now = (os.fstat(self._fd), os.stat(self._path))
         except OSError:
             raise self._changed() from None
         if any(_identity(each) != _identity(self._before) for each in now):
             raise self._changed()
 
     def _changed(self) -> SourceChanged:
-        return SourceChanged(f"{self.name} changed during the upload, so nothing was published: upload it again")
+        return SourceChanged(f"{self._path} changed during the upload, so nothing was published: upload it again")
 
 
 class Buffers:

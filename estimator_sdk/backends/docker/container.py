@@ -28,39 +28,35 @@ class HostContainer:
 
     def __init__(self, api: APIClient, identity: str) -> None:
         self._api = api
-        self._id = identity
-
-    @property
-    def identity(self) -> str:
+        self.identity = identity
         """The engine's id of it, which no other container has."""
-        return self._id
 
     def start(self) -> None:
         """Start the container. Raises docker.errors.DockerException when the engine refuses."""
-        self._api.start(self._id)
+        self._api.start(self.identity)
 
     def output(self) -> Iterator[tuple[bytes | None, bytes | None]]:
         """What it writes to its standard output and error, from the first byte to its end."""
         chunks: Iterator[tuple[bytes | None, bytes | None]] = self._api.attach(
-            self._id, stream=True, demux=True, logs=True
+            self.identity, stream=True, demux=True, logs=True
         )
         return chunks
 
     def wait(self) -> int:
         """Wait for its end; returns its exit code."""
-        return int(self._api.wait(self._id, timeout=None)["StatusCode"])
+        return int(self._api.wait(self.identity, timeout=None)["StatusCode"])
 
     def signal(self, signum: int) -> None:
         """Send a signal to the container's first process. Raises docker.errors.DockerException if it has ended."""
-        self._api.kill(self._id, signal.Signals(signum).name)
+        self._api.kill(self.identity, signal.Signals(signum).name)
 
     def was_out_of_memory(self) -> bool:
         """Whether the kernel killed a process of it for want of memory."""
-        return bool(self._api.inspect_container(self._id)["State"]["OOMKilled"])
+        return bool(self._api.inspect_container(self.identity)["State"]["OOMKilled"])
 
     def remove(self) -> None:
         """End and remove it; nothing happens if that is done, or being done."""
-        engine.remove_container(self._api, self._id)
+        engine.remove_container(self._api, self.identity)
 
 
 def create(

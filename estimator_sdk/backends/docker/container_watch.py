@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import queue
 import signal
 import sys
 import threading
@@ -43,11 +41,8 @@ class ContainerWatch:
         self._plan = plan
         self._client = client
         self._on_ended = on_ended
-        self._news: queue.SimpleQueue[tuple[str, int, Verdict | None]] = queue.SimpleQueue()
-        self._wakeup = os.pipe2(os.O_CLOEXEC)
         self._watchers: list[threading.Thread] = []
         self._events: CancellableStream | None = None
-        loop.on_readable(self._wakeup[0], self._collect)
 
     def listen(self) -> None:
         """Tell of an end as soon as the engine knows of it.
@@ -107,16 +102,11 @@ class ContainerWatch:
                     self._tell(event["Actor"]["ID"], code, None)
 
     def _tell(self, identity: str, code: int, found: Verdict | None) -> None:
-        self._news.put((identity, code, found))
-        os.write(self._wakeup[1], b".")
+        self._loop.from_thread(lambda: self._take(identity, code, found))
 
-    def _collect(self) -> None:
-        os.read(self._wakeup[0], 4096)
-        while not self._news.empty():
-            identity, code, found = self._news.get()
-            host = self._hosts.get(identity)
-            if host is None or identity in self._told:
-                continue
+    def _take(self, identity: str, code: int, found: Verdict | None) -> None:
+        host = self._hosts.get(identity)
+        if host is not None and identity not in self._told:
             self._told.add(identity)
             # The engine reports the end by a signal as a shell does.
             of_signal = 128 < code < 128 + 65 and code != EXIT_STOPPED

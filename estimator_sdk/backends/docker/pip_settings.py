@@ -160,7 +160,7 @@ def _is_reachable(what: str, url: str, made: PipSettings) -> bool:
     if not url:
         return False
     host = (urlsplit(url) if "://" in url else urlsplit(f"//{url}")).hostname or ""
-    if host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback):
+    if _is_loopback(host):
         made.left_out.append(
             f"pip's {what} is at {host} on the machine that started the job, which a container cannot reach"
         )
@@ -168,12 +168,11 @@ def _is_reachable(what: str, url: str, made: PipSettings) -> bool:
     return True
 
 
-def _is_address(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return host == "localhost"
 
 
 def _bring_certificates(made: PipSettings, given: Mapping[str, str], environment: Mapping[str, str]) -> None:

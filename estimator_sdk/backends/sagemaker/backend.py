@@ -9,21 +9,22 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from estimator_container.contract import names as contract
 
 from ...code import store as code_store
-from ...errors import BackendError, EstimatorError, InvalidArgument
+from ...errors import BackendError, EstimatorError, InvalidArgument, JobNotFound
 from ...plan import distributions, inheritance, kernel_limits
 from ...plan import local as local_plan
-from ...plan.plan import DEFAULT_CHECKPOINTS, ChannelPlan, HostPlan, Plan
+from ...plan.plan import ChannelPlan, HostPlan, Plan
 from ...spec.job_document import Channel, JobDocument, ResourceConfig
-from ...spec.limits import DEFAULT_MAX_RUN
 from ..port import Finding, findings
 from . import CAPABILITIES, faults, submitted
-from .job import SageMakerJob, attach, list_jobs
-from .request import Completed, complete
+from .job import SageMakerJob, is_configured
+from .request import complete
 from .service import Service
 from .state import hosts_of
 
@@ -48,9 +49,9 @@ class SageMakerBackend:
         if uri is not None and not uri.startswith("s3://"):
             what = f"code_location would keep the code at {uri}, which SageMaker instances cannot reach"
             raise InvalidArgument("code_location", f"{what}; give an s3:// URI, or leave it out")
-        completed = complete(spec, Path(code).name if code else None, uri, service)
-        service.check(completed.spec.to_request())
-        return _plan(completed, code, service.region)
+        completed, code_uri = complete(spec, Path(code).name if code else None, uri, service)
+        service.check(completed.to_request())
+        return _plan(completed, code, code_uri, service.region)
 
     def prepare(self, plan: Plan) -> Service:
         """Put into S3 what the job needs, and return what it can be submitted with.
@@ -88,13 +89,33 @@ class SageMakerBackend:
     def attach(self, name: str) -> SageMakerJob:
         """The job of that name that was submitted from here, or that is in the configured region.
 
-        Asks nobody where there is no note of it and boto3, a region or credentials are missing. Raises JobNotFound.
+        Asks nobody where there is no note of it and boto3, a region or credentials are missing. Raises JobNotFound,
+        then without a word.
         """
-        return attach(name)
+        region = submitted.region_of(name)
+        if region is None and not is_configured():
+            raise JobNotFound("")
+        try:
+            job = SageMakerJob(name, Service(region))
+            job.record()
+        except (JobNotFound, BackendError) as error:
+            raise JobNotFound(str(error)) from None
+        return job
 
     def list(self, limit: int | None = None) -> list[SageMakerJob]:
         """The newest jobs of the configured region, the newest first, at most `limit`, or 100."""
-        return list_jobs(100 if limit is None else limit)
+        most = 100 if limit is None else limit
+        service = Service()
+        pages = service.pages(
+            "sagemaker",
+            "list_training_jobs",
+            f"list the jobs in {service.region}",
+            SortBy="CreationTime",
+            SortOrder="Descending",
+            PaginationConfig={"PageSize": min(100, most)},
+        )
+        names = (each["TrainingJobName"] for page in pages for each in page["TrainingJobSummaries"])
+        return [SageMakerJob(name, service) for name in islice(names, most)]
 
     def check(self) -> Iterable[Finding]:
         """Look for what submitting a job needs."""
@@ -103,38 +124,21 @@ class SageMakerBackend:
         return findings(self.name, CHECKS)
 
 
-def _plan(completed: Completed, code: str | None, region: str) -> Plan:
-    spec = completed.spec
+def _plan(spec: JobDocument, code: str | None, code_uri: str | None, region: str) -> Plan:
     resources = spec.resource_config or ResourceConfig()
     groups = resources.instance_groups or ()
     instance_type = resources.instance_type or groups[0].instance_type
-    stopping, output, retries = spec.stopping_condition, spec.output_data_config, spec.retry_strategy
-    checkpoints, algorithm = spec.checkpoint_config, spec.algorithm_specification
-    limit = stopping.max_runtime_in_seconds if stopping else None
-    plan = Plan(
-        job_name=spec.training_job_name,
-        backend=SageMakerBackend.name,
+    names = hosts_of(resources.to_document())
+    hosts = tuple(HostPlan(name, "", contract.DEFAULT_BASE_DIR, ("train",), {}) for name in names)
+    algorithm, output = spec.algorithm_specification, spec.output_data_config
+    plan = replace(
+        local_plan.from_document(spec, SageMakerBackend.name, instance_type, hosts),
         region=region,
-        instance_type=instance_type,
-        hosts=tuple(
-            HostPlan(name, "", contract.DEFAULT_BASE_DIR, ("train",), {}) for name in hosts_of(resources.to_document())
-        ),
-        ranks=(),
-        distribution="none",
-        program=spec.decoded.reserved.program_in(spec.environment or {}),
-        command=(),
-        hyperparameters=dict(spec.hyperparameters or {}),
-        environment=dict(spec.environment or {}),
         channels=tuple(map(_channel, spec.input_data_config or ())),
         code=code,
-        code_uri=completed.code_uri,
+        code_uri=code_uri,
         image=algorithm.training_image if algorithm else None,
         output_path=output.s3_output_path.rstrip("/") if output else "",
-        request=spec.to_request(),
-        checkpoint_uri=checkpoints.s3_uri if checkpoints else None,
-        checkpoint_path=(checkpoints and checkpoints.local_path) or DEFAULT_CHECKPOINTS,
-        max_retry_attempts=retries.maximum_retry_attempts if retries else 0,
-        max_run=float(DEFAULT_MAX_RUN if limit is None else limit),
     )
     inheritance.refuse_inherited(plan)
     plan = distributions.distributed(plan, local_plan.gpus(instance_type, 0))

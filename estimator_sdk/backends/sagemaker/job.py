@@ -6,21 +6,17 @@ import time
 from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator_container.contract.events import ServiceStatus
+from estimator_container.logs.lines import Block
 
 from ...errors import BackendError, EstimatorError, JobNotFound
-from ..port import Summary
-from . import faults, submitted
+from ..port import OnEvent, OnOpenLine, Summary
+from . import faults
 from .log_events import GROUP, JobLog
 from .service import Service, new_session, region_of
 from .state import ServiceState
-
-if TYPE_CHECKING:
-    from estimator_container.logs.lines import Block
-
-    from ..port import OnEvent, OnOpenLine
 
 POLL_SECONDS = 5.0  # between two looks; the service tells nobody by itself
 STREAM_SECONDS = 0.1  # the same for each host's log; an account may read 25 a second ("CloudWatch Logs quotas")
@@ -132,46 +128,8 @@ def _tell(on_event: OnEvent | None, state: ServiceState, told: int) -> int:
     return len(state.transitions)
 
 
-def attach(name: str) -> SageMakerJob:
-    """The job of that name that was submitted from here, or that is in the configured region.
-
-    Asks nobody where there is no note of it and boto3, a region or credentials are missing. Raises JobNotFound, then
-    without a word.
-    """
-    region = submitted.region_of(name)
-    if region is None and not _is_configured():
-        raise JobNotFound("")
-    try:
-        job = SageMakerJob(name, Service(region))
-        job.record()
-    except (JobNotFound, BackendError) as error:
-        raise JobNotFound(str(error)) from None
-    return job
-
-
-def list_jobs(limit: int) -> list[SageMakerJob]:
-    """The newest jobs of the configured region, the newest first, at most `limit`."""
-    service = Service()
-    found: list[SageMakerJob] = []
-    more: dict[str, str] = {}
-    while len(found) < limit:
-        page = service.call(
-            "sagemaker",
-            "list_training_jobs",
-            f"list the jobs in {service.region}",
-            SortBy="CreationTime",
-            SortOrder="Descending",
-            MaxResults=min(100, limit - len(found)),
-            **more,
-        )
-        found += [SageMakerJob(each["TrainingJobName"], service) for each in page["TrainingJobSummaries"]]
-        if not page.get("NextToken"):
-            break
-        more = {"NextToken": page["NextToken"]}
-    return found
-
-
-def _is_configured() -> bool:
+def is_configured() -> bool:
+    """Whether a region and credentials are there, and what it takes to use them."""
     try:
         session = new_session()
     except BackendError:  # without botocore

@@ -30,6 +30,7 @@ class JobLog:
     def __init__(self, service: Service, job_name: str) -> None:
         self._service = service
         self._job_name = job_name
+        self._doing = f"read the log of {job_name}"
         self._tokens: dict[str, str | None] = {}
 
     def new_blocks(self) -> Iterator[Block]:
@@ -51,35 +52,27 @@ class JobLog:
                 quiet_since = time.monotonic()
 
     def _stream_names(self) -> Iterator[str]:
-        more: dict[str, Any] = {}
-        while True:
-            try:
-                page = self._call("describe_log_streams", logStreamNamePrefix=f"{self._job_name}/", **more)
-            except faults.Refused as error:
-                if error.code == "ResourceNotFoundException":  # no job of this account has written anything yet
-                    return
+        chosen = {"logGroupName": GROUP, "logStreamNamePrefix": f"{self._job_name}/"}
+        try:
+            for page in self._service.pages("logs", "describe_log_streams", self._doing, **chosen):
+                yield from (stream["logStreamName"] for stream in page["logStreams"])
+        except faults.Refused as error:
+            if error.code != "ResourceNotFoundException":  # no job of this account has written anything yet
                 raise
-            yield from (stream["logStreamName"] for stream in page["logStreams"])
-            if not page.get("nextToken"):
-                return
-            more = {"nextToken": page["nextToken"]}
 
     def _blocks(self, stream: str) -> Iterator[Block]:
         found = _HOST.search(stream.rpartition("/")[2])
         host = found[0] if found else stream
+        chosen = {"logGroupName": GROUP, "logStreamName": stream, "startFromHead": True}
         while True:
             token = self._tokens[stream]
             more = {} if token is None else {"nextToken": token}
-            page = self._call("get_log_events", logStreamName=stream, startFromHead=True, **more)
+            page = self._service.call("logs", "get_log_events", self._doing, **chosen, **more)
             yield from (block_of(event, host) for event in page["events"])
             # At the end of a stream the service gives the same token again.
             self._tokens[stream] = page["nextForwardToken"]
             if page["nextForwardToken"] == token:
                 return
-
-    def _call(self, operation: str, **parameters: object) -> dict[str, Any]:
-        doing = f"read the log of {self._job_name}"
-        return self._service.call("logs", operation, doing, logGroupName=GROUP, **parameters)
 
 
 def block_of(event: dict[str, Any], host: str) -> Block:

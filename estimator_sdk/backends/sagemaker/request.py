@@ -6,7 +6,7 @@ What the service cannot do is refused here by name. The defaults are those of Sa
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from estimator_container.contract import names as contract
@@ -14,7 +14,8 @@ from estimator_container.contract.reserved import Reserved
 
 from ...errors import InvalidArgument
 from ...spec import hyperparameters
-from ...spec.job_document import Channel, DataSource, JobDocument, OutputDataConfig, ResourceConfig, S3DataSource
+from ...spec.job_document import JobDocument, OutputDataConfig, ResourceConfig
+from ...spec.training_input import TrainingInput
 from .service import Service
 from .state import hosts_of
 
@@ -27,28 +28,17 @@ _ONLY_HERE = {
 }
 
 
-@dataclass(frozen=True)
-class Completed:
-    """A spec with nothing left to add, and what has to be in S3 before it can run."""
-
-    spec: JobDocument
-    code_uri: str | None
-    """Where the code bundle goes."""
-    world_uri: str | None
-    """Where the secret goes that the job's hosts share, if there are several."""
-
-
-def complete(spec: JobDocument, bundle_name: str | None, code_uri: str | None, service: Service) -> Completed:
-    """The spec as the service takes it. The code has the file name `bundle_name`; `code_uri` is where it is to be
-    kept, None leaving that to the default bucket.
+def complete(
+    spec: JobDocument, bundle_name: str | None, code_uri: str | None, service: Service
+) -> tuple[JobDocument, str | None]:
+    """The spec as the service takes it, and where the code bundle goes. The code has the file name `bundle_name`;
+    `code_uri` is where it is to be kept, None leaving that to the default bucket.
 
     Raises InvalidArgument for what the service cannot do.
     """
     _check(spec, service.region)
-    places = _Places(service)
     if bundle_name is not None and code_uri is None:
-        code_uri = f"{places.default}/estimator-sdk/code/{bundle_name}"
-    world_uri = _world_uri(spec, code_uri, places)
+        code_uri = f"{service.default_place}/estimator-sdk/code/{bundle_name}"
     isolated = bool(spec.enable_network_isolation)
     encoded = {**(spec.hyperparameters or {}), **hyperparameters.launch_variables(spec.environment or {})}
     if code_uri is not None:
@@ -57,9 +47,13 @@ def complete(spec: JobDocument, bundle_name: str | None, code_uri: str | None, s
         where = f"{contract.DEFAULT_BASE_DIR}/input/data/{contract.CODE_CHANNEL}/{name}" if isolated else code_uri
         encoded |= Reserved(submit_directory=where).encode()
     hyperparameters.check_service_limits(encoded)
-    found = {contract.CODE_CHANNEL: code_uri, contract.WORLD_CHANNEL: world_uri}
-    added = tuple(_channel(name, uri) for name, uri in found.items() if uri is not None)
-    output = spec.output_data_config or OutputDataConfig(s3_output_path=places.default)
+    found = {contract.CODE_CHANNEL: code_uri, contract.WORLD_CHANNEL: _world_uri(spec, code_uri, service)}
+    added = tuple(
+        TrainingInput(uri, "FullyReplicated", input_mode="File").channel(name)
+        for name, uri in found.items()
+        if uri is not None
+    )
+    output = spec.output_data_config or OutputDataConfig(s3_output_path=service.default_place)
     made = replace(
         spec,
         role_arn=service.role_arn(spec.role_arn or ""),
@@ -67,36 +61,18 @@ def complete(spec: JobDocument, bundle_name: str | None, code_uri: str | None, s
         input_data_config=(*(spec.input_data_config or ()), *added) or None,
         output_data_config=output,
     )
-    return Completed(made, code_uri, world_uri)
+    return made, code_uri
 
 
-class _Places:
-    """The default bucket, which is asked for only if something needs it."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._found: str | None = None
-
-    @property
-    def default(self) -> str:
-        if self._found is None:
-            self._found = f"s3://{self._service.default_bucket()}"
-        return self._found
-
-
-def _world_uri(spec: JobDocument, code_uri: str | None, places: _Places) -> str | None:
+def _world_uri(spec: JobDocument, code_uri: str | None, service: Service) -> str | None:
+    """Where the secret goes that the job's hosts share, if there are several."""
     resources = (spec.resource_config or ResourceConfig()).to_document()
     reserved = spec.decoded.reserved
     program = reserved.program_in(spec.environment or {}) or reserved.command or reserved.steps
     if len(hosts_of(resources)) == 1 or not program:
         return None
-    root = code_uri.rpartition("/")[0] if code_uri else f"{places.default}/estimator-sdk"
+    root = code_uri.rpartition("/")[0] if code_uri else f"{service.default_place}/estimator-sdk"
     return f"{root}/worlds/{spec.training_job_name}/{contract.WORLD_SECRET_FILE}"
-
-
-def _channel(name: str, uri: str) -> Channel:
-    source = S3DataSource(s3_data_type="S3Prefix", s3_uri=uri, s3_data_distribution_type="FullyReplicated")
-    return Channel(channel_name=name, data_source=DataSource(s3_data_source=source), input_mode="File")
 
 
 def _check(spec: JobDocument, region: str) -> None:

@@ -6,6 +6,8 @@ import functools
 import os
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ...errors import BackendError, InvalidArgument
@@ -37,14 +39,24 @@ class Service:
         Throttling and passing faults are retried. Raises `faults.Refused` for an answer that is no, BackendError for
         no answer, and InvalidArgument for a request that the service's model does not allow.
         """
+        with self._asked_for(service, operation, doing):
+            answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
+        return answer
+
+    def pages(self, service: str, operation: str, doing: str, **parameters: object) -> Iterator[dict[str, Any]]:
+        """The pages of an answer, each fetched when it is wanted. Raises as `call`."""
+        with self._asked_for(service, operation, doing):
+            yield from self.client(service).get_paginator(operation).paginate(**parameters)
+
+    @contextmanager
+    def _asked_for(self, service: str, operation: str, doing: str) -> Iterator[None]:
         from botocore.exceptions import BotoCoreError, ClientError
 
         debug("%s %s in %s", service, operation, self.region)
         try:
-            answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
+            yield
         except (BotoCoreError, ClientError) as error:
             raise faults.translate(error, doing, self.region) from None
-        return answer
 
     def client(self, service: str) -> Any:  # noqa: ANN401 - botocore's clients have no types
         """botocore's client of a service."""
@@ -62,10 +74,11 @@ class Service:
         if found.has_errors():
             raise faults.invalid_request(found.generate_report())
 
-    def default_bucket(self) -> str:
-        """`sagemaker-REGION-ACCOUNT`, where SageMaker's SDK keeps what has no other place; it may not exist yet."""
+    @functools.cached_property
+    def default_place(self) -> str:
+        """`s3://sagemaker-REGION-ACCOUNT`, where SageMaker's SDK keeps what has no other place; it may be missing."""
         account = self.call("sts", "get_caller_identity", "find out the account of the AWS credentials")["Account"]
-        return f"sagemaker-{self.region}-{account}"
+        return f"s3://sagemaker-{self.region}-{account}"
 
     def ensure_bucket(self, uri: str) -> None:
         """Make the bucket of an `s3://` URI if it is the account's default one and does not exist.

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 
-from ..status import FINAL, AttemptRecord
-
-if TYPE_CHECKING:
-    from ..status import Status
+from ..status import FINAL, AttemptRecord, Status
 
 # "SecondaryStatus" in DescribeTrainingJob's API reference.
 _REASONS = {

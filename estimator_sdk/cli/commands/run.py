@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from ...plan.plan import Plan
 
 _SLOW = 3.0  # seconds that a person waits for the code to be put together without a word
+_AS_THEY_ARE = (
+    *("role", "instance_type", "backend", "image_uri", "cpus", "memory", "output_path", "checkpoint_s3_uri"),
+    *("max_run", "max_retry_attempts"),
+)
+"""The options that an Estimator takes under their own names."""
 _PAIRS = {"env": "NAME=VALUE", "input": "CHANNEL=URI", "metric": "NAME=REGEX", "tag": "KEY=VALUE"}
 
 
@@ -50,7 +55,12 @@ def add_job_options(parser: Parser) -> None:
         "--processes-per-host", metavar="P", type=count, help="default: one for each GPU of the instance type, else one"
     )
     backend_argument.add(where, "chosen by the instance type")
-    where.add_argument("--image", metavar="IMAGE", help="the container image (default on docker: estimator/mpi:py311)")
+    where.add_argument(
+        "--image",
+        metavar="IMAGE",
+        dest="image_uri",
+        help="the container image (default on docker: estimator/mpi:py311)",
+    )
     where.add_argument("--cpus", type=float, help="CPUs per host, if hosts are containers")
     where.add_argument("--memory", metavar="GIB", type=float, help="memory per host, likewise")
     where.add_argument("--role", metavar="ARN", help="the IAM role, on SageMaker")
@@ -68,7 +78,7 @@ def add_job_options(parser: Parser) -> None:
         "--input", metavar=_PAIRS["input"], action="append", default=[], help="data: s3://…, file://… or a path"
     )
     what.add_argument("--output-path", metavar="URI", help="where the model and outputs go")
-    what.add_argument("--checkpoint-uri", metavar="URI", help="where checkpoints are kept")
+    what.add_argument("--checkpoint-uri", metavar="URI", dest="checkpoint_s3_uri", help="where checkpoints are kept")
     what.add_argument("--metric", metavar=_PAIRS["metric"], action="append", default=[], help="a metric in the log")
     what.add_argument("--tag", metavar=_PAIRS["tag"], action="append", default=[], help="a label of the job")
     what.add_argument("--job-name", metavar="NAME", help="the job's name (default: a new one)")
@@ -87,22 +97,13 @@ def plan(arguments: Namespace) -> Plan:
     from ...estimator.estimator import Estimator
 
     given: dict[str, Any] = {
-        "role": arguments.role,
-        "instance_type": arguments.instance_type,
+        **{name: getattr(arguments, name) for name in _AS_THEY_ARE},
         "instance_count": arguments.distributed or 1,
         "distribution": _distribution(arguments),
-        "backend": arguments.backend,
-        "image_uri": arguments.image,
-        "cpus": arguments.cpus,
-        "memory": arguments.memory,
         "environment": _pairs("env", arguments.env) or None,
         "inherit_environment": _inherited(arguments.inherit_env),
-        "output_path": arguments.output_path,
-        "checkpoint_s3_uri": arguments.checkpoint_uri,
         "metric_definitions": [{"Name": n, "Regex": r} for n, r in _pairs("metric", arguments.metric).items()] or None,
         "tags": _pairs("tag", arguments.tag) or None,
-        "max_run": arguments.max_run,
-        "max_retry_attempts": arguments.max_retry_attempts,
         **({} if arguments.stop_timeout is None else {"stop_timeout": arguments.stop_timeout}),
     }
     inputs = {name: _uri(name, place) for name, place in _pairs("input", arguments.input).items()}

@@ -82,14 +82,5 @@ def _code(text: str) -> str:
 
 def _block(text: str) -> list[str]:
     shown = printable.lines(text)
-    fence = "`" * max(3, _longest_run(shown) + 1)
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", shown))])
     return [fence, shown, fence]
-
-
-def _longest_run(text: str) -> int:
-    """Of backticks."""
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    return longest

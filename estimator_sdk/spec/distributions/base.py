@@ -31,6 +31,9 @@ class Distribution:
     enabled: bool
     """False runs the script once on each host, as no `distribution` does."""
 
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.__module__.rpartition(".")[2]
+
     @classmethod
     def from_options(cls: type[D], given: object) -> D:
         """Raises InvalidArgument for an option that is unknown, and for one of the wrong type or range."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from estimator_container.contract.hyperparameters import can_be_passed
 from estimator_container.contract.reserved import Reserved
@@ -16,8 +15,7 @@ from .base import ManyOnAHost, refused
 class Mpi(ManyOnAHost):
     """So many processes on each host, which are one MPI world."""
 
-    name: ClassVar[str] = "mpi"
-    rank_variable: ClassVar[str] = "OMPI_COMM_WORLD_RANK"
+    rank_variable = "OMPI_COMM_WORLD_RANK"
 
     custom_mpi_options: str = ""
     """Options for mpirun, split into words as a shell would."""

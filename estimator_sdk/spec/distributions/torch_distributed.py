@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
-from .base import Framework, ManyOnAHost
+from .base import ManyOnAHost
 
 
-@dataclass(frozen=True)
 class TorchDistributed(ManyOnAHost):
     """So many processes on each host, which can make one process group."""
 
-    name: ClassVar[str] = "torch_distributed"
-    framework: ClassVar[Framework | None] = "pytorch"
+    framework = "pytorch"
 
 
 Options = TorchDistributed

@@ -1,7 +1,6 @@
 """The program that builds Horovod, as far as it goes without building."""
 
 import dataclasses
-import importlib.util
 import io
 import os
 import subprocess
@@ -11,10 +10,9 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).parents[3] / "container" / "horovod" / "build_horovod.py"
-_spec = importlib.util.spec_from_file_location("build_horovod", PROGRAM)
-build_horovod = importlib.util.module_from_spec(_spec)
-sys.modules["build_horovod"] = build_horovod
-_spec.loader.exec_module(build_horovod)
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(str(PROGRAM.parent))
+    import build_horovod
 
 TARGET = build_horovod.Target("cp311", "linux_x86_64", "2.21.0", "2.13.0+cpu", "pip")
 

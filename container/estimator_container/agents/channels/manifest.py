@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 
 from .channel import ChannelError
 
 _FORM = 'it must be a JSON list such as [{"prefix": "s3://bucket/folder/"}, "a.csv", "deep/b.csv"]'
 
 
-@dataclass(frozen=True)
-class ManifestFile:
-    """Objects by name."""
+def parse(text: bytes, uri: str) -> tuple[str, list[str]]:
+    """What the manifest at `uri` says: a prefix, and names; an object's URI is the one with the other behind it.
 
-    prefix: str
-    """A URI; each object's is this with its name behind it, letter by letter."""
-    names: tuple[str, ...]
-
-
-def parse(text: bytes, uri: str) -> ManifestFile:
-    """The manifest at `uri`. Raises ChannelError, which says what is wrong with it."""
+    Raises ChannelError, which says what is wrong with the manifest.
+    """
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -39,4 +32,4 @@ def parse(text: bytes, uri: str) -> ManifestFile:
             raise ChannelError(f"entry {number} of the manifest {uri} is {name!r}, which is not a key: {_FORM}")
     if not found[1:]:
         raise ChannelError(f"the manifest {uri} lists no objects: {_FORM}")
-    return ManifestFile(prefix, tuple(found[1:]))
+    return prefix, found[1:]

@@ -6,9 +6,9 @@ import contextlib
 import fcntl
 import itertools
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 
-from ...storage import Object, Store
+from ...storage import Store
 from .channel import ChannelTask
 from .epochs import Epochs
 from .stream import stream
@@ -39,16 +39,13 @@ class Pipe:
         the middle of an epoch for its end.
         """
         for epoch in itertools.count():
-            data = _begun(stream(self._store, self._objects(epoch), self._channel))
+            data = _begun(stream(self._store, self._epochs.objects(self._host, epoch), self._channel))
             with contextlib.closing(data):
                 fd = os.open(self._path(epoch), os.O_WRONLY)  # when somebody reads
                 self.make(epoch + 1)
                 _write_all(fd, data)
                 os.close(fd)
             os.unlink(self._path(epoch))
-
-    def _objects(self, epoch: int) -> Iterable[Object]:
-        return self._epochs.objects(self._host, epoch)
 
     def _path(self, epoch: int) -> str:
         return os.path.join(self._folder, f"{self._channel.name}_{epoch}")

@@ -98,12 +98,12 @@ def _listed_in_manifest(uri: str) -> ChannelSource:
     parent, name = _split(uri)
     if not name:
         raise ChannelError(f"{uri} names no manifest: write the URI of one object")
-    found = manifest.parse(open_store(parent, retry_seconds=RETRY_SECONDS).read(name), uri)
-    parse(found.prefix)  # refuses slashes that the names below could not keep
-    folder, _, start = found.prefix.rpartition("/")
+    prefix, names = manifest.parse(open_store(parent, retry_seconds=RETRY_SECONDS).read(name), uri)
+    parse(prefix)  # refuses slashes that the names below could not keep
+    folder, _, start = prefix.rpartition("/")
     store = open_store(folder if folder != "file://" else "file:///", retry_seconds=RETRY_SECONDS)
-    items = [Item(check_key(start + name), check_key(name)) for name in found.names]
-    return ChannelSource(store, iter(items), found.prefix)
+    items = [Item(check_key(start + name), check_key(name)) for name in names]
+    return ChannelSource(store, iter(items), prefix)
 
 
 def _split(uri: str) -> tuple[str, str]:

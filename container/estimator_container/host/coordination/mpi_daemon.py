@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ...failures.kind import Kind
 from ...failures.outcome import CULPRIT_SECONDS
 from ...failures.verdict import Verdict, last_words
+from ...logs.events import ProgramOutput
 from ...worlds.mpi import daemon, programs
 from ..commands import environment_of_programs
-
-if TYPE_CHECKING:
-    from ...logs.events import ProgramOutput
-    from ..spec import HostSpec
-    from ..toolkit import Toolkit
+from ..spec import HostSpec
+from ..toolkit import Toolkit
 
 
 class MpiDaemon:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
+from ...logs.events import ProgramOutput
 from ...mesh.endpoint import interface_of
 from ...ranks import spawned
 from ...ranks.server import WRAPPER
 from ...runtime import machine
+from ...runtime.children import OnExit
 from ...worlds.mpi import command_line, mpirun_words, programs
 from ...worlds.mpi.launch_agents import STARTED, LaunchAgents
 from ...worlds.mpi.world import MpiWorld
 from ..commands import environment_of_programs
-
-if TYPE_CHECKING:
-    from ...logs.events import ProgramOutput
-    from ...runtime.children import OnExit
-    from ..spec import HostSpec
-    from ..toolkit import Toolkit
+from ..spec import HostSpec
+from ..toolkit import Toolkit
 
 Ask = Callable[[str, str, str], None]
 """Asks a host for a daemon: by what name it is to go, and the command that mpirun has for it."""

@@ -43,7 +43,7 @@ class Preparation:
         layout, events = self._spec.layout, self._toolkit.events
         with events.phase("code"):
             program = self._fetch_program()
-        is_package = program is not None and program.is_package
+        is_package = isinstance(program, Program) and program.is_package
         if requirements.wanted(layout.code, is_package):
             with events.phase("requirements"):
                 self._install(is_package)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
-from typing import Any, Union
+from typing import Any
 
 from ..errors import Conflict, MissingDependency, NotFound, StorageError
 from ..location import Location
@@ -16,7 +16,6 @@ from .retry import LONGEST_PAUSE, Patience, TransientFault
 PAGE = 1000  # keys; what S3 gives at most
 CHUNK = 1 << 18  # bytes of a download that are handed on at once; hashed while a processor has them near, as more come
 
-Mode = Union[str, "dict[str, str]"]
 """What a write does where there is an object: `overwrite`, `create` or the etag that is to be replaced."""
 
 
@@ -158,8 +157,9 @@ class S3Client:
 
         return await self.patience.retry(attempt, self.name(key))
 
-    async def put(self, key: str, data: bytes | memoryview, mode: Mode = "overwrite", *, retry: bool = True) -> str:
-        """The new etag."""
+    async def put(self, key: str, data: bytes | memoryview, *, if_absent: bool = False, retry: bool = True) -> str:
+        """The new etag. Raises Conflict for a key that is not absent."""
+        mode = "create" if if_absent else "overwrite"
 
         async def attempt() -> str:
             try:

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from ..errors import Conflict, NotFound, listed_but_missing
 from ..location import Location, check_key, is_own
-from ..port import Digest, Object, PathOrFile, Progress, Store, check_conditions
+from ..port import Digest, Object, Progress, Store
 from .bulk import AT_ONCE, Bulk
 from .client import S3Client
-from .conditions import Conditions
+from .condition import IfAbsent
 from .engine import Engine, engine
 from .retry import Patience, TransientFault
 from .transfer import Passed, Transfer
@@ -31,11 +31,11 @@ class S3Store(Store):
         self._root = location.key_prefix
         self._client = client
         self._engine = engine
-        self._transfer, self._conditions = engine.run(self._on_engine(location))
+        self._transfer, self._condition = engine.run(self._on_engine(location))
 
-    async def _on_engine(self, location: Location) -> tuple[Transfer, Conditions]:
+    async def _on_engine(self, location: Location) -> tuple[Transfer, IfAbsent]:
         """What holds locks of the engine's loop has to be made there."""
-        return Transfer(self._client, self._engine), Conditions(self._client, location.root)
+        return Transfer(self._client, self._engine), IfAbsent(self._client, location.root)
 
     def list(self, prefix: str = "") -> Iterator[Object]:
         folder, slash, _ = prefix.rpartition("/")
@@ -109,27 +109,21 @@ class S3Store(Store):
         found = self._engine.run(self._client.get(full, range))
         return bytes(found[1]) if found else b""
 
-    def write(self, key: str, data: bytes, *, if_absent: bool = False, if_match: str | None = None) -> str:
-        check_conditions(if_absent, if_match)
-        if if_absent or if_match is not None:
-            return self._engine.run(self._write_if(self._key(key), data, if_absent, if_match))
-        return self._engine.run(self._client.put(self._key(key), data))
+    def write(self, key: str, data: bytes, *, if_absent: bool = False) -> str:
+        write = self._write_if_absent if if_absent else self._client.put
+        return self._engine.run(write(self._key(key), data))
 
-    async def _write_if(self, key: str, data: bytes, if_absent: bool, if_match: str | None) -> str:
-        mode = await self._conditions.mode(if_absent, if_match)
+    async def _write_if_absent(self, key: str, data: bytes) -> str:
+        await self._condition.require()
         faults = 0
 
         async def attempt() -> str:
             nonlocal faults
             try:
-                return await self._client.put(key, data, mode, retry=False)
+                return await self._client.put(key, data, if_absent=True, retry=False)
             except TransientFault:
                 faults += 1
                 raise
-            except NotFound:  # there is no version to match
-                raise Conflict(
-                    f"{self._client.name(key)} does not exist, so it was not replaced and nothing was written"
-                ) from None
             except Conflict:
                 # A write whose answer was lost has broken its own condition.
                 if faults and (found := await self._client.get(key)) and bytes(found[1]) == data:
@@ -138,35 +132,36 @@ class S3Store(Store):
 
         return await self._client.patience.retry(attempt, self._client.name(key))
 
-    def download(self, key: str | Object, path: str, *, durable: bool = False) -> Digest:
-        return self._engine.run(self._download(key, path, durable, _nobody))
+    def download(self, key: str | Object, path: str) -> Digest:
+        return self._engine.run(self._download((key, path), _nobody))
 
-    def upload(self, source: PathOrFile, key: str) -> Digest:
-        return self._engine.run(self._transfer.upload(source, self._key(key), _nobody))
+    def upload(self, path: str, key: str) -> Digest:
+        return self._engine.run(self._upload(path, key))
 
     def download_many(
         self, items: Iterable[tuple[str | Object, str]], *, progress: Progress | None = None
     ) -> Sequence[Digest]:
-        async def one(item: tuple[str | Object, str], passed: Passed) -> Digest:
-            return await self._download(item[0], item[1], False, passed)
+        return Bulk(self._engine, self._download, progress).run(items)
 
-        return Bulk(self._engine, one, progress).run(items)
+    def upload_many(self, items: Iterable[tuple[str, str]]) -> Sequence[Digest]:
+        async def one(item: tuple[str, str], _: Passed) -> Digest:
+            return await self._upload(*item)
 
-    def upload_many(self, items: Iterable[tuple[str, str]], *, progress: Progress | None = None) -> Sequence[Digest]:
-        async def one(item: tuple[str, str], passed: Passed) -> Digest:
-            return await self._transfer.upload(item[0], self._key(item[1]), passed)
-
-        return Bulk(self._engine, one, progress).run(items)
+        return Bulk(self._engine, one, None).run(items)
 
     def delete(self, keys: Iterable[str]) -> None:
         full = [self._key(key) for key in keys]
         for start in range(0, len(full), _DELETES):
             self._engine.run(self._client.delete(full[start : start + _DELETES]))
 
-    async def _download(self, key: str | Object, path: str, durable: bool, passed: Passed) -> Digest:
+    async def _upload(self, path: str, key: str) -> Digest:
+        return await self._transfer.upload(path, self._key(key))
+
+    async def _download(self, item: tuple[str | Object, str], passed: Passed) -> Digest:
+        key, path = item
         target = self._target(key)
         try:
-            return await self._transfer.download(target, path, durable, passed)
+            return await self._transfer.download(target, path, passed)
         except NotFound:
             if isinstance(target, Object) and target.etag:
                 raise listed_but_missing(self._client.name(target.key)) from None

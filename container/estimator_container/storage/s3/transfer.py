@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Callable, NamedTuple
 
 from ..errors import Conflict, SourceChanged
 from ..landing import Landing
-from ..port import Digest, Object, PathOrFile
+from ..port import Digest, Object
 from ..source import Buffers, UploadSource
 from .client import S3Client
 from .engine import Engine
@@ -56,10 +56,10 @@ class Transfer:
         self._parts = asyncio.Semaphore(self._pace.at_once)
         self._large_uploads = asyncio.Semaphore(self._pace.uploads)
 
-    async def download(self, target: Object | str, path: str, durable: bool, passed: Passed) -> Digest:
+    async def download(self, target: Object | str, path: str, passed: Passed) -> Digest:
         """See Store.download; `target` has the bucket's key."""
         if isinstance(target, Object) and target.size > WHOLE:
-            return await self._download_ranges(target, path, durable, passed)
+            return await self._download_ranges(target, path, passed)
         key = target.key if isinstance(target, Object) else target
         pinned = (target.etag or None) if isinstance(target, Object) else None
         known_small = isinstance(target, Object)
@@ -72,9 +72,9 @@ class Transfer:
             raise self._overwritten(key) from None
         assert found is not None  # without a range there is always an answer
         whole, data = found
-        with Landing(path, durable=durable) as landing:
+        with Landing(path) as landing:
             hasher = hashlib.sha256()
-            if len(data) > _INLINE or durable:
+            if len(data) > _INLINE:
                 await self._engine.on_disk(landing.set_size, whole.size)
                 await self._engine.computing(_land, landing, hasher, data)
             else:
@@ -85,15 +85,12 @@ class Transfer:
                 start = len(data)
                 del data
                 await self._rest(whole, start, landing, hasher, passed)
-            if durable:
-                await self._engine.on_disk(landing.commit)
-            else:
-                landing.commit()
+            landing.commit()
         return Digest(whole.size, hasher.hexdigest())
 
-    async def _download_ranges(self, whole: Object, path: str, durable: bool, passed: Passed) -> Digest:
+    async def _download_ranges(self, whole: Object, path: str, passed: Passed) -> Digest:
         """A large object whose size is known: no range waits for the first."""
-        with Landing(path, durable=durable) as landing:
+        with Landing(path) as landing:
             hasher = hashlib.sha256()
             await self._engine.on_disk(landing.set_size, whole.size)
             await self._rest(whole, 0, landing, hasher, passed)
@@ -148,16 +145,16 @@ class Transfer:
         finally:
             await self._engine.cancel(tasks)
 
-    async def upload(self, source: PathOrFile, key: str, passed: Passed) -> Digest:
+    async def upload(self, path: str, key: str) -> Digest:
         """See Store.upload; `key` is the bucket's."""
-        with UploadSource(source) as opened:
+        with UploadSource(path) as opened:
             if opened.size <= 2 * self._pace.part:
-                return await self._upload_whole(opened, key, passed)
+                return await self._upload_whole(opened, key)
             where = self._client.name(key)
             async with self._large_uploads:
-                return await self._client.patience.retry(lambda: self._upload_parts(opened, key, passed), where)
+                return await self._client.patience.retry(lambda: self._upload_parts(opened, key), where)
 
-    async def _upload_whole(self, source: UploadSource, key: str, passed: Passed) -> Digest:
+    async def _upload_whole(self, source: UploadSource, key: str) -> Digest:
         def read() -> tuple[memoryview, str]:
             data = source.read(0, source.size)
             source.check()
@@ -170,14 +167,12 @@ class Transfer:
             async with self._parts:
                 data, sha256 = await self._engine.on_disk(read)
                 await self._client.put(key, data)
-        passed(len(data))
         return Digest(len(data), sha256)
 
-    async def _upload_parts(self, source: UploadSource, key: str, passed: Passed) -> Digest:
+    async def _upload_parts(self, source: UploadSource, key: str) -> Digest:
         part_size = max(self._pace.part, -(-source.size // _MOST_PARTS))
         hasher = hashlib.sha256()
         buffers = Buffers(part_size)
-        told = 0
         hashing: asyncio.Task[None] | None = None
 
         async def hash_beside(data: memoryview) -> None:
@@ -188,14 +183,11 @@ class Transfer:
             hashing = asyncio.create_task(self._engine.computing(hasher.update, data))
 
         async def parts() -> AsyncIterator[memoryview]:
-            nonlocal told
             for offset in range(0, source.size, part_size):
                 data = buffers.take(min(part_size, source.size - offset))
                 await self._engine.on_disk(source.read_into, data, offset)
                 await hash_beside(data)
                 yield data
-                passed(len(data))
-                told += len(data)
             source.check()  # before the upload is completed: an error here aborts it
 
         try:
@@ -204,11 +196,9 @@ class Transfer:
             finally:
                 if hashing is not None:
                     await hashing
-        except BaseException as error:
-            if isinstance(error, UploadGone) and await self._holds(key, source.size, hasher.hexdigest()):
-                return Digest(source.size, hasher.hexdigest())
-            passed(-told)  # the next attempt begins at the beginning
-            raise
+        except UploadGone:
+            if not await self._holds(key, source.size, hasher.hexdigest()):
+                raise
         return Digest(source.size, hasher.hexdigest())
 
     async def _holds(self, key: str, size: int, sha256: str) -> bool:

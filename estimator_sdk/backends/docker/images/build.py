@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ....errors import BackendError
-from ....values.home import CACHE_VARIABLE, cache_folder, secured, temporary_folder, writing_cache
+from ....values.home import CACHE_VARIABLE, cache_folder, secured, temporary_folder, writing
 from .. import engine
 from . import base as bases
 from . import catalogue, context
@@ -78,7 +78,7 @@ def _remove(client: DockerClient, image_id: str | None) -> None:
 
 @contextlib.contextmanager
 def _lock(name: str, out: TextIO) -> Iterator[None]:
-    with writing_cache("the lock of an image"):
+    with writing("the lock of an image", CACHE_VARIABLE):
         cache = secured(secured(cache_folder(), CACHE_VARIABLE) / "images", CACHE_VARIABLE)
         path = cache / f"{name.replace('/', '-').replace(':', '-')}.lock"
         lock = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)

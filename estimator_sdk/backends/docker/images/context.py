@@ -32,7 +32,7 @@ def files(image: Image) -> dict[str, bytes]:
     found = {
         "Dockerfile": source / "Dockerfile",
         "with-ca": source / "image" / "with-ca",
-        "build_horovod.py": source / "horovod" / "build_horovod.py",
+        **{path.name: path for path in (source / "horovod").glob("*.py")},
         "toolkit/install": source / "image" / "install",
         **{f"toolkit/{toolkit.name}/{path.relative_to(toolkit)}": path for path in toolkit.rglob("*.py")},
     }

@@ -6,7 +6,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from estimator_container.contract.event_decoding import decode
 from estimator_container.contract.names import Layout
@@ -14,11 +14,9 @@ from estimator_container.logs.frames import EVENT, Frame, FrameParser
 from estimator_container.logs.lines import Block, Line, LineAssembler
 
 from ....values.home import JobFolder
+from ...port import OnEvent, OnOpenLine
 from ..watch import Watch
 from .record import Record
-
-if TYPE_CHECKING:
-    from ...port import OnEvent, OnOpenLine
 
 READ_SIZE = 1 << 20  # bytes of one host's log taken at a time
 RUSH_SECONDS = 0.002  # between two changes: then ranks write without a pause

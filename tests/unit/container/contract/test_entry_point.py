@@ -173,4 +173,4 @@ def test_a_missing_file_is_refused(tmp_path):
 def test_of_a_whole_command_only_the_interpreter_of_scripts_is_ours(words, in_world, command):
     line = CommandLine(tuple(words.split()))
     assert line.command("PY", in_world) == command.split()
-    assert (line.name, line.is_package) == (None, False)
+    assert line.name is None

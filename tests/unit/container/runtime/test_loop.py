@@ -1,6 +1,7 @@
 import os
 import signal
 import socket
+import threading
 import time
 
 import pytest
@@ -124,6 +125,17 @@ def test_a_signal_runs_its_callback_in_the_loop_and_not_in_the_middle_of_other_c
     os.kill(os.getpid(), signal.SIGUSR2)
     run_until(lambda: len(received) == 2)
     assert received == ["one", "two"]
+
+
+def test_what_other_threads_hand_over_runs_in_the_loop_even_if_they_outrun_it(loop, run_until):
+    ran = []
+    count = 1 << 17  # more than a pipe has room for
+    handing = threading.Thread(target=lambda: [loop.from_thread(lambda: ran.append(1)) for _ in range(count)])
+    handing.start()
+    handing.join()
+    loop.from_thread(lambda: ran.append(threading.current_thread()))
+    run_until(lambda: len(ran) > count)
+    assert ran[-1] is threading.current_thread()
 
 
 def test_the_loop_does_not_wait_for_a_condition_that_holds_already(loop):

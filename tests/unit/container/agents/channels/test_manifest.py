@@ -4,17 +4,17 @@ import json
 
 import pytest
 from estimator_container.agents.channels.channel import ChannelError
-from estimator_container.agents.channels.manifest import ManifestFile, parse
+from estimator_container.agents.channels.manifest import parse
 
 
 def test_a_manifest_is_a_prefix_and_names():
     text = json.dumps([{"prefix": "s3://bucket/a/"}, "b", "c/d"]).encode()
-    assert parse(text, "s3://bucket/m") == ManifestFile("s3://bucket/a/", ("b", "c/d"))
+    assert parse(text, "s3://bucket/m") == ("s3://bucket/a/", ["b", "c/d"])
 
 
 def test_a_manifest_of_this_machine_may_name_its_files():
     text = b'[{"prefix": "file:///data/"}, "a"]'
-    assert parse(text, "file:///m") == ManifestFile("file:///data/", ("a",))
+    assert parse(text, "file:///m") == ("file:///data/", ["a"])
 
 
 @pytest.mark.parametrize(

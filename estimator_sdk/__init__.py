@@ -9,16 +9,22 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .errors import BackendError, EstimatorError, InvalidArgument, JobFailed, JobNotFound
-    from .estimator.estimator import Estimator
-    from .estimator.frameworks import PyTorch, TensorFlow
-    from .estimator.job_spec import JobSpec
-    from .functions.horovod_runner import HorovodRunner
-    from .functions.remote import remote
-    from .job.job import Job, list_jobs
-    from .plan.plan import Plan
-    from .spec.job_document import InstanceGroup
-    from .spec.training_input import TrainingInput
+    from .errors import BackendError as BackendError
+    from .errors import EstimatorError as EstimatorError
+    from .errors import InvalidArgument as InvalidArgument
+    from .errors import JobFailed as JobFailed
+    from .errors import JobNotFound as JobNotFound
+    from .estimator.estimator import Estimator as Estimator
+    from .estimator.frameworks import PyTorch as PyTorch
+    from .estimator.frameworks import TensorFlow as TensorFlow
+    from .estimator.job_spec import JobSpec as JobSpec
+    from .functions.horovod_runner import HorovodRunner as HorovodRunner
+    from .functions.remote import remote as remote
+    from .job.job import Job as Job
+    from .job.job import list_jobs as list_jobs
+    from .plan.plan import Plan as Plan
+    from .spec.job_document import InstanceGroup as InstanceGroup
+    from .spec.training_input import TrainingInput as TrainingInput
 
 __version__ = "0.1.0"
 
@@ -40,24 +46,7 @@ _HOMES = {
     "list_jobs": "job.job",
     "remote": "functions.remote",
 }
-__all__ = [
-    "BackendError",
-    "Estimator",
-    "EstimatorError",
-    "HorovodRunner",
-    "InstanceGroup",
-    "InvalidArgument",
-    "Job",
-    "JobFailed",
-    "JobNotFound",
-    "JobSpec",
-    "Plan",
-    "PyTorch",
-    "TensorFlow",
-    "TrainingInput",
-    "list_jobs",
-    "remote",
-]
+__all__ = [*_HOMES]  # noqa: PLE0604 - which are strings
 
 
 if "ESTIMATOR_LOG" in os.environ:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgument, JobNotFound
 from ..values.naming import shown, suggestion
@@ -27,12 +27,6 @@ BUILT_IN: Mapping[str, str] = {
     "sagemaker": "estimator_sdk.backends.sagemaker.backend:SageMakerBackend",
 }
 """Name -> class. Where nobody names one, the first is taken that fits."""
-
-
-class SupervisedBackend(Backend, Protocol):
-    """A backend whose jobs have a supervisor on this machine."""
-
-    hosts: HostsFactory
 
 
 def load(name: str) -> Backend:
@@ -127,8 +121,8 @@ def _elsewhere() -> dict[str, Capabilities]:
 
 def hosts_factory(name: str) -> HostsFactory:
     """What a supervisor starts the hosts of such a backend with."""
-    backend: SupervisedBackend = load(name)  # type: ignore[assignment]
-    return backend.hosts
+    found: HostsFactory = load(name).hosts  # type: ignore[attr-defined]
+    return found
 
 
 def choose(instance_type: str, has_image: bool) -> str:

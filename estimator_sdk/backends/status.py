@@ -7,6 +7,8 @@ from typing import Literal
 
 from estimator_container.failures.verdict import Verdict
 
+from ..errors import EstimatorError
+
 Status = Literal["InProgress", "Completed", "Failed", "Stopping", "Stopped"]
 """The values of TrainingJobStatus in SageMaker's DescribeTrainingJob."""
 FINAL: frozenset[Status] = frozenset({"Completed", "Failed", "Stopped"})
@@ -24,3 +26,11 @@ class AttemptRecord:
     """None while it runs, and if its supervisor was killed."""
     verdict: Verdict | None = None
     """Why it failed; None if it did not, or was stopped."""
+
+
+def not_deleted(name: str, status: Status) -> EstimatorError:
+    """What is said to somebody who would delete a job that has not ended."""
+    return EstimatorError(
+        f"the job {name} is {status}, so it was not deleted; stop it first, with `estimator stop {name} --wait` or "
+        "Job.stop(), then delete it"
+    )

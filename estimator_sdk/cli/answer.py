@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..backends.port import Summary
 from ..errors import EstimatorError
 from ..values.standard_streams import put
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from ..backends.port import Summary
     from ..job.job import Job
 
 
@@ -59,4 +59,6 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def of_job(job: Job | Summary) -> dict[str, object]:
     """What `ps` and `describe` both say of a job."""
+    from ..backends.port import Summary  # most commands answer something else
+
     return {fact: getattr(job, fact) for fact in Summary._fields}

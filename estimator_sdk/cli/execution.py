@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from estimator_container.contract.names import EXIT_STOPPED
+
 from ..errors import BackendError, EstimatorError, InvalidArgument, JobFailed, JobNotFound
-from . import answer, exit_code
+from . import answer
 from .main import EXIT_INTERRUPTED
 from .parser import Parser
 
@@ -33,7 +36,7 @@ def add_options(parser: Parser) -> None:
 
 
 def execute(plan: Plan, arguments: Namespace) -> int:
-    """Run a plan to its end, or as the options say; returns the exit code of the command (see `exit_code.for_job`).
+    """Run a plan to its end, or as the options say; returns the exit code of the command (see `exit_code_of`).
 
     With `--json` the answer on standard output is one document about the job, and all lines go to standard error.
     Ctrl-C asks the job to stop and waits for its end. Raises InvalidArgument, with nothing started, for files of
@@ -86,7 +89,7 @@ def _ended(plan: Plan, arguments: Namespace, code: int | None = None) -> int:
     from ..job.job import Job
 
     job = Job.attach(plan.job_name)
-    chosen = exit_code.for_job(job) if code is None else code
+    chosen = exit_code_of(job) if code is None else code
     try:
         _write_results(job, plan, chosen, arguments)
     except BackendError as error:
@@ -114,6 +117,23 @@ def result(job: Job, code: int) -> dict[str, object]:
         "attempts": len(job.attempts),
         "model_data": job.model_data,
     }
+
+
+def exit_code_of(job: Job) -> int:
+    """That of the first failing rank's command, and 128 and the number where a signal ended it.
+
+    0 for a job that is completed, 143 for one that was stopped, and 1 for one that failed otherwise.
+    """
+    if job.status == "Completed":
+        return 0
+    if job.status == "Stopped":
+        return EXIT_STOPPED
+    verdict = job.verdict
+    if verdict is None:
+        return 1
+    if verdict.signal is not None:
+        return 128 + getattr(signal, verdict.signal, signal.SIGKILL)
+    return verdict.exit_code or 1
 
 
 def _check_files(arguments: Namespace) -> None:

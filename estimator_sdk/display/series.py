@@ -52,9 +52,7 @@ class Series:
             return
         while at // self._stride >= MOST_POINTS:
             self._halve()
-        place, point = at // self._stride, Point(value, value, value, 1)
-        known = self.points.get(place)
-        self.points[place] = known.fold(point) if known else point
+        _put(self.points, at // self._stride, Point(value, value, value, 1))
 
     @property
     def last(self) -> float:
@@ -71,6 +69,9 @@ class Series:
     def _halve(self) -> None:
         halved: dict[int, Point] = {}
         for place, point in self.points.items():
-            known = halved.get(place // 2)
-            halved[place // 2] = known.fold(point) if known else point
+            _put(halved, place // 2, point)
         self.points, self._stride = halved, 2 * self._stride
+
+
+def _put(points: dict[int, Point], place: int, point: Point) -> None:
+    points[place] = points[place].fold(point) if place in points else point

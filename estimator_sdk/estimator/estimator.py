@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from ..code.source import Source
 from ..spec.training_input import Inputs, channels
 from ..values import job_name as job_names
-from ..values.arguments import named_arguments
 from . import checks, command_line, document
 from .arguments import Arguments
 from .job_spec import JobSpec
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 
 @takes_sdk_v2_arguments
-@named_arguments
 @dataclass(kw_only=True, eq=False, repr=False)
 class Estimator(Arguments):
     """A training job that can be run again and again; `fit()` runs it.

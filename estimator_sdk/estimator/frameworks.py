@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 from .. import backends
 from ..backends.docker.images import catalogue
 from ..errors import InvalidArgument
-from ..values.arguments import named_arguments
 from .estimator import Estimator
 from .sdk_v2_arguments import takes_sdk_v2_arguments
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 
 @takes_sdk_v2_arguments
-@named_arguments
 @dataclass(kw_only=True, eq=False, repr=False)
 class _FrameworkEstimator(Estimator):
     framework_version: str | None = None

@@ -10,6 +10,7 @@ import warnings
 from typing import Any, TypeVar
 
 from ..errors import InvalidArgument
+from ..values.arguments import named_arguments
 
 C = TypeVar("C", bound=type)
 
@@ -32,12 +33,12 @@ class ArgumentIgnored(UserWarning):
 
 
 def takes_sdk_v2_arguments(cls: C) -> C:
-    """Make a class take, besides its own, the arguments that have a meaning only in SageMaker's SDK.
+    """Make a dataclass take, besides its own by name, the arguments that have a meaning only in SageMaker's SDK.
 
     Those that are given and not None are named in one ArgumentIgnored; those whose loss would change what runs raise
     InvalidArgument, which says what to do instead.
     """
-    init = cls.__init__  # type: ignore[misc]
+    init = named_arguments(cls).__init__  # type: ignore[misc]
 
     @functools.wraps(init)
     def taking(self: object, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the dataclass has the types

@@ -202,12 +202,11 @@ class Plan:
         values["hosts"] = tuple(HostPlan(**{**host, "argv": tuple(host["argv"])}) for host in values["hosts"])
         values["ranks"] = tuple(RankPlan(**rank) for rank in values["ranks"])
         values["channels"] = tuple(ChannelPlan(**channel) for channel in values["channels"])
-        values["steps"] = tuple(StepPlan(step["name"], tuple(step["command"])) for step in values.get("steps", ()))
+        values["steps"] = tuple(StepPlan(step["name"], tuple(step["command"])) for step in values["steps"])
         if values.get("restart_policy") is not None:
             values["restart_policy"] = RestartPolicy.from_document(values["restart_policy"])
         tuples = {name: tuple(values[name]) for name in ("command", "model_hosts", "inherited")}
-        known = {each.name for each in fields(cls)}
-        return cls(**{name: value for name, value in {**values, **tuples}.items() if name in known})
+        return cls(**{**values, **tuples})
 
     def __repr__(self) -> str:
         shown = self.without_secrets()

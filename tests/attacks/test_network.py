@@ -22,7 +22,6 @@ from estimator_container.mesh import handshake
 from estimator_container.mesh.mesh import Member, MeshLeader, MeshWorker
 from estimator_container.mesh.unproven_connections import LIMIT
 from estimator_container.runtime.children import descendants
-from estimator_container.runtime.links import listen_tcp
 from estimator_container.runtime.loop import Loop
 from estimator_container.runtime.wire import pack
 from hypothesis import given, strategies
@@ -341,7 +340,7 @@ def test_whatever_a_stranger_says_it_does_not_join_and_the_host_does(loop):
     @given(said=strategies.lists(MESSAGES, max_size=4))
     def check(said):
         joined, lost = [], []
-        sock = listen_tcp(0)
+        sock = socket.create_server(("", 0))
         address = ("127.0.0.1", sock.getsockname()[1])
         leader = MeshLeader(loop, Member("algo-1", ("algo-2",), b"secret"), Joining(joined, []), sock)
         with socket.create_connection(address) as stranger:

@@ -13,15 +13,7 @@ from .training import Guard
 
 def watch_joining(mpi_ops: ModuleType, guard: Guard) -> None:
     """`join` lets some ranks do more steps than others, and returns when all are done."""
-    stock = mpi_ops.join
-
-    @functools.wraps(stock)
-    def join(*args: Any, **kwargs: Any) -> Any:
-        result = stock(*args, **kwargs)
-        guard.restart()
-        return result
-
-    mpi_ops.join = join  # type: ignore[attr-defined]
+    mpi_ops.join = guard.restarting(mpi_ops.join)  # type: ignore[attr-defined]
 
 
 def watch_waiting(optimizer: ModuleType, guard: Guard) -> None:

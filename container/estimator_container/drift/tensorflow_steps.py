@@ -175,17 +175,13 @@ def _gradients_taken(tape: Any, sources: Any, guard: Guard) -> None:
     if trained is None or not trained.is_alive():
         for gone in [key for key, each in _tapes.items() if not each.is_alive()]:
             del _tapes[gone]
-        trained = _tapes[key] = _Trained(guard, _only_trained(variables), horovod_world.is_own)
+        trained = _tapes[key] = _Trained(guard, list(filter(_is_trained, variables)), horovod_world.is_own)
         if hasattr(tape, "_allreduce_grads"):
             trained.training.ranks = horovod_world.ranks_of(getattr(tape, "process_set", None))
         for optimizer in _optimizers.values():
             _replace(trained, optimizer)
     if trained.training.due:
         _happened(trained.training)
-
-
-def _only_trained(variables: Iterable[Any]) -> list[Any]:
-    return [variable for variable in variables if _is_trained(variable)]
 
 
 def _replace(tape: _Trained, optimizer: _Trained) -> None:

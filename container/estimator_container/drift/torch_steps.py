@@ -123,15 +123,7 @@ def _time_forward_passes(parallel: Any, clock: StepClock) -> None:
 
 def watch_joining(join: ModuleType, guard: Guard) -> None:
     """Within `Join` some ranks may do more steps than others; all have come to its end."""
-    stock = join.Join.__exit__
-
-    @functools.wraps(stock)
-    def leave(self: Any, *args: Any) -> Any:
-        result = stock(self, *args)
-        guard.restart()
-        return result
-
-    join.Join.__exit__ = leave
+    join.Join.__exit__ = guard.restarting(join.Join.__exit__)
 
 
 def _is_compiling() -> bool:

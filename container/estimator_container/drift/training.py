@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import os
@@ -9,7 +10,7 @@ import socket
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..runtime.wire import pack
 from . import horovod_world
@@ -143,6 +144,17 @@ class Guard:
         """All ranks have met; some may have done more steps than others."""
         for training in self._trainings:
             training.restart()
+
+    def restarting(self, stock: Callable[..., T]) -> Callable[..., T]:
+        """A function of a framework, after which all trainings begin again."""
+
+        @functools.wraps(stock)
+        def restarting(*args: Any, **kwargs: Any) -> T:
+            result = stock(*args, **kwargs)
+            self.restart()
+            return result
+
+        return restarting
 
     def report(self, training: Training) -> None:
         """Send the weights of a training."""

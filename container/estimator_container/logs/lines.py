@@ -45,23 +45,22 @@ class Line(NamedTuple):
 
         As mpirun has it, the first number is that of the world: from 2 on for those that ranks have spawned.
         """
-        return _tag(self.host, self.rank, self.stream)
+        origin = self.host if self.rank is None else "{},{}".format(*world_and_rank(self.rank))
+        return f"[{origin}]<{self.stream}>:"
 
     def tagged(self) -> bytes:
-        """The line as the merged view shows it: tag, bytes, and always an end of line."""
-        return self.tag.encode() + self.data + (b"" if self.data.endswith(b"\n") else b"\n")
+        """As the merged view shows it, each line of it: tag, bytes, and always an end of line."""
+        tag = self.tag.encode()
+        return b"".join((tag, self.data.removesuffix(b"\n").replace(b"\n", b"\n" + tag), b"\n"))
 
 
-class Block(NamedTuple):
-    """Lines that one stream wrote in a row and that came together: what reads many lines reads them so."""
+class Block(Line):
+    """Lines that one stream wrote in a row and that came together, with one time: what reads many lines reads them so.
 
-    time_ns: int
-    """Of all its lines, as `Line` has it."""
-    host: str
-    rank: int | None
-    stream: str
-    data: bytes
-    """Whole lines; only the last one may lack its end, as in `Line`."""
+    Only the last of them may lack its end, as in `Line`.
+    """
+
+    __slots__ = ()
 
     def lines(self) -> Iterator[Line]:
         """The lines of the block, in order; the last one lacks its newline if the block does not end with one."""
@@ -71,16 +70,6 @@ class Block(NamedTuple):
             yield Line(time_ns, host, rank, stream, part + b"\n")
         if rest:
             yield Line(time_ns, host, rank, stream, rest)
-
-    def tagged(self) -> bytes:
-        """What `Line.tagged` gives for each line, together."""
-        tag = _tag(self.host, self.rank, self.stream).encode()
-        return b"".join((tag, self.data.removesuffix(b"\n").replace(b"\n", b"\n" + tag), b"\n"))
-
-
-def _tag(host: str, rank: int | None, stream: str) -> str:
-    origin = host if rank is None else "{},{}".format(*world_and_rank(rank))
-    return f"[{origin}]<{stream}>:"
 
 
 class _OpenLine:

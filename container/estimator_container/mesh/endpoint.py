@@ -7,7 +7,6 @@ import socket
 from ..contract.cluster import Cluster
 from ..contract.names import WORLD_PORT
 from ..runtime import machine
-from ..runtime.links import listen_tcp
 
 
 def address_of(cluster: Cluster) -> str:
@@ -25,15 +24,12 @@ def interface_of(cluster: Cluster) -> str:
 
 def listening_socket(given: int | None) -> socket.socket:
     """Where the first host listens for the others: the descriptor that it was given, else the port of all jobs."""
-    return listen_tcp(WORLD_PORT) if given is None else socket.socket(fileno=given)
+    return socket.create_server(("", WORLD_PORT), backlog=128) if given is None else socket.socket(fileno=given)
 
 
 def another_listening_socket(cluster: Cluster) -> socket.socket:
     """Where the first host listens again, later, at any port of its address. Raises OSError."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    sock.bind((address_of(cluster), 0))
-    sock.listen()
-    return sock
+    return socket.create_server((address_of(cluster), 0))
 
 
 class Endpoint:

@@ -169,12 +169,3 @@ def connect_unix(path: str) -> socket.socket:
         sock.close()
         raise
     return sock
-
-
-def listen_tcp(port: int) -> socket.socket:
-    """A socket that listens on every IPv4 address of this host."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.bind(("", port))
-    sock.listen(128)
-    return sock

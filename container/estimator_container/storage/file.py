@@ -51,9 +51,7 @@ class LocalStore(Store):
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            raise StorageError(
-                f"{folder} cannot be listed ({(error.strerror or '').lower()}): check who may read it"
-            ) from error
+            raise _refused(f"{folder} cannot be listed", error) from error
         identity = (here.st_dev, here.st_ino)
         if identity in ancestors:
             return
@@ -181,9 +179,7 @@ class LocalStore(Store):
         except OSError as error:
             if error.errno in _ABSENT:
                 raise self._missing(key) from None
-            raise StorageError(
-                f"{self._name(key)} cannot be read ({(error.strerror or '').lower()}): check who may read it"
-            ) from error
+            raise _refused(f"{self._name(key)} cannot be read", error) from error
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise self._missing(key)
@@ -201,9 +197,7 @@ def _object(key: str, path: str) -> Object | None:
     except OSError as error:
         if error.errno in _ABSENT:
             return None
-        raise StorageError(
-            f"{path} cannot be accessed ({(error.strerror or '').lower()}): check who may read its folder"
-        ) from error
+        raise _refused(f"{path} cannot be accessed", error, "its folder") from error
     return Object(key, status.st_size, _etag(status)) if stat.S_ISREG(status.st_mode) else None
 
 
@@ -216,3 +210,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _etag(status: os.stat_result) -> str:
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
+
+
+def _refused(what: str, error: OSError, barrier: str = "it") -> StorageError:
+    return StorageError(f"{what} ({(error.strerror or '').lower()}): check who may read {barrier}")

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterator
-from types import TracebackType
 
 from .errors import NoSpace, StorageError
 from .location import unfinished_name
@@ -31,9 +30,7 @@ class Landing:
             self.fd = self._open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self.fd)
         if not self._landed:
             with contextlib.suppress(FileNotFoundError):

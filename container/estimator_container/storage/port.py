@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, Protocol
 
 Progress = Callable[[int, int], None]
 """Called with the bytes and the objects done so far, from a thread of the transfer; what it raises ends that."""
@@ -33,7 +32,7 @@ class Digest:
     """In hexadecimal."""
 
 
-class Store(ABC):
+class Store(Protocol):
     """A tree of objects under one root. All methods may be called from several threads at once.
 
     An s3 store is of the process that opened it: one that is forked after that can use none, and says so. Besides what
@@ -44,7 +43,6 @@ class Store(ABC):
     uri: str
     """The root, as it is named in errors."""
 
-    @abstractmethod
     def list(self, prefix: str = "") -> Iterator[Object]:
         """The objects whose key starts with `prefix`, letter by letter as in S3 (`a` finds `a`, `a/b` and `ab`).
 
@@ -54,18 +52,15 @@ class Store(ABC):
         have as its path: without them the listing would not be whole.
         """
 
-    @abstractmethod
     def head(self, key: str) -> Object | None:
         """The object with exactly this key, if there is one."""
 
-    @abstractmethod
     def read(self, key: str, range: tuple[int, int] | None = None) -> bytes:
         """All bytes, or those from `range[0]` up to, not including, `range[1]`; fewer where the object ends before.
 
         For small objects: all is in memory. Raises NotFound.
         """
 
-    @abstractmethod
     def write(self, key: str, data: bytes, *, if_absent: bool = False) -> str:
         """Put a small object, all or nothing, and return its etag; it is durable when this returns.
 
@@ -76,21 +71,18 @@ class Store(ABC):
         small object of our own.
         """
 
-    @abstractmethod
     def download(self, key: str | Object, path: str) -> Digest:
         """Put the bytes of an object at `path`, which appears whole or not at all; folders are made.
 
         Given an Object, that very version: SourceChanged where it has been overwritten since. Raises NotFound, NoSpace.
         """
 
-    @abstractmethod
     def upload(self, path: str, key: str) -> Digest:
         """Put a file as an object, all or nothing; it is durable when this returns.
 
         Raises SourceChanged where the file's size, time or identity changed meanwhile; nothing is published then.
         """
 
-    @abstractmethod
     def download_many(
         self, items: Iterable[tuple[str | Object, str]], *, progress: Progress | None = None
     ) -> Sequence[Digest]:
@@ -100,10 +92,8 @@ class Store(ABC):
         all and is raised; what had arrived by then stays, whole.
         """
 
-    @abstractmethod
     def upload_many(self, items: Iterable[tuple[str, str]]) -> Sequence[Digest]:
         """`upload` of each (path, key), many at once, on the terms of `download_many`."""
 
-    @abstractmethod
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; that one is not there is no error."""

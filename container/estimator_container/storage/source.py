@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from types import TracebackType
 
 from .errors import NotFound, SourceChanged, StorageError
 
@@ -26,9 +25,7 @@ class UploadSource:
     def __enter__(self) -> UploadSource:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._fd)
 
     def read(self, offset: int, size: int) -> memoryview:

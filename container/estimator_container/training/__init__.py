@@ -8,14 +8,12 @@ What optimizers do is seen by the hooks of `drift`; `mark_step` is for scripts w
 
 from __future__ import annotations
 
+import functools
 import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .step_clock import StepClock
-
-_clock: StepClock | None = None
-_has_looked = False
 
 
 def mark_step(step: int | None = None) -> None:
@@ -29,16 +27,9 @@ def mark_step(step: int | None = None) -> None:
         clock.mark_explicitly(step)
 
 
+@functools.lru_cache(maxsize=None)
 def clock_of_rank() -> StepClock | None:
     """The clock of this process, if it is a rank of a job and no other process counts for that rank."""
-    global _clock, _has_looked
-    if not _has_looked:
-        _has_looked = True
-        _clock = _open()
-    return _clock
-
-
-def _open() -> StepClock | None:
     output = os.environ.get("SM_OUTPUT_DIR")
     if output is None:
         return None

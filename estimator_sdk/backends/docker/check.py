@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import EstimatorError
-from ...values.packages import is_installed
+from ..packages import is_installed
 from ..port import Check, Missing
 from . import engine
 from .images import catalogue

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ...errors import EstimatorError
-from ...values.packages import version_of
+from ..packages import package
 from ..port import Check, Missing
 from .service import new_session, region_of
+
+_INSTALL = "pip install 'estimator-sdk[sagemaker]'"
 
 
 def _region() -> str:
@@ -13,7 +15,7 @@ def _region() -> str:
     try:
         region = region_of(new_session())
     except EstimatorError as error:
-        raise Missing(str(error), "pip install 'estimator-sdk[sagemaker]'") from None
+        raise Missing(str(error), _INSTALL) from None
     if region is None:
         raise Missing("no region is set", fix)
     return region
@@ -23,7 +25,7 @@ def _credentials() -> str:
     try:
         session = new_session()
     except EstimatorError as error:
-        raise Missing(str(error), "pip install 'estimator-sdk[sagemaker]'") from None
+        raise Missing(str(error), _INSTALL) from None
     from botocore.exceptions import BotoCoreError
 
     try:
@@ -35,11 +37,4 @@ def _credentials() -> str:
     return f"from {found.method}"
 
 
-def _boto3() -> str:
-    found = version_of("boto3")
-    if found is None:
-        raise Missing("the package boto3 is not installed", "pip install 'estimator-sdk[sagemaker]'")
-    return found
-
-
-CHECKS: tuple[Check, ...] = (("boto3", _boto3), ("region", _region), ("credentials", _credentials))
+CHECKS: tuple[Check, ...] = (("boto3", package("boto3", _INSTALL)), ("region", _region), ("credentials", _credentials))

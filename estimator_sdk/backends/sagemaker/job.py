@@ -13,6 +13,7 @@ from estimator_container.logs.lines import Block
 
 from ...errors import BackendError, EstimatorError, JobNotFound
 from ..port import OnEvent, OnOpenLine, Summary
+from ..status import not_deleted
 from . import faults
 from .log_events import GROUP, JobLog
 from .service import Service, new_session, region_of
@@ -103,10 +104,7 @@ class SageMakerJob:
         """Have the service forget the job; what it wrote to S3, and its log, stay. Raises as `stop`."""
         state = self.record()
         if not state.is_final:
-            raise EstimatorError(
-                f"the job {self.name} is {state.status}, so it was not deleted; stop it first, with `estimator stop "
-                f"{self.name} --wait` or Job.stop(), then delete it"
-            )
+            raise not_deleted(self.name, state.status)
         doing = f"delete the job {self.name}"
         self._service.call("sagemaker", "delete_training_job", doing, TrainingJobName=self.name)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import BackendError, EstimatorError, JobNotFound
 from ...values.home import JobFolder, jobs_folder, reading, regular_file
 from ..port import Summary
+from ..status import not_deleted
 from .job_folder import listing, logs
 from .job_folder.hold import Hold, NotOurs
 from .job_folder.record import Record
@@ -166,10 +167,7 @@ class LocalJob:
         record = self.record()
         hold = Hold(self.folder)
         if not record.is_final:
-            raise EstimatorError(
-                f"the job {self.name} is {record.status}, so it was not deleted; stop it first, with `estimator stop "
-                f"{self.name} --wait` or Job.stop(), then delete it"
-            )
+            raise not_deleted(self.name, record.status)
         for process in supervisors(self.folder):  # it has written the end, and removes what the hosts had
             process.wait(LEAVING_SECONDS)
         _remove_leftovers(self.path.parent)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ... import backends
+from ...backends.packages import package, version_of
 from ...backends.port import Finding, Missing, findings
-from ...values.packages import version_of
 
 PURPOSES = (*backends.BUILT_IN, "s3", "horovod")
 """What a user may need; the backends of other packages come to that."""
@@ -23,24 +23,14 @@ def every_finding() -> Iterator[Finding]:
                 raise
             yield Finding(name, False, f"{type(error).__name__}: {error}", "update or uninstall its package", name)
     yield from findings(
-        "horovod", (("mpi4py", _package("mpi4py", "pip install 'estimator-sdk[mpi]'")), ("Horovod", _horovod))
+        "horovod", (("mpi4py", package("mpi4py", "pip install 'estimator-sdk[mpi]'")), ("Horovod", _horovod))
     )
-    yield from findings("s3", (("s3 library", _package("obstore", "pip install 'estimator-sdk[s3]'")),))
+    yield from findings("s3", (("s3 library", package("obstore", "pip install 'estimator-sdk[s3]'")),))
 
 
 def purposes() -> tuple[str, ...]:
     """All that a user may need, the backends of other packages included."""
     return (*PURPOSES, *backends.installed())
-
-
-def _package(name: str, fix: str) -> Callable[[], str]:
-    def look() -> str:
-        found = version_of(name)
-        if found is None:
-            raise Missing(f"the package {name} is not installed", fix)
-        return found
-
-    return look
 
 
 def _horovod() -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 
 from ...values.naming import size
 from ...values.standard_streams import can_redraw
@@ -39,7 +38,7 @@ class Bar:
             self._drawn = now
             self._write(f"{self._what}  {self._bar()}{size(done)}, {size(done / (now - self._began))}/s")
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         how = "" if kind is None else " until it failed"
         seconds = time.monotonic() - self._began
         self._write(f"{self._what}: {size(self._done)} in {seconds:.1f} s{how}", is_final=True)

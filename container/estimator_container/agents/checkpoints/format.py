@@ -32,7 +32,7 @@ _CLAIM = re.compile(rf"{re.escape(CLAIMS)}([0-9]{{6,}})\.json", re.ASCII)
 _WRONG = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
-class Damaged(ValueError):
+class Damaged(Exception):
     """Something in the store is not what was written there."""
 
 
@@ -152,8 +152,6 @@ class Manifest:
             )
             _check_numbers(manifest)
             _check_paths(manifest)
-        except Damaged:
-            raise
         except _WRONG as error:
             raise Damaged(f"it is not a valid manifest: {error}") from None
         return manifest
@@ -188,8 +186,6 @@ class Claim:
             claim = cls(**document)
             if claim.base not in (None, PLAIN, NOTHING):
                 Name.parse(claim.base)
-        except Damaged:
-            raise
         except _WRONG as error:
             raise Damaged(f"it is not a valid claim: {error}") from None
         return claim

@@ -168,8 +168,7 @@ def fetch(
 
     Raises Damaged for a snapshot whose files are not all there, byte by byte, and StorageError where the store fails.
     """
-    staging = _staging(folder)
-    try:
+    with _staging(folder) as staging:
         for path in manifest.folders:
             os.makedirs(os.path.join(staging, path), exist_ok=True)
         digests = take_over(folder, manifest.files, staging) if at_hand else {}
@@ -193,8 +192,6 @@ def fetch(
         _set_modes(staging, manifest, at_least=stat.S_IRWXU)
         _move_into(staging, folder)
         _set_modes(folder, manifest)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _set_modes(root: str, manifest: Manifest, at_least: int = 0) -> None:
@@ -211,24 +208,24 @@ def _restore_plain(store: Store, folder: str, progress: Progress | None, *, at_h
         return Restored(NOTHING, None, 0, 0)
     tree = KeyTree(store.uri)
     paths = [tree.add(each.key) for each in found]
-    staging = _staging(folder)
-    try:
-        store.download_many(
-            [(each, os.path.join(staging, path)) for each, path in zip(found, paths)], progress=progress
-        )
+    with _staging(folder) as staging:
+        items = [(each, os.path.join(staging, path)) for each, path in zip(found, paths)]
+        store.download_many(items, progress=progress)
         _move_into(staging, folder)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     return Restored(PLAIN, None, len(found), sum(each.size for each in found))
 
 
-def _staging(folder: str) -> str:
-    """A folder beside the real one, on the same file system, that nobody else may look into."""
+@contextlib.contextmanager
+def _staging(folder: str) -> Iterator[str]:
+    """A folder beside the real one, on the same file system, that nobody else may look into; removed in the end."""
     path = f"{os.path.abspath(folder)}.restoring"
     if os.path.lexists(path):
         _remove(path)
     os.makedirs(path, mode=0o700)
-    return path
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _move_into(staging: str, folder: str) -> None:

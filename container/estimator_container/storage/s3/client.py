@@ -79,11 +79,7 @@ class S3Client:
 
         None where the object has no byte in the range.
         """
-        options: dict[str, Any] = {}
-        if range is not None:
-            options["range"] = range
-        if etag is not None:
-            options["if_match"] = etag
+        options = _options(range, etag)
 
         async def attempt() -> tuple[Object, bytes] | None:
             try:
@@ -116,9 +112,7 @@ class S3Client:
             nonlocal stream, found
             try:
                 if stream is None:
-                    options: dict[str, Any] = {"range": (start, end)}
-                    if found.etag:
-                        options["if_match"] = found.etag
+                    options = _options((start, end), found.etag)
                     result = await self._obstore.get_async(self._once, key, options=options)
                     found, stream = _object(result.meta), result.stream(min_chunk_size=CHUNK)
                 data: bytes = await stream.__anext__()
@@ -236,3 +230,8 @@ class S3Client:
 
 def _object(meta: Mapping[str, Any]) -> Object:
     return Object(meta["path"], meta["size"], meta["e_tag"] or "")
+
+
+def _options(range: tuple[int, int] | None, etag: str | None) -> dict[str, Any]:
+    """Of a request for bytes."""
+    return {**({"range": range} if range else {}), **({"if_match": etag} if etag else {})}

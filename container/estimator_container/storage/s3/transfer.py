@@ -59,43 +59,35 @@ class Transfer:
     async def download(self, target: Object | str, path: str, passed: Passed) -> Digest:
         """See Store.download; `target` has the bucket's key."""
         if isinstance(target, Object) and target.size > WHOLE:
-            return await self._download_ranges(target, path, passed)
-        key = target.key if isinstance(target, Object) else target
-        pinned = (target.etag or None) if isinstance(target, Object) else None
-        known_small = isinstance(target, Object)
-        # The first part tells how large the whole is, so a small object takes one round trip.
-        try:
-            found = await self._client.get(key, None if known_small else (0, WHOLE), pinned)
-            if found is None:  # it is empty, which has no first part
-                found = await self._client.get(key, None, pinned)
-        except Conflict:
-            raise self._overwritten(key) from None
-        assert found is not None  # without a range there is always an answer
-        whole, data = found
+            whole, data = target, b""  # its size is known, so no range waits for the first
+        else:
+            whole, data = await self._first(target)
         with Landing(path) as landing:
             hasher = hashlib.sha256()
-            if len(data) > _INLINE:
+            if whole.size > _INLINE:
                 await self._engine.on_disk(landing.set_size, whole.size)
                 await self._engine.computing(_land, landing, hasher, data)
             else:
                 _land(landing, hasher, data)
-            passed(len(data))
-            del found
-            if whole.size > len(data):
-                start = len(data)
-                del data
+            start = len(data)
+            del data
+            passed(start)
+            if whole.size > start:
                 await self._rest(whole, start, landing, hasher, passed)
             landing.commit()
         return Digest(whole.size, hasher.hexdigest())
 
-    async def _download_ranges(self, whole: Object, path: str, passed: Passed) -> Digest:
-        """A large object whose size is known: no range waits for the first."""
-        with Landing(path) as landing:
-            hasher = hashlib.sha256()
-            await self._engine.on_disk(landing.set_size, whole.size)
-            await self._rest(whole, 0, landing, hasher, passed)
-            await self._engine.on_disk(landing.commit)
-        return Digest(whole.size, hasher.hexdigest())
+    async def _first(self, target: Object | str) -> tuple[Object, bytes]:
+        """The whole of a small object, or the first part of one that may be large, which tells how large it is."""
+        key, etag = (target.key, target.etag or None) if isinstance(target, Object) else (target, None)
+        try:
+            found = await self._client.get(key, None if isinstance(target, Object) else (0, WHOLE), etag)
+            if found is None:  # it is empty, which has no first part
+                found = await self._client.get(key, None, etag)
+        except Conflict:
+            raise self._overwritten(key) from None
+        assert found is not None  # without a range there is always an answer
+        return found
 
     async def _rest(self, whole: Object, start: int, landing: Landing, hasher: _Hash, passed: Passed) -> None:
         """What is there from `start` on, in ranges that come side by side; all of one version."""

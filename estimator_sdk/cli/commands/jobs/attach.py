@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import TextIO
 
 from ....values.standard_streams import put
-from ... import answer, execution, exit_code, job_argument
+from ... import answer, execution, job_argument
 from ...main import EXIT_INTERRUPTED
 from ...parser import Parser
 from ...reports import log_choice
@@ -31,7 +31,7 @@ def run(arguments: Namespace) -> int:
     except KeyboardInterrupt:
         print(f"estimator attach: {job.name} is still running; `estimator stop {job.name}` ends it", file=sys.stderr)
         return EXIT_INTERRUPTED
-    code = exit_code.for_job(job)
+    code = execution.exit_code_of(job)
     if code != 0:
         print(f"estimator attach: {job.why().rstrip()}", file=sys.stderr)
     answer.show_if_possible(arguments, execution.result(job, code), [f"{job.name} is {job.status}"])

@@ -8,7 +8,7 @@ from estimator_container.mesh import mesh
 from estimator_container.mesh.handshake import Seal, code, session_key
 from estimator_container.mesh.mesh import STRANGER_LIMIT, Member, MeshLeader, MeshWorker
 from estimator_container.mesh.unproven_connections import UnprovenConnections
-from estimator_container.runtime.links import Link, Listener, listen_tcp
+from estimator_container.runtime.links import Link, Listener
 from estimator_container.runtime.wire import pack
 
 SECRET = b"the secret of this job"
@@ -36,7 +36,7 @@ class LeaderSide(Observer):
 
     def __init__(self, loop, secret=SECRET, workers=("algo-2", "algo-3", "algo-4")):
         super().__init__()
-        sock = listen_tcp(0)
+        sock = socket.create_server(("", 0))
         self.address = ("127.0.0.1", sock.getsockname()[1])
         self.mesh = MeshLeader(loop, Member("algo-1", workers, secret), self, sock)
 
@@ -144,7 +144,7 @@ def test_a_worker_waits_for_a_leader_that_is_not_up_yet(loop, run_until):
     run_until(lambda: rounds)
     assert worker.joined == []
     observer = Observer()
-    late = MeshLeader(loop, Member("algo-1", ("algo-2",), SECRET), observer, listen_tcp(address[1]))
+    late = MeshLeader(loop, Member("algo-1", ("algo-2",), SECRET), observer, socket.create_server(("", address[1])))
     run_until(lambda: observer.joined)
     worker.mesh.close()
     late.close()
@@ -441,7 +441,7 @@ class FakeLeader:
 
     def __init__(self, loop, answer):
         self.heard, self.links = [], []
-        sock = listen_tcp(0)
+        sock = socket.create_server(("", 0))
         self.address = ("127.0.0.1", sock.getsockname()[1])
 
         def on_message(link, message):
@@ -510,7 +510,7 @@ def test_a_recorded_message_of_the_leader_does_not_reach_a_worker_in_another_ses
 def test_the_secret_is_never_sent(loop, run_until):
     heard = bytearray()
     proxied = LeaderSide(loop)
-    listener_sock = listen_tcp(0)
+    listener_sock = socket.create_server(("", 0))
     address = ("127.0.0.1", listener_sock.getsockname()[1])
 
     def on_link(sock):

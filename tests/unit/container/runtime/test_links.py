@@ -5,7 +5,7 @@ import struct
 
 import pytest
 from estimator_container.runtime import links
-from estimator_container.runtime.links import Link, Listener, listen_tcp, listen_unix
+from estimator_container.runtime.links import Link, Listener, listen_unix
 from estimator_container.runtime.wire import pack
 
 
@@ -167,6 +167,6 @@ def test_a_listener_without_a_free_descriptor_goes_on_when_there_is_one(loop, ru
 
 
 def test_sockets_do_not_leak_into_programs_that_are_started(tmp_path):
-    for sock in (listen_unix(str(tmp_path / "socket")), listen_tcp(0)):
+    for sock in (listen_unix(str(tmp_path / "socket")), socket.create_server(("", 0))):
         assert not os.get_inheritable(sock.fileno())
         sock.close()

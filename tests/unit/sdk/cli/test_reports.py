@@ -15,7 +15,7 @@ from estimator_container.logs.lines import Line
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator_sdk.cli import exit_code
+from estimator_sdk.cli import execution
 from estimator_sdk.cli.reports import junit, summary
 from estimator_sdk.job.ledger import PHASES, AttemptCost, Ledger
 from estimator_sdk.plan.plan import HostPlan, Plan, RankPlan, StepPlan
@@ -165,7 +165,7 @@ def test_a_progress_bar_s_line_is_cut_to_its_end():
     ],
 )
 def test_the_exit_code_is_the_first_failing_ranks(ended, code):
-    assert exit_code.for_job(ended) == code
+    assert execution.exit_code_of(ended) == code
 
 
 def test_the_summary_is_added_to_the_one_of_github(estimator, tmp_path, monkeypatch):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
+
+from .port import Missing
 
 
 def is_installed(name: str) -> bool:
@@ -21,3 +24,15 @@ def version_of(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return "there"
+
+
+def package(name: str, fix: str) -> Callable[[], str]:
+    """What looks for a package, for a `Check`; `fix` installs it."""
+
+    def look() -> str:
+        found = version_of(name)
+        if found is None:
+            raise Missing(f"the package {name} is not installed", fix)
+        return found
+
+    return look

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from estimator_container.contract.event_decoding import decode
-from estimator_container.contract.events import AnyEvent
+from estimator_container.contract.event_decoding import AnyEvent, decode
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.worlds.mpi import programs
 from estimator_container.worlds.mpi.world import MpiWorld

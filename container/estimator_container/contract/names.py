@@ -84,161 +84,89 @@ STEPS_PREFIX = "steps-"  # of the names of the files in which ranks count their 
 WORLD_PORT = 7776  # where a first host listens for the others when it inherited no socket
 
 
-class Layout(NamedTuple):
-    """The folders and files below one host's base directory."""
-
+class _BaseDirectory(NamedTuple):
     base: str
     """The base directory: `/opt/ml` in a container, a folder of the job's for a process."""
+
+
+class _Below:
+    """A file or folder, by the names that lead to it from the base directory."""
+
+    def __init__(self, *names: str) -> None:
+        self._path = os.path.join(*names)
+
+    def __get__(self, layout: _BaseDirectory, owner: type) -> str:
+        return os.path.join(layout.base, self._path)
+
+
+class Layout(_BaseDirectory):
+    """The folders and files below one host's base directory."""
+
+    __slots__ = ()
 
     @classmethod
     def from_environment(cls) -> Layout:
         """The layout that `SAGEMAKER_BASE_DIR` names, else the one at `/opt/ml`."""
         return cls(os.environ.get(BASE_DIR_VARIABLE) or DEFAULT_BASE_DIR)
 
-    def _at(self, *names: str) -> str:
-        return os.path.join(self.base, *names)
-
-    @property
-    def input(self) -> str:
-        """What the platform brings: configuration and data."""
-        return self._at("input")
-
-    @property
-    def config(self) -> str:
-        """The folder of the configuration files."""
-        return self._at("input", "config")
-
-    @property
-    def data(self) -> str:
-        """The folder of the channels, each in a folder or FIFOs of its name."""
-        return self._at("input", "data")
-
-    @property
-    def hyperparameters(self) -> str:
-        """The file with the hyperparameters, each a string that holds JSON."""
-        return self._at("input", "config", "hyperparameters.json")
-
-    @property
-    def resource_config(self) -> str:
-        """The file with the hosts of the job and the name of this one."""
-        return self._at("input", "config", "resourceconfig.json")
-
-    @property
-    def input_data_config(self) -> str:
-        """The file with the channels and how they arrive."""
-        return self._at("input", "config", "inputdataconfig.json")
-
-    @property
-    def checkpoint_config(self) -> str:
-        """The file with the place of the checkpoints, if the job keeps any."""
-        return self._at("input", "config", "checkpointconfig.json")
-
-    @property
-    def world_secret(self) -> str:
-        """Ours: the secret that the hosts of one job share. Removed as soon as it is read."""
-        return self._at("input", "config", "worldsecret")
-
-    @property
-    def channeled_secret(self) -> str:
-        """Ours: the same where the platform can bring nothing but channels. Removed as soon as it is read."""
-        return self._at("input", "data", WORLD_CHANNEL, WORLD_SECRET_FILE)
-
-    @property
-    def channeled_code(self) -> str:
-        """Ours: a folder with the code bundle, where the platform brings it as a channel."""
-        return self._at("input", "data", CODE_CHANNEL)
-
-    @property
-    def environment(self) -> str:
-        """Ours: variables for the script that no description of the host should show. Removed as it is read."""
-        return self._at("input", "config", "environment.json")
-
-    @property
-    def pip_settings(self) -> str:
-        """Ours: where pip finds packages, and by which way, as on the user's machine. Removed as it is read."""
-        return self._at("input", "config", "pip.json")
-
-    @property
-    def package_folders(self) -> str:
-        """Ours: the folder below which those of the user's machine are mounted in which pip finds packages."""
-        return self._at("input", "pip")
-
-    @property
-    def platform(self) -> str:
-        """Ours: a socket at which a platform hears of an attempt that failed, and says whether another follows on the
-        same hosts. Removed as soon as the host is there."""
-        return self._at("input", "config", "platform")
-
-    @property
-    def stop_request(self) -> str:
-        """Ours: a file that says, beside SIGTERM, that the host is to stop: PID 1 loses a signal for which it has no
-        handler yet (`kill(2)`, Notes)."""
-        return self._at("input", "config", "stop")
-
-    @property
-    def code(self) -> str:
-        """The code folder, in which the script runs."""
-        return self._at("code")
-
-    @property
-    def model(self) -> str:
-        """What the script leaves here becomes `model.tar.gz`."""
-        return self._at("model")
-
-    @property
-    def checkpoints(self) -> str:
-        """What the script leaves here is kept while the job runs, if the job keeps checkpoints."""
-        return self._at("checkpoints")
-
-    @property
-    def output(self) -> str:
-        """What the host leaves besides the model."""
-        return self._at("output")
-
-    @property
-    def output_data(self) -> str:
-        """What the script leaves here becomes `output.tar.gz`."""
-        return self._at("output", "data")
-
-    @property
-    def output_intermediate(self) -> str:
-        """What the script leaves here is uploaded while the job runs."""
-        return self._at("output", "intermediate")
-
-    @property
-    def failure(self) -> str:
-        """The file that says why the job failed; the platform shows its first 1,024 characters."""
-        return self._at("output", "failure")
-
-    @property
-    def success(self) -> str:
-        """The empty file of a host whose script succeeded."""
-        return self._at("output", "success")
-
-    @property
-    def verdict(self) -> str:
-        """Ours: why the job ended, as JSON; `failure` is the same for people."""
-        return self._at("output", "verdict.json")
-
-    @property
-    def frames(self) -> str:
-        """Ours: all that the ranks of this host wrote, framed, and the host's events."""
-        return self._at("output", "logs", "frames")
-
-    @property
-    def alive(self) -> str:
-        """Ours: a folder of files that are open as long as the ranks of this host live; see `ranks_alive`."""
-        return self._at("output", "alive")
-
-    @property
-    def training_steps(self) -> str:
-        """Ours: a file that names the folder in which the ranks of this host count their training steps."""
-        return self._at("output", "training-steps")
-
-    @property
-    def reserve(self) -> str:
-        """Ours: room for `verdict` and `failure` on a disk that the job fills up."""
-        return self._at("output", "logs", "reserve")
+    input = _Below("input")
+    """What the platform brings: configuration and data."""
+    config = _Below("input", "config")
+    """The folder of the configuration files."""
+    data = _Below("input", "data")
+    """The folder of the channels, each in a folder or FIFOs of its name."""
+    hyperparameters = _Below("input", "config", "hyperparameters.json")
+    """The file with the hyperparameters, each a string that holds JSON."""
+    resource_config = _Below("input", "config", "resourceconfig.json")
+    """The file with the hosts of the job and the name of this one."""
+    input_data_config = _Below("input", "config", "inputdataconfig.json")
+    """The file with the channels and how they arrive."""
+    checkpoint_config = _Below("input", "config", "checkpointconfig.json")
+    """The file with the place of the checkpoints, if the job keeps any."""
+    world_secret = _Below("input", "config", "worldsecret")
+    """Ours: the secret that the hosts of one job share. Removed as soon as it is read."""
+    channeled_secret = _Below("input", "data", WORLD_CHANNEL, WORLD_SECRET_FILE)
+    """Ours: the same where the platform can bring nothing but channels. Removed as soon as it is read."""
+    channeled_code = _Below("input", "data", CODE_CHANNEL)
+    """Ours: a folder with the code bundle, where the platform brings it as a channel."""
+    environment = _Below("input", "config", "environment.json")
+    """Ours: variables for the script that no description of the host should show. Removed as it is read."""
+    pip_settings = _Below("input", "config", "pip.json")
+    """Ours: where pip finds packages, and by which way, as on the user's machine. Removed as it is read."""
+    package_folders = _Below("input", "pip")
+    """Ours: the folder below which those of the user's machine are mounted in which pip finds packages."""
+    platform = _Below("input", "config", "platform")
+    """Ours: a socket at which a platform hears of an attempt that failed, and says whether another follows on the
+    same hosts. Removed as soon as the host is there."""
+    stop_request = _Below("input", "config", "stop")
+    """Ours: a file that says, beside SIGTERM, that the host is to stop: PID 1 loses a signal for which it has no
+    handler yet (`kill(2)`, Notes)."""
+    code = _Below("code")
+    """The code folder, in which the script runs."""
+    model = _Below("model")
+    """What the script leaves here becomes `model.tar.gz`."""
+    checkpoints = _Below("checkpoints")
+    """What the script leaves here is kept while the job runs, if the job keeps checkpoints."""
+    output = _Below("output")
+    """What the host leaves besides the model."""
+    output_data = _Below("output", "data")
+    """What the script leaves here becomes `output.tar.gz`."""
+    output_intermediate = _Below("output", "intermediate")
+    """What the script leaves here is uploaded while the job runs."""
+    failure = _Below("output", "failure")
+    """The file that says why the job failed; the platform shows its first 1,024 characters."""
+    success = _Below("output", "success")
+    """The empty file of a host whose script succeeded."""
+    verdict = _Below("output", "verdict.json")
+    """Ours: why the job ended, as JSON; `failure` is the same for people."""
+    frames = _Below("output", "logs", "frames")
+    """Ours: all that the ranks of this host wrote, framed, and the host's events."""
+    alive = _Below("output", "alive")
+    """Ours: a folder of files that are open as long as the ranks of this host live; see `ranks_alive`."""
+    training_steps = _Below("output", "training-steps")
+    """Ours: a file that names the folder in which the ranks of this host count their training steps."""
+    reserve = _Below("output", "logs", "reserve")
+    """Ours: room for `verdict` and `failure` on a disk that the job fills up."""
 
     def written_by_the_job(self) -> tuple[str, ...]:
         """Folders that must exist before the script starts."""

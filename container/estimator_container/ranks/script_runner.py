@@ -53,11 +53,11 @@ def _say_that_it_has_ended(path: str, pid: int) -> None:
             os.rename(path, path + END_OF_SCRIPT)
 
 
-class _AtImport:
+class AtImport:
     """Has a part of the toolkit loaded once a script imports what that part is for; before that nothing of it is."""
 
     def __init__(self) -> None:
-        self._socket = os.environ.pop(WEIGHTS_VARIABLE, None)
+        self._socket = os.environ.pop(WEIGHTS_VARIABLE, None)  # of a rank of a world
         self._awaited = {"horovod", "keras", "tensorflow", "torch"}
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
@@ -67,10 +67,9 @@ class _AtImport:
         self._awaited.remove(name)
         if name == "horovod":
             import estimator_container.horovod_keras3
-        if self._socket is not None:
-            import estimator_container.drift
+        import estimator_container.drift
 
-            estimator_container.drift.install(self._socket)
+        estimator_container.drift.install(self._socket)
 
 
 def _path_of(fd: int) -> str:
@@ -142,7 +141,7 @@ def main() -> None:
     """The command line: exits as `python` would for the same program."""
     _stop_vouching_in_children()
     leave_stacks_when_asked()
-    sys.meta_path.insert(0, _AtImport())
+    sys.meta_path.insert(0, AtImport())
     try:
         run_program(sys.argv[1:])
     except SystemExit as exit:

@@ -9,7 +9,6 @@ import estimator_container
 import pytest
 
 TOOLKIT = str(Path(estimator_container.__file__).parents[1])
-RANK = [sys.executable, "-m", "estimator_container.ranks.script_runner", "train.py"]
 SCRIPT = """
 import os, sys
 assert "ESTIMATOR_WEIGHTS" not in os.environ
@@ -20,13 +19,13 @@ print(drift is not None and drift.guard is not None)
 """
 
 
-def guarded(folder, framework="torch", **env):
+def guarded(folder, framework="torch", runner="script_runner", **env):
     (folder / "torch.py").touch()
     (folder / "train.py").write_text(SCRIPT.format(framework=framework))
     environment = {**os.environ, "PYTHONPATH": TOOLKIT, "RANK": "0", "WORLD_SIZE": "2", **env}
-    before, after = subprocess.run(
-        RANK, cwd=folder, env=environment, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    argv = [sys.executable, "-m", f"estimator_container.ranks.{runner}", "train.py"]
+    ran = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    before, after = ran.stdout.splitlines()
     assert before == "False"
     return after == "True"
 
@@ -47,3 +46,11 @@ def test_a_rank_is_guarded_once_its_script_imports_a_framework(tmp_path):
 )
 def test_else_it_is_not(tmp_path, framework, env):
     assert not guarded(tmp_path, framework, **env)
+
+
+def test_without_a_world_steps_are_counted_and_nothing_is_compared(tmp_path):
+    output = tmp_path / "output"
+    output.mkdir()
+    (output / "training-steps").write_text(str(tmp_path))
+    assert not guarded(tmp_path, runner="lone_script", SM_OUTPUT_DIR=str(output), WORLD_SIZE="7")
+    assert list(tmp_path.glob("steps-*"))

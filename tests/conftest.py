@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.stores.fault_proxy import FaultProxy
     from tests.stores.servers import Server
 
+# What pytest makes of each module of tests takes half of a collection; it is kept, whatever the environment says.
+sys.dont_write_bytecode = False
 # The same few examples in every run; `--hypothesis-profile=many` looks for new ones.
 settings.register_profile("few", max_examples=60, derandomize=True, deadline=None)
 settings.register_profile("many", max_examples=3000, deadline=None)

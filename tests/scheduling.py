@@ -20,14 +20,21 @@ OF_SPINNING_RANKS = (
     "tests/interop/test_digits_pytorch_horovod.py",
     "tests/interop/test_elastic_pytorch.py",
     "tests/interop/test_functions_document.py",
-    "tests/interop/drift/",
+    "tests/interop/drift/test_tensorflow.py",
+    "tests/interop/drift/test_torch.py::test_with_horovod_",
     "tests/interop/horovod_keras3/",
-    "tests/interop/training/",
+    "tests/interop/training/test_tensorflow.py",
     "tests/interop/notebooks/test_notebooks.py::test_a_notebook_runs_from_top_to_bottom[2_from_one_process_to_horovod]",
     "tests/conformance/test_distributions.py::test_tensorflow_",
     "tests/conformance/test_job_files.py::test_the_example_of_a_riseml_yml_",
 )
-SETTING_UP_ONCE = ("tests/interop/", "tests/conformance/test_reports.py", "tests/unit/entrypoints/test_digits.py")
+SETTING_UP_ONCE = (
+    "tests/interop/",
+    "tests/conformance/test_reports.py",
+    "tests/unit/entrypoints/test_digits.py",
+    "tests/unit/test_docstrings.py",
+    "tests/unit/test_events.py",
+)
 LONGEST = (
     "tests/chaos/test_store_away.py",
     "tests/chaos/test_checkpoint_kills.py",
@@ -42,7 +49,7 @@ def group(test: str) -> str:
     """The tests that one worker runs because they share what takes long to set up, or must not run at the same time.
 
     In `tests/interop` each file has a set-up of its own, but for the contract's folder, which has one for all. Laws
-    that look at the same jobs are in one file, and so are tests that import what takes seconds.
+    that look at the same jobs are in one file, and so are tests that import what takes seconds or parse both packages.
     """
     if test.startswith(OF_SPINNING_RANKS):
         return SPINNING

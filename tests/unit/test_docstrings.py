@@ -5,6 +5,7 @@ these packages that does. So may `add` and `run` of a module of a command, which
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import estimator_container
@@ -14,9 +15,13 @@ import estimator_sdk
 
 PACKAGES = [Path(package.__file__).parent for package in (estimator_sdk, estimator_container)]
 FILES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text()) for path in FILES}
 COMMANDS = Path(estimator_sdk.__file__).parent / "cli" / "commands"
 OF_A_COMMAND = {"add", "run"}
+
+
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text())
 
 
 def name_of(path):
@@ -40,15 +45,15 @@ def file_of(module, level, path):
     if start is None:
         return None
     place = start.joinpath(*module.split(".")) if module else start
-    return next((each for each in (place / "__init__.py", place.with_suffix(".py")) if each in TREES), None)
+    return next((each for each in (place / "__init__.py", place.with_suffix(".py")) if each in FILES), None)
 
 
 def find_class(name, path):
     """The class that a name means in a file, and the file that defines it; None for one outside of the packages."""
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ClassDef) and node.name == name:
             return node, path
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(tree_of(path)):
         for alias in node.names if isinstance(node, ast.ImportFrom) else ():
             if name == (alias.asname or alias.name):
                 place = file_of(node.module or "", node.level, path)
@@ -79,19 +84,18 @@ def members(made):
     return {name for name in names if not name.startswith("_")}
 
 
-PROTOCOLS = [
-    made
-    for tree in TREES.values()
-    for made in tree.body
-    if isinstance(made, ast.ClassDef) and "Protocol" in map(last_name, made.bases) and members(made)
-]
+@cache
+def protocols():
+    """Each with its members."""
+    made = [each for path in FILES for each in tree_of(path).body if isinstance(each, ast.ClassDef)]
+    return [(each, found) for each in made if "Protocol" in map(last_name, each.bases) and (found := members(each))]
 
 
 def implemented(made, path):
     """The names of the methods of a class that are documented where they are declared."""
     inherited = list(bases(made, path))
     has = set().union(*map(members, [made, *inherited]))
-    declared = [*inherited, *(each for each in PROTOCOLS if each is not made and members(each) <= has)]
+    declared = [*inherited, *(each for each, names in protocols() if each is not made and names <= has)]
     return {each.name for one in declared for each in methods(one) if ast.get_docstring(each)}
 
 
@@ -113,7 +117,7 @@ def undocumented(body, path, prefix="", may_lack=frozenset()):
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_what_is_public_has_a_docstring(path):
     may_lack = OF_A_COMMAND if path.is_relative_to(COMMANDS) else frozenset()
-    assert list(undocumented(TREES[path].body, path, may_lack=may_lack)) == []
+    assert list(undocumented(tree_of(path).body, path, may_lack=may_lack)) == []
 
 
 TEXT = '''
@@ -138,10 +142,10 @@ def build(): ...
 '''
 
 
-def test_a_missing_docstring_is_found(monkeypatch):
-    path = Path("shelf.py")
-    monkeypatch.setitem(TREES, path, ast.parse(TEXT))
-    assert list(undocumented(TREES[path].body, path)) == ["Shelf.put", "Drawer", "Drawer.close", "build"]
+def test_a_missing_docstring_is_found(tmp_path):
+    path = tmp_path / "shelf.py"
+    path.write_text(TEXT)
+    assert list(undocumented(tree_of(path).body, path)) == ["Shelf.put", "Drawer", "Drawer.close", "build"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ is a failure, never a skip.
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from tests.stores.fault_proxy import FaultProxy
     from tests.stores.servers import Server
 
-# What pytest makes of each module of tests takes half of a collection; it is kept, whatever the environment says.
+# What is compiled once is kept, whatever the environment says: by pytest, and by all that tests start.
 sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # The same few examples in every run; `--hypothesis-profile=many` looks for new ones.
 settings.register_profile("few", max_examples=60, derandomize=True, deadline=None)
 settings.register_profile("many", max_examples=3000, deadline=None)

@@ -4,8 +4,8 @@
     scripts/bench --quick                        # smaller N, fewer runs; writes build/benchmarks
     scripts/bench --metric S1 S7 --runs 3        # some; writes build/benchmarks
     scripts/bench --again --metric S4            # puts a metric in the place of what docs has of it
-    scripts/bench --large                        # S7 with 100 million lines, S8 and S10 with 1 GB and 5,000 files;
-                                                 # writes docs/large
+    scripts/bench --large                        # S7 with 100 million lines, S8 and S10 with 1 GB and 5,000 files,
+                                                 # S14 for hours; writes docs/large
 
 A peer that is missing ends the run before anything is timed, unless `--without-peer` says that it is known to be.
 """
@@ -24,7 +24,7 @@ from .harness import ROOT, Extent, Metric, take
 from .metrics import METRICS
 
 RUNS, QUICK_RUNS, LARGE_RUNS = 7, 2, 3
-WITH_LARGE = ("S7", "S8", "S10")
+WITH_LARGE = ("S7", "S8", "S10", "S14")
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:

@@ -6,13 +6,11 @@ import contextlib
 import subprocess
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 HOSTS = PROCESSES = 2
-RESTARTS = 3
 PATIENCE = 60.0  # seconds that one world may take to come up, or again
-BEGUN = "/tmp/begun"
 FAULTS = ("kill-rank", "kill-host", "freeze-host")
 """Those from which it recovers: of a rank that hangs nobody is told."""
 REPLACED = ("kill-host", "freeze-host")
@@ -22,9 +20,12 @@ import os, signal, sys, time
 def parent(pid):
     return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
 fault, rank = sys.argv[1], int(sys.argv[2])
+if not os.path.exists(f"/proc/{rank}"):
+    sys.exit()
 agent = parent(rank)
 ranks = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent(pid) == agent]
-struck, signum = [rank] if fault == "kill-rank" else [agent, *ranks], 19 if fault == "freeze-host" else 9
+struck = [rank] if fault in ("kill-rank", "hang-rank") else [agent, *ranks]
+signum = {"freeze-host": signal.SIGSTOP, "hang-rank": signal.SIGUSR1}.get(fault, signal.SIGKILL)
 print(time.time())
 for pid in struck:
     os.kill(pid, signum)
@@ -38,8 +39,12 @@ class StoodStill(RuntimeError):
 class Agents:
     """The agents in a container, and what their ranks say."""
 
-    def __init__(self, container: str) -> None:
+    def __init__(self, container: str, words: Sequence[str], restarts: int, seconds: float) -> None:
+        """`words` are the arguments of the script, which may run for so many seconds."""
         self._container = container
+        self._words = words
+        self._restarts = restarts
+        self._seconds = seconds
         self._said: list[str] = []
         self._news = threading.Condition()
         self._open = 0
@@ -47,25 +52,31 @@ class Agents:
     def start(self) -> None:
         """Start one more; which host it is, it finds out from the others."""
         rendezvous = ("--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:29400", "--rdzv-id=bench")
-        size = (f"--nnodes={HOSTS}", f"--nproc-per-node={PROCESSES}", f"--max-restarts={RESTARTS}")
-        script = ("/script.py", "--framework", "torch", "--begun", BEGUN)
-        argv = ["timeout", f"{3 * PATIENCE:g}", "torchrun", *size, *rendezvous, *script]
+        size = (f"--nnodes={HOSTS}", f"--nproc-per-node={PROCESSES}", f"--max-restarts={self._restarts}")
+        argv = ["timeout", f"{self._seconds:g}", "torchrun", *size, *rendezvous, "/script.py", *self._words]
         running = subprocess.Popen(
             ["docker", "exec", self._container, *argv], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         self._open += 1
         threading.Thread(target=self._listen, args=(running,), daemon=True).start()
 
-    def strike(self, fault: str, pid: int) -> float:
-        """Do a fault to a rank, or to its host; returns when, in seconds since 1970."""
+    @property
+    def said(self) -> str:
+        """What the ranks have said so far."""
+        with self._news:
+            return "".join(self._said)
+
+    def strike(self, fault: str, pid: int) -> float | None:
+        """Do a fault to a rank, or to its host; returns when, in seconds since 1970, or None if it is gone."""
         argv = ["docker", "exec", self._container, "python3", "-c", _STRIKE, fault, str(pid)]
-        return float(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
+        struck = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+        return float(struck) if struck else None
 
     def wait_until(self, done: Callable[[str], bool]) -> str:
         """What they have said by the time that it is enough. Raises StoodStill where it never is."""
         with self._news:
             self._news.wait_for(lambda: self._open == 0 or done("".join(self._said)), PATIENCE)
-            said = "".join(self._said)
+        said = self.said
         if not done(said):
             raise StoodStill(f"torchrun has not gone on for {PATIENCE:g} s:\n{said[-2000:]}")
         return said
@@ -83,14 +94,19 @@ class Agents:
 
 
 @contextlib.contextmanager
-def agents(image: str, script: Path) -> Iterator[Agents]:
-    """As many as there are hosts, in a container of an image that has torchrun; all of it is ended after."""
+def agents(
+    image: str, script: Path, words: Sequence[str], restarts: int = 3, seconds: float = 3 * PATIENCE
+) -> Iterator[Agents]:
+    """As many as there are hosts, in a container of an image that has torchrun; all of it is ended after.
+
+    `words` are the arguments of the script, and `seconds` how long it may run.
+    """
     name = f"bench-{uuid.uuid4().hex[:8]}"
     mount = f"{script}:/script.py:ro"
     argv = ["docker", "run", "-d", "--init", "--name", name, "-v", mount, "--entrypoint=", image]
-    subprocess.run([*argv, "sleep", f"{3 * PATIENCE:g}"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*argv, "sleep", f"{seconds + PATIENCE:g}"], check=True, stdout=subprocess.DEVNULL)
     try:
-        made = Agents(name)
+        made = Agents(name, words, restarts, seconds)
         for _ in range(HOSTS):
             made.start()
         yield made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import statistics
 import sys
 import tempfile
@@ -19,12 +18,13 @@ from estimator_container.contract.agent_events import CheckpointRestored
 from estimator_container.contract.events import RankEnded
 
 from estimator_sdk import Estimator, Job
-from tests.chaos.faults import FAULTS, Fault, Shape, Target, signal_rank
+from tests.chaos.faults import Shape, Target
 from tests.chaos.injections import own_folders
 from tests.chaos.rounds import strike_when_there
 from tests.chaos.running import RunningJob
 
-from .. import harness, jobs, torchrun
+from .. import enduring, harness, jobs, torchrun
+from ..enduring import STRIKES
 from ..harness import SCRIPTS, Case, Extent, Metric, Panel, Table, Way
 from .faults import wait_until_up
 
@@ -35,10 +35,10 @@ BARE, BARE_TORCH = "the bare script, started again", "the bare PyTorch script, s
 IN_PROCESSES, IN_CONTAINERS = "fit(), in processes", "fit(), in containers"
 TORCH, TORCHRUN = "fit() with PyTorch, in containers", "torchrun --max-restarts"
 PHASES = ("noticed", "ranks ended on all hosts", "snapshot in place", "first line", "imported", "first step")
+MINUTES = 20  # of a job under random faults
 HANG_SECONDS = 5.0  # that a world may stand still
 ONCE_KNOWN = ("freeze-host", "hang-rank")
 """Of these the time counts from the end of the attempt: how long they go unnoticed is a setting."""
-STRIKES = {**FAULTS, "hang-rank": Fault("a rank that sleeps", signal_rank(signal.SIGUSR1), once_up=True)}
 _STEP = re.compile(r"step 2 (\d+) (\d+\.\d+)")
 _UP = re.compile(r"^up (\d+) (\d+)$", re.MULTILINE)
 _took: defaultdict[tuple[str, str], list[tuple[float | None, ...]]] = defaultdict(list)
@@ -138,9 +138,10 @@ def of_torchrun(fault: str, image: str) -> tuple[float | None]:
     Another agent in the place of a lost one is started at once, by somebody who knows of the fault. None where the next
     world does not come up.
     """
-    with torchrun.agents(image, SCRIPT) as agents:
+    with torchrun.agents(image, SCRIPT, ("--framework", "torch", "--begun", "/tmp/begun")) as agents:
         said = agents.wait_until(lambda text: len(_UP.findall(text)) == RANKS)
         struck = agents.strike(fault, dict(map(ints, _UP.findall(said)))[RANKS - 1])
+        assert struck is not None
         if fault in torchrun.REPLACED:
             agents.start()
         try:
@@ -177,6 +178,9 @@ def bare_torch(image: str) -> float:
 
 
 def cases(extent: Extent) -> Iterator[Case]:
+    if extent.large:
+        yield from enduring_cases()
+        return
     image, torch = jobs.our_image(), jobs.our_image("pytorch")
     with own_folders(), tempfile.TemporaryDirectory(dir=harness.MEMORY) as folder:
         begun = Path(folder, "begun")
@@ -190,6 +194,24 @@ def cases(extent: Extent) -> Iterator[Case]:
             if fault in torchrun.FAULTS:
                 ways.append(Way(TORCHRUN, "peer", partial(of_torchrun, fault, torch), at_most=harness.FEW))
             yield Case((PANELS[fault],), RANKS, tuple(ways))
+
+
+def enduring_cases() -> Iterator[Case]:
+    """Twenty minutes under random faults, by class of fault."""
+    torch = jobs.our_image("pytorch")
+    with own_folders(), tempfile.TemporaryDirectory(dir=harness.MEMORY) as folder:
+        for title, faults in enduring.CLASSES.items():
+            ways = (
+                Way(TORCHRUN, "peer", partial(enduring.of_torchrun, faults, MINUTES * 60, torch), at_most=1),
+                Way(TORCH, "ours", partial(enduring.of_fit, faults, MINUTES * 60, torch, Path(folder)), at_most=1),
+            )
+            yield Case((goodput_panel(title),), MINUTES, ways)
+
+
+def goodput_panel(title: str) -> Panel:
+    target = harness.Target(TORCH, TORCHRUN, plus=10.0)
+    words = f"goodput while {title}, every {enduring.BETWEEN_FAULTS:g} s in the mean"
+    return Panel(words, "minutes", "%", (target,), higher_is_better=True)
 
 
 def tables() -> Sequence[Table]:

@@ -1,0 +1,97 @@
+"""How much of its time a job trains while its ranks and hosts are hurt again and again."""
+
+from __future__ import annotations
+
+import random
+import re
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from estimator_sdk import Estimator
+from estimator_sdk.spec.restart_policy import restartable
+from tests.chaos.faults import FAULTS, Fault, Shape, Target, signal_rank
+from tests.chaos.rounds import strike_when_there
+from tests.chaos.running import RunningJob
+
+from . import torchrun
+from .harness import SCRIPTS
+
+SCRIPT = SCRIPTS / "enduring.py"
+STEP_SECONDS = 0.1  # as the script has it
+BETWEEN_FAULTS = 60.0  # seconds, in the mean
+HOSTS = PROCESSES = 2
+SEED = 20261124
+STRIKES = {**FAULTS, "hang-rank": Fault("a rank that sleeps", signal_rank(signal.SIGUSR1), once_up=True)}
+CLASSES = {
+    "ranks are killed": ("kill-rank",),
+    "hosts are killed or freeze": ("kill-host", "freeze-host"),
+    "ranks and hosts": ("kill-rank", "kill-host", "freeze-host"),
+    "ranks hang": ("hang-rank",),
+}
+"""What happens to a job, by class of fault; of a rank that hangs torchrun never hears."""
+_STEP = re.compile(r"^step (\d+)$", re.MULTILINE)
+_UP = re.compile(r"^up (\d+) (\d+)$", re.MULTILINE)
+
+
+def schedule(faults: Sequence[str], seconds: float) -> Iterator[tuple[float, str, int]]:
+    """When which fault strikes which rank, or its host, in seconds after the start: the same for everybody.
+
+    >>> [(round(at), fault) for at, fault, rank in schedule(["kill-rank"], 120.0)]
+    [(104, 'kill-rank')]
+    """
+    chance, at = random.Random(SEED), 0.0
+    while (at := at + chance.expovariate(1 / BETWEEN_FAULTS)) < seconds:
+        yield at, chance.choice(faults), chance.randrange(HOSTS * PROCESSES)
+
+
+def goodput(said: str, seconds: float) -> float:
+    """The share of the time, in per cent, that is in the steps up to the last one."""
+    last = _STEP.findall(said)[-1:]
+    return 100 * STEP_SECONDS * int(last[0]) / seconds if last else 0.0
+
+
+def of_fit(faults: Sequence[str], seconds: float, image: str, store: Path) -> float:
+    """The goodput of a job of ours in containers, which tries everything again."""
+    shape = Shape("docker", HOSTS, PROCESSES)
+    job = Estimator(
+        entry_point=SCRIPT,
+        image_uri=image,
+        backend=shape.backend,
+        instance_count=HOSTS,
+        distribution={"torch_distributed": {"enabled": True, "processes_per_host": PROCESSES}},
+        checkpoint_s3_uri=f"file://{store}/{uuid.uuid4().hex}",
+        max_retry_attempts=30,
+        restart_policy={"on": restartable(), "max": 1000},
+        base_job_name="bench",
+        stop_timeout=1,
+    ).fit(wait=False)
+    started = time.monotonic()
+    for at, fault, rank in schedule(faults, seconds):
+        _sleep_until(started + at)
+        strike_when_there(STRIKES[fault], RunningJob(job), Target(shape, rank))
+    _sleep_until(started + seconds)
+    said = b"".join(line.data for line in job.logs(stream="stdout")).decode()
+    job.stop()
+    job.wait()
+    return goodput(said, seconds)
+
+
+def of_torchrun(faults: Sequence[str], seconds: float, image: str) -> float:
+    """That of torchrun, for which somebody starts another agent in the moment in which a host is lost."""
+    with torchrun.agents(image, SCRIPT, ("--folder", "/tmp"), restarts=1000, seconds=seconds) as agents:
+        started = time.monotonic()
+        for at, fault, rank in schedule(faults, seconds):
+            _sleep_until(started + at)
+            ranks = {int(number): int(pid) for number, pid in _UP.findall(agents.said)}
+            if agents.strike(fault, ranks[rank]) is not None and fault in torchrun.REPLACED:
+                agents.start()
+        _sleep_until(started + seconds)
+        return goodput(agents.said, seconds)
+
+
+def _sleep_until(moment: float) -> None:
+    threading.Event().wait(max(0.0, moment - time.monotonic()))

@@ -45,7 +45,7 @@ def run(tmp_path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         environment = {**os.environ, "PYTHONPATH": f"{TOOLKIT}:{tmp_path}", **env}
-        words = [sys.executable, *(start or RANK)]
+        words = [sys.executable, "-B", *(start or RANK)]  # the files of one second are others in the next run
         done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stderr
         return done.stdout.splitlines(), done.stderr.splitlines()

@@ -11,10 +11,12 @@ import pytest
 import estimator_sdk
 
 MOST_ON_TOP, MOST_BELOW = 15, 12
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 300, 60
 PACKAGES = [Path(package.__file__).parent for package in (estimator_sdk, estimator_container)]
 ROOT = Path(__file__).parents[2]
 READMES = {"estimator_sdk": ROOT / "README.md", "estimator_container": ROOT / "container" / "README.md"}
-FOLDERS = sorted({path.parent for package in PACKAGES for path in package.rglob("*.py")})
+FILES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
+FOLDERS = sorted({path.parent for path in FILES})
 
 
 def name_of(path):
@@ -53,9 +55,24 @@ def test_the_readme_of_a_package_shows_its_rooms_in_the_order_of_their_imports(p
     assert shown == [re.findall(r"\w+", layer) for layer in re.findall('"(.*)"', layers) if layer != "__main__"]
 
 
+def test_no_file_is_long():
+    long = {name_of(path): lines for path in FILES if (lines := path.read_text().count("\n")) > MOST_LINES}
+    assert long == {}
+
+
+def test_no_function_is_long():
+    functions = [
+        (node.end_lineno - node.lineno + 1, f"{name_of(path)}:{node.lineno}")
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert [place for lines, place in functions if lines > MOST_LINES_OF_A_FUNCTION] == []
+
+
 def test_no_two_classes_have_one_name():
     places = defaultdict(list)
-    for path in (path for package in PACKAGES for path in package.rglob("*.py")):
+    for path in FILES:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{name_of(path)}:{node.lineno}")

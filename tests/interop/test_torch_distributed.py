@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from estimator_container.contract.names import HANG_FLOOR
 
 from estimator_sdk import Job, JobFailed, PyTorch
 from estimator_sdk.backends.docker import engine
@@ -120,6 +121,33 @@ def test_the_failing_rank_is_named_and_not_those_that_lose_it(tmp_path, rank, fa
     with pytest.raises(JobFailed) as failed:
         estimator(path, distribution=ONE_ON_EACH_HOST).fit(logs="none")
     assert (failed.value.verdict.rank, failed.value.verdict.host) == (rank, f"algo-{rank + 1}")
+
+
+STANDS = """
+import time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+for step in range(20):
+    dist.all_reduce(torch.ones(2))
+    print("step", step, flush=True)
+    time.sleep(0.05)
+if dist.get_rank() == 0:
+    dist.all_reduce(torch.ones(2))
+else:
+    dist.barrier()
+"""
+
+
+def test_where_ranks_stand_still_the_flight_recorder_says_in_which_collective_each_waits(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(STANDS)
+    environment = {HANG_FLOOR: "2", "TORCH_FR_BUFFER_SIZE": "50"}
+    job = estimator(path, distribution=ONE_ON_EACH_HOST, environment=environment).fit(wait=False)
+    with pytest.raises(JobFailed) as failed:
+        job.wait(60)
+    found = failed.value.verdict
+    assert found.kind == "deadlock"
+    assert re.search(r"^rank 0 .*; collective 21 of default_pg: gloo:all_reduce, ", found.detail, re.MULTILINE)
+    assert re.search(r"^rank 1 .*; collective 21 of default_pg: gloo:barrier, ", found.detail, re.MULTILINE)
 
 
 def test_the_example_learns_and_resumes_where_a_smaller_world_ended(tmp_path):

@@ -13,8 +13,7 @@ from . import script_runner
 
 def main() -> None:
     """The command line: exits as `python` would for the same program."""
-    script_runner.leave_stacks_when_asked()
-    sys.meta_path.insert(0, script_runner.AtImport())
+    sys.meta_path.insert(0, script_runner.AtImport(script_runner.leave_stacks_when_asked()))
     try:
         script_runner.run_program(sys.argv[1:])
     except SystemExit:

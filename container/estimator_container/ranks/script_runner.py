@@ -33,11 +33,11 @@ def _stop_vouching_in_children() -> None:
             )
 
 
-def leave_stacks_when_asked() -> None:
-    """Let the interpreter write where its threads stand when the toolkit asks (`hang`)."""
+def leave_stacks_when_asked() -> str | None:
+    """Let the interpreter write where its threads stand when the toolkit asks; returns the folder for that."""
     folder = os.environ.pop(STACKS_VARIABLE, None)
     if folder is None:
-        return
+        return None
     pid = os.getpid()
     path = os.path.join(folder, str(pid))
     fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -45,6 +45,7 @@ def leave_stacks_when_asked() -> None:
     os.rename(f"{path}.new", path)  # whoever finds it may ask
     # The first that is registered is the last to be called: after it, only MPI waits for anybody.
     atexit.register(_say_that_it_has_ended, path, pid)
+    return folder
 
 
 def _say_that_it_has_ended(path: str, pid: int) -> None:
@@ -56,7 +57,9 @@ def _say_that_it_has_ended(path: str, pid: int) -> None:
 class AtImport:
     """Has a part of the toolkit loaded once a script imports what that part is for; before that nothing of it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, stacks: str | None) -> None:
+        """`stacks` is the folder where a rank says where it stands."""
+        self._stacks = stacks
         self._socket = os.environ.pop(WEIGHTS_VARIABLE, None)  # of a rank of a world
         self._awaited = {"horovod", "keras", "tensorflow", "torch"}
 
@@ -67,6 +70,10 @@ class AtImport:
         self._awaited.remove(name)
         if name == "horovod":
             import estimator_container.horovod_keras3
+        if name == "torch" and self._stacks is not None:
+            from estimator_container.ranks import flight_recorder
+
+            flight_recorder.answer_in(self._stacks)
         import estimator_container.drift
 
         estimator_container.drift.install(self._socket)
@@ -140,8 +147,7 @@ def _end_now(code: int) -> None:
 def main() -> None:
     """The command line: exits as `python` would for the same program."""
     _stop_vouching_in_children()
-    leave_stacks_when_asked()
-    sys.meta_path.insert(0, AtImport())
+    sys.meta_path.insert(0, AtImport(leave_stacks_when_asked()))
     try:
         run_program(sys.argv[1:])
     except SystemExit as exit:

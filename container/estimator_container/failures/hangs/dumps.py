@@ -1,4 +1,4 @@
-"""Where ranks are, in their own words: what `faulthandler` writes at a signal, and `py-spy` where it is installed.
+"""Where ranks are: what `faulthandler` writes at a signal, PyTorch's flight recorder, and `py-spy` where it is there.
 
 `py-spy` knows the frames of native code too. It has to stop a rank for a moment, so it is asked once, at the end of a
 silence.
@@ -7,12 +7,14 @@ silence.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
 import signal
 from typing import TYPE_CHECKING
 
+from ...ranks.flight_recorder import ANSWER, ASKED, FACTS
 from ...ranks.script_runner import END_OF_SCRIPT, STACKS_SIGNAL
 from ...runtime.children import signal_group
 from . import evidence, waiting
@@ -20,12 +22,13 @@ from .standing import AT_ITS_END
 from .waiting import Stacks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ...runtime.children import Children
     from ...runtime.loop import Loop
 
 DUMP_SECONDS = 5.0  # that a rank has to write its stacks, or the half of the time between two looks; and `py-spy` too
+MOST_SAID = 1 << 16  # characters of what a flight recorder says
 MOST_NATIVE = 8192  # characters of what `py-spy` says of a rank: a framework may have a hundred threads
 _OURS = re.compile(r"^.*/ranks/(?:script_runner|lone_script)\.py:(?:.*\n)*?(?=\n|\Z)", re.MULTILINE)  # and outwards
 _THREAD = re.compile(r"^Thread (\S+) ", re.MULTILINE)
@@ -45,11 +48,21 @@ class Dumps:
     def ask(self, pid: int) -> None:
         """Have a rank write down where its Python threads are, if it has said that it can."""
         path = self._path(pid)
+        if os.path.exists(path + ASKED):
+            self._ask_flight_recorder(path + ASKED)
         if os.path.exists(path):
             os.truncate(path, 0)
             if evidence.catches(pid, STACKS_SIGNAL):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, STACKS_SIGNAL)
+
+    def _ask_flight_recorder(self, path: str) -> None:
+        with contextlib.suppress(OSError):  # it is gone, or has not read what it was asked before
+            fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                os.write(fd, b"?")
+            finally:
+                os.close(fd)
 
     def ask_for_native(self, pids: Collection[int], done: Callable[[], None]) -> None:
         """Have `py-spy` write down where all their threads are; call `done` when it has, or takes too long."""
@@ -97,6 +110,15 @@ class Dumps:
                 return waiting.parse(file.read(), self._code)
         except FileNotFoundError:
             return Stacks("")
+
+    def collectives(self, pid: int) -> Sequence[Mapping[str, str]]:
+        """The last collective of each process group of PyTorch, where its flight recorder is on."""
+        try:
+            with open(self._path(pid) + ANSWER, encoding="utf-8") as file:
+                said = json.loads(file.read(MOST_SAID))
+                return [{name: str(each[name]) for name in FACTS} for each in said]
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return ()  # a script may write there too
 
     def native(self, pid: int) -> str:
         """What `py-spy` has said of its threads, the one that runs the script first; empty where it cannot look."""

@@ -232,7 +232,11 @@ def _in_words(each: StandingRank) -> str:
     where = f" in {place}" if place not in (None, "", "0") else ""
     sockets = each.kernel.get("sockets", 0)
     used = f"{100 * each.cpu:.0f} % of a CPU, {sockets} {'socket' if sockets == 1 else 'sockets'}"
-    return f"{step}{output}, {checkpoint}; state {state}{where}, {used}"
+    collectives = "".join(
+        f"; collective {last['number']} of {last['group']}: {last['name']}, {last['state']}"
+        for last in each.collectives
+    )
+    return f"{step}{output}, {checkpoint}; state {state}{where}, {used}{collectives}"
 
 
 def _fact_of(place: Place) -> dict[str, Fact]:

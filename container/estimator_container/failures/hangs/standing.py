@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 AT_ITS_END = "  its script has ended, and it waits for the other ranks to end theirs\n"
@@ -29,6 +29,8 @@ class StandingRank(NamedTuple):
     """Whether it uses CPU in that call."""
     native: str = ""
     """Where its threads are in native code too, as `py-spy` says; empty where it is not installed, or may not look."""
+    collectives: Sequence[Mapping[str, str]] = ()
+    """The last collective of each process group of PyTorch; see `flight_recorder.last_collectives`."""
     step: int | None = None
     """The number of its last training step; None where it marks none."""
     step_age: float | None = None

@@ -11,6 +11,7 @@ from ...ranks import script_runner
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*\n", re.MULTILINE)  # differs from rank to rank
 _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$', re.MULTILINE)
 _OURS = f'File "{script_runner.__file__}"'
+_RECORDER = "/ranks/flight_recorder.py"  # whose thread waits for the toolkit alone
 _LIBRARIES = re.compile(r"/(?:torch/distributed|horovod|mpi4py)/")
 _CALL = re.compile(
     r"(?P<receiver>[\w.]*)[\])]*\s*\.\s*(?P<name>"
@@ -83,6 +84,8 @@ def says_sleep(stack: str, code: str) -> bool:
 
 def _without_ours(text: str) -> tuple[str, bool]:
     """A thread, and whether it is the one that runs the script."""
+    if _RECORDER in text:
+        return "", False
     lines = text.splitlines(keepends=True)
     ours = [number for number, line in enumerate(lines) if _OURS in line]
     return "".join(lines[: ours[0] if ours else len(lines)]).strip("\n"), bool(ours)

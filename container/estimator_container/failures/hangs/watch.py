@@ -251,6 +251,7 @@ class HangWatch:
             call=call.name if call is not None else "",
             is_collective=call is not None and call.is_collective,
             spins=call is not None and share > SPINNING_SHARE,
+            collectives=self._dumps.collectives(pid),
             output_age=self._written.output_age(rank),
             step=step.number if step is not None else None,
             step_age=step.age if step is not None else None,

@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -125,6 +126,16 @@ def test_where_py_spy_is_installed_it_says_where_they_are_in_native_code(ranks, 
         assert thread.startswith(f"Thread {pid} ") and "sleep" in frames[0] and "rank" in standing[rank].native
     finding = HangFinding({("algo-1", rank): each for rank, each in standing.items()}, (), 2.0, HangRule(2.0))
     assert "rank 0 in native code, as py-spy says:\nThread" in finding.text()
+
+
+def test_what_is_no_answer_of_a_flight_recorder_is_none(loop, tmp_path):
+    asks = Dumps(loop, Children(loop), str(tmp_path), str(tmp_path), "")
+    for said in ("", "[", "7", "null", '["a"]', '[{"group": "a"}]', "[" * 100_000):
+        (tmp_path / "1.flight").write_text(said)
+        assert list(asks.collectives(1)) == []
+    assert list(asks.collectives(2)) == []
+    (tmp_path / "1.flight").write_text(json.dumps([{"group": "a", "number": 3, "name": "b", "state": "c", "more": 1}]))
+    assert asks.collectives(1) == [{"group": "a", "number": "3", "name": "b", "state": "c"}]
 
 
 @pytest.mark.parametrize("does", ["echo 'Error: Permission Denied' >&2; exit 1", "exec sleep 60"])

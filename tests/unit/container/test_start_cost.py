@@ -19,6 +19,7 @@ WHEN_USED = {
     "storage.s3.client": {"obstore"},
     "storage.s3.aws_settings": {"botocore"},
     "worlds.tensorflow_server": {"tensorflow"},
+    "ranks.flight_recorder": {"torch"},
 }
 
 HEAVY = {

@@ -29,7 +29,7 @@ class StandingRank(NamedTuple):
     """Whether it uses CPU in that call."""
     native: str = ""
     """Where its threads are in native code too, as `py-spy` says; empty where it is not installed, or may not look."""
-    collectives: Sequence[Mapping[str, str]] = ()
+    collectives: Sequence[Mapping[str, str]] = []
     """The last collective of each process group of PyTorch; see `flight_recorder.last_collectives`."""
     step: int | None = None
     """The number of its last training step; None where it marks none."""

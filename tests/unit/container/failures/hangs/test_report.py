@@ -45,7 +45,7 @@ def test_without_a_world_the_host_is_named():
 
 
 def test_what_a_host_tells_another_is_what_it_knows():
-    given = WAITS._replace(output_age=3.0, kernel={"state": "S"})
+    given = WAITS._replace(output_age=3.0, kernel={"state": "S"}, collectives=[{"group": "a"}])
     assert StandingRank.from_json(given.to_json()) == given
 
 

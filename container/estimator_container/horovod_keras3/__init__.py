@@ -7,7 +7,7 @@ at once where it has:
     import estimator_container.horovod_keras3
     import horovod.tensorflow.keras as hvd
 
-The toolkit imports it when a script that it has started imports Horovod (`script_runner`). It does nothing
+In a rank of a world the toolkit imports it when a script imports Horovod (`script_runner`). It does nothing
 with Keras 2 or Keras on another backend than TensorFlow, but for the one thing that `TF_USE_LEGACY_KERAS=1` needs, nor
 where ESTIMATOR_HOROVOD_KERAS3 is `off`. `docs/horovod.md` says what is adapted, and how.
 

@@ -11,7 +11,7 @@ from ..contract import environment
 from ..contract.entry_point import CommandLine, FrameworkFunction, Program
 from ..contract.names import PLATFORM_VARIABLES
 from ..mesh.endpoint import interface_of
-from ..ranks.script_runner import STACKS_VARIABLE, WEIGHTS_VARIABLE
+from ..ranks.script_runner import LONE_SCRIPT, STACKS_VARIABLE, WEIGHTS_VARIABLE
 from ..ranks.server import RankCommand
 from ..ranks.wrapper import SOCKET_VARIABLE
 from ..runtime import private_folder
@@ -50,11 +50,26 @@ def commands_of_ranks(
     path = common.settings["PATH"]
     # Looked up where the script would find it: what requirements have installed is there too.
     found = [common._replace(argv=(shutil.which(word, path=path) or word, *words)) for word, *words in lines]
+    if not in_world:
+        found = [_leaving_stacks(command, toolkit) for command in found]
     seen = environment_of_programs(spec, toolkit)
     inherited = {name: value for name, value in seen.items() if name not in common.dropped}
     for command in found:
         environment.check_size(command.argv, {**inherited, **command.settings})
     return found
+
+
+def _leaving_stacks(command: RankCommand, toolkit: Toolkit) -> RankCommand:
+    """The same, so that a Python script without a world says where it stands, as ranks of a world do.
+
+    By its path: what is imported for `-m` could be files of the script's that are called as the standard library's.
+    """
+    python, *words = command.argv
+    runs_script = words[:1] == ["-u"] and (words[1:2] == ["-m"] or "".join(words[1:2]).endswith(".py"))
+    if python != command.python or not runs_script:
+        return command
+    settings = {**command.settings, STACKS_VARIABLE: toolkit.stacks}
+    return command._replace(argv=(python, "-u", LONE_SCRIPT, *words[1:]), settings=settings)
 
 
 def _common_command(spec: HostSpec, toolkit: Toolkit, program: str | None, python: str) -> RankCommand:
@@ -67,9 +82,9 @@ def _common_command(spec: HostSpec, toolkit: Toolkit, program: str | None, pytho
         **({} if isinstance(world, MpiWorld) else programs.for_scripts(sys.executable)),
         **(world.defaults(interface_of(spec.cluster)) if isinstance(world, DirectWorld) else {}),
         **environment.of_the_script(spec.settings, _seen_by_ranks(spec), program, python),
-        STACKS_VARIABLE: toolkit.stacks,
     }
     if world is not None:
+        settings[STACKS_VARIABLE] = toolkit.stacks
         settings[WEIGHTS_VARIABLE] = toolkit.socket
     if isinstance(world, MpiWorld):
         from ..worlds.mpi.command_line import RULES_VARIABLE

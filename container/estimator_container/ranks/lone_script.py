@@ -1,25 +1,69 @@
 """Run a Python script or module as `python` would, and write down where its threads are when the toolkit asks.
 
-It takes the same arguments as `script_runner`, for a host whose script is in no world: its failure is shown and ends
-the process as usual, exit handlers included.
+`lone_script.py script.py ARGS…` or `lone_script.py -m module ARGS…`: where there is no world, each host runs its
+script by this; see `script_runner` for the ranks of a world. It is run by its path and imports nothing that the
+interpreter does not have loaded or built in, because every such script pays for it.
 """
 
 from __future__ import annotations
 
+import faulthandler
+import os
 import sys
 
-from . import script_runner
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # without the enumerations around it
+
+STACKS_VARIABLE = "ESTIMATOR_STACKS"  # as `script_runner` has it
+
+
+def _leave_stacks_when_asked() -> None:
+    folder = os.environ.pop(STACKS_VARIABLE, None)
+    if folder is None:
+        return
+    path = os.path.join(folder, str(os.getpid()))
+    fd = os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    faulthandler.register(signal.SIGRTMIN + 11, file=fd, all_threads=True)
+    os.rename(path + ".new", path)  # whoever finds it may ask
+
+
+def run(argv: list[str]) -> None:
+    """Run the program that `argv` names in this interpreter, as its main module."""
+    _leave_stacks_when_asked()
+    is_module = argv[0] == "-m"
+    path = os.path.abspath(argv[0])
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.getcwd() if is_module else os.path.dirname(path)
+    main = type(sys)("__main__")
+    main.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"] = main
+    if is_module:
+        import runpy
+
+        sys.argv = ["-m", *argv[2:]]
+        # What the interpreter itself calls for `-m`.
+        runpy._run_module_as_main(argv[1])  # type: ignore[attr-defined]
+    else:
+        sys.argv = argv
+        main.__dict__["__file__"] = path
+        with open(path, "rb") as file:
+            source = compile(file.read(), path, "exec", dont_inherit=True)
+        exec(source, main.__dict__)
 
 
 def main() -> None:
-    """The command line: exits as `python` would for the same program."""
-    sys.meta_path.insert(0, script_runner.AtImport(script_runner.leave_stacks_when_asked()))
+    """The command line: shows an exception and ends by it as `python` does for the same program."""
     try:
-        script_runner.run_program(sys.argv[1:])
+        run(sys.argv[1:])
     except SystemExit:
         raise
     except BaseException as error:
-        shown = script_runner.without_our_frames(error.__traceback__ and error.__traceback__.tb_next)
+        shown = error.__traceback__
+        while shown is not None and shown.tb_frame.f_code.co_filename == __file__:
+            shown = shown.tb_next
         sys.excepthook(type(error), error.with_traceback(shown), shown)
         sys.excepthook = lambda *_: None  # it has been shown
         raise

@@ -19,6 +19,7 @@ import types
 STACKS_VARIABLE = "ESTIMATOR_STACKS"  # the folder where a rank leaves its stacks, taken back before the script starts
 WEIGHTS_VARIABLE = "ESTIMATOR_WEIGHTS"  # the socket that takes what `drift` sees of a rank's weights; taken back too
 END_OF_SCRIPT = ".end"  # what the name of the file gets then
+LONE_SCRIPT = os.path.join(os.path.dirname(__file__), "lone_script.py")  # what runs a script where there is no world
 STACKS_SIGNAL = signal.SIGRTMIN + 11  # the C library takes the first two, and scripts hardly take any
 
 

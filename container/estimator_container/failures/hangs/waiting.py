@@ -10,7 +10,7 @@ from ...ranks import script_runner
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*\n", re.MULTILINE)  # differs from rank to rank
 _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$', re.MULTILINE)
-_OURS = f'File "{script_runner.__file__}"'
+_OURS = tuple(f'File "{path}"' for path in (script_runner.__file__, script_runner.LONE_SCRIPT))
 _RECORDER = "/ranks/flight_recorder.py"  # whose thread waits for the toolkit alone
 _LIBRARIES = re.compile(r"/(?:torch/distributed|horovod|mpi4py)/")
 _CALL = re.compile(
@@ -87,7 +87,7 @@ def _without_ours(text: str) -> tuple[str, bool]:
     if _RECORDER in text:
         return "", False
     lines = text.splitlines(keepends=True)
-    ours = [number for number, line in enumerate(lines) if _OURS in line]
+    ours = [number for number, line in enumerate(lines) if any(each in line for each in _OURS)]
     return "".join(lines[: ours[0] if ours else len(lines)]).strip("\n"), bool(ours)
 
 

@@ -46,11 +46,3 @@ def test_a_rank_is_guarded_once_its_script_imports_a_framework(tmp_path):
 )
 def test_else_it_is_not(tmp_path, framework, env):
     assert not guarded(tmp_path, framework, **env)
-
-
-def test_without_a_world_steps_are_counted_and_nothing_is_compared(tmp_path):
-    output = tmp_path / "output"
-    output.mkdir()
-    (output / "training-steps").write_text(str(tmp_path))
-    assert not guarded(tmp_path, runner="lone_script", SM_OUTPUT_DIR=str(output), WORLD_SIZE="7")
-    assert list(tmp_path.glob("steps-*"))

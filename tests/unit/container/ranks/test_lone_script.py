@@ -1,0 +1,44 @@
+"""A script without a world is run as `python` runs it."""
+
+import subprocess
+import sys
+
+import pytest
+from estimator_container.ranks import script_runner
+
+
+def said(folder, *start):
+    env = {"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [sys.executable, "-u", *start], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("name", ["signal", "types", "enum", "functools", "json", "estimator_container"])
+def test_a_file_beside_it_may_be_called_as_one_of_the_standard_library(tmp_path, name):
+    (tmp_path / "train.py").write_text("print('hello')")
+    (tmp_path / f"{name}.py").write_text("print('a helper')")
+    assert said(tmp_path, script_runner.LONE_SCRIPT, "train.py") == (0, "hello\n", "")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import sys; print(sys.argv, sys.path[0], __name__, __file__)",
+        "__builtins__.print('a module')",
+        "1 / 0",
+        "import sys; sys.exit('no such digit')",
+        "import atexit; atexit.register(print, 'at exit'); raise KeyError('a')",
+        "def f(:",
+    ],
+)
+def test_it_says_and_ends_as_under_python(tmp_path, script):
+    (tmp_path / "train.py").write_text(script)
+    code, out, err = said(tmp_path, script_runner.LONE_SCRIPT, "train.py")
+    plain_code, plain_out, plain_err = said(tmp_path, "train.py")
+    assert (code, out.replace(f"{tmp_path}/train.py", "train.py")) == (
+        plain_code,
+        plain_out.replace(f"{tmp_path}/train.py", "train.py"),
+    )
+    assert err.replace(f"{tmp_path}/train.py", "train.py") == plain_err.replace(f"{tmp_path}/train.py", "train.py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from sys import float_info
 
 from ..errors import InvalidArgument
 from ..values.naming import shown, suggestion
@@ -72,9 +73,9 @@ def _count(given: object, where: str) -> int:
     return given
 
 
-def _seconds(given: object, where: str, most: float = float("inf")) -> float:
+def _seconds(given: object, where: str, most: float = float_info.max) -> float:
     if not isinstance(given, (int, float)) or isinstance(given, bool) or not 0 <= given <= most:
-        limit = "" if most == float("inf") else f" of at most {most:g}"
+        limit = "" if most == float_info.max else f" of at most {most:g}"
         raise _refused(where, f"must be a number of seconds{limit}, not {shown(given)}")
     return float(given)
 

@@ -33,6 +33,12 @@ def test_every_kind_that_can_be_named_is_one_of_a_failure():
         ({"on": ["signal"], "max": 0}, "restart_policy['max']", "from 1 to 1000, not 0"),
         ({"on": ["signal"], "max": True}, "restart_policy['max']", "from 1 to 1000, not True"),
         ({"on": ["signal"], "within": -1}, "restart_policy['within']", "must be a number of seconds, not -1"),
+        (
+            {"on": ["signal"], "within": float("inf")},
+            "restart_policy['within']",
+            "must be a number of seconds, not inf",
+        ),
+        ({"on": ["signal"], "within": 10**400}, "restart_policy['within']", "must be a number of seconds, not 1"),
         ({"on": ["signal"], "backoff": "10"}, "restart_policy['backoff']", "of at most 3600, not '10'"),
         ({"on": ["signal"], "backoff": 1e9}, "restart_policy['backoff']", "of at most 3600"),
         (3, "restart_policy", "must be a dict or RestartPolicy, not 3"),

@@ -76,7 +76,7 @@ class Dumps:
                     done()
 
         def late() -> None:
-            for py_spy in running:
+            for py_spy in running & self._children.pids:
                 signal_group(py_spy, signal.SIGKILL)  # the rank that it has stopped goes on then
             running.clear()
             done()

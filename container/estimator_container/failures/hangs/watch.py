@@ -102,6 +102,7 @@ class HangWatch:
         """Look no more: these ranks have ended."""
         for timer in self._timers:
             timer.cancel()
+        self._said = None
 
     def begin_step(self) -> None:
         """Other scripts run from now on, of which nothing is known."""
@@ -193,7 +194,7 @@ class HangWatch:
 
     def _begin_measuring(self) -> None:
         self._measured_at = time.monotonic()
-        self._measured = self._uses = self._uses_now()
+        self._measured = self._uses
 
     def _measure(self) -> bool:
         """Find out who uses CPU; returns whether one does that nobody awaits."""
@@ -230,8 +231,9 @@ class HangWatch:
 
         def tell() -> None:
             self._is_disturbed = False
+            self._uses = self._uses_now()
             self._begin_measuring()
-            if self._said is works:  # else they have moved meanwhile
+            if self._said is works:  # else they have moved meanwhile, or this is over
                 told = {rank: each._replace(native=self._dumps.native(pids[rank])) for rank, each in standing.items()}
                 self._is_told = True
                 self._listener.ranks_stand(told, time.monotonic() - since)

@@ -56,6 +56,9 @@ class Ranks:
         asks = Dumps(self._loop, Children(self._loop), str(self.folder / "stacks"), self.layout.code, path)
         self._watch = HangWatch(self._loop, self, self.layout, asks, bounds, self)
 
+    def end_watch(self):
+        self._watch.close()
+
     def tell_of_stalls(self, besides=b""):
         """As Horovod on rank 0 does, again and again."""
         said = (
@@ -151,6 +154,20 @@ def test_where_py_spy_may_not_look_or_does_not_end_ranks_are_told_of_without_it(
     ranks.watch(SHORT, path=str(program.parent))
     run_until(lambda: ranks.said)
     assert [each.native for each in ranks.standing[0].values()] == [""]
+
+
+def test_a_watch_that_is_over_says_nothing_of_what_it_had_asked(ranks, run_until, tmp_path, monkeypatch):
+    monkeypatch.setattr(dumps, "DUMP_SECONDS", 0.5)
+    program = tmp_path / "bin" / "py-spy"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    ranks.start(STANDS)
+    ranks.watch(SHORT, path=str(program.parent))
+    run_until(lambda: list((tmp_path / "stacks").glob("*.native")))
+    ranks.end_watch()
+    ranks.run(1.0)
+    assert ranks.said == []
 
 
 MOVES = {

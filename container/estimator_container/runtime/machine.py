@@ -25,16 +25,16 @@ def _cgroup_quota() -> float | None:
     """CPUs granted by cgroup v2, then v1; None without a limit."""
     v1 = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"
     try:
-        quota, period = map(int, _read("/sys/fs/cgroup/cpu.max").split() or map(_read, v1))
+        quota, period = map(int, kernel_file("/sys/fs/cgroup/cpu.max").split() or map(kernel_file, v1))
     except ValueError:  # `max`, or nothing
         return None
     return quota / period if quota > 0 else None
 
 
-def _read(path: str) -> str:
+def kernel_file(path: str) -> str:
     """A file of the kernel; empty if it cannot be read."""
     try:
-        with open(path) as file:
+        with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
     except OSError:
         return ""
@@ -52,7 +52,7 @@ def out_of_memory_kills() -> int:
     documentation); 0 where that is not shown.
     """
     for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
-        counts = dict(line.partition(" ")[::2] for line in _read(path).splitlines())
+        counts = dict(line.partition(" ")[::2] for line in kernel_file(path).splitlines())
         if "oom_kill" in counts:
             return int(counts["oom_kill"])
     return 0
@@ -103,7 +103,7 @@ def gateway() -> str:
     `/proc/net/route` has addresses as hexadecimal numbers in the machine's byte order, and bit 2 of the flags for a
     gateway (net/ipv4/fib_trie.c and RTF_GATEWAY in linux/route.h).
     """
-    for _, destination, address, flags, *_ in map(str.split, _read("/proc/net/route").splitlines()[1:]):
+    for _, destination, address, flags, *_ in map(str.split, kernel_file("/proc/net/route").splitlines()[1:]):
         if int(destination, 16) == 0 and int(flags, 16) & 2:
             return socket.inet_ntoa(struct.pack("=I", int(address, 16)))
     return ""
@@ -120,7 +120,7 @@ def ranks_may_read_each_other() -> bool:
     Yama (Documentation/admin-guide/LSM/Yama.rst) forbids it from scope 1 on; a seccomp filter, as
     containers have, may forbid it too, and does not say so.
     """
-    if _read("/proc/sys/kernel/yama/ptrace_scope").strip() not in ("", "0"):
+    if kernel_file("/proc/sys/kernel/yama/ptrace_scope").strip() not in ("", "0"):
         return False
-    status = _read("/proc/self/status")
+    status = kernel_file("/proc/self/status")
     return status != "" and "Seccomp:\t2\n" not in status

@@ -7,6 +7,8 @@ import os
 import re
 from typing import NamedTuple
 
+from ...runtime.machine import kernel_file
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MOVES_BYTES = {  # machine -> numbers of read, write, readv and writev (syscalls(2))
     "x86_64": (0, 1, 19, 20),
@@ -42,14 +44,14 @@ def use(pid: int) -> Use:
 
 def cpu_seconds(place: str) -> float:
     """Of a process, or of a thread, `PID/task/TID`; 0 where it is gone."""
-    fields = _read(f"/proc/{place}/stat").rpartition(")")[2].split()
+    fields = kernel_file(f"/proc/{place}/stat").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS if len(fields) > 12 else 0.0
 
 
 def sleeps(pid: int) -> bool:
     """Whether the first thread of a process waits for nothing but time."""
     number, _ = _system_call(f"{pid}/task/{pid}")
-    return number in _SLEEP.get(os.uname().machine, ()) or "nanosleep" in _read(f"/proc/{pid}/wchan")
+    return number in _SLEEP.get(os.uname().machine, ()) or "nanosleep" in kernel_file(f"/proc/{pid}/wchan")
 
 
 def waits_for_us(pid: int, channels: str) -> bool:
@@ -62,7 +64,7 @@ def waits_for_us(pid: int, channels: str) -> bool:
 
 
 def _is_ours(place: str, pid: int, pipes: set[str], channels: str) -> bool:
-    waits_in = _read(f"/proc/{place}/wchan")
+    waits_in = kernel_file(f"/proc/{place}/wchan")
     if any(name in waits_in for name in _OPENING_A_FIFO):
         return os.path.isdir(channels) and _has_fifos(channels)
     number, fd = _system_call(place)
@@ -80,17 +82,17 @@ def _has_fifos(channels: str) -> bool:
 
 def catches(pid: int, signum: int) -> bool:
     """Whether a process has a handler for a signal; `SigCgt` of its status, bit 0 for signal 1."""
-    found = re.search(r"^SigCgt:\s*([0-9a-f]+)", _read(f"/proc/{pid}/status"), re.MULTILINE)
+    found = re.search(r"^SigCgt:\s*([0-9a-f]+)", kernel_file(f"/proc/{pid}/status"), re.MULTILINE)
     return found is not None and bool(int(found[1], 16) >> (signum - 1) & 1)
 
 
 def summary(pid: int) -> dict[str, object]:
     """The evidence of a report: the state of the first thread, in which function of the kernel it waits, and more."""
-    state = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1]
+    state = kernel_file(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1]
     links = [_link(f"/proc/{pid}/fd/{name}") for name in _names(f"/proc/{pid}/fd")]
     return {
         "state": state[0] if state else "gone",
-        "wchan": _read(f"/proc/{pid}/wchan").strip("\0\n"),
+        "wchan": kernel_file(f"/proc/{pid}/wchan").strip("\0\n"),
         "threads": len(_names(f"/proc/{pid}/task")),
         "sockets": sum(link.startswith("socket:") for link in links),
     }
@@ -98,12 +100,12 @@ def summary(pid: int) -> dict[str, object]:
 
 def _system_call(place: str) -> tuple[int, int]:
     """The number of the call in which a thread waits, and its first argument; (-1, -1) where it runs or none tells."""
-    words = _read(f"/proc/{place}/syscall").split()
+    words = kernel_file(f"/proc/{place}/syscall").split()
     return (int(words[0]), int(words[1], 16)) if len(words) > 1 and words[0].isdigit() else (-1, -1)
 
 
 def _parent(pid: int) -> int:
-    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    fields = kernel_file(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return int(fields[1]) if len(fields) > 1 else 0
 
 
@@ -114,7 +116,7 @@ def _pipes_of(pid: int) -> set[str]:
 
 def _fields(place: str, name: str) -> dict[str, int]:
     """The lines `name: number` of a file; others are left out."""
-    lines = (line.partition(":") for line in _read(f"/proc/{place}/{name}").splitlines())
+    lines = (line.partition(":") for line in kernel_file(f"/proc/{place}/{name}").splitlines())
     return {key: int(value) for key, _, value in lines if value.strip().isdigit()}
 
 
@@ -129,11 +131,3 @@ def _link(path: str) -> str:
     with contextlib.suppress(OSError):
         return os.readlink(path)
     return ""
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""

@@ -45,20 +45,20 @@ guard: Guard | None = None
 _is_installed = False
 
 
-def install(socket_path: str | None) -> None:
+def install(socket_path: str) -> None:
     """Guard this rank, whose toolkit listens at `socket_path`, and count its steps; does nothing the second time.
 
-    Where the guard is off, the rank is alone, or there is no world and so no `socket_path`, steps are only counted.
+    Where the guard is off, or the rank is alone, its steps are only counted.
     """
     global guard, _is_installed
     if _is_installed:
         return
     _is_installed = True
     mode, size = os.environ.get(DRIFT_GUARD, "").lower(), int(os.environ.get("WORLD_SIZE", "1"))
-    compares, clock = socket_path is not None and mode != "off" and size > 1, clock_of_rank()
+    compares, clock = mode != "off" and size > 1, clock_of_rank()
     if not compares and clock is None:
         return
-    installed = Guard(socket_path or "", int(os.environ.get("RANK", "0")), size, mode == "warn", compares, clock)
+    installed = Guard(socket_path, int(os.environ["RANK"]), size, mode == "warn", compares, clock)
     guard = installed if compares else None
     for name, (home, function) in _MODULES.items():
         _hook(installed, name, home, function)

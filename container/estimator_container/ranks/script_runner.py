@@ -34,7 +34,7 @@ def _stop_vouching_in_children() -> None:
             )
 
 
-def leave_stacks_when_asked() -> str | None:
+def _leave_stacks_when_asked() -> str | None:
     """Let the interpreter write where its threads stand when the toolkit asks; returns the folder for that."""
     folder = os.environ.pop(STACKS_VARIABLE, None)
     if folder is None:
@@ -55,13 +55,13 @@ def _say_that_it_has_ended(path: str, pid: int) -> None:
             os.rename(path, path + END_OF_SCRIPT)
 
 
-class AtImport:
+class _AtImport:
     """Has a part of the toolkit loaded once a script imports what that part is for; before that nothing of it is."""
 
     def __init__(self, stacks: str | None) -> None:
         """`stacks` is the folder where a rank says where it stands."""
         self._stacks = stacks
-        self._socket = os.environ.pop(WEIGHTS_VARIABLE, None)  # of a rank of a world
+        self._socket = os.environ.pop(WEIGHTS_VARIABLE, None)
         self._awaited = {"horovod", "keras", "tensorflow", "torch"}
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
@@ -75,9 +75,10 @@ class AtImport:
             from estimator_container.ranks import flight_recorder
 
             flight_recorder.answer_in(self._stacks)
-        import estimator_container.drift
+        if self._socket is not None:
+            import estimator_container.drift
 
-        estimator_container.drift.install(self._socket)
+            estimator_container.drift.install(self._socket)
 
 
 def _path_of(fd: int) -> str:
@@ -87,7 +88,7 @@ def _path_of(fd: int) -> str:
         return ""
 
 
-def run_program(argv: list[str]) -> None:
+def _run_program(argv: list[str]) -> None:
     """Run the program that `argv` names in this interpreter, as its main module."""
     # A module of its own that stays: those that `runpy` makes for its public functions are gone when they
     # return, under the feet of threads and exit handlers.
@@ -110,7 +111,7 @@ def run_program(argv: list[str]) -> None:
         exec(source, main.__dict__)
 
 
-def without_our_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
+def _without_our_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
     """What a traceback says of the script itself."""
     ours = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
     while traceback is not None and traceback.tb_frame.f_code.co_filename in ours:
@@ -148,15 +149,15 @@ def _end_now(code: int) -> None:
 def main() -> None:
     """The command line: exits as `python` would for the same program."""
     _stop_vouching_in_children()
-    sys.meta_path.insert(0, AtImport(leave_stacks_when_asked()))
+    sys.meta_path.insert(0, _AtImport(_leave_stacks_when_asked()))
     try:
-        run_program(sys.argv[1:])
+        _run_program(sys.argv[1:])
     except SystemExit as exit:
         code = _exit_code(exit)
         if code != 0:
             _end_now(code)
     except BaseException as error:
-        shown = without_our_frames(error.__traceback__)
+        shown = _without_our_frames(error.__traceback__)
         sys.excepthook(type(error), error.with_traceback(shown), shown)
         _advise(error)
         _end_now(128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1)

@@ -19,11 +19,11 @@ from tests.chaos.running import RunningJob
 
 from . import torchrun
 from .harness import SCRIPTS
+from .torchrun import HOSTS, PROCESSES
 
 SCRIPT = SCRIPTS / "enduring.py"
 STEP_SECONDS = 0.1  # as the script has it
 BETWEEN_FAULTS = 60.0  # seconds, in the mean
-HOSTS = PROCESSES = 2
 SEED = 20261124
 STRIKES = {**FAULTS, "hang-rank": Fault("a rank that sleeps", signal_rank(signal.SIGUSR1), once_up=True)}
 CLASSES = {
@@ -34,7 +34,6 @@ CLASSES = {
 }
 """What happens to a job, by class of fault; of a rank that hangs torchrun never hears."""
 _STEP = re.compile(r"^step (\d+)$", re.MULTILINE)
-_UP = re.compile(r"^up (\d+) (\d+)$", re.MULTILINE)
 
 
 def schedule(faults: Sequence[str], seconds: float) -> Iterator[tuple[float, str, int]]:
@@ -86,7 +85,7 @@ def of_torchrun(faults: Sequence[str], seconds: float, image: str) -> float:
         started = time.monotonic()
         for at, fault, rank in schedule(faults, seconds):
             _sleep_until(started + at)
-            ranks = {int(number): int(pid) for number, pid in _UP.findall(agents.said)}
+            ranks = torchrun.ranks_in(agents.said)
             if agents.strike(fault, ranks[rank]) is not None and fault in torchrun.REPLACED:
                 agents.start()
         _sleep_until(started + seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import subprocess
 import threading
 import uuid
@@ -30,6 +31,14 @@ print(time.time())
 for pid in struck:
     os.kill(pid, signum)
 """
+
+
+_UP = re.compile(r"^up (\d+) (\d+)$", re.MULTILINE)
+
+
+def ranks_in(said: str) -> dict[int, int]:
+    """By rank, the process that was last up in it, as the scripts of the benchmarks say it."""
+    return {int(rank): int(pid) for rank, pid in _UP.findall(said)}
 
 
 class StoodStill(RuntimeError):

@@ -26,10 +26,10 @@ from tests.chaos.running import RunningJob
 from .. import enduring, harness, jobs, torchrun
 from ..enduring import STRIKES
 from ..harness import SCRIPTS, Case, Extent, Metric, Panel, Table, Way
+from ..torchrun import HOSTS, PROCESSES
 from .faults import wait_until_up
 
 SCRIPT = SCRIPTS / "recovering.py"
-HOSTS = PROCESSES = 2
 RANKS = HOSTS * PROCESSES
 BARE, BARE_TORCH = "the bare script, started again", "the bare PyTorch script, started again"
 IN_PROCESSES, IN_CONTAINERS = "fit(), in processes", "fit(), in containers"
@@ -40,7 +40,6 @@ HANG_SECONDS = 5.0  # that a world may stand still
 ONCE_KNOWN = ("freeze-host", "hang-rank")
 """Of these the time counts from the end of the attempt: how long they go unnoticed is a setting."""
 _STEP = re.compile(r"step 2 (\d+) (\d+\.\d+)")
-_UP = re.compile(r"^up (\d+) (\d+)$", re.MULTILINE)
 _took: defaultdict[tuple[str, str], list[tuple[float | None, ...]]] = defaultdict(list)
 """How long each phase of each fault took, for the table; None where nobody tells."""
 
@@ -139,8 +138,8 @@ def of_torchrun(fault: str, image: str) -> tuple[float | None]:
     world does not come up.
     """
     with torchrun.agents(image, SCRIPT, ("--framework", "torch", "--begun", "/tmp/begun")) as agents:
-        said = agents.wait_until(lambda text: len(_UP.findall(text)) == RANKS)
-        struck = agents.strike(fault, dict(map(ints, _UP.findall(said)))[RANKS - 1])
+        said = agents.wait_until(lambda text: len(torchrun.ranks_in(text)) == RANKS)
+        struck = agents.strike(fault, torchrun.ranks_in(said)[RANKS - 1])
         assert struck is not None
         if fault in torchrun.REPLACED:
             agents.start()
@@ -153,10 +152,6 @@ def of_torchrun(fault: str, image: str) -> tuple[float | None]:
     line, imported = said_moments(text)
     _took[TORCHRUN, fault].append((None, None, None, line - struck, imported - line, stepped - imported))
     return (stepped - struck,)
-
-
-def ints(pair: tuple[str, str]) -> tuple[int, int]:
-    return int(pair[0]), int(pair[1])
 
 
 def in_container(image: str, name: str) -> list[str]:

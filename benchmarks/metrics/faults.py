@@ -15,9 +15,9 @@ from functools import partial
 from estimator_sdk import Job, JobFailed
 from estimator_sdk.backends.supervised.job import wait_until_gone
 from tests.chaos.faults import FAULTS, Shape, Target
-from tests.chaos.injections import own_folders
 from tests.chaos.jobs import LOOPER, estimator
 from tests.chaos.leaks import Scan
+from tests.chaos.playing import own_folders
 from tests.chaos.rounds import judge, strike_when_there, told_at
 from tests.chaos.running import RunningJob
 

@@ -19,7 +19,7 @@ from estimator_container.contract.events import RankEnded
 
 from estimator_sdk import Estimator, Job
 from tests.chaos.faults import Shape, Target
-from tests.chaos.injections import own_folders
+from tests.chaos.playing import own_folders
 from tests.chaos.rounds import strike_when_there
 from tests.chaos.running import RunningJob
 

@@ -10,19 +10,14 @@ is wrong or left.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import os
-import signal
 import statistics
 import sys
-import tempfile
-import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from .playing import play_as_told
 from .rounds import Outcome, drawn, play, possible
 
 ENOUGH = 0.95  # of all rounds are to be correct
@@ -86,61 +81,8 @@ def inject(
     return tally
 
 
-@contextlib.contextmanager
-def own_folders() -> Iterator[Path]:
-    """A home for jobs, and a place for temporary files, that nobody else uses; the names of sockets must stay short."""
-    before = {name: os.environ.get(name) for name in ("ESTIMATOR_HOME", "TMPDIR")}
-    with tempfile.TemporaryDirectory(prefix="chaos-", dir="/tmp", ignore_cleanup_errors=True) as folder:
-        home, scratch = Path(folder, "home"), Path(folder, "t")
-        scratch.mkdir()
-        os.environ.update(ESTIMATOR_HOME=str(home), TMPDIR=str(scratch))
-        tempfile.tempdir = None  # it is remembered from the first use on
-        try:
-            yield home
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
-            tempfile.tempdir = None
-
-
-def image_for(backend: str) -> str | None:
-    """The image that jobs of a backend run in, built if it is not there; None where none is needed."""
-    if backend != "docker":
-        return None
-    from estimator_sdk.backends.docker import engine
-    from estimator_sdk.backends.docker.images import build, catalogue
-
-    build.ensure(engine.connect(), catalogue.MPI.name, sys.stderr)
-    return catalogue.MPI.name
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.chaos.injections", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--backend", choices=["process", "docker"], default="process")
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--first", type=int, default=0, help="the number of the first round")
-    parser.add_argument("--fault", action="append", help="only this fault; may be given several times")
-    parser.add_argument("--verbose", action="store_true", help="print every round, not only those that went wrong")
-    parser.add_argument("--image", help="run containers of this image, made of one of ours, and build none")
-    settings = parser.parse_args()
-    known = possible(settings.backend)
-    chosen = frozenset(settings.fault) if settings.fault else None
-    if chosen is not None and not chosen <= known:
-        parser.error(f"--fault: backend {settings.backend} can meet {', '.join(sorted(known))}")
-    print(f"backend {settings.backend}, seed {settings.seed}", flush=True)
-    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(1))  # the job of the round is ended
-    started = time.monotonic()
-    image = settings.image or image_for(settings.backend)
-    with own_folders():
-        numbers = range(settings.first, settings.first + settings.count)
-        tally = inject(settings.backend, numbers, settings.seed, image, chosen, settings.verbose)
-    print(f"{tally}\n{time.monotonic() - started:.0f} s")
+    tally = play_as_told("injections", __doc__ or "", 100, possible, "meet", inject)
     return 0 if tally.is_good else 1
 
 

@@ -10,10 +10,7 @@ by its seed and number: `--seed S --first N --count 1`. Ends with 1 when anythin
 
 from __future__ import annotations
 
-import argparse
 import json
-import random
-import signal
 import sys
 import threading
 import time
@@ -28,9 +25,9 @@ from estimator_sdk.spec.restart_policy import restartable
 from estimator_sdk.values.home import home
 
 from . import rounds, trainer
-from .faults import FAULTS, Shape, Target, Truth
-from .injections import image_for, own_folders
+from .faults import FAULTS, Shape, Truth
 from .leaks import Scan
+from .playing import play_as_told
 from .rounds import LEFT_SECONDS, LIMIT, Round, judge, strike_when_there, wait_until_up
 from .running import NotThere, RunningJob
 
@@ -92,17 +89,6 @@ def fits(name: str, shape: Shape) -> bool:
     """Whether a fault can strike such a job; only a world can wait for a rank that hangs."""
     in_world = shape.processes is not None and len(shape.ranks) > 1
     return rounds.fits(name, shape) and (name != "hang" or in_world)
-
-
-def drawn(number: int, seed: int, backend: str, faults: frozenset[str]) -> Round:
-    """A round at random: first the fault, so that each has its share, then a shape that it can strike."""
-    chance = random.Random(f"{seed} {backend} {number}")
-    while True:
-        name = chance.choice(sorted(faults))
-        shape = Shape(backend, chance.choice([1, 2, 2, 3]), chance.choice([None, 1, 2, 2]))
-        if fits(name, shape):
-            target = Target(shape, chance.choice(shape.ranks))
-            return Round(number, seed, name, target, chance.uniform(0.0, rounds.MOMENTS[backend]))
 
 
 def play(plan: Round, image: str | None) -> Outcome:
@@ -192,7 +178,7 @@ def recover(
     chosen = possible(backend) if faults is None else faults & possible(backend)
     tally = Tally()
     for number in numbers:
-        outcome = play(drawn(number, seed, backend, chosen), image)
+        outcome = play(rounds.drawn(number, seed, backend, chosen, fits), image)
         tally.outcomes.append(outcome)
         if verbose or outcome.problems:
             print(outcome, flush=True)
@@ -200,29 +186,7 @@ def recover(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.chaos.recoveries", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--backend", choices=["process", "docker"], default="process")
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--first", type=int, default=0, help="the number of the first round")
-    parser.add_argument("--fault", action="append", help="only this fault; may be given several times")
-    parser.add_argument("--verbose", action="store_true", help="print every round, not only those that went wrong")
-    parser.add_argument("--image", help="run containers of this image, made of one of ours, and build none")
-    settings = parser.parse_args()
-    known = possible(settings.backend)
-    chosen = frozenset(settings.fault) if settings.fault else None
-    if chosen is not None and not chosen <= known:
-        parser.error(f"--fault: backend {settings.backend} can outlive {', '.join(sorted(known))}")
-    print(f"backend {settings.backend}, seed {settings.seed}", flush=True)
-    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(1))  # the job of the round is ended
-    started = time.monotonic()
-    image = settings.image or image_for(settings.backend)
-    with own_folders():
-        numbers = range(settings.first, settings.first + settings.count)
-        tally = recover(settings.backend, numbers, settings.seed, image, chosen, settings.verbose)
-    print(f"{tally}\n{time.monotonic() - started:.0f} s")
+    tally = play_as_told("recoveries", __doc__ or "", 200, possible, "outlive", recover)
     return 1 if tally.problems else 0
 
 

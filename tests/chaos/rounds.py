@@ -6,6 +6,7 @@ import contextlib
 import random
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -69,7 +70,15 @@ class Round:
         return f"round {self.number} of seed {self.seed}: {what}"
 
 
-def drawn(number: int, seed: int, backend: str, faults: frozenset[str]) -> Round:
+def fits(name: str, shape: Shape) -> bool:
+    if name in FAULTS:
+        return FAULTS[name].fits(shape, limited=True)
+    return not (name == "abort" and shape.processes is None) and not (name == "hoard" and shape.backend != "docker")
+
+
+def drawn(
+    number: int, seed: int, backend: str, faults: frozenset[str], fits: Callable[[str, Shape], bool] = fits
+) -> Round:
     """A round at random: first the fault, so that each has its share, then a shape that it can strike."""
     chance = random.Random(f"{seed} {backend} {number}")
     while True:
@@ -78,12 +87,6 @@ def drawn(number: int, seed: int, backend: str, faults: frozenset[str]) -> Round
         if fits(name, shape):
             target = Target(shape, chance.choice(shape.ranks))
             return Round(number, seed, name, target, chance.uniform(0.0, MOMENTS[backend]))
-
-
-def fits(name: str, shape: Shape) -> bool:
-    if name in FAULTS:
-        return FAULTS[name].fits(shape, limited=True)
-    return not (name == "abort" and shape.processes is None) and not (name == "hoard" and shape.backend != "docker")
 
 
 def possible(backend: str) -> frozenset[str]:

@@ -24,7 +24,7 @@ from estimator_sdk import Estimator, Job, JobFailed
 from . import quiet_trainer
 from .checkpoint_kills import store
 from .faults import Shape
-from .injections import own_folders
+from .playing import own_folders
 
 SHAPES = (Shape("process", 2, 2), Shape("process", 1, None), Shape("process", 2, None), Shape("process", 1, None))
 AWAY_SECONDS = 100.0  # for which the store answers nothing

@@ -26,9 +26,9 @@ from pathlib import Path
 from estimator_sdk import Job, JobFailed
 
 from .faults import FAULTS, Shape, Target
-from .injections import image_for, own_folders
 from .jobs import estimator
 from .leaks import Scan
+from .playing import image_for, own_folders
 from .rounds import MOMENTS, judge, strike_when_there
 from .running import RunningJob
 

@@ -19,6 +19,16 @@ def environment_as_before():
     os.environ.update(before)
 
 
+def kill(folder, kind, kills, in_place):
+    print(f"seed {SEED}")
+    (folder / "server").mkdir()
+    with store(kind, folder) as (uri, proxy):
+        tally = Chaos(uri, folder, SEED, proxy, in_place).run(kills)
+    print(tally)
+    assert tally.problems == []
+    assert tally.snapshots > 0
+
+
 @pytest.mark.parametrize(
     ("kind", "kills"),
     [
@@ -29,13 +39,7 @@ def environment_as_before():
     ],
 )
 def test_no_kill_tears_mixes_or_loses_a_snapshot(tmp_path, kind, kills):
-    print(f"seed {SEED}")
-    (tmp_path / "server").mkdir()
-    with store(kind, tmp_path) as (uri, proxy):
-        tally = Chaos(uri, tmp_path, SEED, proxy).run(kills)
-    print(tally)
-    assert tally.problems == []
-    assert tally.snapshots > 0
+    kill(tmp_path, kind, kills, in_place=False)
 
 
 @pytest.mark.timeout(3600)
@@ -49,10 +53,4 @@ def test_no_kill_tears_mixes_or_loses_a_snapshot(tmp_path, kind, kills):
     ],
 )
 def test_no_kill_that_is_followed_by_a_restart_in_place_tears_mixes_or_loses_a_snapshot(tmp_path, kind, kills):
-    print(f"seed {SEED}")
-    (tmp_path / "server").mkdir()
-    with store(kind, tmp_path) as (uri, proxy):
-        tally = Chaos(uri, tmp_path, SEED, proxy, in_place=True).run(kills)
-    print(tally)
-    assert tally.problems == []
-    assert tally.snapshots > 0
+    kill(tmp_path, kind, kills, in_place=True)

@@ -10,9 +10,10 @@ import pytest
 from estimator_sdk import JobFailed
 
 from .faults import Shape, Target, of_rank
-from .injections import image_for, inject, own_folders
+from .injections import inject
 from .jobs import estimator
 from .leaks import Scan
+from .playing import image_for, own_folders
 from .soak import soak
 
 SEED = 20261122

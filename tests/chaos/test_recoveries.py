@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from . import recoveries, trainer
-from .injections import image_for, own_folders
+from . import recoveries, rounds, trainer
+from .playing import image_for, own_folders
 from .recoveries import recover
 
 SEED = 20261124
@@ -43,6 +43,8 @@ def test_a_step_depends_on_all_that_came_before():
 
 def test_a_round_is_the_same_again_by_its_seed_and_number():
     chosen = recoveries.possible("process")
-    one, other = ([recoveries.drawn(number, SEED, "process", chosen) for number in range(50)] for _ in range(2))
+    one, other = (
+        [rounds.drawn(number, SEED, "process", chosen, recoveries.fits) for number in range(50)] for _ in range(2)
+    )
     assert one == other
     assert {each.fault for each in one} == chosen

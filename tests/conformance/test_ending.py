@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Job, JobFailed, list_jobs
-from tests.chaos.injections import own_folders
 from tests.chaos.leaks import Scan
+from tests.chaos.playing import own_folders
 from tests.conformance.jobs import (
     UP_AND_WAIT,
     assert_falls_silent,

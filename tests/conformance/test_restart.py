@@ -259,21 +259,21 @@ time.sleep(600)
 """
 
 
-@pytest.mark.law("R2", "E8")
-@pytest.mark.parametrize("how", [kill_host, freeze_host])
-def test_a_host_that_is_gone_and_only_that_one_is_made_anew(script, out, tmp_path, how):
+def lose_one_after_the_other(script, out, tmp_path, how, lost):
+    """Lose one host in the first attempt and one in the second: each is made anew, and no other."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "one").write_text("1")
     options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 2}
     job = script.estimator(LOSES, hosts=3, processes=1, **options).fit({"train": f"file://{tmp_path}/data"}, wait=False)
-    for attempt, lost in ((1, "algo-2"), (2, "algo-3")):
+    for attempt, host in enumerate(lost, 1):
         wait_for_attempt(job, attempt, 3)
         wait_for(lambda attempt=attempt: events(job, "checkpoint_published", attempt=attempt), SECONDS)
         before = hosts_of(job)
-        how(job, lost)
+        how(job, host)
         wait_for_attempt(job, attempt + 1, 3) if attempt == 1 else job.wait(SECONDS)
         if attempt == 1:
-            assert [here == there for here, there in zip(before, hosts_of(job), strict=True)] == [True, False, True]
+            kept = [here == there for here, there in zip(before, hosts_of(job), strict=True)]
+            assert kept == [name != host for name in ("algo-1", "algo-2", "algo-3")]
     assert job.status == "Completed"
     for rank in range(3):
         assert out(job, rank=rank).decode().splitlines() == [
@@ -284,15 +284,20 @@ def test_a_host_that_is_gone_and_only_that_one_is_made_anew(script, out, tmp_pat
             "found 3 ['attempt-1', 'attempt-2'] ['one'] 3",
         ]
     assert [(each.verdict.kind, each.verdict.host) for each in job.attempts[:-1]] == [
-        ("host_lost", "algo-2"),
-        ("host_lost", "algo-3"),
+        ("host_lost", host) for host in lost
     ]
     assert len({path.read_bytes() for path in job.log_files}) == 9
     assert left_of(job) == []
 
 
-@pytest.mark.law("R2")
-def test_two_hosts_that_are_gone_at_once_are_both_made_anew(script, out, tmp_path):
+@pytest.mark.law("R2", "E8")
+@pytest.mark.parametrize("how", [kill_host, freeze_host])
+def test_a_host_that_is_gone_and_only_that_one_is_made_anew(script, out, tmp_path, how):
+    lose_one_after_the_other(script, out, tmp_path, how, ("algo-2", "algo-3"))
+
+
+def lose_at_once(script, tmp_path, *lost):
+    """A job of three hosts in whose first attempt these are killed."""
     options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 3}
     (tmp_path / "data").mkdir()
     source = LOSES.replace("attempt == 3", "attempt == 2")
@@ -301,8 +306,14 @@ def test_two_hosts_that_are_gone_at_once_are_both_made_anew(script, out, tmp_pat
     )
     wait_for_attempt(job, 1, 3)
     wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
-    kill_host(job, "algo-2")
-    kill_host(job, "algo-3")
+    for host in lost:
+        kill_host(job, host)
+    return job
+
+
+@pytest.mark.law("R2")
+def test_two_hosts_that_are_gone_at_once_are_both_made_anew(script, out, tmp_path):
+    job = lose_at_once(script, tmp_path, "algo-2", "algo-3")
     assert job.wait(SECONDS) == "Completed"
     assert out(job, host="algo-3").decode().splitlines()[-1] == "found 2 ['attempt-1'] [] 3"
     assert left_of(job) == []
@@ -363,47 +374,12 @@ def test_a_host_that_is_lost_twice_is_named_as_suspect(script, tmp_path):
     ],
 )
 def test_the_others_wait_for_a_first_host_that_is_made_anew(script, out, tmp_path, how, lost):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "one").write_text("1")
-    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 2}
-    job = script.estimator(LOSES, hosts=3, processes=1, **options).fit({"train": f"file://{tmp_path}/data"}, wait=False)
-    for attempt, host in enumerate(lost, 1):
-        wait_for_attempt(job, attempt, 3)
-        wait_for(lambda attempt=attempt: events(job, "checkpoint_published", attempt=attempt), SECONDS)
-        before = hosts_of(job)
-        how(job, host)
-        wait_for_attempt(job, attempt + 1, 3) if attempt == 1 else job.wait(SECONDS)
-        if attempt == 1:
-            kept = [here == there for here, there in zip(before, hosts_of(job), strict=True)]
-            assert kept == [name != host for name in ("algo-1", "algo-2", "algo-3")]
-    assert job.status == "Completed"
-    for rank in range(3):
-        assert out(job, rank=rank).decode().splitlines() == [
-            "found 1 [] ['one'] 3",
-            "up",
-            "found 2 ['attempt-1'] ['one'] 3",
-            "up",
-            "found 3 ['attempt-1', 'attempt-2'] ['one'] 3",
-        ]
-    assert [(each.verdict.kind, each.verdict.host) for each in job.attempts[:-1]] == [
-        ("host_lost", host) for host in lost
-    ]
-    assert len({path.read_bytes() for path in job.log_files}) == 9
-    assert left_of(job) == []
+    lose_one_after_the_other(script, out, tmp_path, how, lost)
 
 
 @pytest.mark.law("R2")
 def test_the_first_host_and_another_that_are_gone_at_once_are_both_made_anew(script, out, tmp_path):
-    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 3}
-    (tmp_path / "data").mkdir()
-    source = LOSES.replace("attempt == 3", "attempt == 2")
-    job = script.estimator(source, hosts=3, processes=1, **options).fit(
-        {"train": f"file://{tmp_path}/data"}, wait=False
-    )
-    wait_for_attempt(job, 1, 3)
-    wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
-    kill_host(job, "algo-1")
-    kill_host(job, "algo-3")
+    job = lose_at_once(script, tmp_path, "algo-1", "algo-3")
     assert job.wait(SECONDS) == "Completed"
     for host in ("algo-1", "algo-2", "algo-3"):
         assert out(job, host=host).decode().splitlines()[-1] == "found 2 ['attempt-1'] [] 3"

@@ -62,7 +62,7 @@ def result(name: str, case: Callable[[], Outcome]) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    gc.disable()  # each collection would go through all of TensorFlow
+    gc.freeze()  # or each collection would go through all of TensorFlow
     hvd.init(process_sets=[EVENS])
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)

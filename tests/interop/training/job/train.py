@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 hvd.init()
-EVEN_SECONDS = 18.0
+EVEN_SECONDS = 21.0
 SLOW_SECONDS = 25.0
 """In each of them a rank would be named; the first window after the even run belongs to both."""
 

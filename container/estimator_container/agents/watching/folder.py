@@ -45,8 +45,12 @@ class WatchedFolder:
         return self._inotify.fileno()
 
     def watch(self) -> None:
-        """Hear of every change from now on. Raises OSError where a folder cannot be watched or read."""
-        self._scan({})
+        """Hear of every change from now on. Raises OSError where a folder cannot be watched or read.
+
+        What is there already may have been whole before somebody opened it, of which there is no news.
+        """
+        found = self._scan({})
+        self._whole_before |= found.files.keys() | found.unsettled
 
     def state(self, known: Mapping[str, Stamp], seconds: float) -> FolderState | None:
         """What the folder holds, all of it at one moment; None when it did not hold still for so long.

@@ -135,6 +135,17 @@ def test_of_open_files_those_are_told_apart_that_had_been_whole(watched, leases)
         assert (state.unsettled, state.reopened) == ({"twice", "gone"}, {"twice"})
 
 
+def test_what_was_there_before_anybody_watched_had_been_whole(watched, leases):
+    watched.write("closed")
+    with (watched.path / "open").open("w") as first:
+        watched.folder.watch()
+        with (watched.path / "closed").open("w") as second:
+            for file in (first, second):
+                file.write("half")
+                file.flush()
+            assert watched.state().reopened == {"closed", "open"}
+
+
 def test_a_rewrite_in_place_is_unsettled(watched, leases):
     watched.write("model")
     known = watched.state().files

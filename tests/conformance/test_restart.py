@@ -223,9 +223,10 @@ def test_a_job_that_ends_three_times_at_the_same_place_is_not_tried_again(script
 
 
 @pytest.mark.law("R6")
-def test_a_job_without_a_newer_checkpoint_in_three_attempts_is_not_tried_again(script, tmp_path):
+@pytest.mark.parametrize("writes", ["attempt == 1", "True"], ids=["once", "the same again"])
+def test_a_job_without_a_newer_checkpoint_in_three_attempts_is_not_tried_again(script, tmp_path, writes):
     source = f"""{PRELUDE}
-if attempt == 1:
+if {writes}:
     keep("attempt-1")
     wait_until_published()
 sys.exit(10 + time.time_ns() % 50)

@@ -80,7 +80,8 @@ class CheckpointAgent(WatchingAgent):
             return
         passed_over, base = restored.passed_over, restored.base
         self._events.emit(CheckpointRestored(attempt, passed_over, base, restored.files, restored.size))
-        self._answer("restored", restored.base, str(restored.files), str(restored.size), *restored.passed_over)
+        content = restored.manifest.content if restored.manifest else base
+        self._answer("restored", base, content, str(restored.files), str(restored.size), *passed_over)
         self._settled = SettledFiles(self._folder, self._publisher, self._settings.alive, self._settings.log_seconds)
         self._publications = Publications(
             self, self._publisher, self._settled, self._backlog, self._events, self._last_word
@@ -111,7 +112,7 @@ class CheckpointAgent(WatchingAgent):
     def _last_word(self, reason: str = "") -> None:
         if not self._is_over:
             self._is_over = True
-            newest = self._publisher.newest if self._has_begun else ""
+            newest = self._publisher.newest_content if self._has_begun else ""
             self._answer("finished", str(self._backlog.size), "" if self._all_published else reason, newest)
 
     # The folder.

@@ -114,6 +114,11 @@ class Manifest:
         """Bytes of all files."""
         return sum(file.size for file in self.files)
 
+    @property
+    def content(self) -> str:
+        """A checksum of what it holds, whatever it is called: two snapshots with the same bytes have the same."""
+        return _checksum({"files": [[file.path, file.sha256] for file in self.files], "links": self.links})
+
     def to_bytes(self) -> bytes:
         """The manifest as canonical JSON, with its checksum."""
         document = {

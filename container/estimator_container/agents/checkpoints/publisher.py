@@ -56,9 +56,9 @@ class Publisher:
         return {path: stamp for path, (stamp, _) in self._known.copy().items()}
 
     @property
-    def newest(self) -> str:
-        """The name of the newest whole snapshot; empty where there is none."""
-        return str(self._last.name) if self._last is not None else ""
+    def newest_content(self) -> str:
+        """A checksum of what the newest whole snapshot holds; empty where there is none."""
+        return self._last.content if self._last is not None else ""
 
     def begin_with(self, manifest: Manifest | None, base: str, *, in_use: bool = False) -> None:
         """Say in the claim what this attempt began with, and take its files as known. Raises StorageError.

@@ -39,7 +39,7 @@ class Checkpoints(AgentOwner):
             held=str(folder.path),
         )
         self.began_from = self.newest = ""
-        """What was restored, as the event `checkpoint_restored` names it, and what would be now."""
+        """A checksum of what was restored, and of what would be now; `nothing`, or `plain` for a plain tree."""
         self._restored = False
         self._failed: str | None = None
         self._finishing: float | None = None
@@ -81,7 +81,7 @@ class Checkpoints(AgentOwner):
         kind, *facts = message
         if kind == "restored":
             self._restored = True
-            self.began_from = self.newest = facts[0]
+            self.began_from = self.newest = facts[1]
         elif kind == "failed":
             self._failed = facts[0]
         elif kind == "finished":

@@ -93,7 +93,7 @@ class Attempt:
 
     @property
     def snapshots(self) -> tuple[str | None, str | None]:
-        """What it began from, and what another would, both as the agent names it; None in a job without checkpoints."""
+        """A checksum of what it began from, and of what another would; None in a job without checkpoints."""
         if self._checkpoints is None:
             return None, None
         return self._checkpoints.began_from, self._checkpoints.newest

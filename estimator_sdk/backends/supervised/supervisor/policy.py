@@ -28,13 +28,13 @@ class AttemptEnd(NamedTuple):
     at: float
     """Seconds since 1970."""
     began_from: str | None = None
-    """The snapshot that it began from, by its name; None for a job without checkpoints."""
+    """A checksum of the snapshot that it began from; None for a job without checkpoints."""
     newest: str | None = None
     """The one that another attempt would begin from."""
 
     @property
     def got_nowhere(self) -> bool:
-        """Whether it has left no newer checkpoint, in a job that keeps any."""
+        """Whether it has left no checkpoint with other bytes than it began from, in a job that keeps any."""
         return self.newest is not None and self.newest == self.began_from
 
     @property

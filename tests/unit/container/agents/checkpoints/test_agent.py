@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from estimator_container.agents.checkpoints.format import CLAIMS, Manifest
-from estimator_container.agents.checkpoints.restore import restore, snapshots
+from estimator_container.agents.checkpoints.restore import newest_whole_manifest, restore, snapshots
 from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.contract.event_decoding import KINDS
 from estimator_container.logs.frames import EVENT, FrameParser
@@ -103,12 +103,13 @@ def files(store, tmp_path):
 
 def test_what_settles_is_published_and_the_end_is_told(start, store, folder, tmp_path):
     running = start()
-    assert running.answer("restored") == ["nothing", "0", "0"]
+    assert running.answer("restored") == ["nothing", "nothing", "0", "0"]
     (folder / "model").write_text("1")
     running.until(lambda: running.events("checkpoint_published"))
     (folder / "model").write_text("2")
     assert running.finish() == ["0", ""]
-    assert running.newest == "000001-00000002"
+    newest = newest_whole_manifest(store)
+    assert newest is not None and running.newest == newest.content
     assert running.process.wait(20) == 0
     assert files(store, tmp_path) == {"model": "2"}
 
@@ -130,7 +131,7 @@ def test_a_folder_without_a_pause_is_looked_at_all_the_same(start, folder):
 
 def test_a_damaged_claim_is_no_obstacle(start, store):
     store.write(f"{CLAIMS}000001.json", b"damaged")
-    assert start().answer("restored") == ["nothing", "0", "0"]
+    assert start().answer("restored") == ["nothing", "nothing", "0", "0"]
 
 
 def test_a_restore_that_cannot_be_is_told_with_its_reason(start, store, folder):
@@ -188,6 +189,24 @@ def write_before_it_looks(running, folder):
 def test_a_file_that_was_whole_before_the_first_snapshot_is_waited_for(start, store, folder, tmp_path):
     running = start()
     with write_before_it_looks(running, folder):
+        time.sleep(0.5)  # many looks
+        assert running.events("checkpoint_published") == []
+    running.until(lambda: running.events("checkpoint_published"))
+    assert files(store, tmp_path) == {"a": "2", "b": "2"}
+
+
+def test_what_another_agent_finds_open_is_waited_for(start, folder, store, tmp_path):
+    """It may have been whole while the one before looked, which was killed."""
+    first = start()
+    first.answer("restored")
+    first.process.kill()
+    first.process.wait()
+    (folder / "a").write_text("1")
+    with (folder / "a").open("w") as file:
+        file.write("2")
+        file.flush()
+        (folder / "b").write_text("2")
+        running = start(restore=False)
         time.sleep(0.5)  # many looks
         assert running.events("checkpoint_published") == []
     running.until(lambda: running.events("checkpoint_published"))

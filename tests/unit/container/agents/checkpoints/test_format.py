@@ -56,6 +56,14 @@ def test_a_manifest_comes_back_as_it_was(manifest):
     assert Manifest.from_bytes(manifest.to_bytes()) == manifest
 
 
+@given(manifests(), names)
+def test_the_same_bytes_under_another_name_are_the_same_content(manifest, name):
+    again = replace(manifest, name=name, files=tuple(replace(file, mtime_ns=1) for file in manifest.files))
+    assert again.content == manifest.content
+    other = replace(manifest, links=(*manifest.links, ("another link", "model")))
+    assert other.content != manifest.content
+
+
 @given(names)
 def test_a_name_comes_back_as_it_was(name):
     assert Name.parse(str(name)) == name

@@ -84,8 +84,9 @@ class Allocation:
         """Have the hosts run an attempt, and wait until they have ended or stand by. Raises OSError or NotStarted."""
         if self.has_started and self._lines:
             if not self.stand_by:
-                what = "the standby hosts for this attempt ended before it began"
-                raise NotStarted(Verdict(Kind.HOST_LOST, what))
+                gone = next((host for host in self._exit_codes if host not in self._lost), None)
+                what = f"{gone or 'a host'} ended while it stood by for this attempt"
+                raise NotStarted(Verdict(Kind.HOST_LOST, what, gone))
             self.stand_by, self._found, self._first_failure = False, None, None
             self._has_first_asked, self._lost = False, ()
             self._without_first.clear()

@@ -82,7 +82,8 @@ class Kind(str, Enum):
     DEADLOCK = (
         "deadlock",
         Origin.USER,
-        "Look for a collective call that not every rank makes; hang_timeout= is how long one may take.",
+        "Look for a collective call that not every rank makes, or a read, a lock or a loop that never ends; "
+        "hang_timeout= is how long one may take.",
         _HOSTS_STAY,
     )
     RANKS_DIFFER = (

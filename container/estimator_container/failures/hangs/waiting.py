@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ...ranks import script_runner
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*\n", re.MULTILINE)  # differs from rank to rank
+_ANOTHER = "\n  in another thread:\n"
 _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$', re.MULTILINE)
 _OURS = tuple(f'File "{path}"' for path in (script_runner.__file__, script_runner.LONE_SCRIPT))
 _RECORDER = "/ranks/flight_recorder.py"  # whose thread waits for the toolkit alone
@@ -52,9 +53,9 @@ class WaitingCall(NamedTuple):
 def parse(dump: str, code: str) -> Stacks:
     """What `faulthandler` wrote, less what is the toolkit's or this host's alone; `code` is the code folder."""
     parts = [_without_ours(part.replace(f'File "{code}/', 'File "')) for part in _THREAD.split(dump)]
-    shown = [(text, is_first) for text, is_first in parts if text]
-    first = next((text for text, is_first in shown if is_first), "")
-    return Stacks("\n".join(text for text, _ in shown), first, sum(not is_first for _, is_first in shown))
+    first = next((text for text, is_first in parts if text and is_first), "")
+    others = [text for text, is_first in parts if text and not is_first]
+    return Stacks(_ANOTHER.join([first, *others] if first else others), first, len(others))
 
 
 def call_in(stack: str, code: str) -> WaitingCall | None:

@@ -39,7 +39,7 @@ class RestartPolicy:
         return cls(
             on=_kinds(given.get("on"), f"{where}['on']"),
             max=_count(given.get("max", cls.max), f"{where}['max']"),
-            within=_seconds(given.get("within"), f"{where}['within']") if given.get("within") is not None else None,
+            within=_window(given.get("within"), f"{where}['within']") if given.get("within") is not None else None,
             backoff=_seconds(given.get("backoff", 0.0), f"{where}['backoff']", LONGEST_BACKOFF),
         )
 
@@ -78,6 +78,12 @@ def _seconds(given: object, where: str, most: float = float_info.max) -> float:
         limit = "" if most == float_info.max else f" of at most {most:g}"
         raise _refused(where, f"must be a number of seconds{limit}, not {shown(given)}")
     return float(given)
+
+
+def _window(given: object, where: str) -> float:
+    if (seconds := _seconds(given, where)) == 0.0:
+        raise _refused(where, f"must be more than 0 seconds, not {shown(given)}: no restart would ever count")
+    return seconds
 
 
 def _refused(where: str, what: str) -> InvalidArgument:

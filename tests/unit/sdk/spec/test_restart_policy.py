@@ -33,6 +33,7 @@ def test_every_kind_that_can_be_named_is_one_of_a_failure():
         ({"on": ["signal"], "max": 0}, "restart_policy['max']", "from 1 to 1000, not 0"),
         ({"on": ["signal"], "max": True}, "restart_policy['max']", "from 1 to 1000, not True"),
         ({"on": ["signal"], "within": -1}, "restart_policy['within']", "must be a number of seconds, not -1"),
+        ({"on": ["signal"], "within": 0}, "restart_policy['within']", "must be more than 0 seconds, not 0"),
         (
             {"on": ["signal"], "within": float("inf")},
             "restart_policy['within']",

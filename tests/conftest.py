@@ -29,6 +29,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # The same few examples in every run; `--hypothesis-profile=many` looks for new ones.
 settings.register_profile("few", max_examples=60, derandomize=True, deadline=None)
+settings.register_profile("fewest", max_examples=15, derandomize=True, deadline=None)
 settings.register_profile("many", max_examples=3000, deadline=None)
 settings.load_profile("few")
 
@@ -46,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "on_service: the law is of those that a stand-in of SageMaker can tell")
     config.addinivalue_line("markers", "contract(row): the row of the container contract that the test states")
     config.addinivalue_line("markers", "alone: the test bounds a time or counts what the machine does")
+    config.addinivalue_line("markers", "turn(backend): `scripts/test --all` alone runs the law's test on the other one")
     config.addinivalue_line("markers", "long: the test takes long, and `scripts/test --all` alone runs it")
     config.addinivalue_line("markers", "spins: ranks of the test use TensorFlow or Horovod; set by tests/scheduling.py")
     # A shell lets what it starts in the background ignore Ctrl-C, which tests press: sh(1p), "Signals".

@@ -24,7 +24,7 @@ OF_SPINNING_RANKS = (
     "tests/interop/drift/test_torch.py::test_with_horovod_",
     "tests/interop/horovod_keras3/",
     "tests/interop/training/test_tensorflow.py",
-    "tests/interop/notebooks/test_notebooks.py::test_a_notebook_runs_from_top_to_bottom[2_from_one_process_to_horovod]",
+    "tests/interop/notebooks/test_notebooks.py::test_a_notebook_runs_from_top_to_bottom[2_",
     "tests/conformance/test_distributions.py::test_tensorflow_",
     "tests/conformance/test_job_files.py::test_the_example_of_a_riseml_yml_",
 )

@@ -1,33 +1,52 @@
-"""Which parameters of a law run on which backend.
+"""Which tests of the laws run on which backend.
 
 A law holds for all its parameters on every backend, but a job for each pair of them would take too long for every run.
 So each set of parameters meets one of our own backends, by turns, and `scripts/test --all` alone runs the other pairs.
+Of a law that code keeps which both backends share, every test runs on processes and each second one on containers. A
+test that takes long says its turn itself: `@pytest.mark.turn`.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 BACKENDS = ("process", "docker")
+OF_HOSTS = ("E2", "E2b", "E3", "E4", "E9", "R1", "R2")
+"""The laws that each backend keeps in a way of its own: how hosts end, what they leave, and who takes their place."""
 LAWS = Path(__file__).parent
 
 
 def mark(items: Iterable[pytest.Item]) -> None:
-    """Mark tests of the laws as `long` whose parameters have their turn on the other backend."""
+    """Mark tests of the laws as `long` that have their turn on the other backend."""
     of_function: defaultdict[str, list[pytest.Function]] = defaultdict(list)
     for item in items:
         if LAWS in item.path.parents and isinstance(item, pytest.Function) and _backend(item) in BACKENDS:
             of_function[item.nodeid.partition("[")[0]].append(item)
+    seen: Counter[str] = Counter()
     for tests in of_function.values():
         if {*map(_backend, tests)} == {*BACKENDS}:
-            for test, turn in zip(tests, turns_of([test.callspec.params for test in tests]), strict=True):
+            for test, turn in zip(tests, _turns_of_tests(tests, seen), strict=True):
                 if turn not in (None, _backend(test)):
                     test.add_marker(pytest.mark.long)
+
+
+def _turns_of_tests(tests: Sequence[pytest.Function], seen: Counter[str]) -> Sequence[str | None]:
+    """`seen` counts, by law, the tests with a single set of parameters so far."""
+    if said := tests[0].get_closest_marker("turn"):
+        return said.args * len(tests)
+    turns = turns_of([test.callspec.params for test in tests])
+    if set(turns) != {None}:
+        return turns
+    laws = [law for mark in tests[0].iter_markers("law") for law in mark.args] or [tests[0].path.name]
+    numbers = [seen[law] for law in laws]
+    seen.update(laws)
+    of_both = any(law in OF_HOSTS for law in laws) or any(number % 2 == 0 for number in numbers)
+    return [None if of_both else BACKENDS[0]] * len(tests)
 
 
 def turns_of(tests: Sequence[Mapping[str, object]]) -> list[str | None]:

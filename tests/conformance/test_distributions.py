@@ -233,6 +233,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.turn("process")
 @pytest.mark.law("W2")
 def test_tensorflow_trains_one_model_on_two_hosts(script, with_horovod, out):
     """Each worker sees half of every batch; the model is the one that a single process makes of whole batches.
@@ -301,6 +302,7 @@ for number in range(steps):
 SERVERS = {"parameter_server": {"enabled": True}}
 
 
+@pytest.mark.turn("docker")
 def test_parameter_servers_hold_the_model_that_the_workers_train(script, with_horovod, out):
     """The job ends with the chief, though the workers and the servers would go on for ever."""
     job = script.run(SERVED, hosts=2, distribution=SERVERS, environment={"STEPS": "300"}, **with_horovod)

@@ -170,7 +170,7 @@ def test_a_rank_that_is_stopped_and_not_continued_is_named(script):
 @pytest.mark.law("E2")
 def test_a_rank_that_ends_with_success_while_the_others_wait_for_it_is_named(script):
     source = WAIT_IN_MPI.format(failure="if world.rank == 1: import sys; sys.exit(0)")
-    found = script.fail(source, hosts=2, processes=2, hang_timeout=4).verdict
+    found = script.fail(source, hosts=2, processes=2, hang_timeout=2).verdict
     assert (found.kind, found.rank, found.host, found.victims) == ("early_exit", 1, "algo-1", (0, 2, 3))
     assert 'File "train.py", line 5 in <module>' in found.detail
 
@@ -178,7 +178,7 @@ def test_a_rank_that_ends_with_success_while_the_others_wait_for_it_is_named(scr
 @pytest.mark.law("E2")
 def test_of_ranks_that_wait_for_each_other_it_is_said_where_they_stand(script):
     source = WAIT_IN_MPI.format(failure="if world.rank == 3: world.recv(source=0)")
-    found = script.fail(source, hosts=2, processes=2, hang_timeout=4).verdict
+    found = script.fail(source, hosts=2, processes=2, hang_timeout=2).verdict
     assert (found.kind, found.rank, found.host) == ("deadlock", 3, "algo-2")
     assert 'ranks 0, 1 and 2, the innermost call first:\n  File "train.py", line 5' in found.detail
     assert 'rank 3, the innermost call first:\n  File "train.py", line 4' in found.detail
@@ -397,6 +397,7 @@ print(*(line.data.decode().strip() for line in lines), job.wait(0), len(job.atte
 """
 
 
+@pytest.mark.turn("process")
 @pytest.mark.law("E6")
 def test_several_processes_wait_for_each_of_several_jobs(script):
     source = """

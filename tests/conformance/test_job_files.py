@@ -143,6 +143,7 @@ if MPI.COMM_WORLD.rank == 0:
     assert [step.name for step in job_files.read(tmp_path / "job.yaml").plan().steps] == ["1", "train", "report"]
 
 
+@pytest.mark.turn("docker")
 @pytest.mark.law("W2")
 @pytest.mark.filterwarnings("ignore:.*cpus and mem are for workers that are containers")
 def test_the_example_of_a_riseml_yml_runs_and_horovod_agrees_with_mpi(backend, with_horovod, tmp_path, out):

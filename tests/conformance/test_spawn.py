@@ -145,11 +145,12 @@ def test_a_job_ends_when_its_spawned_ranks_have(script, out):
     assert [line.data for line in job.logs(stream="stdout")] == [b"done\n"] * 2
 
 
+@pytest.mark.turn("process")
 @pytest.mark.law("E1")
 def test_ranks_that_wait_for_spawned_ones_that_work_are_not_accused(script):
     works = """
 with open(os.devnull, "w", buffering=1) as nowhere:
-    for _ in range(40):
+    for _ in range(28):
         print("a step", file=nowhere)
         time.sleep(0.1)
 parent.Barrier()

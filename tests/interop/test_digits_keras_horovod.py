@@ -17,14 +17,9 @@ from tests.conformance.jobs import events, kill_host
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
-
-
 @pytest.fixture(autouse=True)
-def jobs_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ESTIMATOR_HOME", str(home))
+def jobs_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
 
 
 def train(
@@ -48,46 +43,31 @@ def train(
     ).fit(wait=wait, logs="none")
 
 
-def test_killed_in_mid_epoch_it_goes_on_from_its_last_snapshot_on_the_other_backend(tmp_path):
-    uri = f"file://{tmp_path / 'store'}"
-    job = train("process", wait=False, checkpoint_s3_uri=uri, epochs=1000)
-    assert any(line.data.startswith(b"epoch 2/") for line in job.logs(rank=0, stream="stdout", follow=True))
-    kill_host(job, "algo-1")
-    with pytest.raises(JobFailed, match="algo-1"):
-        job.wait(30)
-    assert job.reason == ""
-    kept = tmp_path / "kept"
-    restored = restore(open_store(uri), str(kept))
-    assert restored.base == max(event["snapshot"] for event in events(job, "checkpoint_published"))
-    done = max(int(path.stem.partition("-")[2]) for path in kept.glob("epoch-*.keras"))
-    assert done >= 2
-    said = lines(train("docker", checkpoint_s3_uri=uri, epochs=done + 2))
-    assert f"resuming after epoch {done} from /opt/ml/checkpoints/epoch-{done:04d}.keras" in said
-    assert [match[1] for line in said if (match := re.match(r"epoch (\d+)/", line))] == [str(done + 1), str(done + 2)]
-    assert "weights agree on all 2 ranks" in said
-
-
 def lines(job: Job) -> list[str]:
     return [line.data.decode().rstrip("\n") for line in job.logs(rank=0, stream="stdout")]
 
 
-@pytest.fixture(scope="module")
-def first(home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, Path]:
-    """A job of two epochs on two hosts that are processes, and the folder of its checkpoints."""
-    folder = tmp_path_factory.mktemp("digits") / "checkpoints"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ESTIMATOR_HOME", str(home))
-        return train(epochs=2, **{"checkpoint-dir": str(folder)}), folder
+def test_killed_in_mid_epoch_it_goes_on_in_a_larger_world_on_the_other_backend_and_learns(tmp_path):
+    """From its last snapshot; and the model loads with plain Keras."""
+    uri = f"file://{tmp_path / 'store'}"
+    begun = train("process", wait=False, checkpoint_s3_uri=uri, epochs=1000)
+    assert any(line.data.startswith(b"epoch 2/") for line in begun.logs(rank=0, stream="stdout", follow=True))
+    kill_host(begun, "algo-1")
+    with pytest.raises(JobFailed, match="algo-1"):
+        begun.wait(30)
+    assert begun.reason == "" and lines(begun)[0] == "training on 1438 images with 2 ranks"
+    kept = tmp_path / "kept"
+    restored = restore(open_store(uri), str(kept))
+    assert restored.base == max(event["snapshot"] for event in events(begun, "checkpoint_published"))
+    done = max(int(path.stem.partition("-")[2]) for path in kept.glob("epoch-*.keras"))
+    assert done >= 2
 
-
-def test_four_ranks_resume_where_two_ended_and_learn_and_the_model_loads_with_plain_keras(first, tmp_path):
-    begun, folder = first
-    assert lines(begun)[0] == "training on 1438 images with 2 ranks"
-    assert sorted(path.name for path in folder.iterdir()) == ["epoch-0001.keras", "epoch-0002.keras"]
-    job = train(processes=2, epochs=12, **{"checkpoint-dir": str(folder)})
+    last = done + 8
+    job = train("docker", processes=2, checkpoint_s3_uri=uri, epochs=last)
     said = lines(job)
-    assert f"resuming after epoch 2 from {folder}/epoch-0002.keras" in said
-    assert [int(match[1]) for line in said if (match := re.match(r"epoch (\d+)/12 ", line))] == list(range(3, 13))
+    assert f"resuming after epoch {done} from /opt/ml/checkpoints/epoch-{done:04d}.keras" in said
+    epochs = [int(match[1]) for line in said if (match := re.match(rf"epoch (\d+)/{last} ", line))]
+    assert epochs == list(range(done + 1, last + 1))
     assert "weights agree on all 4 ranks" in said
     (accuracy,) = job.metrics()
     assert (accuracy.name, accuracy.rank) == ("accuracy", 0) and accuracy.value > 0.95
@@ -100,8 +80,9 @@ def test_four_ranks_resume_where_two_ended_and_learn_and_the_model_loads_with_pl
     assert loaded.stdout.strip() == "Adam"
 
 
-def test_on_containers_nothing_changes_but_the_backend(first, tmp_path):
-    jobs = {"process": first[0], "docker": train("docker", epochs=2)}
+@pytest.mark.long
+def test_on_containers_nothing_changes_but_the_backend(tmp_path):
+    jobs = {backend: train(backend, epochs=2) for backend in ("process", "docker")}
     said = {backend: [re.split(r"(\d+\.\d+)", line) for line in lines(job)] for backend, job in jobs.items()}
     models = {
         backend: {path.name for path in job.download(tmp_path / backend).iterdir()} for backend, job in jobs.items()

@@ -48,7 +48,7 @@ SENTENCE = "Horovod has waited more than 1 s for rank 1 to submit 'HorovodAllred
 
 def test_what_it_records_is_among_the_outputs_and_a_stall_is_told_while_it_lasts(train, tmp_path, capsys):
     job = train(
-        LATE="4", HOROVOD_AUTOTUNE="1", HOROVOD_AUTOTUNE_WARMUP_SAMPLES="1", HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE="2"
+        LATE="3", HOROVOD_AUTOTUNE="1", HOROVOD_AUTOTUNE_WARMUP_SAMPLES="1", HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE="2"
     )
     assert job.status == "Completed"
     with tarfile.open(Path(job.model_data.removeprefix("file://")).with_name("output.tar.gz")) as archive:
@@ -63,7 +63,7 @@ def test_what_it_records_is_among_the_outputs_and_a_stall_is_told_while_it_lasts
 
 def test_where_it_ends_the_world_the_verdict_is_on_the_rank_that_was_missing(train):
     with pytest.raises(JobFailed) as failed:
-        train(LATE="600", HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="3")
+        train(LATE="600", HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="3", HOROVOD_CYCLE_TIME="20")
     found = failed.value.verdict
     assert (found.kind, found.rank, found.host, found.victims) == ("deadlock", 1, "algo-1", (0,))
     assert found.message.endswith("for rank 1 to submit 'HorovodAllreduce'")

@@ -114,7 +114,10 @@ def test_a_script_sees_what_it_sees_under_torchrun(pytorch_image, script):
         assert group == expected
 
 
-@pytest.mark.parametrize(("rank", "failure"), [(0, "raise ValueError('no such digit')"), (1, "os._exit(9)")])
+@pytest.mark.parametrize(
+    ("rank", "failure"),
+    [pytest.param(0, "raise ValueError('no such digit')", marks=pytest.mark.long), (1, "os._exit(9)")],
+)
 def test_the_failing_rank_is_named_and_not_those_that_lose_it(tmp_path, rank, failure):
     path = tmp_path / "train.py"
     path.write_text(f"{MEET}\nif dist.get_rank() == {rank}: {failure}\ndist.all_reduce(total)\n")
@@ -172,6 +175,7 @@ def test_the_example_learns_and_resumes_where_a_smaller_world_ended(tmp_path):
     assert (job.download(tmp_path / "model") / "model.pt").stat().st_size > 10_000
 
 
+@pytest.mark.long
 def test_the_example_runs_under_torchrun_and_alone(pytorch_image):
     for start in (
         "python3",

@@ -18,7 +18,11 @@ from estimator_sdk import TensorFlow
 from estimator_sdk.backends.docker.images import catalogue
 
 JOB = Path(__file__).parent / "job"
-CASES = [name for path in sorted(JOB.glob("*.py")) for name in re.findall(r"^def case_(\w+)", path.read_text(), re.M)]
+CASES = [
+    pytest.param(name, marks=pytest.mark.long if variant else ())
+    for path in sorted(JOB.glob("*.py"))
+    for variant, name in re.findall(r"^(@variant\n)?def case_(\w+)", path.read_text(), re.MULTILINE)
+]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -34,13 +38,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="module")
-def job_lines(version: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[str, str]]]:
+def job_lines(
+    request: pytest.FixtureRequest, version: str | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[tuple[str, str]]]:
+    chosen = {item.callspec.params.get("case") for item in request.session.items if item.path == request.path}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ESTIMATOR_HOME", str(tmp_path_factory.mktemp("home")))
         world = {"mpi": {"enabled": True, "processes_per_host": 4}}
         job = TensorFlow(
             entry_point="run_cases.py",
             source_dir=JOB,
+            arguments=sorted(chosen - {None}),
             distribution=world,
             framework_version=version,
             backend="docker" if version else "process",

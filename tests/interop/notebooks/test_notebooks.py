@@ -28,7 +28,9 @@ def test_a_notebook_is_kept_without_outputs(name):
         assert cell.cell_type == "markdown" or (cell.outputs, cell.execution_count) == ([], None)
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name.startswith("2_") else ()) for name in JOBS]
+)
 def test_a_notebook_runs_from_top_to_bottom(name, tmp_path, monkeypatch):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)

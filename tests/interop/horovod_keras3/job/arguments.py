@@ -8,7 +8,7 @@ import horovod.tensorflow.keras as hvd_keras
 import keras
 import numpy as np
 import tensorflow as tf
-from case import BATCH, EVENS, Outcome, alone, fit, joint, loop, network, own, pairs
+from case import BATCH, EVENS, Outcome, alone, fit, joint, loop, network, own, pairs, variant
 from estimator_container import keras_horovod
 from keras.optimizers import SGD
 
@@ -17,6 +17,7 @@ def case_op_sum_on_fit() -> Outcome:
     return Outcome(fit(hvd_keras.DistributedOptimizer(SGD(0.01), op=hvd.Sum)), alone(SGD(0.04)))
 
 
+@variant
 def case_op_sum_on_a_loop() -> Outcome:
     return Outcome(loop(hvd_keras.DistributedOptimizer(SGD(0.01), op=hvd.Sum)), alone(SGD(0.04)))
 
@@ -31,6 +32,7 @@ def case_compression_on_fit() -> Outcome:
     return Outcome(fit(optimizer), alone(SGD(0.1)), tolerance=5e-3)
 
 
+@variant
 def case_compression_on_a_loop() -> Outcome:
     optimizer = hvd.DistributedOptimizer(SGD(0.1), compression=hvd.Compression.fp16)
     return Outcome(loop(optimizer), alone(SGD(0.1)), tolerance=5e-3)
@@ -40,6 +42,7 @@ def case_gradient_predivide_factor_on_fit() -> Outcome:
     return Outcome(fit(hvd_keras.DistributedOptimizer(SGD(0.1), gradient_predivide_factor=2.0)), alone(SGD(0.1)))
 
 
+@variant
 def case_gradient_predivide_factor_on_a_loop() -> Outcome:
     return Outcome(loop(horovod.keras.DistributedOptimizer(SGD(0.1), gradient_predivide_factor=4.0)), alone(SGD(0.1)))
 
@@ -48,10 +51,12 @@ def case_groups_by_their_number_on_fit() -> Outcome:
     return Outcome(fit(hvd_keras.DistributedOptimizer(SGD(0.1), groups=3)), alone(SGD(0.1)))
 
 
+@variant
 def case_groups_by_the_former_name_on_a_loop() -> Outcome:
     return Outcome(loop(hvd_keras.DistributedOptimizer(SGD(0.1), num_groups=2)), alone(SGD(0.1)))
 
 
+@variant
 def case_groups_of_variables_on_fit() -> Outcome:
     model = network(layers=2)
     groups = [model.layers[1].trainable_variables[::-1]]
@@ -59,6 +64,7 @@ def case_groups_of_variables_on_fit() -> Outcome:
     return Outcome(weights, alone(SGD(0.1), model=network(layers=2)))
 
 
+@variant
 def case_groups_of_variables_on_a_tape() -> Outcome:
     model = network(layers=2)
     groups = [model.layers[0].trainable_variables]
@@ -84,12 +90,14 @@ def case_process_set_on_fit() -> Outcome:
     return Outcome(fit(optimizer), alone(SGD(0.1), batches, everywhere=True), **agree)
 
 
+@variant
 def case_process_set_on_a_loop() -> Outcome:
     batches, agree = of_the_evens()
     optimizer = horovod.keras.PartialDistributedOptimizer(SGD(0.1), process_set=EVENS)
     return Outcome(loop(optimizer), alone(SGD(0.1), batches, everywhere=True), **agree)
 
 
+@variant
 def case_process_set_on_a_tape() -> Outcome:
     batches, agree = of_the_evens()
     weights = loop(SGD(0.1), tape=lambda tape: hvd.DistributedGradientTape(tape, process_set=EVENS))
@@ -103,6 +111,7 @@ def case_local_layer_of_a_partial_optimizer() -> Outcome:
     return after_one_step(lambda gradients, variables: optimizer.apply_gradients(zip(gradients, variables)), model, 4)
 
 
+@variant
 def case_local_variable_that_is_not_scaled() -> Outcome:
     model = network(layers=2)
     optimizer = hvd_keras.DistributedOptimizer(SGD(0.1), scale_local_gradients=False)
@@ -111,6 +120,7 @@ def case_local_variable_that_is_not_scaled() -> Outcome:
     return after_one_step(lambda gradients, variables: optimizer.apply_gradients(zip(gradients, variables)), model, 1)
 
 
+@variant
 def case_local_source_of_a_tape() -> Outcome:
     model = network(layers=2)
 
@@ -123,6 +133,7 @@ def case_local_source_of_a_tape() -> Outcome:
     return after_one_step(None, model, 4, tape)
 
 
+@variant
 def case_local_layer_of_a_partial_tape() -> Outcome:
     model = network(layers=2)
     layers = [model.layers[0]]
@@ -154,11 +165,13 @@ def case_passes_that_are_averaged_on_fit() -> Outcome:
     return Outcome(fit(optimizer), alone(SGD(0.1), pairs()))
 
 
+@variant
 def case_passes_that_are_summed_on_fit() -> Outcome:
     optimizer = hvd_keras.DistributedOptimizer(SGD(0.05), backward_passes_per_step=2)
     return Outcome(fit(optimizer), alone(SGD(0.1), pairs()))
 
 
+@variant
 def case_passes_on_a_loop() -> Outcome:
     optimizer = hvd.DistributedOptimizer(SGD(0.05, momentum=0.9), backward_passes_per_step=2)
     weights = loop(optimizer)
@@ -173,6 +186,7 @@ class Doubling(SGD):
         super().update_step(2 * gradient, variable, learning_rate)
 
 
+@variant
 def case_passes_on_a_compiled_loop() -> Outcome:
     optimizer = hvd.DistributedOptimizer(SGD(0.05), backward_passes_per_step=2)
     return Outcome(loop(optimizer, function=tf.function), alone(SGD(0.1), pairs()))
@@ -213,6 +227,7 @@ def case_sparse_gradients_on_fit() -> Outcome:
     return Outcome(of_words(hvd.DistributedOptimizer(SGD(0.05)), True), of_words(SGD(0.05), False))
 
 
+@variant
 def case_sparse_as_dense_on_fit() -> Outcome:
     optimizer = hvd.DistributedOptimizer(SGD(0.05), sparse_as_dense=True)
     return Outcome(of_words(optimizer, True), of_words(SGD(0.05), False))

@@ -31,6 +31,14 @@ class Outcome(NamedTuple):
     """The ranks that must hold the same, bit for bit."""
 
 
+Case = Callable[[], Outcome]
+
+
+def variant(case: Case) -> Case:
+    """Of a case that goes another way through what another case has tried: `scripts/test --all` alone runs it."""
+    return case
+
+
 def share(rank: int) -> Batch:
     """All examples of a rank, in their order."""
     inputs = np.random.default_rng(rank).normal(size=(BATCH * STEPS, FEATURES)).astype("float32")

@@ -11,7 +11,7 @@ import horovod.tensorflow.keras
 import keras
 import numpy as np
 import tensorflow as tf
-from case import FEATURES, Outcome, alone, fit, loop, network, own, share
+from case import FEATURES, Outcome, alone, fit, loop, network, own, share, variant
 from estimator_container import keras_horovod
 from keras.optimizers import SGD
 from tensorflow.python.autograph.core.ag_ctx import Status, control_status_ctx
@@ -21,11 +21,13 @@ def case_optimizer_of_horovod_keras_on_fit() -> Outcome:
     return Outcome(fit(horovod.keras.DistributedOptimizer(SGD(0.1))), alone(SGD(0.1)))
 
 
+@variant
 def case_optimizer_of_horovod_tensorflow_keras_on_fit() -> Outcome:
     optimizer = horovod.tensorflow.keras.DistributedOptimizer(SGD(0.1, momentum=0.9))
     return Outcome(fit(optimizer, experimental_run_tf_function=False), alone(SGD(0.1, momentum=0.9)))
 
 
+@variant
 def case_optimizer_of_horovod_tensorflow_on_fit() -> Outcome:
     return Outcome(fit(hvd.DistributedOptimizer(SGD(0.1))), alone(SGD(0.1)))
 
@@ -40,6 +42,7 @@ def case_optimizer_of_keras_horovod_on_fit() -> Outcome:
     return Outcome(weights, alone(SGD(0.1)))
 
 
+@variant
 def case_optimizer_on_train_on_batch() -> Outcome:
     model = network()
     model.compile(horovod.keras.DistributedOptimizer(SGD(0.1)), loss="mse")
@@ -52,6 +55,7 @@ def case_optimizer_on_a_loop() -> Outcome:
     return Outcome(loop(horovod.keras.DistributedOptimizer(SGD(0.1))), alone(SGD(0.1)))
 
 
+@variant
 def case_optimizer_on_a_compiled_loop() -> Outcome:
     optimizer = hvd.DistributedOptimizer(SGD(0.1))
     return Outcome(loop(optimizer, function=tf.function), alone(SGD(0.1)))
@@ -87,6 +91,7 @@ def case_compiled_step_has_no_operation_more_than_a_bare_allreduce() -> Outcome:
     return Outcome([], [])
 
 
+@variant
 def case_optimizer_on_a_loop_with_apply() -> Outcome:
     def apply(optimizer, grads, variables):
         optimizer.build(variables)
@@ -95,6 +100,7 @@ def case_optimizer_on_a_loop_with_apply() -> Outcome:
     return Outcome(loop(hvd.DistributedOptimizer(SGD(0.1)), apply=apply), alone(SGD(0.1)))
 
 
+@variant
 def case_optimizer_on_a_loop_with_minimize() -> Outcome:
     model, optimizer = network(), hvd.DistributedOptimizer(SGD(0.1))
     for inputs, targets in own():
@@ -131,6 +137,7 @@ def case_tape_is_not_translated_by_autograph() -> Outcome:
     return Outcome(weights, alone(SGD(0.1)))
 
 
+@variant
 def case_optimizer_is_not_translated_by_autograph() -> Outcome:
     def apply(optimizer, grads, variables):
         optimizer.apply_gradients(zip(optimizer._allreduce(grads, variables), variables))
@@ -171,6 +178,7 @@ def case_tape_in_the_train_step_of_a_model_on_fit() -> Outcome:
     return Outcome(fit(SGD(0.1), start), alone(SGD(0.1), model=expected))
 
 
+@variant
 def case_tape_and_optimizer_reduce_once() -> Outcome:
     """A sum of sums would be four times too much."""
 
@@ -190,6 +198,7 @@ def case_sync_batch_normalization_on_fit() -> Outcome:
     return Outcome(weights, alone(SGD(0.05), model=model(keras.layers.BatchNormalization())), tolerance=2e-5)
 
 
+@variant
 def case_sync_batch_normalization_of_batches_of_different_sizes() -> Outcome:
     inputs = share(hvd.rank())[0][: 2 + hvd.rank()]
     together = [share(rank)[0][: 2 + rank] for rank in range(hvd.size())]
@@ -199,6 +208,7 @@ def case_sync_batch_normalization_of_batches_of_different_sizes() -> Outcome:
     return Outcome(here.get_weights(), there.get_weights())
 
 
+@variant
 def case_sync_batch_normalization_in_a_tape() -> Outcome:
     def model(layer):
         keras.utils.set_random_seed(0)

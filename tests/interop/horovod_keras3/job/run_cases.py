@@ -1,4 +1,4 @@
-"""Run every case on all ranks, and print a line of JSON for each."""
+"""Run every case that is named, or all, on all ranks, and print a line of JSON for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import arguments
 import elastic
@@ -23,10 +23,10 @@ import state
 import steps
 import tensorflow as tf
 import words
-from case import EVENS, Outcome, digest
+from case import EVENS, Case, Outcome, digest
 
 
-def cases() -> Iterator[tuple[str, Callable[[], Outcome]]]:
+def cases() -> Iterator[tuple[str, Case]]:
     for module in (names, arguments, steps, state, elastic):
         for name, member in vars(module).items():
             if name.startswith("case_") and (not sys.argv[1:] or name.removeprefix("case_") in sys.argv[1:]):
@@ -41,7 +41,7 @@ def difference(outcome: Outcome) -> float:
     return max((float(each.max()) for each in differences), default=0.0)
 
 
-def result(name: str, case: Callable[[], Outcome]) -> dict[str, object]:
+def result(name: str, case: Case) -> dict[str, object]:
     """How a case ended on all ranks, as rank 0 tells it."""
     begun = time.process_time()
     try:
@@ -64,11 +64,12 @@ def result(name: str, case: Callable[[], Outcome]) -> dict[str, object]:
 if __name__ == "__main__":
     gc.freeze()  # or each collection would go through all of TensorFlow
     hvd.init(process_sets=[EVENS])
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})  # or it takes as long as the steps
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     for name, case in cases():
         told = result(name, case)
         if hvd.rank() == 0:
             print(f"CASE {json.dumps(told)}", flush=True)
-    if hvd.rank() == 0 and not sys.argv[1:]:
+    if hvd.rank() == 0:
         print(f"WORDS {json.dumps(words.told())}", flush=True)

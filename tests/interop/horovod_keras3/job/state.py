@@ -10,7 +10,7 @@ import horovod.tensorflow as hvd
 import horovod.tensorflow.keras as hvd_keras
 import keras
 import numpy as np
-from case import STEPS, Outcome, alone, dataset, fit, joint, network
+from case import STEPS, Outcome, alone, dataset, fit, joint, network, variant
 from keras.optimizers import SGD, Adam
 
 callbacks = hvd_keras.callbacks
@@ -22,6 +22,7 @@ def case_broadcast_callback_before_the_first_step() -> Outcome:
     return Outcome(weights, alone(SGD(0.1, momentum=0.9), model=network(seed=2)))
 
 
+@variant
 def case_broadcast_callback_of_a_model_that_is_not_built() -> Outcome:
     """It has the root's first step, and all others' from then on."""
 
@@ -73,6 +74,7 @@ def of_rates(rates: list[float], momentum: float, corrected: bool) -> list[np.nd
     return weights
 
 
+@variant
 def case_learning_rate_schedule_callback() -> Outcome:
     schedule = callbacks.LearningRateScheduleCallback(0.05, multiplier=0.5, momentum_correction=True)
     optimizer = hvd.DistributedOptimizer(SGD(0.05, momentum=0.9))
@@ -81,6 +83,7 @@ def case_learning_rate_schedule_callback() -> Outcome:
     return Outcome(weights, of_rates([0.05] * STEPS + [0.025] * STEPS, 0.9, True), tolerance=1e-5)
 
 
+@variant
 def case_learning_rate_schedule_callback_without_correction() -> Outcome:
     schedule = horovod.keras.callbacks.LearningRateScheduleCallback(0.05, multiplier=0.5, momentum_correction=False)
     weights = fit(hvd.DistributedOptimizer(SGD(0.05, momentum=0.9)), callbacks=[schedule], epochs=2)
@@ -96,6 +99,7 @@ def case_learning_rate_warmup_callback() -> Outcome:
     return Outcome(weights, of_rates(rates, 0.0, False), tolerance=1e-5)
 
 
+@variant
 def case_best_model_checkpoint_callback() -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = horovod.keras.callbacks.BestModelCheckpoint(monitor="loss")
@@ -132,15 +136,18 @@ def case_load_model_of_a_keras_file() -> Outcome:
     return saved_and_loaded("model.keras", hvd_keras.load_model)
 
 
+@variant
 def case_load_model_of_an_h5_file() -> Outcome:
     return saved_and_loaded("model.h5", horovod.keras.load_model)
 
 
+@variant
 def case_load_model_with_custom_optimizers() -> Outcome:
     mine = hvd.DistributedOptimizer(Own(0.1, momentum=0.9))
     return saved_and_loaded("a.keras", lambda path: hvd_keras.load_model(path, custom_optimizers=[Own]), mine)
 
 
+@variant
 def case_load_model_with_a_function_in_the_place_of_a_class() -> Outcome:
     objects = {"Own": lambda **config: hvd.DistributedOptimizer(Own(**config))}
     mine = hvd.DistributedOptimizer(Own(0.1, momentum=0.9))
@@ -174,6 +181,7 @@ def case_variables_of_optimizers_are_a_property_and_a_method() -> Outcome:
     return Outcome([], [])
 
 
+@variant
 def case_the_given_optimizer_stays_as_it_is() -> Outcome:
     optimizer = SGD(0.1, momentum=0.9)
     several = [hvd.DistributedOptimizer(optimizer) for _ in range(2)]

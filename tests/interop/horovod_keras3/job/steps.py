@@ -11,7 +11,7 @@ import horovod.tensorflow.keras as hvd_keras
 import keras
 import numpy as np
 import tensorflow as tf
-from case import FEATURES, Outcome, alone, fit, joint, loop, network, own, pairs, share
+from case import FEATURES, Outcome, alone, fit, joint, loop, network, own, pairs, share, variant
 from keras.optimizers import SGD, LossScaleOptimizer
 
 
@@ -32,6 +32,7 @@ def case_mixed_precision_on_fit() -> Outcome:
     return Outcome(weights, expected, tolerance=2e-2)
 
 
+@variant
 def case_mixed_precision_where_keras_scales_the_loss() -> Outcome:
     """With its scale of 32,768 a rank's gradient may be infinite where that of the joint batch is not."""
     with half_precision():
@@ -63,6 +64,7 @@ def case_loss_scale_in_a_distributed_optimizer() -> Outcome:
     return after_an_infinite_gradient(hvd.DistributedOptimizer(LossScaleOptimizer(SGD(0.1), initial_scale=2.0**10)))
 
 
+@variant
 def case_loss_scale_around_several_passes() -> Outcome:
     inner = hvd.DistributedOptimizer(SGD(0.05), backward_passes_per_step=2)
     optimizer = LossScaleOptimizer(inner, initial_scale=4.0)
@@ -75,6 +77,7 @@ def case_loss_scale_around_several_passes() -> Outcome:
     return Outcome(weights, alone(SGD(0.1), pairs()))
 
 
+@variant
 def case_loss_scale_factor_on_fit() -> Outcome:
     return Outcome(fit(hvd.DistributedOptimizer(SGD(0.1, loss_scale_factor=8.0))), alone(SGD(0.1)))
 
@@ -84,38 +87,46 @@ def case_gradient_accumulation_steps_on_fit() -> Outcome:
     return Outcome(fit(optimizer), alone(SGD(0.1), pairs()))
 
 
+@variant
 def case_clipnorm_on_fit() -> Outcome:
     return Outcome(fit(hvd.DistributedOptimizer(SGD(0.1, clipnorm=0.5))), alone(SGD(0.1, clipnorm=0.5)))
 
 
+@variant
 def case_global_clipnorm_on_a_loop() -> Outcome:
     return Outcome(loop(hvd.DistributedOptimizer(SGD(0.1, global_clipnorm=0.5))), alone(SGD(0.1, global_clipnorm=0.5)))
 
 
+@variant
 def case_clipvalue_on_a_loop() -> Outcome:
     return Outcome(loop(hvd.DistributedOptimizer(SGD(0.1, clipvalue=0.2))), alone(SGD(0.1, clipvalue=0.2)))
 
 
+@variant
 def case_moving_average_of_weights_on_fit() -> Outcome:
     given = {"use_ema": True, "ema_momentum": 0.5}
     return Outcome(fit(hvd.DistributedOptimizer(SGD(0.1, **given))), alone(SGD(0.1, **given)))
 
 
+@variant
 def case_schedule_on_fit() -> Outcome:
     schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 1, 0.5)
     return Outcome(fit(hvd.DistributedOptimizer(SGD(schedule))), alone(SGD(schedule)))
 
 
+@variant
 def case_weight_decay_on_a_loop() -> Outcome:
     return Outcome(loop(hvd.DistributedOptimizer(SGD(0.1, weight_decay=0.1))), alone(SGD(0.1, weight_decay=0.1)))
 
 
+@variant
 def case_adam_on_fit() -> Outcome:
     """A sum in another order may turn a sign where a gradient is all but zero."""
     weights = fit(hvd.DistributedOptimizer(keras.optimizers.Adam(0.01)))
     return Outcome(weights, alone(keras.optimizers.Adam(0.01)), tolerance=1e-4)
 
 
+@variant
 def case_steps_per_execution_on_fit() -> Outcome:
     return Outcome(fit(hvd.DistributedOptimizer(SGD(0.1)), steps_per_execution=2), alone(SGD(0.1)))
 
@@ -135,6 +146,7 @@ def case_jit_compile_is_refused_on_fit() -> Outcome:
     return Outcome([], [])
 
 
+@variant
 def case_jit_compile_is_refused_on_a_loop() -> Outcome:
     try:
         loop(hvd.DistributedOptimizer(SGD(0.1)), function=tf.function(jit_compile=True))
@@ -182,6 +194,7 @@ def case_gradients_of_two_types() -> Outcome:
     return Outcome(fit(hvd.DistributedOptimizer(SGD(0.05)), model()), alone(SGD(0.05), model=model()))
 
 
+@variant
 def case_variable_without_a_gradient() -> Outcome:
     model, spare = network(), keras.Variable([1.0])
 

@@ -21,7 +21,7 @@ from estimator_container.logs.frames import SPAWNED, STDERR, FrameWriter
 from estimator_container.runtime.children import Children
 
 TOOLKIT = str(Path(estimator_container.__file__).absolute().parents[1])
-SECONDS = 6.0  # of standing still, where a busy machine must not look like ranks that move
+SECONDS = 4.0  # of standing still, where a busy machine must not look like ranks that move
 SHORT = 1.8  # where it may
 
 

@@ -62,7 +62,7 @@ class Line(tf.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.slope = tf.Variable(tf.ones([4, 1]), name="slope")
+        self.slope = tf.Variable(tf.zeros([4, 1]), name="slope")  # with ones there would be nothing to learn
         self.bias = tf.Variable(tf.zeros([1]), name="bias")
 
 

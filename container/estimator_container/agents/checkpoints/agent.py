@@ -80,7 +80,7 @@ class CheckpointAgent(WatchingAgent):
             return
         passed_over, base = restored.passed_over, restored.base
         self._events.emit(CheckpointRestored(attempt, passed_over, base, restored.files, restored.size))
-        content = restored.manifest.content if restored.manifest else base
+        content = self._publisher.newest_content or base
         self._answer("restored", base, content, str(restored.files), str(restored.size), *passed_over)
         self._settled = SettledFiles(self._folder, self._publisher, self._settings.alive, self._settings.log_seconds)
         self._publications = Publications(

@@ -82,7 +82,9 @@ def test_killed_in_mid_epoch_it_goes_on_in_a_larger_world_on_the_other_backend_a
 
 @pytest.mark.long
 def test_on_containers_nothing_changes_but_the_backend(tmp_path):
-    jobs = {backend: train(backend, epochs=2) for backend in ("process", "docker")}
+    folder = tmp_path / "checkpoints"
+    jobs = {"process": train(epochs=2, **{"checkpoint-dir": str(folder)}), "docker": train("docker", epochs=2)}
+    assert sorted(path.name for path in folder.iterdir()) == ["epoch-0001.keras", "epoch-0002.keras"]
     said = {backend: [re.split(r"(\d+\.\d+)", line) for line in lines(job)] for backend, job in jobs.items()}
     models = {
         backend: {path.name for path in job.download(tmp_path / backend).iterdir()} for backend, job in jobs.items()

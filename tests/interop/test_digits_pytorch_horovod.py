@@ -36,22 +36,24 @@ def lines(job: Job) -> list[str]:
 
 def test_it_learns_on_two_hosts(tmp_path):
     job = train(tmp_path / "checkpoints", epochs=10)
-    said = lines(job)
-    assert said[0] == "training on 1438 images with 2 ranks"
-    assert epochs_in(said) == list(range(1, 11))
-    assert "weights agree on all 2 ranks" in said
-    (accuracy,) = job.metrics()
-    assert (accuracy.name, accuracy.rank) == ("accuracy", 0) and accuracy.value > 0.95
-    assert (job.download(tmp_path / "model") / "model.pt").stat().st_size > 10_000
+    assert lines(job)[0] == "training on 1438 images with 2 ranks"
+    assert_has_learnt(job, tmp_path, range(1, 11))
 
 
 @pytest.mark.long
 def test_it_resumes_where_an_earlier_job_ended(tmp_path):
     train(tmp_path / "checkpoints", epochs=2)
-    said = lines(train(tmp_path / "checkpoints", epochs=4))
-    assert said[0] == "resuming after epoch 2 from /opt/ml/checkpoints/epoch-0002.pt"
-    assert epochs_in(said) == [3, 4]
+    job = train(tmp_path / "checkpoints", epochs=12)
+    assert lines(job)[0] == "resuming after epoch 2 from /opt/ml/checkpoints/epoch-0002.pt"
+    assert_has_learnt(job, tmp_path, range(3, 13))
 
 
-def epochs_in(said: list[str]) -> list[int]:
-    return [int(match[1]) for line in said if (match := re.match(r"epoch (\d+)/", line))]
+def assert_has_learnt(job: Job, folder: Path, epochs: range) -> None:
+    said = lines(job)
+    assert [match[1] for line in said if (match := re.match(rf"epoch (\d+)/{epochs[-1]} ", line))] == [
+        str(epoch) for epoch in epochs
+    ]
+    assert "weights agree on all 2 ranks" in said
+    (accuracy,) = job.metrics()
+    assert (accuracy.name, accuracy.rank) == ("accuracy", 0) and accuracy.value > 0.95
+    assert (job.download(folder / "model") / "model.pt").stat().st_size > 10_000

@@ -387,6 +387,29 @@ def test_the_first_host_and_another_that_are_gone_at_once_are_both_made_anew(scr
     assert left_of(job) == []
 
 
+@pytest.mark.law("R2")
+def test_hosts_that_all_freeze_at_once_are_made_anew(script, out, tmp_path):
+    """None of them is left to notice it: the supervisor does."""
+    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 1}
+    (tmp_path / "data").mkdir()
+    source = LOSES.replace("attempt == 3", "attempt == 2")
+    channels = {"train": f"file://{tmp_path}/data"}
+    job = script.estimator(source, hosts=2, processes=1, **options).fit(channels, wait=False)
+    wait_for_attempt(job, 1, 2)
+    wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
+    for host in ("algo-1", "algo-2"):
+        freeze_host(job, host)
+    assert job.wait(2 * SECONDS) == "Completed"
+    for host in ("algo-1", "algo-2"):
+        assert "code" in [event["phase"] for event in events(job, "phase_started", host)]  # prepared again
+    first, last = job.attempts
+    assert first.verdict.kind == "host_lost" and "is frozen" in first.verdict.message
+    assert first.verdict.host in ("algo-1", "algo-2") and last.verdict is None
+    for rank in range(2):
+        assert out(job, rank=rank).decode().splitlines() == ["found 1 [] [] 1", "up", "found 2 ['attempt-1'] [] 1"]
+    assert left_of(job) == []
+
+
 @pytest.mark.law("R2", "E4")
 def test_a_job_can_be_stopped_while_its_hosts_wait_for_another_first_one(script, tmp_path):
     options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "restart_policy": {"on": ["host_lost"], "backoff": 600}}

@@ -22,8 +22,16 @@ class Pulse:
     Missed beats are counted in this end's own beats, not in seconds: whoever was himself held up accuses nobody.
     """
 
-    def __init__(self, loop: Loop, send: Callable[[], None], on_silence: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        send: Callable[[], None],
+        on_silence: Callable[[], None],
+        missed_beats: int = MISSED_BEATS,
+    ) -> None:
+        """`on_silence` is called once, when the other end owes so many beats."""
         self._loop = loop
+        self._missed_beats = missed_beats
         self._send = send
         self._on_silence = on_silence
         self._sends = False
@@ -54,7 +62,7 @@ class Pulse:
             self._send()
         if self._missed is not None:
             self._missed += 1
-            if self._missed >= MISSED_BEATS:
+            if self._missed >= self._missed_beats:
                 self.stop()
                 self._on_silence()
 

@@ -84,6 +84,8 @@ class Follower:
         if self._mesh is not None:
             self._mesh.begin_to_beat()
             self._silence.learn()
+        if self._rejoin is not None:
+            self._rejoin.begin_to_beat()
 
     def ready(self) -> None:
         """This host can run the next step, as soon as the MPI daemon of the one before is gone."""

@@ -56,6 +56,8 @@ class Leader:
 
     def prepared(self) -> None:
         self._others.begin_to_beat()
+        if self._restart is not None:
+            self._restart.begin_to_beat()
 
     def ready(self) -> None:
         self.host_ready(self._spec.name, self._host.endpoint)

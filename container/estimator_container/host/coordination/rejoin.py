@@ -28,6 +28,10 @@ class Rejoin:
         """Whether the first host is lost, and no other there yet."""
         return self._lost is not None
 
+    def begin_to_beat(self) -> None:
+        """From now on the platform can count on beats of this host."""
+        self._line.begin_to_beat()
+
     def begin(self, lost: Verdict) -> None:
         """End the attempt here, because of what became of the first host."""
         self._lost = lost

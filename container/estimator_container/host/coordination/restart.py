@@ -45,6 +45,10 @@ class Restart:
         """Whether every host is in order then, or this one can do without it until another is there."""
         return found.kind.leaves_hosts or (found.kind is Kind.HOST_LOST and found.host in self._host.spec.hosts[1:])
 
+    def begin_to_beat(self) -> None:
+        """From now on the platform can count on beats of this host."""
+        self._line.begin_to_beat()
+
     def begin(self, found: Verdict) -> None:
         """End the attempt on every host that is there, because of `found`."""
         self.failed = found

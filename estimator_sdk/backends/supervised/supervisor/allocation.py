@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from estimator_container.contract.names import EXIT_OK, EXIT_STOPPED, Layout
 from estimator_container.failures.kind import Kind
-from estimator_container.failures.verdict import Verdict
+from estimator_container.failures.verdict import Verdict, of_silent_host
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 
@@ -18,7 +18,7 @@ from ....plan.plan import Plan
 from ....values.home import JobFolder, make_folder
 from . import traces
 from .hosts import Hosts, HostsFactory, NotStarted
-from .hosts_line import HostsLine
+from .hosts_line import SILENT_SECONDS, HostsLine
 from .policy import rules_of
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Allocation:
 
     def _line_to(self, host: str) -> HostsLine:
         told = self._attempt_failed if host == self._first else partial(self._first_host_lost, host)
-        return HostsLine(self._loop, self._layout(host), told)
+        return HostsLine(self._loop, self._layout(host), told, partial(self._host_silent, host))
 
     def _begin_again(self, replaced: tuple[str, ...], attempt: int) -> None:
         """The first host before all others, which join it."""
@@ -215,6 +215,12 @@ class Allocation:
         if self._first not in self._exit_codes:
             self._found = self._found or found
         self._see_who_waits()
+
+    def _host_silent(self, host: str) -> None:
+        """No other host has told so, and may be unable to: it counts as lost, and is ended as what it is."""
+        if host not in self._exit_codes:
+            self._found = self._found or of_silent_host(host, "its supervisor", SILENT_SECONDS)
+            self._hosts.end(host)
 
     def _see_who_waits(self) -> None:
         """Once all others that are there wait for another first host, it can be made anew.

@@ -1,6 +1,7 @@
 """The supervisor's end of the line to a host, which asks what follows an attempt that failed.
 
-The first host asks for all; the others only where that is lost.
+The first host asks for all; the others only where that is lost. It also notices a host that is frozen, if nobody else
+does: where all of them are, no other host is left that could tell.
 """
 
 from __future__ import annotations
@@ -11,26 +12,39 @@ from pathlib import Path
 
 from estimator_container.contract.names import Layout
 from estimator_container.failures.verdict import Verdict
-from estimator_container.host.coordination.platform_line import AGAIN, END, FAILED
+from estimator_container.host.coordination.platform_line import AGAIN, BEAT, END, FAILED
+from estimator_container.mesh.pulse import BEAT_SECONDS, Pulse
 from estimator_container.runtime.links import Link, Listener, listen_unix, short_path
 from estimator_container.runtime.loop import Loop
 
 from ....values.home import make_folder
 
+MISSED_BEATS = 60  # so late that any host that can tell who is frozen has told it long before: see `mesh.pulse`
+SILENT_SECONDS = (MISSED_BEATS - 1) * BEAT_SECONDS
+
 
 class HostsLine:
     """Hears that hosts stand by after an attempt, and has them begin another one."""
 
-    def __init__(self, loop: Loop, layout: Layout, on_failed: Callable[[Verdict, str, tuple[str, ...]], None]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        layout: Layout,
+        on_failed: Callable[[Verdict, str, tuple[str, ...]], None],
+        on_silence: Callable[[], None],
+    ) -> None:
         """`layout` is that of the host, which is not there yet. Raises OSError.
 
         `on_failed` is called with why an attempt failed, the address at which others can join, and the hosts that
-        they have to replace.
+        they have to replace; `on_silence` when the host says nothing any more though its connection is there. A toolkit
+        that sends no beats, as older ones do not, is never silent.
         """
         self._loop = loop
         self._path = Path(layout.platform)
         self._on_failed = on_failed
+        self._on_silence = on_silence
         self._link: Link | None = None
+        self._pulse: Pulse | None = None
         make_folder(layout.config)
         with short_path(str(self._path)) as path:
             self._listener = Listener(loop, listen_unix(path), self._accept)
@@ -55,15 +69,27 @@ class HostsLine:
         self._listener.close()
         if self._link is not None:
             self._link.close()
+            self._expect_nothing()
 
     def _accept(self, sock: socket.socket) -> None:
         """Only the host's toolkit is there so early; a script finds nothing that it could speak to."""
         self._listener.close()
         self._path.unlink()
-        self._link = Link(self._loop, sock, self._on_message, lambda link: None)
+        self._link = Link(self._loop, sock, self._on_message, lambda link: self._expect_nothing())
+        self._pulse = Pulse(self._loop, lambda: None, self._on_silence, MISSED_BEATS)
+
+    def _expect_nothing(self) -> None:
+        """The host has ended, or is about to: that it is silent means nothing."""
+        if self._pulse is not None:
+            self._pulse.stop()
 
     def _on_message(self, link: Link, message: list[str]) -> None:
         kind, *fields = message
+        assert self._pulse is not None
+        if kind == BEAT:
+            self._pulse.heard_beat()
+        else:
+            self._pulse.heard()
         if kind == FAILED:
             verdict, address, *lost = fields
             self._on_failed(Verdict.from_json(verdict), address, tuple(lost))

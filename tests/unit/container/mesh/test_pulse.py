@@ -59,6 +59,17 @@ def test_who_was_held_up_accuses_nobody(loop, end):
     assert end.silences == []
 
 
+def test_an_end_that_is_patient_waits_for_more_beats(loop):
+    silences = []
+    patient = Pulse(loop, lambda: None, lambda: silences.append(True), 2 * MISSED_BEATS)
+    patient.heard_beat()
+    loop.run_until(lambda: bool(silences), (MISSED_BEATS + 1) * BEAT_SECONDS)
+    assert silences == []
+    loop.run_until(lambda: bool(silences), (MISSED_BEATS + 1) * BEAT_SECONDS)
+    assert silences == [True]
+    patient.stop()
+
+
 @pytest.mark.parametrize("listens", [True, False])
 def test_whoever_refuses_is_there(loop, monkeypatch, listens):
     with socket.create_server(("127.0.0.1", 0)) as server:

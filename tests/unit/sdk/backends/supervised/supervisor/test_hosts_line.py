@@ -1,0 +1,78 @@
+import signal
+
+import pytest
+from estimator_container.contract.names import Layout
+from estimator_container.host.coordination.platform_line import PlatformLine
+from estimator_container.mesh import pulse
+from estimator_container.runtime.loop import Loop
+
+from estimator_sdk.backends.supervised.supervisor.hosts_line import MISSED_BEATS, SILENT_SECONDS, HostsLine
+
+BEAT = 0.002  # seconds
+
+
+@pytest.fixture
+def loop(monkeypatch):
+    monkeypatch.setattr(pulse, "BEAT_SECONDS", BEAT)
+    yield Loop()
+    signal.set_wakeup_fd(-1)
+
+
+@pytest.fixture
+def ends(loop, tmp_path):
+    """The supervisor's line, that of the host, and when the supervisor missed it."""
+    layout, silences = Layout(str(tmp_path)), []
+    line = HostsLine(loop, layout, lambda *_: None, lambda: silences.append(True))
+    host = PlatformLine(loop, layout, lambda address: None, lambda: None)
+    loop.run_until(lambda: line.is_up, 5)
+    yield line, host, silences
+    host.close()
+    line.close()
+
+
+def pass_silently(loop, silences):
+    loop.run_until(lambda: bool(silences), 2 * MISSED_BEATS * BEAT)
+    return not silences
+
+
+def test_any_host_that_can_tell_has_told_long_before_the_supervisor():
+    assert SILENT_SECONDS > 10 * pulse.SILENT_SECONDS
+
+
+def test_a_host_that_beats_is_not_silent(loop, ends):
+    _, host, silences = ends
+    host.begin_to_beat()
+    assert pass_silently(loop, silences)
+
+
+def test_a_host_that_has_sent_beats_and_sends_no_more_is_silent_once(loop, ends):
+    _, host, silences = ends
+    host.begin_to_beat()
+    loop.run_until(lambda: False, 3 * BEAT)
+    host._pulse.stop()  # as a host that is frozen
+    loop.run_until(lambda: bool(silences), 100 * MISSED_BEATS * BEAT)
+    loop.run_until(lambda: False, 2 * MISSED_BEATS * BEAT)
+    assert silences == [True]
+
+
+def test_a_host_that_prepares_or_whose_toolkit_never_beats_is_not_silent(loop, ends):
+    _, host, silences = ends
+    host._pulse.stop()
+    assert pass_silently(loop, silences)
+
+
+def test_a_host_that_has_ended_is_not_silent(loop, ends):
+    line, host, silences = ends
+    host.begin_to_beat()
+    loop.run_until(lambda: False, 3 * BEAT)
+    host.close()
+    loop.run_until(lambda: not line.is_up, 5)
+    assert pass_silently(loop, silences)
+
+
+def test_a_line_that_is_closed_expects_nothing(loop, ends):
+    line, host, silences = ends
+    host.begin_to_beat()
+    loop.run_until(lambda: False, 3 * BEAT)
+    line.close()
+    assert pass_silently(loop, silences)

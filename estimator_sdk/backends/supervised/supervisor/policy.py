@@ -31,6 +31,8 @@ class AttemptEnd(NamedTuple):
     """A checksum of the snapshot that it began from; None for a job without checkpoints."""
     newest: str | None = None
     """The one that another attempt would begin from."""
+    seconds: float = 0.0
+    """How long it took, from its beginning."""
 
     @property
     def got_nowhere(self) -> bool:
@@ -84,10 +86,10 @@ class Rules:
             return Decision(False, why_not=f"exit code {contract.EXIT_NO_RETRY} rules out another attempt")
         if last.verdict.exit_code in NEVER_STARTED:
             return Decision(False, why_not="a script that could not be started is not tried again")
-        recent = ends[-SAME_ENDS:]
-        if len(recent) == SAME_ENDS and all(end.got_nowhere for end in recent):
+        with_time = _with_time_for_a_checkpoint(ends)[-SAME_ENDS:]
+        if len(with_time) == SAME_ENDS and all(end.got_nowhere for end in with_time):
             return Decision(False, why_not=f"{SAME_ENDS} attempts in a row have left no newer checkpoint")
-        if _is_crash_loop(recent):
+        if _is_crash_loop(ends[-SAME_ENDS:]):
             return Decision(False, why_not=f"{SAME_ENDS} attempts in a row have ended at the same place")
         return Decision(True, self._backoff(ends))
 
@@ -119,6 +121,16 @@ def variables_of_attempt(plan: Plan, number: int) -> dict[str, str]:
     if not rules.allow_any:
         return {}
     return {contract.RESTARTS: str(number - 1), contract.MAX_RESTARTS: str(rules.at_most)}
+
+
+def _with_time_for_a_checkpoint(ends: Sequence[AttemptEnd]) -> list[AttemptEnd]:
+    """Without those that the platform failed sooner than any attempt had left a newer checkpoint.
+
+    They say nothing of the script, which may do well as soon as it is let. Where no attempt has left one, nobody knows
+    how long that takes, and all count.
+    """
+    needed = min((end.seconds for end in ends if not _is_vain(end)), default=0.0)
+    return [end for end in ends if not (end.verdict.may_pass and end.seconds < needed)]
 
 
 def _is_vain(end: AttemptEnd) -> bool:

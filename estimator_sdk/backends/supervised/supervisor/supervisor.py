@@ -100,7 +100,9 @@ class Supervisor:
             debug("%s: attempt %d ended: %s", self._plan.job_name, number, verdict.kind if verdict else "well")
             if verdict is None:
                 return None
-            self._ends.append(AttemptEnd(verdict, time.time(), *self._attempt.snapshots))
+            now = time.time()
+            seconds = now - self._record.attempts[-1].began
+            self._ends.append(AttemptEnd(verdict, now, *self._attempt.snapshots, seconds))
             self._tell_of_suspects()
             decision = rules_of(self._plan).decide(self._ends)
             if not decision.again:

@@ -23,8 +23,8 @@ def traceback(line, host="algo-1"):
     return f"Traceback (most recent call last):\n  {where}\nValueError: no such digit\n"
 
 
-def end(kind="signal", at=0.0, began_from=None, newest=None, **facts):
-    return AttemptEnd(Verdict(kind, "rank 1 on algo-1 failed", **facts), at, began_from, newest)
+def end(kind="signal", at=0.0, began_from=None, newest=None, seconds=0.0, **facts):
+    return AttemptEnd(Verdict(kind, "rank 1 on algo-1 failed", **facts), at, began_from, newest, seconds)
 
 
 @pytest.mark.parametrize("kind", OF_THE_PLATFORM)
@@ -100,6 +100,40 @@ def test_three_attempts_that_leave_no_newer_checkpoint_are_enough():
     ends = [end("exception", began_from="1", newest="1", detail=traceback(line)) for line in range(3)]
     found = Rules(policy=RestartPolicy(("exception",), max=30)).decide(ends)
     assert found == Decision(False, why_not="3 attempts in a row have left no newer checkpoint")
+
+
+NO_NEWER = Decision(False, why_not="3 attempts in a row have left no newer checkpoint")
+WITH_TIME = end("host_lost", began_from="0", newest="1", seconds=60.0)
+
+
+def nowhere(kind="host_lost", seconds=10.0, line=1):
+    return end(kind, began_from="1", newest="1", seconds=seconds, detail=traceback(line))
+
+
+@pytest.mark.parametrize("kind", OF_THE_PLATFORM)
+def test_what_the_platform_failed_before_there_could_be_a_checkpoint_does_not_count(kind):
+    assert Rules(30).decide([WITH_TIME, *[nowhere(kind, seconds=59.0)] * 9]) == AGAIN
+    assert Rules(30).decide([WITH_TIME, *[nowhere(kind, seconds=60.0)] * 3]) == NO_NEWER
+    assert Rules(2).decide([WITH_TIME, *[nowhere(kind)] * 2]) == NOT_AGAIN  # the limit counts it all the same
+
+
+def test_the_quickest_attempt_with_a_newer_checkpoint_says_how_long_one_takes():
+    quick = end("host_lost", began_from="1", newest="2", seconds=5.0)
+    assert Rules(30).decide([WITH_TIME, quick, *[nowhere()] * 3]) == NO_NEWER
+    assert Rules(30).decide([quick, WITH_TIME, *[nowhere()] * 3]) == NO_NEWER
+
+
+def test_where_no_attempt_has_left_a_newer_checkpoint_all_count():
+    assert Rules(30).decide([nowhere()] * 2) == AGAIN
+    assert Rules(30).decide([nowhere()] * 3) == NO_NEWER
+
+
+def test_a_script_that_fails_soon_counts_and_what_the_platform_failed_between_does_not_clear_it():
+    rules = Rules(30, RestartPolicy(("exception",), max=30))
+    failed = [nowhere("exception", line=line) for line in range(3)]
+    assert rules.decide([WITH_TIME, *failed]) == NO_NEWER
+    assert rules.decide([WITH_TIME, *failed[:2], nowhere()]) == AGAIN
+    assert rules.decide([WITH_TIME, *failed[:2], nowhere(), failed[2]]) == NO_NEWER
 
 
 def test_what_is_preempted_is_tried_again_where_anything_is_and_counts_for_nothing():

@@ -420,13 +420,15 @@ def test_hosts_that_all_freeze_at_once_are_made_anew(script, out, tmp_path, host
 def test_hosts_that_are_killed_at_once_are_all_named(script):
     job = script.estimator(UP_AND_WAIT, hosts=3, processes=1).fit(wait=False)
     wait_until_up(job, 3)
+    is_container, hosts = job.backend == "docker", ("algo-1", "algo-2", "algo-3")
+    pids = [container_of(job, each).attrs["State"]["Pid"] if is_container else toolkit_of(job, each) for each in hosts]
     for signum in (signal.SIGSTOP, signal.SIGKILL):  # so that none sees another one go
-        for host in ("algo-1", "algo-2", "algo-3"):
-            signal_host(job, host, signum)
+        for pid in pids:
+            os.kill(pid, signum)
     with pytest.raises(JobFailed) as failed:
         job.wait(SECONDS)
     verdict = failed.value.verdict
-    others = sorted({"algo-1", "algo-2", "algo-3"} - {verdict.host})
+    others = sorted({*hosts} - {verdict.host})
     assert verdict.kind == "host_lost" and verdict.message.startswith(f"{verdict.host} was killed by SIGKILL")
     assert re.search(rf"; ({others[0]} and {others[1]}|{others[1]} and {others[0]}) are lost too", verdict.message)
     assert left_of(job) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import signal
@@ -12,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from estimator_sdk import Estimator
+from estimator_sdk import Estimator, JobFailed
 from estimator_sdk.spec.restart_policy import restartable
 from tests.chaos.faults import FAULTS, Fault, Shape, Target, signal_rank
 from tests.chaos.rounds import strike_when_there
@@ -99,12 +100,15 @@ def of_fit(faults: Sequence[str], seconds: float, image: str, store: Path) -> fl
     try:
         for at, fault, rank in schedule(faults, seconds):
             _sleep_until(started + at)
+            if job.status != "InProgress":
+                break  # its policy has given it up: no more steps are made
             strike_when_there(STRIKES[fault], RunningJob(job), Target(shape, rank))
         _sleep_until(started + seconds)
         said = b"".join(line.data for line in job.logs(stream="stdout")).decode()
     finally:
         job.stop()
-        job.wait()
+        with contextlib.suppress(JobFailed):
+            job.wait()
     return goodput(said, seconds)
 
 

@@ -15,7 +15,7 @@ from ..runtime.links import Link, Listener
 from ..runtime.loop import Loop
 from ..runtime.wire import MAX_MESSAGE
 from .handshake import Seal, code, new_nonce, same, session_key
-from .pulse import Pulse
+from .pulse import MISSED_BEATS, Pulse
 from .unproven_connections import LIMIT, SECONDS, UnprovenConnections
 
 STRANGER_LIMIT = 4096  # bytes that a connection may send in one message before it has proved itself
@@ -56,12 +56,20 @@ class MeshObserver(Protocol):
 class SealedLink:
     """A link to a host that has proved who it is."""
 
-    def __init__(self, loop: Loop, link: Link, seal: Seal, on_message: OnMessage, on_lost: OnLost) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        link: Link,
+        seal: Seal,
+        on_message: OnMessage,
+        on_lost: OnLost,
+        missed_beats: int = MISSED_BEATS,
+    ) -> None:
         self._link = link
         self._seal = seal
         self._on_message = on_message
         self._on_lost = on_lost
-        self._pulse = Pulse(loop, lambda: self.send(BEAT), lambda: self._lose(silent=True))
+        self._pulse = Pulse(loop, lambda: self.send(BEAT), lambda: self._lose(silent=True), missed_beats)
         link.allow_messages_of(MAX_MESSAGE)
         link.on_message = self._unwrap
         link.on_close = lambda link: self._lose(silent=False)
@@ -98,7 +106,16 @@ class SealedLink:
 class MeshLeader:
     """The first host's side: takes each worker once, and only with the right secret; listens until all are there."""
 
-    def __init__(self, loop: Loop, member: Member, observer: MeshObserver, sock: socket.socket) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        member: Member,
+        observer: MeshObserver,
+        sock: socket.socket,
+        missed_beats: int = MISSED_BEATS,
+    ) -> None:
+        """`missed_beats` are those after which a worker counts as silent."""
+        self._missed_beats = missed_beats
         self.links: dict[str, SealedLink] = {}
         self._loop = loop
         self._member = member
@@ -177,7 +194,8 @@ class MeshLeader:
     def _admit(self, link: Link, host: str, seal: Seal) -> None:
         self._unproven.know(link)
         link.peer = host
-        self.links[host] = SealedLink(self._loop, link, seal, self._observer.on_message, self._observer.on_lost)
+        observer = self._observer
+        self.links[host] = SealedLink(self._loop, link, seal, observer.on_message, observer.on_lost, self._missed_beats)
         self.links[host].send(WELCOME)
         if self._beats:
             self.links[host].begin_to_beat()

@@ -5,7 +5,7 @@
     scripts/bench --metric S1 S7 --runs 3        # some; writes build/benchmarks
     scripts/bench --again --metric S4            # puts a metric in the place of what docs has of it
     scripts/bench --large                        # S7 with 100 million lines, S8 and S10 with 1 GB and 5,000 files,
-                                                 # S14 for hours; writes docs/large
+                                                 # S14 for 40 minutes; writes docs/large
 
 A peer that is missing ends the run before anything is timed, unless `--without-peer` says that it is known to be.
 """

@@ -8,7 +8,8 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from estimator_sdk import Estimator
@@ -33,7 +34,33 @@ CLASSES = {
     "ranks hang": ("hang-rank",),
 }
 """What happens to a job, by class of fault; of a rank that hangs torchrun never hears."""
+_INTERRUPTED = threading.Event()
 _STEP = re.compile(r"^step (\d+)$", re.MULTILINE)
+
+
+class SideBySide:
+    """Runs that are under way at the same time, so that what else the machine does comes to all of them alike."""
+
+    def __init__(self, runs: Mapping[Hashable, Callable[[], float]]) -> None:
+        self._runs = runs
+        self._futures: dict[Hashable, Future[float]] = {}
+
+    def result(self, name: Hashable) -> float:
+        """What a run gave; whoever asks first starts all of them, and waits until the last one is over.
+
+        Raises what the run raised. Who is interrupted here ends all of them.
+        """
+        if not self._futures:
+            pool = ThreadPoolExecutor(len(self._runs))
+            self._futures = {each: pool.submit(run) for each, run in self._runs.items()}
+            pool.shutdown(wait=False)
+        try:
+            wait(self._futures.values())
+        except BaseException:
+            _INTERRUPTED.set()
+            wait(self._futures.values())
+            raise
+        return self._futures[name].result()
 
 
 def schedule(faults: Sequence[str], seconds: float) -> Iterator[tuple[float, str, int]]:
@@ -69,13 +96,15 @@ def of_fit(faults: Sequence[str], seconds: float, image: str, store: Path) -> fl
         stop_timeout=1,
     ).fit(wait=False)
     started = time.monotonic()
-    for at, fault, rank in schedule(faults, seconds):
-        _sleep_until(started + at)
-        strike_when_there(STRIKES[fault], RunningJob(job), Target(shape, rank))
-    _sleep_until(started + seconds)
-    said = b"".join(line.data for line in job.logs(stream="stdout")).decode()
-    job.stop()
-    job.wait()
+    try:
+        for at, fault, rank in schedule(faults, seconds):
+            _sleep_until(started + at)
+            strike_when_there(STRIKES[fault], RunningJob(job), Target(shape, rank))
+        _sleep_until(started + seconds)
+        said = b"".join(line.data for line in job.logs(stream="stdout")).decode()
+    finally:
+        job.stop()
+        job.wait()
     return goodput(said, seconds)
 
 
@@ -93,4 +122,5 @@ def of_torchrun(faults: Sequence[str], seconds: float, image: str) -> float:
 
 
 def _sleep_until(moment: float) -> None:
-    threading.Event().wait(max(0.0, moment - time.monotonic()))
+    if _INTERRUPTED.wait(max(0.0, moment - time.monotonic())):
+        raise RuntimeError("the benchmark was interrupted")

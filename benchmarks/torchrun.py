@@ -16,6 +16,10 @@ FAULTS = ("kill-rank", "kill-host", "freeze-host")
 """Those from which it recovers: of a rank that hangs nobody is told."""
 REPLACED = ("kill-host", "freeze-host")
 """After these somebody has to start another agent, as nobody does by itself."""
+_SETTINGS = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+"""Without it ranks meet in the agents' own store, where those of a second attempt find the addresses of the first one's
+world, so that it never comes up.
+"""
 _STRIKE = """
 import os, signal, sys, time
 def parent(pid):
@@ -63,8 +67,12 @@ class Agents:
         rendezvous = ("--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:29400", "--rdzv-id=bench")
         size = (f"--nnodes={HOSTS}", f"--nproc-per-node={PROCESSES}", f"--max-restarts={self._restarts}")
         argv = ["timeout", f"{self._seconds:g}", "torchrun", *size, *rendezvous, "/script.py", *self._words]
+        settings = [word for name, value in _SETTINGS.items() for word in ("-e", f"{name}={value}")]
         running = subprocess.Popen(
-            ["docker", "exec", self._container, *argv], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            ["docker", "exec", *settings, self._container, *argv],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
         self._open += 1
         threading.Thread(target=self._listen, args=(running,), daemon=True).start()

@@ -9,7 +9,7 @@ import tempfile
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +36,7 @@ IN_PROCESSES, IN_CONTAINERS = "fit(), in processes", "fit(), in containers"
 TORCH, TORCHRUN = "fit() with PyTorch, in containers", "torchrun --max-restarts"
 PHASES = ("noticed", "ranks ended on all hosts", "snapshot in place", "first line", "imported", "first step")
 MINUTES = 20  # of a job under random faults
+CLASSES_AT_A_TIME = 2  # of these jobs, with torchrun beside each
 HANG_SECONDS = 5.0  # that a world may stand still
 ONCE_KNOWN = ("freeze-host", "hang-rank")
 """Of these the time counts from the end of the attempt: how long they go unnoticed is a setting."""
@@ -192,15 +193,23 @@ def cases(extent: Extent) -> Iterator[Case]:
 
 
 def enduring_cases() -> Iterator[Case]:
-    """Twenty minutes under random faults, by class of fault."""
-    torch = jobs.our_image("pytorch")
+    """Twenty minutes under random faults, by class of fault, of which a few are taken at a time."""
+    torch, seconds = jobs.our_image("pytorch"), MINUTES * 60
     with own_folders(), tempfile.TemporaryDirectory(dir=harness.MEMORY) as folder:
-        for title, faults in enduring.CLASSES.items():
-            ways = (
-                Way(TORCHRUN, "peer", partial(enduring.of_torchrun, faults, MINUTES * 60, torch), at_most=1),
-                Way(TORCH, "ours", partial(enduring.of_fit, faults, MINUTES * 60, torch, Path(folder)), at_most=1),
-            )
-            yield Case((goodput_panel(title),), MINUTES, ways)
+        titles = list(enduring.CLASSES)
+        for first in range(0, len(titles), CLASSES_AT_A_TIME):
+            runs: dict[Hashable, Callable[[], float]] = {}
+            for title in (chosen := titles[first : first + CLASSES_AT_A_TIME]):
+                faults = enduring.CLASSES[title]
+                runs[title, TORCHRUN] = partial(enduring.of_torchrun, faults, seconds, torch)
+                runs[title, TORCH] = partial(enduring.of_fit, faults, seconds, torch, Path(folder))
+            taken = enduring.SideBySide(runs)
+            for title in chosen:
+                ways = (
+                    Way(TORCHRUN, "peer", partial(taken.result, (title, TORCHRUN)), at_most=1),
+                    Way(TORCH, "ours", partial(taken.result, (title, TORCH)), at_most=1),
+                )
+                yield Case((goodput_panel(title),), MINUTES, ways)
 
 
 def goodput_panel(title: str) -> Panel:

@@ -16,17 +16,18 @@ def say(*words: object) -> None:
     os.write(1, f"{' '.join(map(str, words))}\n".encode())
 
 
-def world_of(framework: str) -> tuple[int, Callable[[], None]]:
-    """The rank, and what takes a step."""
+def world_of(framework: str) -> tuple[int, Callable[[], None], Callable[[], None]]:
+    """The rank, what takes a step, and what leaves the world."""
     if framework == "mpi":
         from mpi4py import MPI
 
-        return MPI.COMM_WORLD.rank, lambda: MPI.COMM_WORLD.allreduce(1)
+        return MPI.COMM_WORLD.rank, lambda: MPI.COMM_WORLD.allreduce(1), lambda: None  # MPI does so at exit
     import torch.distributed
 
     torch.distributed.init_process_group("gloo")
     ones = torch.ones(1)
-    return torch.distributed.get_rank(), lambda: torch.distributed.all_reduce(ones)
+    rank = torch.distributed.get_rank()
+    return rank, lambda: torch.distributed.all_reduce(ones), torch.distributed.destroy_process_group
 
 
 parser = argparse.ArgumentParser()
@@ -36,7 +37,7 @@ settings = parser.parse_args()
 is_second = settings.begun.exists()
 attempt = int(is_second) + 1
 say("main", attempt, time.time())
-rank, step = world_of(settings.framework)
+rank, step, leave = world_of(settings.framework)
 say("imported", attempt, time.time())
 step()
 say("step", attempt, rank, time.time())
@@ -49,3 +50,4 @@ if not is_second:
     while True:
         step()
         time.sleep(0.01)
+leave()

@@ -410,6 +410,21 @@ def test_hosts_that_all_freeze_at_once_are_made_anew(script, out, tmp_path):
     assert left_of(job) == []
 
 
+def test_hosts_that_are_killed_at_once_are_all_named(script):
+    job = script.estimator(UP_AND_WAIT, hosts=3, processes=1).fit(wait=False)
+    wait_until_up(job, 3)
+    for signum in (signal.SIGSTOP, signal.SIGKILL):  # so that none sees another one go
+        for host in ("algo-1", "algo-2", "algo-3"):
+            signal_host(job, host, signum)
+    with pytest.raises(JobFailed) as failed:
+        job.wait(SECONDS)
+    verdict = failed.value.verdict
+    others = sorted({"algo-1", "algo-2", "algo-3"} - {verdict.host})
+    assert verdict.kind == "host_lost" and verdict.message.startswith(f"{verdict.host} was killed by SIGKILL")
+    assert re.search(rf"; ({others[0]} and {others[1]}|{others[1]} and {others[0]}) are lost too", verdict.message)
+    assert left_of(job) == []
+
+
 @pytest.mark.law("R2", "E4")
 def test_a_job_can_be_stopped_while_its_hosts_wait_for_another_first_one(script, tmp_path):
     options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "restart_policy": {"on": ["host_lost"], "backoff": 600}}

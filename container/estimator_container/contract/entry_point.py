@@ -44,8 +44,8 @@ class Program(NamedTuple):
     def command(self, python: str, in_world: bool, arguments: Sequence[str] = ()) -> list[str]:
         """The command line, for the code folder as working directory.
 
-        Python is told not to buffer, so that a line is in the log as soon as it is printed. In an MPI world
-        it runs the script through `script_runner.py`.
+        Python is told not to buffer, so that a line is in the log as soon as it is printed. It runs the script through
+        `script_runner` in a world, and through `lone_script` without one.
 
         >>> Program("run/train.sh", False, True).command("python", False, ["--lr", "0.1"])
         ['./run/train.sh', '--lr', '0.1']
@@ -114,11 +114,12 @@ class FrameworkFunction(NamedTuple):
 PYTHONS = ("python", "python3")
 FUNCTION_CALLER = "estimator_container.ranks.framework_function"
 SCRIPT_RUNNER = "estimator_container.ranks.script_runner"
+LONE_SCRIPT = "estimator_container.ranks.lone_script"
 HEAD_BYTES = 4  # enough to recognise a program that needs no interpreter named
 
 
 def _runner(in_world: bool) -> list[str]:
-    return ["-m", SCRIPT_RUNNER] if in_world else []
+    return ["-m", SCRIPT_RUNNER if in_world else LONE_SCRIPT]
 
 
 def module_name(name: str) -> str:

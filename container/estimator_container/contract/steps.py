@@ -32,7 +32,7 @@ class Step(NamedTuple):
         `script_runner` ends a rank of a world at its exception, where MPI_Finalize would wait for the others.
 
         >>> Step("train", "python train.py --lr 0.1").command("/usr/bin/python3", False)
-        ['/usr/bin/python3', '-u', 'train.py', '--lr', '0.1']
+        ['/usr/bin/python3', '-u', '-m', 'estimator_container.ranks.lone_script', 'train.py', '--lr', '0.1']
         >>> Step("count", "ls | wc -l").command("/usr/bin/python3", False)
         ['/bin/sh', '-e', '-c', 'ls | wc -l']
         """

@@ -84,6 +84,18 @@ class Verdict:
         message = f"{who} was killed because its host had no memory left; give it more, or a smaller batch"
         return replace(self, kind=Kind.OUT_OF_MEMORY, message=message)
 
+    def with_lost_hosts(self, hosts: Sequence[str]) -> Verdict:
+        """The same of a host that is lost, where others may be lost too.
+
+        >>> of_lost_host("algo-1", "algo-3").with_lost_hosts(["algo-1", "algo-2"]).message
+        'algo-1 is gone: its connection to algo-3 ended in the middle of the job; algo-2 is lost too'
+        """
+        *first, last = [host for host in hosts if host != self.host] or [""]
+        if not last:
+            return self
+        others = f"{', '.join(first)} and {last} are" if first else f"{last} is"
+        return replace(self, message=f"{self.message}; {others} lost too")
+
     def not_tried_again(self, why: str) -> Verdict:
         """The same of a job that allows for another attempt, and does not get it."""
         return replace(self, message=f"{self.message}; it is not tried again: {why}")

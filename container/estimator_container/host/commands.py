@@ -8,10 +8,11 @@ import sys
 from collections.abc import Mapping
 
 from ..contract import environment
-from ..contract.entry_point import CommandLine, FrameworkFunction, Program
+from ..contract.entry_point import LONE_SCRIPT, CommandLine, FrameworkFunction, Program
 from ..contract.names import PLATFORM_VARIABLES
 from ..mesh.endpoint import interface_of
-from ..ranks.script_runner import LONE_SCRIPT, STACKS_VARIABLE, WEIGHTS_VARIABLE
+from ..ranks.script_runner import LONE_SCRIPT as LONE_SCRIPT_FILE
+from ..ranks.script_runner import STACKS_VARIABLE, WEIGHTS_VARIABLE
 from ..ranks.server import RankCommand
 from ..ranks.wrapper import SOCKET_VARIABLE
 from ..runtime import private_folder
@@ -62,14 +63,14 @@ def commands_of_ranks(
 def _leaving_stacks(command: RankCommand, toolkit: Toolkit) -> RankCommand:
     """The same, so that a Python script without a world says where it stands, as ranks of a world do.
 
-    By its path: what is imported for `-m` could be files of the script's that are called as the standard library's.
+    By the path of what the plan names: `-m` takes longer, and what is imported for it could be files of the script's
+    that are called as the standard library's.
     """
     python, *words = command.argv
-    runs_script = words[:1] == ["-u"] and (words[1:2] == ["-m"] or "".join(words[1:2]).endswith(".py"))
-    if python != command.python or not runs_script:
+    if python != command.python or words[:3] != ["-u", "-m", LONE_SCRIPT]:
         return command
     settings = {**command.settings, STACKS_VARIABLE: toolkit.stacks}
-    return command._replace(argv=(python, "-u", LONE_SCRIPT, *words[1:]), settings=settings)
+    return command._replace(argv=(python, "-u", LONE_SCRIPT_FILE, *words[3:]), settings=settings)
 
 
 def _common_command(spec: HostSpec, toolkit: Toolkit, program: str | None, python: str) -> RankCommand:

@@ -1,12 +1,13 @@
 """Run a Python script or module as `python` would, and write down where its threads are when the toolkit asks.
 
 `lone_script.py script.py ARGS…` or `lone_script.py -m module ARGS…`: where there is no world, each host runs its
-script by this; see `script_runner` for the ranks of a world. It is run by its path and imports nothing that the
+script by this; see `script_runner` for the ranks of a world. A host runs it by its path. It imports nothing that the
 interpreter does not have loaded or built in, because every such script pays for it.
 """
 
 from __future__ import annotations
 
+import _frozen_importlib_external as importing
 import faulthandler
 import os
 import sys
@@ -49,24 +50,49 @@ def run(argv: list[str]) -> None:
     else:
         sys.argv = argv
         main.__dict__["__file__"] = path
+        main.__dict__["__loader__"] = importing.SourceFileLoader("__main__", path)
         with open(path, "rb") as file:
             source = compile(file.read(), path, "exec", dont_inherit=True)
         exec(source, main.__dict__)
+
+
+def _without_our_frames(error: BaseException) -> BaseException:
+    shown = error.__traceback__
+    while shown is not None and shown.tb_frame.f_code.co_filename == __file__:
+        shown = shown.tb_next
+    return error.with_traceback(shown)
+
+
+def _show(error: BaseException) -> None:
+    """Call `sys.excepthook` as the interpreter does, which also shows what a hook raises; see `script_runner`."""
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+        return
+    except SystemExit:
+        raise
+    except BaseException as raised:
+        of_hook = _without_our_frames(raised)
+    print("Error in sys.excepthook:", file=sys.stderr)
+    sys.__excepthook__(type(of_hook), of_hook, of_hook.__traceback__)
+    print("\nOriginal exception was:", file=sys.stderr)
+    sys.__excepthook__(type(error), error, error.__traceback__)
 
 
 def main() -> None:
     """The command line: shows an exception and ends by it as `python` does for the same program."""
     try:
         run(sys.argv[1:])
+        return
     except SystemExit:
         raise
-    except BaseException as error:
-        shown = error.__traceback__
-        while shown is not None and shown.tb_frame.f_code.co_filename == __file__:
-            shown = shown.tb_next
-        sys.excepthook(type(error), error.with_traceback(shown), shown)
-        sys.excepthook = lambda *_: None  # it has been shown
-        raise
+    except BaseException as raised:
+        error = _without_our_frames(raised)
+    _show(error)  # while no exception is handled, which would be the context of what a hook raises
+    sys.excepthook = lambda *_: None  # it has been shown
+    raise error
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ run at exit. One of those is MPI_Finalize, which would wait for the other ranks,
 
 from __future__ import annotations
 
+import _frozen_importlib_external as importing
 import atexit
 import contextlib
 import faulthandler
@@ -106,17 +107,37 @@ def _run_program(argv: list[str]) -> None:
     else:
         sys.argv = argv
         main.__dict__["__file__"] = path
+        main.__dict__["__loader__"] = importing.SourceFileLoader("__main__", path)
         with open(path, "rb") as file:
             source = compile(file.read(), path, "exec", dont_inherit=True)
         exec(source, main.__dict__)
 
 
-def _without_our_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """What a traceback says of the script itself."""
+def _without_our_frames(error: BaseException) -> BaseException:
+    """The same with a traceback of the script itself."""
     ours = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
-    while traceback is not None and traceback.tb_frame.f_code.co_filename in ours:
-        traceback = traceback.tb_next
-    return traceback
+    shown = error.__traceback__
+    while shown is not None and shown.tb_frame.f_code.co_filename in ours:
+        shown = shown.tb_next
+    return error.with_traceback(shown)
+
+
+def _show(error: BaseException) -> None:
+    """Call `sys.excepthook` as the interpreter does, which also shows what a hook raises (PyErr_PrintEx of CPython)."""
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+        return
+    except SystemExit:
+        raise
+    except BaseException as raised:
+        of_hook = _without_our_frames(raised)
+    print("Error in sys.excepthook:", file=sys.stderr)
+    sys.__excepthook__(type(of_hook), of_hook, of_hook.__traceback__)
+    print("\nOriginal exception was:", file=sys.stderr)
+    sys.__excepthook__(type(error), error, error.__traceback__)
 
 
 def _advise(error: BaseException) -> None:
@@ -146,6 +167,15 @@ def _end_now(code: int) -> None:
     os._exit(code)
 
 
+def _end_by(error: BaseException) -> None:
+    try:
+        _show(error)
+    except SystemExit as exit:  # of a hook
+        _end_now(_exit_code(exit))
+    _advise(error)
+    _end_now(128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1)
+
+
 def main() -> None:
     """The command line: exits as `python` would for the same program."""
     _stop_vouching_in_children()
@@ -156,11 +186,12 @@ def main() -> None:
         code = _exit_code(exit)
         if code != 0:
             _end_now(code)
-    except BaseException as error:
-        shown = _without_our_frames(error.__traceback__)
-        sys.excepthook(type(error), error.with_traceback(shown), shown)
-        _advise(error)
-        _end_now(128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1)
+        return
+    except BaseException as raised:
+        error = _without_our_frames(raised)
+    else:
+        return
+    _end_by(error)  # while no exception is handled, which would be the context of what a hook raises
 
 
 if __name__ == "__main__":

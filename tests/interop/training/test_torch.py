@@ -37,4 +37,6 @@ def test_each_step_of_an_optimizer_is_counted():
 def test_a_rank_that_takes_twice_as_long_before_it_communicates_is_named_and_no_other():
     told = events(train("slow", 4), "rank_slow")
     assert [(each["host"], each["rank"]) for each in told] == [("algo-1", 2)]
-    assert told[0]["own"] == pytest.approx(0.3, rel=0.2)
+    # A busy machine adds to both alike. If what a rank waits for the others were its own, they would be the same.
+    assert told[0]["own"] > 0.29
+    assert told[0]["own"] - told[0]["median"] == pytest.approx(0.15, rel=0.5)

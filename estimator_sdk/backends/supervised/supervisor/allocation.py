@@ -54,6 +54,8 @@ class Allocation:
         """Those that are; None before that is settled."""
         self._first_host_at = ""
         self._exit_codes: dict[str, int] = {}
+        self._killed: list[str] = []
+        """The hosts that were, in this attempt and by nobody who ends the job."""
         self._first_failure: str | None = None
         self._are_over = False
         self._are_told_to_end = False
@@ -88,7 +90,7 @@ class Allocation:
                 what = f"{gone or 'a host'} ended while it stood by for this attempt"
                 raise NotStarted(Verdict(Kind.HOST_LOST, what, gone))
             self.stand_by, self._found, self._first_failure = False, None, None
-            self._has_first_asked, self._lost = False, ()
+            self._has_first_asked, self._lost, self._killed = False, (), []
             self._without_first.clear()
             replaced, self._replaced = self._replaced, None
             self._begin_again(replaced or (), attempt)
@@ -162,6 +164,11 @@ class Allocation:
         """Why the attempt failed: what the platform saw, then the first host's word, for it heard all, then that of
         the first that failed. Where there is no word, there are traces.
         """
+        found = self._first_word
+        return found.with_lost_hosts(self._killed) if found is not None and found.kind is Kind.HOST_LOST else found
+
+    @property
+    def _first_word(self) -> Verdict | None:
         if self._found is not None or self._first_failure is None:
             return self._found
         for host in (self._first, self._first_failure):
@@ -249,6 +256,8 @@ class Allocation:
 
     def _host_ended(self, host: str, code: int, found: Verdict | None = None) -> None:
         self._exit_codes[host] = code
+        if code < 0 and not self._are_told_to_end:
+            self._killed.append(host)
         if code == EXIT_STOPPED and not self._are_told_to_end:
             what = f"{host} was told to stop by a SIGTERM that did not come from its job"
             found = found or Verdict(Kind.PREEMPTED, what, host)

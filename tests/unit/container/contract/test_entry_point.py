@@ -7,7 +7,7 @@ from estimator_container.contract.entry_point import CommandLine, Program, check
 from estimator_container.runtime.errors import ConfigurationError
 
 IN_WORLD = ["PY", "-u", "-m", "estimator_container.ranks.script_runner"]
-ALONE = ["PY", "-u"]
+ALONE = ["PY", "-u", "-m", "estimator_container.ranks.lone_script"]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_missing_file_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("words", "in_world", "command"),
     [
-        ("python train.py -v", False, "PY -u train.py -v"),
+        ("python train.py -v", False, "PY -u -m estimator_container.ranks.lone_script train.py -v"),
         ("python3 train.py -v", True, "PY -u -m estimator_container.ranks.script_runner train.py -v"),
         ("python -m train -v", True, "PY -u -m estimator_container.ranks.script_runner -m train -v"),
         ("python -m", True, "PY -u -m"),

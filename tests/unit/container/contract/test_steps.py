@@ -14,7 +14,8 @@ PYTHON = "/venv/bin/python"
     ],
 )
 def test_a_line_of_python_alone_needs_no_shell(line, words):
-    assert Step("a", line).command(PYTHON, False) == [PYTHON, "-u", *words]
+    runner = ["-m", "estimator_container.ranks.lone_script"]
+    assert Step("a", line).command(PYTHON, False) == [PYTHON, "-u", *runner, *words]
     runner = ["-m", "estimator_container.ranks.script_runner"]
     assert Step("a", line).command(PYTHON, True) == [PYTHON, "-u", *runner, *words]
 

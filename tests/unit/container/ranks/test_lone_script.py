@@ -31,6 +31,12 @@ def test_a_file_beside_it_may_be_called_as_one_of_the_standard_library(tmp_path,
         "import sys; sys.exit('no such digit')",
         "import atexit; atexit.register(print, 'at exit'); raise KeyError('a')",
         "def f(:",
+        "print(type(__loader__), __loader__.name, __loader__.path)",
+        "import sys; sys.excepthook = lambda kind, error, traceback: print(kind, sys.exc_info(), error.args); 1 / 0",
+        "import sys; sys.excepthook = lambda *what: {}['of the hook']; 1 / 0",
+        "import sys; sys.excepthook = lambda: None; 1 / 0",
+        "import sys; sys.excepthook = lambda *what: sys.exit(7); 1 / 0",
+        "raise KeyboardInterrupt",
     ],
 )
 def test_it_says_and_ends_as_under_python(tmp_path, script):

@@ -35,6 +35,7 @@ def ran(start, *argv, cwd, **env):
 SAME = {
     "its arguments": "import sys; print(sys.argv)",
     "its names": "print(__name__, __file__, __package__, __spec__, __doc__)",
+    "its loader": "print(type(__loader__), __loader__.name, __loader__.path, __loader__.get_source('__main__'))",
     "a docstring": "'''What it does.'''\nprint(__doc__)",
     "its path": "import sys; print(sys.path)",
     "its flags": "import sys; print(sys.flags, sys.stdout.line_buffering, sys.flags.dont_write_bytecode)",
@@ -94,6 +95,16 @@ import sys
 sys.excepthook = lambda *what: print('hooked', what[0].__name__, file=sys.stderr)
 raise ValueError
 """,
+    "a hook that fails": """
+import sys
+def hook(kind, error, traceback):
+    print('hooked', kind, sys.exc_info(), sys.last_value is error, traceback.tb_lineno, file=sys.stderr)
+    raise KeyError('of the hook')
+sys.excepthook = hook
+1 / 0
+""",
+    "a hook that cannot be called so": "import sys\nsys.excepthook = lambda: None\n1 / 0",
+    "a hook that exits": "import sys\nsys.excepthook = lambda *what: sys.exit(7)\n1 / 0",
     "a warning": "import warnings\nwarnings.warn('careful')",
     "buffered output before an exception": """
 import sys

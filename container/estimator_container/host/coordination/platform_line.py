@@ -71,7 +71,7 @@ class PlatformLine:
         self._on_end: Callable[[], None] = _expect_nothing
         self._wire: Wire
         if spec.settings.platform_address is None:
-            self._wire = _HereWire(loop, spec.layout.platform, self._hear, self._lost)
+            self._wire = HereWire(loop, spec.layout.platform, self._hear, self._lost)
         else:
             self._wire = _MeshWire(loop, spec, spec.settings.platform_address, self._hear, self._lost)
 
@@ -118,7 +118,7 @@ class PlatformLine:
             self._on_gone()
 
 
-class _HereWire:
+class HereWire:
     """To a platform on the same machine, by a socket in the host's own folder."""
 
     def __init__(self, loop: Loop, path: str, hear: Hear, lost: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from estimator_container.contract import names as contract
 
+from ..backends.slurm.options import SlurmOptions
 from ..spec.job_document import InstanceGroup
 from ..spec.limits import DEFAULT_MAX_RUN
 from ..spec.restart_policy import RestartPolicy
@@ -142,5 +143,8 @@ class Arguments:
     disable_profiler: bool = False
     container_log_level: int = 20
     """The toolkit's own log level, as a number of Python's `logging`."""
+    slurm: SlurmOptions | None = None
+    """What of a Slurm cluster the job asks for, such as `{"partition": "gpu", "account": "lab", "gpus_per_node": 4}`:
+    see `docs/slurm.md`."""
     backend: str | None = None
     """The backend that runs the job, such as `process`; None lets the instance type choose."""

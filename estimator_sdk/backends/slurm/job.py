@@ -1,0 +1,143 @@
+"""A job on Slurm, seen from any machine that shares its folder: what the folder says, and what Slurm does."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict, last_words
+
+from ...errors import EstimatorError, JobNotFound
+from ..port import Summary
+from ..supervised.job import LocalJob
+from ..supervised.job_folder import registry
+from ..supervised.job_folder.record import Record, read_record, write_record
+from ..supervised.watch import Watch
+from . import queue
+from .files import SlurmFolder
+
+LOOK_SECONDS = 0.2
+"""Between two looks at files: a network file system tells nobody of changes that another machine makes."""
+LAST_WORD_SECONDS = 5.0
+"""That such a file system may take to show what a node wrote before it was done."""
+
+
+class SlurmJob(LocalJob):
+    """A job on Slurm."""
+
+    folder: SlurmFolder
+
+    def __init__(self, folder: SlurmFolder) -> None:
+        super().__init__(folder)
+        self._over_since: float | None = None
+        """When it was first seen that Slurm has done with the job, though the folder does not say how it ended."""
+
+    def record(self) -> Record:
+        """The state of the job now. Raises JobNotFound, and EstimatorError for a record that is damaged."""
+        record = registry.last(self.folder)
+        if self._record is not None and self._record.created != record.created:
+            raise JobNotFound(f"the job {self.name} was removed, and {self.path} now belongs to another job")
+        if not record.is_final:
+            record = self._judged(record)
+        self._record = record
+        return record
+
+    def created(self) -> float | None:
+        """When the job was created; None where that cannot be understood."""
+        try:
+            record = read_record(self.folder)
+        except EstimatorError:
+            return None
+        return record.created if record is not None else None
+
+    def summary(self) -> Summary:
+        return Summary.from_state(self.record())
+
+    def stop(self) -> None:
+        record = self.record()
+        number = self.folder.read_number()
+        if record.is_final or number is None:
+            return
+        known = (queue.look(at_once=True) or {}).get(number)
+        if known is not None and known.state == "PENDING" and record.attempt == 0:
+            queue.cancel(number)
+        else:
+            queue.cancel(number, "--batch", "--signal=INT")  # to the supervisor alone, which stops the job
+
+    def _watch(self) -> Watch:
+        watch = Watch(longest=LOOK_SECONDS)
+        watch.add(self.folder.path)
+        return watch
+
+    def _judged(self, record: Record) -> Record:
+        """The record of a job that goes on or, where Slurm has done with it, of one that has ended."""
+        number = self.folder.read_number()
+        jobs = queue.look()
+        if number is None or jobs is None:
+            return record  # it is being submitted, or nobody can say: that is no failure
+        known = jobs.get(number)
+        if known is not None and not known.is_over:
+            self._over_since = None
+            return record
+        if known is None and self._is_new(record):
+            return record
+        if self._over_since is None:
+            self._over_since = time.monotonic()
+        if time.monotonic() - self._over_since < LAST_WORD_SECONDS and not _never_ran(record, known):
+            return record
+        record = registry.last(self.folder)
+        if record.is_final:
+            return record
+        ended = _ended(record, number, known or queue.accounted(number), self.folder)
+        with suppress(OSError):
+            write_record(ended, self.folder)  # Slurm forgets
+        return ended
+
+    def _is_new(self, record: Record) -> bool:
+        return time.time() - record.created < queue.ASK_AGAIN_SECONDS
+
+
+def _never_ran(record: Record, known: queue.Queued | None) -> bool:
+    return record.attempt == 0 and known is not None
+
+
+def _ended(record: Record, number: int, known: queue.Queued | None, folder: SlurmFolder) -> Record:
+    """The record of a job whose supervisor left no word of its end."""
+    state = known.state if known is not None else ""
+    job = f"job {number} of Slurm"
+    if state.startswith("CANCELLED"):
+        return _stopped(record, f"{job} was cancelled")
+    if state == "TIMEOUT":
+        return _stopped(record, f"{job} reached Slurm's time limit")
+    what = {
+        "NODE_FAIL": (Kind.HOST_LOST, f"a node of {job} failed"),
+        "OUT_OF_MEMORY": (Kind.OUT_OF_MEMORY, f"{job} needed more memory than it was granted"),
+        "PREEMPTED": (Kind.PREEMPTED, f"{job} was preempted, and is not started again"),
+        "BOOT_FAIL": (Kind.HOST_LOST, f"a node of {job} did not boot"),
+        "DEADLINE": (Kind.PLATFORM, f"{job} could not be done before its deadline"),
+    }
+    kind, message = what.get(state, (Kind.PLATFORM, f"the supervisor of {record.name} ended without a result"))
+    if state not in what:
+        message = f"{message}; {job} is {state or 'no longer known'}"
+    verdict = Verdict(kind, f"{message}; see {folder.supervisor_log}", detail=_last_words(folder.supervisor_log))
+    return _over(record, status="Failed", verdict=verdict)
+
+
+def _stopped(record: Record, reason: str) -> Record:
+    return _over(record, status="Stopped", reason=reason)
+
+
+def _over(record: Record, **changes: object) -> Record:
+    if record.attempts and record.attempts[-1].ended is None:
+        record = record.with_attempt(ended=time.time(), verdict=changes.get("verdict"))
+    return replace(record, ended=time.time(), **changes)  # type: ignore[arg-type]
+
+
+def _last_words(log: Path) -> str:
+    try:
+        return last_words(log.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return ""

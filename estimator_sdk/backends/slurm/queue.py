@@ -1,0 +1,126 @@
+"""What Slurm says of jobs, by its own programs; and what they are told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ...errors import BackendError
+
+ANSWER_SECONDS = 30.0  # that Slurm's controller may take
+ASK_AGAIN_SECONDS = 10.0
+"""Between two looks at the queue by one process, however many jobs it asks about, for a controller has many users."""
+UNFINISHED = frozenset(
+    (
+        *("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"),
+        *("RESIZING", "SIGNALING", "SPECIAL_EXIT", "STAGE_OUT", "STOPPED"),
+    )
+)
+"""The states of a job that is not over ("JOB STATE CODES" in the manual of squeue, 22.05)."""
+
+
+class Queued(NamedTuple):
+    """A job in the queue, or not long gone from it."""
+
+    state: str
+    """In full and in capitals, such as PENDING."""
+    reason: str
+    """Why it is in this state, in Slurm's word, such as Priority."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will not change any more."""
+        return self.state not in UNFINISHED
+
+
+class _Look(NamedTuple):
+    at: float
+    jobs: Mapping[int, Queued] | None
+    """None where the controller did not answer."""
+
+
+_last = _Look(-ASK_AGAIN_SECONDS, None)
+
+
+def look(at_once: bool = False) -> Mapping[int, Queued] | None:
+    """This user's jobs by their numbers, as Slurm knew them at most `ASK_AGAIN_SECONDS` ago; None without an answer."""
+    global _last
+    if at_once or time.monotonic() - _last.at >= ASK_AGAIN_SECONDS:
+        try:
+            said = ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r")
+        except BackendError:
+            _last = _Look(time.monotonic(), None)
+        else:
+            _last = _Look(time.monotonic(), dict(filter(None, map(_parsed, said.splitlines()))))
+    return _last.jobs
+
+
+def accounted(number: int) -> Queued | None:
+    """What the accounting says of a job that the controller has forgotten; None without accounting, or a word there."""
+    try:
+        said = ask("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={number}", "--format=State,ExitCode")
+    except BackendError:
+        return None
+    state, _, code = said.partition("\n")[0].partition("|")
+    return Queued(state.split()[0], f"exit code {code}") if state.strip() else None
+
+
+def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | None = None) -> str:
+    """What one of Slurm's programs prints; `text` is its input. Raises BackendError with what it says is wrong."""
+    try:
+        done = subprocess.run(
+            command,
+            input=text,
+            stdin=subprocess.DEVNULL if text is None else None,
+            env=dict(os.environ if variables is None else variables),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=ANSWER_SECONDS,
+        )
+    except FileNotFoundError:
+        what = f"{command[0]} is not on PATH, so this machine is no login node of a Slurm cluster"
+        raise BackendError(f"{what}; log in to one, or load its module, such as `module load slurm`") from None
+    except subprocess.TimeoutExpired:
+        what = f"{command[0]} has had no answer from Slurm's controller for {ANSWER_SECONDS:g} s"
+        raise BackendError(f"{what}; see `scontrol ping`, and try again") from None
+    except OSError as error:
+        raise BackendError(f"{command[0]} cannot be run: {error}; ask the administrator of the cluster") from None
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split()) or f"exit code {done.returncode}"
+        raise BackendError(f"{command[0]} says: {said}")
+    return done.stdout
+
+
+def node_facts(nodes: str) -> list[dict[str, str]]:
+    """What Slurm knows of nodes, given as in SLURM_JOB_NODELIST: a dict of its words for each. Raises BackendError."""
+    lines = ask("scontrol", "--oneliner", "show", "node", nodes).splitlines()
+    return [facts(line) for line in lines if line.strip()]
+
+
+def facts(line: str) -> dict[str, str]:
+    """A line of `scontrol --oneliner show`, less what has spaces in it.
+
+    >>> facts("NodeName=n1 Arch=x86_64 NodeAddr=10.0.0.1")
+    {'NodeName': 'n1', 'Arch': 'x86_64', 'NodeAddr': '10.0.0.1'}
+    """
+    pairs = (word.partition("=") for word in line.split())
+    return {name: value for name, found, value in pairs if found}
+
+
+def cancel(number: int, *options: str) -> None:
+    """`scancel`; nothing happens if the job is over. Raises BackendError where this user may not."""
+    try:
+        ask("scancel", *options, str(number))
+    except BackendError as error:
+        if "already completing or completed" not in str(error) and "Invalid job id" not in str(error):
+            raise
+
+
+def _parsed(line: str) -> tuple[int, Queued] | None:
+    fields: Sequence[str] = line.split("|")
+    return (int(fields[0]), Queued(fields[1], fields[2])) if len(fields) == 3 and fields[0].isdecimal() else None

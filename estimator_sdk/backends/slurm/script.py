@@ -1,0 +1,55 @@
+"""The batch script of a job: `plan()` shows it, and `fit()` submits this very text."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...plan.plan import Plan
+from .files import SlurmFolder
+from .options import SlurmOptions
+
+MAIN = str(Path(__file__).parent)
+_PASSABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch  # names between commas
+END_SECONDS = 600.0
+"""Beyond `max_run`, for channels, outputs and the end of what is stopped: our own limit is to come before Slurm's."""
+
+
+def batch_script(plan: Plan, options: SlurmOptions, partition: str | None) -> str:
+    """What `sbatch` gets: its options, and the supervisor of the job."""
+    return "\n".join(
+        ["#!/bin/sh", *(f"#SBATCH {line}" for line in _options(plan, options, partition)), *_program(plan)]
+    )
+
+
+def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterator[str]:
+    folder = SlurmFolder.for_job(plan.job_name)
+    yield f"--job-name={plan.job_name}"
+    yield f"--nodes={len(plan.hosts)}"
+    yield "--ntasks-per-node=1"
+    if plan.cpus is not None:
+        yield f"--cpus-per-task={math.ceil(plan.cpus)}"
+    if plan.memory is not None:
+        yield f"--mem={math.ceil(plan.memory * 1024)}M"
+    yield f"--time={math.ceil((plan.max_run + plan.stop_timeout + END_SECONDS) / 60)}"
+    if partition is not None:
+        yield f"--partition={partition}"
+    yield from options.lines()
+    yield "--no-kill"  # the loss of a node is ours to notice, and does not end the others
+    yield "--open-mode=append"
+    yield f'--output="{folder.supervisor_log}"'
+    names = sorted(filter(_PASSABLE, plan.inherited_from(os.environ)))
+    yield f"--export={','.join(names)}" if names else "--export=NIL"
+
+
+def _program(plan: Plan) -> Iterator[str]:
+    search_path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
+    words = [sys.executable, "-I", "-S", MAIN, str(SlurmFolder.for_job(plan.job_name).path), search_path]
+    yield f"exec {shlex.join(words)}"
+    yield ""

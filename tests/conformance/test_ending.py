@@ -440,6 +440,7 @@ def test_what_a_job_leaves_belongs_to_its_user(script):
         assert path.is_symlink() or not status.st_mode & 0o002, path
 
 
+@pytest.mark.in_its_mounts
 @pytest.mark.law("E9")
 def test_what_a_job_leaves_belongs_to_a_user_without_privileges(where, processes=2):
     """`fit()` is called by a user who may use the engine, and no more."""

@@ -388,38 +388,47 @@ def test_the_first_host_and_another_that_are_gone_at_once_are_both_made_anew(scr
 
 
 @pytest.mark.law("R2")
-def test_hosts_that_all_freeze_at_once_are_made_anew(script, out, tmp_path):
-    """None of them is left to notice it: the supervisor does."""
+@pytest.mark.parametrize(("hosts", "frozen"), [(2, ("algo-1", "algo-2")), (1, ("algo-1",)), (3, ("algo-1", "algo-2"))])
+def test_hosts_that_all_freeze_at_once_are_made_anew(script, out, tmp_path, hosts, frozen):
+    """Nobody is left to notice it, or of three the one that waits for another first host alone: the supervisor does."""
     options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 1}
     (tmp_path / "data").mkdir()
     source = LOSES.replace("attempt == 3", "attempt == 2")
     channels = {"train": f"file://{tmp_path}/data"}
-    job = script.estimator(source, hosts=2, processes=1, **options).fit(channels, wait=False)
-    wait_for_attempt(job, 1, 2)
+    job = script.estimator(source, hosts=hosts, processes=1, **options).fit(channels, wait=False)
+    wait_for_attempt(job, 1, hosts)
     wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
-    for host in ("algo-1", "algo-2"):
+    for host in frozen:
         freeze_host(job, host)
     assert job.wait(2 * SECONDS) == "Completed"
-    for host in ("algo-1", "algo-2"):
+    for host in frozen:
         assert "code" in [event["phase"] for event in events(job, "phase_started", host)]  # prepared again
     first, last = job.attempts
     assert first.verdict.kind == "host_lost" and "is frozen" in first.verdict.message
-    assert first.verdict.host in ("algo-1", "algo-2") and last.verdict is None
-    for rank in range(2):
-        assert out(job, rank=rank).decode().splitlines() == ["found 1 [] [] 1", "up", "found 2 ['attempt-1'] [] 1"]
+    assert first.verdict.host in frozen and last.verdict is None
+    assert all(host in first.verdict.message for host in frozen)
+    total = sum(range(hosts))
+    for rank in range(hosts):
+        assert out(job, rank=rank).decode().splitlines() == [
+            f"found 1 [] [] {total}",
+            "up",
+            f"found 2 ['attempt-1'] [] {total}",
+        ]
     assert left_of(job) == []
 
 
 def test_hosts_that_are_killed_at_once_are_all_named(script):
     job = script.estimator(UP_AND_WAIT, hosts=3, processes=1).fit(wait=False)
     wait_until_up(job, 3)
+    is_container, hosts = job.backend == "docker", ("algo-1", "algo-2", "algo-3")
+    pids = [container_of(job, each).attrs["State"]["Pid"] if is_container else toolkit_of(job, each) for each in hosts]
     for signum in (signal.SIGSTOP, signal.SIGKILL):  # so that none sees another one go
-        for host in ("algo-1", "algo-2", "algo-3"):
-            signal_host(job, host, signum)
+        for pid in pids:
+            os.kill(pid, signum)
     with pytest.raises(JobFailed) as failed:
         job.wait(SECONDS)
     verdict = failed.value.verdict
-    others = sorted({"algo-1", "algo-2", "algo-3"} - {verdict.host})
+    others = sorted({*hosts} - {verdict.host})
     assert verdict.kind == "host_lost" and verdict.message.startswith(f"{verdict.host} was killed by SIGKILL")
     assert re.search(rf"; ({others[0]} and {others[1]}|{others[1]} and {others[0]}) are lost too", verdict.message)
     assert left_of(job) == []

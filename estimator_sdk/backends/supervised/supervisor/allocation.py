@@ -55,7 +55,9 @@ class Allocation:
         self._first_host_at = ""
         self._exit_codes: dict[str, int] = {}
         self._killed: list[str] = []
-        """The hosts that were, in this attempt and by nobody who ends the job."""
+        """The hosts that were, in this attempt and by somebody else."""
+        self._kills = False
+        """Whether this process has killed what was left of them."""
         self._first_failure: str | None = None
         self._are_over = False
         self._are_told_to_end = False
@@ -256,7 +258,7 @@ class Allocation:
 
     def _host_ended(self, host: str, code: int, found: Verdict | None = None) -> None:
         self._exit_codes[host] = code
-        if code < 0 and not self._are_told_to_end:
+        if code < 0 and not self._kills:
             self._killed.append(host)
         if code == EXIT_STOPPED and not self._are_told_to_end:
             what = f"{host} was told to stop by a SIGTERM that did not come from its job"
@@ -283,4 +285,5 @@ class Allocation:
     def _signal(self, signum: int) -> None:
         if not self._are_over:  # another attempt may have their names and folders
             self._are_told_to_end = True
+            self._kills = self._kills or signum == signal.SIGKILL
             self._hosts.signal(signum)

@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
+import estimator_container
 import pytest
+from estimator_container.contract.entry_point import Program
 from estimator_container.ranks import script_runner
 
 
-def said(folder, *start):
-    env = {"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}
+def said(folder, *start, path=""):
+    env = {"PYTHONPATH": f"{folder}:{path}", "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
         [sys.executable, "-u", *start], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
@@ -48,3 +51,13 @@ def test_it_says_and_ends_as_under_python(tmp_path, script):
         plain_out.replace(f"{tmp_path}/train.py", "train.py"),
     )
     assert err.replace(f"{tmp_path}/train.py", "train.py") == plain_err.replace(f"{tmp_path}/train.py", "train.py")
+
+
+def test_it_is_the_same_by_the_command_of_the_plan(tmp_path):
+    """As a backend of another package runs it."""
+    (tmp_path / "train.py").write_text("import sys; print(sys.argv, sys.path[0], __name__); 1 / 0")
+    _, _, *words = Program("train.py", False, False).command("python", False, ["--lr", "0.1"])
+    toolkit = str(Path(estimator_container.__file__).absolute().parents[1])
+    by_name = said(tmp_path, *words, path=toolkit)
+    assert by_name == said(tmp_path, script_runner.LONE_SCRIPT, "train.py", "--lr", "0.1", path=toolkit)
+    assert by_name[0] == 1 and "ZeroDivisionError" in by_name[2] and "lone_script" not in by_name[2]

@@ -94,7 +94,7 @@ class Mpirun:
     def _tell_what_is_left_out(self) -> None:
         from ...worlds.mpi import inherited
 
-        names = os.environ.keys()
+        names = set(os.environ)
         if self._spec.settings.platform_address is not None:  # whose scheduler sets them, and not the user
             names = {name for name in names if not name.startswith("SLURM")}
         sentence = inherited.sentence(names, self._spec.settings.launch_variables)

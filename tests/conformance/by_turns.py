@@ -60,8 +60,9 @@ def mark(items: Iterable[pytest.Item]) -> None:
 def _choice(test: pytest.Function) -> tuple[frozenset[str], int | None]:
     if test.get_closest_marker("turn") or test.get_closest_marker("long"):
         return _laws(test), None
+    is_alone = test.get_closest_marker("alone") is not None
     spins = scheduling.group(test.nodeid) == scheduling.SPINNING
-    return _laws(test), 2 * spins + (test.get_closest_marker("alone") is not None)
+    return _laws(test), is_alone + 2 * spins + 4 * test.nodeid.startswith(scheduling.LONGEST)
 
 
 def one_of_each(tests: Iterable[tuple[frozenset[str], int | None]]) -> list[bool]:

@@ -53,7 +53,10 @@ def jobs_at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def where(backend: str) -> dict[str, str]:
     """The estimator's arguments that choose the backend; what it needs is made first."""
-    return service.WHERE if backend == by_turns.SERVICE else {"backend": backend, **_image(backend, "mpi")}
+    if backend == by_turns.SERVICE:
+        return service.WHERE
+    instances = {"instance_type": "slurm"} if backend == by_turns.SLURM else {}
+    return {"backend": backend, **instances, **_image(backend, "mpi")}
 
 
 @pytest.fixture(scope="session")

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,65 +24,17 @@ from pathlib import Path
 import pytest
 from estimator_container.runtime.children import descendants
 
+from tests.slurm import configuration
+from tests.slurm.configuration import NODES
+
 SHARED = "TEST_SLURM"
 """The variable that names the folder of the cluster that runs already.
 
 Not SLURM_CONF itself: other suites test what a job does with the variables that it inherits.
 """
-NODES = 12
-CPUS = 4  # of each node, whatever this machine has
 START_SECONDS = 60
 END_SECONDS = 10
-PORTS = range(20000, 32000)  # below those that Linux gives to clients: ip(7), ip_local_port_range
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "scancel", "sinfo")
-
-CONFIGURATION = """
-ClusterName={folder.name}
-SlurmctldHost={machine}(127.0.0.1)
-SlurmctldPort={port}
-SlurmUser={user}
-SlurmdUser={user}
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge/socket,cred_expire={requeue_seconds}
-CredType=cred/munge
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-JobCompType=jobcomp/filetxt
-JobCompLoc={folder}/completed.log
-SchedulerType=sched/backfill
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-PreemptType=preempt/partition_prio
-PreemptMode=REQUEUE
-JobRequeue=1
-MpiDefault=none
-ReturnToService=2
-MinJobAge=86400
-KillWait=5
-SlurmdTimeout=30
-SlurmdParameters=config_overrides
-SchedulerParameters=sched_interval=1,sched_min_interval=0,batch_sched_delay=0,bf_interval=1
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool/%n
-TmpFS=/tmp
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/%n.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/%n.log
-SlurmctldDebug=info
-SlurmdDebug=info
-"""
-PARTITIONS = """
-PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-PartitionName=other Nodes={other} MaxTime=INFINITE State=UP
-PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10
-"""
-NODES_OF_OTHER = 4
-REQUEUE_SECONDS = 10
-"""For so long a job that was put back in the queue stays there, until what allowed its last start is void."""
-
 
 RUNNING = pytest.StashKey["Cluster"]()
 
@@ -104,7 +53,7 @@ class Cluster:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return tuple(f"n{number}" for number in range(1, NODES + 1))
+        return NODES
 
     def environment(self) -> dict[str, str]:
         """The variables by which Slurm's programs find the cluster."""
@@ -213,32 +162,14 @@ def start(cluster: Cluster) -> None:
     folder = cluster.folder
     for name in ("munge", "state", *(f"spool/{node}" for node in cluster.nodes)):
         (folder / name).mkdir(parents=True)
-    configure(cluster)
+    (folder / "slurm.conf").write_text(configuration.text(folder, cluster.nodes))
     until = time.monotonic() + START_SECONDS
     cluster.daemons["munged"] = cluster._daemon(*munged(folder / "munge"), log="munged")
     wait(cluster, until, (folder / "munge" / "socket").exists)
     cluster.daemons["slurmctld"] = cluster._daemon("slurmctld", "-D", log="slurmctld")
     for node in cluster.nodes:
         cluster.start_node(node)
-    wait(cluster, until, lambda: idle_nodes(cluster) == NODES)
-
-
-def configure(cluster: Cluster) -> None:
-    """Write slurm.conf, with free ports, and addresses of nodes that no other cluster is likely to have."""
-    folder, machine = cluster.folder, socket.gethostname().partition(".")[0]
-    port, *ports = free_ports(1 + NODES)
-    text = CONFIGURATION.format(
-        folder=folder,
-        machine=machine,
-        port=port,
-        user=pwd.getpwuid(os.getuid()).pw_name,
-        requeue_seconds=REQUEUE_SECONDS,
-    )
-    network = random.randint(16, 250)
-    for number, (node, port) in enumerate(zip(cluster.nodes, ports, strict=True), 1):
-        place = f"NodeHostname={machine} NodeAddr=127.{network}.0.{number} Port={port}"
-        text += f"NodeName={node} {place} CPUs={CPUS} RealMemory=16000 State=UNKNOWN\n"
-    (folder / "slurm.conf").write_text(text + PARTITIONS.format(other=",".join(cluster.nodes[:NODES_OF_OTHER])))
+    wait(cluster, until, lambda: idle_nodes(cluster) == len(NODES))
 
 
 def munged(folder: Path) -> list[str]:
@@ -248,16 +179,6 @@ def munged(folder: Path) -> list[str]:
     folder.chmod(0o711)
     files = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
     return ["munged", "--foreground", *(f"--{option}={folder / name}" for option, name in files.items())]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports side by side that nothing listens at now."""
-    while True:
-        first = random.choice(PORTS[:-count])
-        with contextlib.ExitStack() as sockets, contextlib.suppress(OSError):
-            for port in range(first, first + count):
-                sockets.enter_context(socket.socket()).bind(("", port))
-            return [*range(first, first + count)]
 
 
 def idle_nodes(cluster: Cluster) -> int:

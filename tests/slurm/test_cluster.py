@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.slurm import cluster
-from tests.slurm.cluster import NODES, SHARED, Cluster
+from tests.slurm.cluster import SHARED, Cluster
+from tests.slurm.configuration import NODES
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,7 +43,7 @@ def test_a_job_runs_on_two_nodes(slurm, tmp_path):
 
 def test_programs_find_the_cluster_without_being_told(slurm):
     states = subprocess.run(["sinfo", "-h", "-N", "-p", "debug"], check=True, capture_output=True, text=True).stdout
-    assert len(states.splitlines()) == NODES
+    assert len(states.splitlines()) == len(NODES)
 
 
 def test_a_node_that_is_killed_leaves_nothing_and_may_come_again(own, tmp_path):

@@ -110,15 +110,15 @@ def signal_host(job: Job, host: str, signum: signal.Signals) -> None:
 
 
 def toolkit_of(job: Job, host: str) -> int:
-    """The pid of a host's toolkit: the supervisor's child whose base directory is the host's."""
-    supervisor = job._started.record().supervisor.pid
+    """The pid of a host's toolkit: its base directory is the host's."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (process / "cmdline").read_bytes()
             environ = (process / "environ").read_bytes()
         except OSError:
             continue
-        if parent == supervisor and f"SAGEMAKER_BASE_DIR={base_directory(job, host)}\0".encode() in environ:
+        is_toolkit = command.endswith(b"/estimator_container\0train\0") and not command.startswith(b"srun")
+        if is_toolkit and f"SAGEMAKER_BASE_DIR={base_directory(job, host)}\0".encode() in environ:
             return int(process.name)
     raise AssertionError(f"{host} does not run")
 

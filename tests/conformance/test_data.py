@@ -404,7 +404,8 @@ def lose_a_host(job, backend):
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             of_the_host = mark in (process / "environ").read_bytes().split(b"\0")
-            if of_the_host and (process / "cmdline").read_bytes().endswith(b"estimator_container\0train\0"):
+            command = (process / "cmdline").read_bytes()
+            if of_the_host and command.endswith(b"estimator_container\0train\0") and not command.startswith(b"srun"):
                 os.kill(int(process.name), signal.SIGKILL)
 
 

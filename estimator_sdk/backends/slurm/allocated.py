@@ -19,5 +19,8 @@ def main(path: str) -> int:
     hold = Hold(folder)
     plan = Plan.from_json(folder.whole_plan.read_text(encoding="utf-8"))
     allocation = SlurmAllocation()
-    Supervisor(plan, folder, hold, partial(SlurmHosts, allocation), allocation).run()
+    supervisor = Supervisor(plan, folder, hold, partial(SlurmHosts, allocation), allocation)
+    supervisor.run()
+    if not supervisor.comes_again:
+        folder.whole_plan.unlink(missing_ok=True)
     return 0

@@ -94,6 +94,7 @@ class SlurmJob(LocalJob):
         ended = _ended(record, number, known or queue.accounted(number), self.folder)
         with suppress(OSError):
             write_record(ended, self.folder)  # Slurm forgets
+            self.folder.whole_plan.unlink(missing_ok=True)
         return ended
 
     def _is_new(self, record: Record) -> bool:

@@ -57,6 +57,8 @@ class Supervisor:
         self._plan = plan
         self._surroundings: Surroundings = surroundings or Undisturbed()
         self._is_interrupted = False
+        self.comes_again = False
+        """Whether the job was left to another supervisor that is started next."""
         self._folder = folder
         self._hold = hold
         self._factory = factory
@@ -211,7 +213,10 @@ class Supervisor:
 
     def _leave(self, interruption: Interruption) -> None:
         """Leave the job to the supervisor that is started next."""
-        self._attempt_ended(Verdict(Kind.PREEMPTED, interruption.reason))
+        self.comes_again = True
+        verdict = Verdict(Kind.PREEMPTED, interruption.reason)
+        if self._record.attempts:
+            self._record = self._record.with_attempt(ended=time.time(), verdict=verdict)
         self._note()
         self._attempt.allocation.wait_until_gone()
 

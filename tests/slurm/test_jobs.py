@@ -1,0 +1,205 @@
+"""What Slurm does to a job of ours, and what becomes of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from estimator_sdk import Estimator, Job, JobFailed, list_jobs
+from estimator_sdk.backends.slurm import queue
+from estimator_sdk.errors import BackendError, InvalidArgument
+
+from .cluster import Cluster
+
+COUNTING = """
+import os, pathlib, signal, sys, time
+folder = pathlib.Path(os.environ["SM_CHECKPOINT_DIR"])
+signals = []
+signal.signal(signal.SIGTERM, lambda *_: signals.append(1))
+found = sorted(int(each.name) for each in folder.iterdir() if each.name.isdigit())
+print("begins at", found[-1] if found else 0, flush=True)
+if found:
+    sys.exit()
+for step in range(1, 1000):
+    if os.environ.get("RANK", "0") == "0":
+        (folder / "new").write_text("x")
+        (folder / "new").rename(folder / str(step))
+    time.sleep(0.1)
+    if signals:
+        time.sleep(0.5)
+        print("saved", step, "after", len(signals), "signals", flush=True)
+        sys.exit(143)
+"""
+MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
+WAITING = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(queue, "ASK_AGAIN_SECONDS", 1.0)
+
+
+@pytest.fixture
+def submit(tmp_path, slurm):
+    """Start a script on the cluster; returns the job."""
+    started = []
+
+    def submitted(source: str, **arguments: object) -> Job:
+        (tmp_path / "train.py").write_text(source)
+        given = {"instance_type": "slurm", "instance_count": 2, **arguments}
+        estimator = Estimator(entry_point=str(tmp_path / "train.py"), **given)
+        started.append(estimator.fit(wait=False))
+        return started[-1]
+
+    yield submitted
+    for job in started:
+        if job.status not in ("Completed", "Failed", "Stopped"):
+            slurm.run("scancel", str(number_of(job)))
+
+
+def number_of(job: Job) -> int:
+    return job._started.folder.read_number()
+
+
+def wait_for_line(job: Job, start: str) -> None:
+    for line in job.logs(stream="stdout", follow=True):
+        if line.data.decode().startswith(start):
+            return
+    raise AssertionError(f"the job ended without saying {start!r}: {job.why()}")
+
+
+def wait_until_published(uri: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not list(uri.rglob("*.json")):
+        assert time.monotonic() < deadline, "no snapshot was published"
+        time.sleep(0.05)
+
+
+def end_requeued(slurm: Cluster, number: int, seconds: float = 60.0) -> None:
+    """Wait until a job that was put back in the queue runs again: what let it start first has to expire."""
+    deadline = time.monotonic() + seconds
+    while slurm.run("squeue", "-h", "-j", str(number), "-o", "%T").strip() != "RUNNING":
+        assert time.monotonic() < deadline, slurm.run("squeue")
+        time.sleep(0.2)
+
+
+@pytest.mark.law("R6")
+@pytest.mark.parametrize("distribution", [None, MPI], ids=["alone", "mpi"])
+def test_a_job_that_is_requeued_goes_on_from_its_checkpoint(submit, slurm, tmp_path, distribution):
+    store = tmp_path / "checkpoints"
+    job = submit(COUNTING, checkpoint_s3_uri=f"file://{store}", distribution=distribution)
+    wait_for_line(job, "begins at 0")
+    wait_until_published(store)
+    slurm.run("scontrol", "requeue", str(number_of(job)))
+    end_requeued(slurm, number_of(job))
+    assert job.wait(timeout=60) == "Completed", job.why()
+    said = [line.data.decode() for line in job.logs(stream="stdout")]
+    assert any(line.startswith("saved") for line in said), said
+    assert all("after 1 signals" in line for line in said if line.startswith("saved")), said
+    assert any(line.startswith("begins at ") and line != "begins at 0\n" for line in said), said
+    attempts = job._started.record().attempts
+    assert [attempt.verdict.kind.value if attempt.verdict else None for attempt in attempts] == ["preempted", None]
+
+
+def test_a_job_that_is_cancelled_by_slurm_is_stopped(submit, slurm):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    slurm.run("scancel", str(number_of(job)))
+    assert job.wait(timeout=30) == "Stopped"
+    assert "cancelled" in job._started.record().reason
+    assert slurm.processes(str(job.folder).encode()) == set()
+
+
+def test_a_job_that_is_stopped_has_its_own_grace(submit, slurm):
+    job = submit(COUNTING.replace("sleep(0.5)", "sleep(8)"))  # longer than KillWait
+    wait_for_line(job, "begins")
+    job.stop()
+    assert job.wait(timeout=40) == "Stopped"
+    assert job._started.record().reason == "stopped by the user"
+    said = [line.data.decode() for line in job.logs(stream="stdout")]
+    assert sum("after 1 signals" in line for line in said) == 2, said
+
+
+def test_a_job_in_the_queue_can_be_stopped(submit, slurm):
+    job = submit(WAITING, slurm={"sbatch_options": {"begin": "now+1hour"}})
+    assert job.status == "InProgress"
+    job.stop()
+    assert job.wait(timeout=30) == "Stopped"
+    assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
+
+
+def test_a_job_whose_supervisor_is_killed_has_failed(submit, slurm):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
+    with pytest.raises(JobFailed, match="ended without a result"):
+        job.wait(timeout=60)
+
+
+def test_slurms_time_limit_stops_a_job(submit, slurm):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    slurm.run("scontrol", "update", f"JobId={number_of(job)}", "TimeLimit=00:00:01")
+    assert job.wait(timeout=120) == "Stopped"
+    assert "time limit" in job._started.record().reason
+
+
+def test_the_script_that_plan_shows_is_the_one_that_is_submitted(submit, slurm, tmp_path):
+    (tmp_path / "train.py").write_text("print(1)")
+    estimator = Estimator(entry_point=str(tmp_path / "train.py"), instance_type="slurm.other")
+    planned = estimator.plan(job_name="shown")
+    estimator.fit(job_name="shown")
+    number = number_of(Job.attach("shown"))
+    kept = tmp_path / "kept"
+    slurm.run("scontrol", "write", "batch_script", str(number), str(kept))
+    assert kept.read_text().rstrip("\0") == planned.script
+    assert "#SBATCH --partition=other" in planned.script
+
+
+def test_what_slurm_refuses_starts_nothing(submit, slurm):
+    with pytest.raises(BackendError, match="sbatch says: .*nosuch.*partition"):
+        submit("print(1)", slurm={"partition": "nosuch"})
+    assert list_jobs() == []
+
+
+def test_a_controller_that_does_not_answer_is_no_failure(submit, slurm, monkeypatch):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    with monkeypatch.context() as without:
+        without.setattr(queue, "look", lambda at_once=False: None)
+        assert job.status == "InProgress"
+    job.stop()
+    assert job.wait(timeout=30) == "Stopped"
+
+
+def test_without_slurm_a_job_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text("print(1)")
+    estimator = Estimator(entry_point=str(tmp_path / "train.py"), instance_type="slurm")
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    with pytest.raises(BackendError, match="sbatch is not on PATH, so this machine is no login node"):
+        estimator.fit()
+    assert list_jobs() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"slurm": {"partitoin": "x"}}, "did you mean 'partition'"),
+        ({"slurm": {"partition": "a b`c"}}, "a character that no line of a batch script can hold"),
+        ({"slurm": {"sbatch_options": {"time": "1"}}}, "is set by the backend itself"),
+        ({"slurm": {"sbatch_options": {"account": "x"}}}, r"write slurm=\{'account': …\}"),
+        ({"slurm": {"partition": "x"}, "instance_type": "slurm.y"}, "names another one"),
+        ({"image_uri": "x"}, "hosts on Slurm are processes"),
+        ({"instance_type": "slrum"}, "did you mean 'slurm'"),
+    ],
+)
+def test_wrong_input_is_named(submit, arguments, words):
+    with pytest.raises(InvalidArgument, match=words):
+        submit("print(1)", **arguments)
+    assert list_jobs() == []

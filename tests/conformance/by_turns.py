@@ -6,7 +6,7 @@ Of a law that code keeps which both backends share, every test runs on processes
 test that takes long says its turn itself: `@pytest.mark.turn`.
 
 On Slurm, whose jobs take longer to start, every run has one test of each law, and `scripts/test --all` has all of them,
-but for those that cannot hold there: `@pytest.mark.in_its_mounts`. `pytest --backend slurm` has all of them, too.
+but for those that cannot hold there: `@pytest.mark.on_one_machine`. `pytest --backend slurm` has all of them, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def can_hold(backend: str, test: pytest.Function | pytest.FunctionDefinition) ->
     """Whether a test can tell something about that backend at all."""
     if backend == SERVICE:
         return test.get_closest_marker("on_service") is not None
-    return backend != SLURM or test.get_closest_marker("in_its_mounts") is None
+    return backend != SLURM or test.get_closest_marker("on_one_machine") is None
 
 
 def mark(items: Iterable[pytest.Item]) -> None:

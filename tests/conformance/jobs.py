@@ -63,6 +63,12 @@ time.sleep(600)
 """
 
 
+def less_of_scheduler(names, backend: str) -> set[str]:
+    """The names of variables without those that a scheduler gives everything that it starts."""
+    of_slurm = {"SRUN_DEBUG", "USER", "LOGNAME", "TMPDIR"}
+    return {name for name in names if backend != "slurm" or not (name.startswith("SLURM") or name in of_slurm)}
+
+
 def processes_of(job_folder: Path) -> list[str]:
     """The processes of this machine that have anything to do with the job."""
     found = []

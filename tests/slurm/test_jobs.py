@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from estimator_sdk import Estimator, Job, JobFailed, list_jobs
+from estimator_sdk import Estimator, Job, JobFailed, TrainingInput, list_jobs
 from estimator_sdk.backends.slurm import queue
 from estimator_sdk.errors import BackendError, InvalidArgument
 
@@ -52,9 +52,10 @@ def submit(tmp_path, slurm):
 
     def submitted(source: str, **arguments: object) -> Job:
         (tmp_path / "train.py").write_text(source)
+        inputs = arguments.pop("inputs", None)
         given = {"instance_type": "slurm", "instance_count": 2, **arguments}
         estimator = Estimator(entry_point=str(tmp_path / "train.py"), **given)
-        started.append(estimator.fit(wait=False))
+        started.append(estimator.fit(inputs, wait=False))
         return started[-1]
 
     yield submitted
@@ -142,6 +143,7 @@ def test_a_job_whose_supervisor_is_killed_has_failed(submit, slurm):
         job.wait(timeout=60)
 
 
+@pytest.mark.long  # Slurm looks at limits once a minute
 def test_slurms_time_limit_stops_a_job(submit, slurm):
     job = submit(WAITING)
     wait_for_line(job, "up")
@@ -172,7 +174,7 @@ def test_a_controller_that_does_not_answer_is_no_failure(submit, slurm, monkeypa
     job = submit(WAITING)
     wait_for_line(job, "up")
     with monkeypatch.context() as without:
-        without.setattr(queue, "look", lambda at_once=False: None)
+        without.setattr(queue, "look", lambda age=None: None)
         assert job.status == "InProgress"
     job.stop()
     assert job.wait(timeout=30) == "Stopped"
@@ -195,6 +197,7 @@ def test_without_slurm_a_job_is_refused_in_a_sentence(tmp_path, monkeypatch):
         ({"slurm": {"sbatch_options": {"time": "1"}}}, "is set by the backend itself"),
         ({"slurm": {"sbatch_options": {"account": "x"}}}, r"write slurm=\{'account': …\}"),
         ({"slurm": {"partition": "x"}, "instance_type": "slurm.y"}, "names another one"),
+        ({"inputs": {"train": TrainingInput("s3://b/k", input_mode="Pipe")}}, "use input_mode 'File'"),
         ({"image_uri": "x"}, "hosts on Slurm are processes"),
         ({"instance_type": "slrum"}, "did you mean 'slurm'"),
     ],

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..failures.horovod_stalls import Stall
     from .coordination.platform_line import PlatformLine
 
-OWN_SIGNAL_SECONDS = 1.0  # in which a scheduler that signals one host signals all
+OWN_SIGNAL_SECONDS = 1.0  # in which a scheduler that signals a process has signalled all ranks of all hosts
 CONSOLE_SECONDS = 10.0  # that a slow reader of the container's output has for the last lines
 
 
@@ -49,8 +49,6 @@ class Host:
         self.toolkit = Toolkit(spec.settings)
         self.outcome: Outcome | None = None
         self.stopping = False
-        self._are_told = False
-        """Whether its ranks have a signal that tells them to stop, or need none."""
         self._failed: Verdict | None = None
         """Why the attempt has failed after which this host stands by, or is about to."""
         self._steps_over = 0
@@ -175,7 +173,7 @@ class Host:
         self._stop(OWN_SIGNAL_SECONDS if self._has_scheduler else 0.0)
 
     def _stop(self, tell_ranks_after: float) -> None:
-        """Of what tells this host to stop, the first counts, but for when its ranks are told."""
+        """The first counts of what tells this host to stop, and for its ranks the one that tells them soonest."""
         if self.outcome is not None:
             return
         if not self.stopping:
@@ -185,13 +183,8 @@ class Host:
             self._ranks.stop(grace)
             self.toolkit.loop.after(grace + 1.0, lambda: self.end(Outcome("stopped")))
         if tell_ranks_after:
-            self.toolkit.loop.after(tell_ranks_after, self._tell_ranks)
+            self.toolkit.loop.after(tell_ranks_after, self._ranks.tell_to_end)
         else:
-            self._tell_ranks()
-
-    def _tell_ranks(self) -> None:
-        if not self._are_told:
-            self._are_told = True
             self._ranks.tell_to_end()
 
     @property
@@ -221,9 +214,8 @@ class Host:
             self.platform = PlatformLine(self.spec, self.toolkit.loop, self._told_to_stop, self._platform_gone)
 
     def _signalled(self) -> None:
-        """A scheduler above the platform signals every process, the ranks too, which need no other signal."""
-        self._are_told = self._are_told or self._has_scheduler
-        self._told_to_stop()
+        self.stop()
+        self._coordinator.stop()
 
     def _told_to_stop(self) -> None:
         self._stop(0.0)

@@ -134,9 +134,9 @@ class LocalRanks:
             self._thawed(rank)
 
     def tell_to_end(self) -> None:
-        """Have those that run the script end in their own way."""
+        """Have those that run the script end in their own way, if nobody has told them so far."""
         self._server.hold()
-        self._server.signal_scripts(signal.SIGTERM)
+        self._server.tell_scripts_to_end()
 
     def _on_started(self, rank: int) -> None:
         self._toolkit.events.emit(events.RankStarted(rank_or_none(rank)))

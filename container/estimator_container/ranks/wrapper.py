@@ -161,9 +161,10 @@ class Rank:
             self._reap()
 
     def _has_scheduler_told(self, signum: int) -> bool:
-        """Whether that was a scheduler, whose signal the rank has had too; the toolkit of the host says so at once."""
+        """Whether that was a scheduler, whose signal the rank has had too; the toolkit of the host has it then."""
         if signum != signal.SIGTERM or PLATFORM_VARIABLE not in os.environ:
             return False
+        self._tell("told")
         poll = select.poll()
         poll.register(self._host.fileno(), select.POLLIN)
         if not self._hold and poll.poll(SCHEDULER_MS):

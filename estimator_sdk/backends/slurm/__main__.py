@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 import sys
 
 if __name__ == "__main__":
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))  # not ignored any more: they wait
     sys.path[:] = json.loads(sys.argv[2])
     gc.disable()  # until all modules are there, which are no garbage
     from estimator_sdk.backends.slurm.allocated import main

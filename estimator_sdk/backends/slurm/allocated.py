@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 from functools import partial
 from pathlib import Path
 
@@ -17,10 +20,20 @@ def main(path: str) -> int:
     """Run the job in a folder."""
     folder = SlurmFolder(Path(path))
     hold = Hold(folder)
-    plan = Plan.from_json(folder.whole_plan.read_text(encoding="utf-8"))
-    allocation = SlurmAllocation()
+    given = json.loads(folder.given.read_text(encoding="utf-8"))
+    plan = Plan.from_json(given["plan"])
+    allocation = SlurmAllocation(_of_hosts(plan))
+    os.environ.update(given["variables"])  # for what reads and writes stores, and not for hosts
+    if folder.stop_request.exists():
+        os.kill(os.getpid(), signal.SIGINT)  # which is blocked until the supervisor takes it
     supervisor = Supervisor(plan, folder, hold, partial(SlurmHosts, allocation), allocation)
     supervisor.run()
     if not supervisor.comes_again:
-        folder.whole_plan.unlink(missing_ok=True)
+        folder.given.unlink(missing_ok=True)
     return 0
+
+
+def _of_hosts(plan: Plan) -> dict[str, str]:
+    """What hosts inherit, of what the job was submitted with and what Slurm has added."""
+    of_slurm = {name: value for name, value in os.environ.items() if name.startswith("SLURM")}
+    return {**of_slurm, **plan.inherited_from(os.environ)}

@@ -6,6 +6,7 @@ batch script, on the first node, and all it keeps is in the job's folder.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from estimator_container.contract import names as contract
 
 from ...errors import BackendError, InvalidArgument, JobNotFound
 from ...plan.plan import HostPlan, Plan
+from ...spec import instances
 from ...values.home import reading
 from ..port import Finding, findings
 from ..process.backend import TOOLKIT
@@ -63,7 +65,8 @@ class SlurmBackend:
         if plan.output_path == local_plan.default_output():
             plan = replace(plan, output_path=f"file://{jobs_on_slurm()}")
         distributions.refuse_others(plan)
-        plan = distributions.distributed(plan, options.gpus_per_node or 0)
+        gpus = options.gpus_per_node or instances.gpus(plan.instance_type) or 0
+        plan = distributions.distributed(plan, gpus)
         folder = SlurmFolder.for_job(plan.job_name)
         overlay = folder.overlay(1)
         plan = inheritance.for_nodes(local_plan.with_command(plan, sys.executable, overlay), _VARIABLES)
@@ -152,8 +155,8 @@ def _refuse_pipes(plan: Plan) -> None:
 
 def _partition(instance_type: str, options: SlurmOptions) -> str | None:
     """What `slurm.NAME` names. Raises InvalidArgument where an option says otherwise."""
-    _, found, partition = instance_type.partition(".")
-    if not found or options.partition == partition:
+    _, _, partition = instance_type.partition(".")
+    if not instances.is_scheduled(instance_type) or not partition or options.partition == partition:
         return None
     if options.partition is not None:
         what = f"slurm['partition'] is {options.partition!r}, but instance_type {instance_type!r} names another one"
@@ -164,21 +167,22 @@ def _partition(instance_type: str, options: SlurmOptions) -> str | None:
 def _keep(plan: Plan, folder: SlurmFolder) -> None:
     from ...values.home import write_private
 
-    write_private(folder.whole_plan, plan.to_json())
+    of_stores = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    write_private(folder.given, json.dumps({"plan": plan.to_json(), "variables": of_stores}))
     write_private(folder.supervisor_log, "")  # Slurm opens it as it is, for this user alone
 
 
 def _submit(plan: Plan) -> int:
     """The job's number. Raises BackendError."""
-    said = queue.ask("sbatch", "--parsable", text=plan.script, variables=_variables())
+    said = queue.ask("sbatch", "--parsable", text=plan.script, variables=plan.inherited_from(_own_variables()))
     number = said.strip().rpartition("\n")[2].partition(";")[0]
     if not number.isdecimal():
         raise BackendError(f"sbatch answers {said.strip()!r}, which has no number of a job; see `squeue --me`")
     return int(number)
 
 
-def _variables() -> Mapping[str, str]:
-    """This process's, less those of an sbatch or salloc in which it may run itself, and those that set its options."""
+def _own_variables() -> Mapping[str, str]:
+    """This process's, less those of a job of Slurm in which it may run itself, and those that set options of sbatch."""
     from_outside = ("SLURM_CONF", "SLURM_CLUSTERS")
     return {
         name: value

@@ -17,7 +17,10 @@ def _programs() -> str:
     for program in _NEEDED:
         if shutil.which(program) is None:
             raise Missing(f"{program} is not on PATH", "module load slurm")
-    return queue.ask("sbatch", "--version").strip()
+    try:
+        return queue.ask("sbatch", "--version").strip()
+    except BackendError as error:
+        raise Missing(str(error), "export SLURM_CONF=/where/it/is/slurm.conf") from None
 
 
 def _controller() -> str:

@@ -25,9 +25,17 @@ class SlurmFolder(JobFolder):
         return cls(jobs_on_slurm() / checked(job_name))
 
     @property
-    def whole_plan(self) -> Path:
-        """The plan with its secrets, for this user alone: whoever runs it reads it later, and elsewhere."""
-        return self.path / "plan.json"
+    def given(self) -> Path:
+        """What the supervisor is given, secrets included, for this user alone: it starts later, and elsewhere.
+
+        It is removed when the job has ended.
+        """
+        return self.path / "given.json"
+
+    @property
+    def stop_request(self) -> Path:
+        """A file that says, beside a signal, that the job is to stop: its supervisor may not run yet."""
+        return self.path / "stop"
 
     @property
     def submission(self) -> Path:

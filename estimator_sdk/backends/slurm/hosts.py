@@ -30,6 +30,7 @@ from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import NotStarted, OnHostEnded
 from ..supervised.supervisor.hosts_line import MISSED_BEATS, HostsLine, OnAttemptFailed
 from ..supervised.supervisor.policy import variables_of_attempt
+from . import queue
 from .kept_line import KeptLine
 
 if TYPE_CHECKING:
@@ -101,6 +102,9 @@ class SlurmHosts:
 
     def end(self, host: str) -> None:
         if host in self._steps:
+            # What is frozen does not end with its srun.
+            with contextlib.suppress(BackendError):  # its node may be gone
+                queue.kill_step(self._allocation.number, host)
             signal_group(self._steps[host], signal.SIGKILL)
             self._loop.run_until(lambda: host not in self._steps, END_SECONDS)
 
@@ -214,7 +218,7 @@ class SlurmHosts:
         machines = Counter(node.machine for node in self._nodes.values())
         addresses = {name: node.address for name, node in self._nodes.items()}
         return {
-            **os.environ,  # the variables of Slurm among them
+            **self._allocation.environment,
             **host.environment,
             contract.BASE_DIR_VARIABLE: str(self._folder.hosts / host.base_dir),
             contract.OVERLAY_DIR: str(self._folder.overlay(self._attempt)),

@@ -21,6 +21,8 @@ from .files import SlurmFolder
 
 LOOK_SECONDS = 0.2
 """Between two looks at files: a network file system tells nobody of changes that another machine makes."""
+STOPPING_SECONDS = 1.0
+"""Between two looks at the queue while somebody waits for a job to stop."""
 LAST_WORD_SECONDS = 5.0
 """That such a file system may take to show what a node wrote before it was done."""
 
@@ -32,6 +34,7 @@ class SlurmJob(LocalJob):
 
     def __init__(self, folder: SlurmFolder) -> None:
         super().__init__(folder)
+        self._is_told_to_stop = False
         self._over_since: float | None = None
         """When it was first seen that Slurm has done with the job, though the folder does not say how it ended."""
 
@@ -61,7 +64,10 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if record.is_final or number is None:
             return
-        known = (queue.look(at_once=True) or {}).get(number)
+        self._is_told_to_stop = True
+        with suppress(OSError):
+            self.folder.stop_request.touch(0o600)  # before the signal, for a supervisor that is about to run
+        known = (queue.look(0.0) or {}).get(number)
         if known is not None and known.state == "PENDING" and record.attempt == 0:
             queue.cancel(number)
         else:
@@ -75,7 +81,7 @@ class SlurmJob(LocalJob):
     def _judged(self, record: Record) -> Record:
         """The record of a job that goes on or, where Slurm has done with it, of one that has ended."""
         number = self.folder.read_number()
-        jobs = queue.look()
+        jobs = queue.look(STOPPING_SECONDS if self._is_told_to_stop else None)
         if number is None or jobs is None:
             return record  # it is being submitted, or nobody can say: that is no failure
         known = jobs.get(number)
@@ -94,7 +100,7 @@ class SlurmJob(LocalJob):
         ended = _ended(record, number, known or queue.accounted(number), self.folder)
         with suppress(OSError):
             write_record(ended, self.folder)  # Slurm forgets
-            self.folder.whole_plan.unlink(missing_ok=True)
+            self.folder.given.unlink(missing_ok=True)
         return ended
 
     def _is_new(self, record: Record) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from estimator_container.failures.kind import Kind
@@ -28,7 +29,9 @@ class Node(NamedTuple):
 class SlurmAllocation:
     """What Slurm gave: see `Surroundings`."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """`environment` is what Slurm has given the job, with what it was submitted with."""
+        self.environment = environment
         self.number = int(os.environ["SLURM_JOB_ID"])
         self.is_interrupted = False
         self._starts = int(os.environ.get("SLURM_RESTART_COUNT", "0"))

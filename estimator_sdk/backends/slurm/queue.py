@@ -45,10 +45,13 @@ class _Look(NamedTuple):
 _last = _Look(-ASK_AGAIN_SECONDS, None)
 
 
-def look(at_once: bool = False) -> Mapping[int, Queued] | None:
-    """This user's jobs by their numbers, as Slurm knew them at most `ASK_AGAIN_SECONDS` ago; None without an answer."""
+def look(age: float | None = None) -> Mapping[int, Queued] | None:
+    """This user's jobs by their numbers, as Slurm knew them at most `age` seconds ago; None without an answer.
+
+    `age` is ASK_AGAIN_SECONDS unless there is a reason to ask more often, which is not for long.
+    """
     global _last
-    if at_once or time.monotonic() - _last.at >= ASK_AGAIN_SECONDS:
+    if time.monotonic() - _last.at >= (ASK_AGAIN_SECONDS if age is None else age):
         try:
             said = ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r")
         except BackendError:
@@ -119,6 +122,14 @@ def cancel(number: int, *options: str) -> None:
     except BackendError as error:
         if "already completing or completed" not in str(error) and "Invalid job id" not in str(error):
             raise
+
+
+def kill_step(number: int, name: str) -> None:
+    """End a step of a job, by its name, with all that runs in it. Raises BackendError."""
+    for line in ask("squeue", "--steps", "--noheader", f"--jobs={number}", "--format=%i|%j").splitlines():
+        step, _, found = line.strip().partition("|")
+        if found == name:
+            ask("scancel", "--signal=KILL", step)
 
 
 def _parsed(line: str) -> tuple[int, Queued] | None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -16,7 +14,6 @@ from .files import SlurmFolder
 from .options import SlurmOptions
 
 MAIN = str(Path(__file__).parent)
-_PASSABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch  # names between commas
 END_SECONDS = 600.0
 """Beyond `max_run`, for channels, outputs and the end of what is stopped: our own limit is to come before Slurm's."""
 
@@ -44,12 +41,12 @@ def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterat
     yield "--no-kill"  # the loss of a node is ours to notice, and does not end the others
     yield "--open-mode=append"
     yield f'--output="{folder.supervisor_log}"'
-    names = sorted(filter(_PASSABLE, plan.inherited_from(os.environ)))
-    yield f"--export={','.join(names)}" if names else "--export=NIL"
+    yield "--export=ALL"  # any other choice has Slurm load what a login shell sets; hosts get what the plan says
 
 
 def _program(plan: Plan) -> Iterator[str]:
     search_path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
     words = [sys.executable, "-I", "-S", MAIN, str(SlurmFolder.for_job(plan.job_name).path), search_path]
+    yield "trap '' INT HUP  # they stop a job, once its supervisor can take them"
     yield f"exec {shlex.join(words)}"
     yield ""

@@ -75,11 +75,12 @@ def wait_for_line(job: Job, start: str) -> None:
     raise AssertionError(f"the job ended without saying {start!r}: {job.why()}")
 
 
-def wait_until_published(uri: Path) -> None:
-    deadline = time.monotonic() + 30
-    while not list(uri.rglob("*.json")):
+def wait_until_published(job: Job) -> None:
+    deadline, told = time.monotonic() + 30, []
+    while not any(event.name == "checkpoint_published" for event in told):
         assert time.monotonic() < deadline, "no snapshot was published"
         time.sleep(0.05)
+        list(job._started.blocks(False, lambda host, event: told.append(event)))
 
 
 def end_requeued(slurm: Cluster, number: int, seconds: float = 60.0) -> None:
@@ -96,7 +97,7 @@ def test_a_job_that_is_requeued_goes_on_from_its_checkpoint(submit, slurm, tmp_p
     store = tmp_path / "checkpoints"
     job = submit(COUNTING, checkpoint_s3_uri=f"file://{store}", distribution=distribution)
     wait_for_line(job, "begins at 0")
-    wait_until_published(store)
+    wait_until_published(job)
     slurm.run("scontrol", "requeue", str(number_of(job)))
     end_requeued(slurm, number_of(job))
     assert job.wait(timeout=60) == "Completed", job.why()
@@ -133,6 +134,17 @@ def test_a_job_in_the_queue_can_be_stopped(submit, slurm):
     job.stop()
     assert job.wait(timeout=30) == "Stopped"
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
+
+
+def test_who_follows_a_job_in_the_queue_is_told_why_it_waits(submit):
+    job = submit("print('hi')", slurm={"sbatch_options": {"begin": "now+3"}})
+    told = []
+    for _ in job._started.blocks(True, lambda host, event: told.append((host, event))):
+        pass
+    assert ("", "pending", "BeginTime") in [
+        (host, event.status, event.message.partition(";")[0]) for host, event in told if hasattr(event, "message")
+    ]
+    assert job.wait() == "Completed"
 
 
 def test_a_job_whose_supervisor_is_killed_has_failed(submit, slurm):

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from estimator_container.contract.events import ServiceStatus
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict, last_words
 
 from ...errors import EstimatorError, JobNotFound
-from ..port import Summary
+from ..port import OnEvent, OnOpenLine, Summary
 from ..supervised.job import LocalJob
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import Record, read_record, write_record
 from ..supervised.watch import Watch
 from . import queue
 from .files import SlurmFolder
+
+if TYPE_CHECKING:
+    from estimator_container.logs.lines import Block
 
 LOOK_SECONDS = 0.2
 """Between two looks at files: a network file system tells nobody of changes that another machine makes."""
@@ -55,6 +61,26 @@ class SlurmJob(LocalJob):
         except EstimatorError:
             return None
         return record.created if record is not None else None
+
+    def blocks(
+        self, follow: bool, on_event: OnEvent | None = None, on_open_line: OnOpenLine | None = None
+    ) -> Iterator[Block]:
+        """As those of any job; who follows is told first why it waits in the queue."""
+        if follow and on_event is not None:
+            self._wait_in_queue(on_event)
+        yield from super().blocks(follow, on_event, on_open_line)
+
+    def _wait_in_queue(self, on_event: OnEvent) -> None:
+        told, watch = "", self._watch()
+        try:
+            while not (record := self.record()).is_final and record.attempt == 0:
+                known = (queue.look() or {}).get(self.folder.read_number() or 0)
+                if known is not None and known.state == "PENDING" and known.why_pending not in (told, "None"):
+                    told = known.why_pending
+                    on_event("", ServiceStatus("pending", told))
+                watch.wait()
+        finally:
+            watch.close()
 
     def summary(self) -> Summary:
         return Summary.from_state(self.record())

@@ -29,6 +29,17 @@ class Queued(NamedTuple):
     """In full and in capitals, such as PENDING."""
     reason: str
     """Why it is in this state, in Slurm's word, such as Priority."""
+    starts: str = ""
+    """When Slurm expects it to start, as it writes a time; empty where it does not know."""
+
+    @property
+    def why_pending(self) -> str:
+        """What somebody who waits for it is told.
+
+        >>> Queued("PENDING", "Priority", "2026-11-25T14:20:00").why_pending
+        'Priority; expected to start at 2026-11-25T14:20:00'
+        """
+        return f"{self.reason}; expected to start at {self.starts}" if self.starts else self.reason
 
     @property
     def is_over(self) -> bool:
@@ -53,7 +64,7 @@ def look(age: float | None = None) -> Mapping[int, Queued] | None:
     global _last
     if time.monotonic() - _last.at >= (ASK_AGAIN_SECONDS if age is None else age):
         try:
-            said = ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r")
+            said = ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%S")
         except BackendError:
             _last = _Look(time.monotonic(), None)
         else:
@@ -134,4 +145,7 @@ def kill_step(number: int, name: str) -> None:
 
 def _parsed(line: str) -> tuple[int, Queued] | None:
     fields: Sequence[str] = line.split("|")
-    return (int(fields[0]), Queued(fields[1], fields[2])) if len(fields) == 3 and fields[0].isdecimal() else None
+    if len(fields) != 4 or not fields[0].isdecimal():
+        return None
+    number, state, reason, starts = fields
+    return int(number), Queued(state, reason, "" if starts == "N/A" else starts)

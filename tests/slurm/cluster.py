@@ -215,9 +215,12 @@ def end(cluster: Cluster) -> None:
 
 
 def kill_all(pids: Iterable[int]) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    """As a power cut does: none of them sees another end."""
+    pids = list(pids)
+    for signum in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signum)
 
 
 def clean_environment() -> dict[str, str]:

@@ -36,7 +36,7 @@ from .kept_line import KeptLine
 if TYPE_CHECKING:
     from .nodes import Node, SlurmAllocation
 
-SRUN = ("srun", "--no-kill", "--kill-on-bad-exit=0", "--overlap", "--nodes=1", "--ntasks=1", "--export=ALL")
+SRUN = ("srun", "--kill-on-bad-exit=0", "--overlap", "--nodes=1", "--ntasks=1", "--export=ALL")
 FOR_ALL_SECONDS = 1.0
 """In which a scheduler that has signalled the supervisor has signalled every host."""
 END_SECONDS = 15.0
@@ -114,6 +114,9 @@ class SlurmHosts:
             self._first_at, self._awaits_first = "", True
         elif not self._awaits_first:
             self._first_at = first_host_at
+        if self._is_down(self._nodes[host]):
+            self._ask_for_other_nodes(host)
+            return
         self._mesh.expect([host], self._door.dup())
         (again,) = (each for each in self._plan.hosts if each.name == host)
         self._start_host(again, attempt)
@@ -192,6 +195,20 @@ class SlurmHosts:
                 self.tell(host, words.AGAIN, address)
             else:
                 self.tell(host, words.JOIN, address)
+
+    def _is_down(self, node: Node) -> bool:
+        with contextlib.suppress(BackendError):
+            (known,) = queue.node_facts(node.name)
+            return any(word in known.get("State", "") for word in ("DOWN", "FAIL", "NOT_RESPONDING", "*"))
+        return False
+
+    def _ask_for_other_nodes(self, host: str) -> None:
+        """Have Slurm start the job again, on nodes that are there; it interrupts this process for that."""
+        try:
+            queue.ask("scontrol", "requeue", str(self._allocation.number))
+        except BackendError as error:
+            what = f"the node of {host}, {self._nodes[host].name}, is down, and Slurm gives no other"
+            raise NotStarted(Verdict(Kind.HOST_LOST, f"{what}: {error}", host)) from None
 
     # How they are started.
 

@@ -38,7 +38,6 @@ def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterat
     if partition is not None:
         yield f"--partition={partition}"
     yield from options.lines()
-    yield "--no-kill"  # the loss of a node is ours to notice, and does not end the others
     yield "--open-mode=append"
     yield f'--output="{folder.supervisor_log}"'
     yield "--export=ALL"  # any other choice has Slurm load what a login shell sets; hosts get what the plan says

@@ -167,6 +167,9 @@ class Layout(_BaseDirectory):
     """Ours: all that the ranks of this host wrote, framed, and the host's events."""
     alive = _Below("output", "alive")
     """Ours: a folder of files that are open as long as the ranks of this host live; see `ranks_alive`."""
+    temporary_folders = _Below("output", "temporary-folders")
+    """Ours: a file that names what this host has on its machine outside of these folders, a line each, where its
+    platform is on another."""
     training_steps = _Below("output", "training-steps")
     """Ours: a file that names the folder in which the ranks of this host count their training steps."""
     reserve = _Below("output", "logs", "reserve")

@@ -35,6 +35,8 @@ class Toolkit:
         self.scratch = _make_scratch(settings.scratch)
         self.shared_memory = _make_shared_memory(settings.shared_memory, self.scratch)
         self._taken: socket.socket | None = None
+        if settings.platform_address is not None:
+            private_folder.write(settings.layout.temporary_folders, "\n".join({self.scratch, self.shared_memory}))
 
     @property
     def socket(self) -> str:

@@ -73,6 +73,8 @@ class SlurmHosts:
         """Where hosts find this process, open as long as any of them may come."""
         self._first_at = ""
         """Where they find the first of them; empty until it has said so."""
+        self._left: list[tuple[str, list[str]]] = []
+        """On which node a host was killed, and which of its folders are still there."""
         self._awaits_first = False
         self._is_stopping = False
 
@@ -138,7 +140,13 @@ class SlurmHosts:
             self._door.close()
 
     def wait_until_gone(self) -> None:
-        """`close` leaves nothing to wait for."""
+        """Remove what hosts that were killed have left on their nodes."""
+        left, self._left = self._left, []
+        waiting = {
+            self._children.start((*SRUN, f"--nodelist={node}", "rm", "-rf", *folders), os.environ, lambda code: None)
+            for node, folders in left
+        }
+        self._loop.run_until(lambda: not waiting & self._children.pids, END_SECONDS)
 
     # What hosts are told, and say.
 
@@ -251,7 +259,12 @@ class SlurmHosts:
         del self._steps[host]
         with contextlib.suppress(KeyError):
             self._lines[host].is_up = False
-        self._on_ended(host, _code_of_task(code))
+        code = _code_of_task(code)
+        if code < 0:
+            with contextlib.suppress(OSError):  # of a host that had not begun
+                folders = Path(Layout(str(self._folder.host(host))).temporary_folders).read_text(encoding="utf-8")
+                self._left.append((self._nodes[host].name, folders.splitlines()))
+        self._on_ended(host, code)
 
 
 def _code_of_task(code: int) -> int:

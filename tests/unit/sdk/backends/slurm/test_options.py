@@ -124,3 +124,25 @@ def test_any_other_text_is_the_value_of_one_option(text):
     line, requeue = SlurmOptions.from_document({"comment": text}).lines()
     assert shlex.split(line) == [f"--comment={text}"]
     assert requeue == "--requeue"
+
+
+def test_a_command_line_has_words_for_what_is_no_text():
+    words = {"gpus_per_node": "4", "exclusive": "True", "requeue": "false", "account": "true", "nodelist": "7"}
+    others = {"sbatch_options.contiguous": "true", "sbatch_options.wckey": "7"}
+    assert SlurmOptions.from_words({**words, **others}).to_document() == {
+        "gpus_per_node": 4,
+        "exclusive": True,
+        "requeue": False,
+        "account": "true",
+        "nodelist": "7",
+        "sbatch_options": {"contiguous": True, "wckey": "7"},
+    }
+    assert SlurmOptions.from_words({}) == SlurmOptions()
+
+
+@pytest.mark.parametrize(
+    "word", ["sbatch_options", "sbatch_options.", "sbatch_options.time", "sbatch_options.mail-user"]
+)
+def test_a_command_line_is_held_to_the_same(word):
+    with pytest.raises(InvalidArgument, match=r"slurm\['sbatch_options'\]"):
+        SlurmOptions.from_words({word: "x"})

@@ -40,13 +40,13 @@ class Arguments:
     role: str | None = None
     """The job's IAM role; a job on this machine needs none."""
     instance_type: str = "local"
-    """`local`, `local_gpu`, or a SageMaker training instance type such as `ml.g5.12xlarge`."""
+    """`local`, `local_gpu`, `slurm` or `slurm.PARTITION`, or a SageMaker training instance type: `ml.g5.12xlarge`."""
     instance_count: int = 1
     """The number of hosts."""
     cpus: float | None = None
-    """CPUs per host, such as 1.5, if hosts are containers on this machine; None sets no limit."""
+    """CPUs per host, such as 1.5, if hosts are containers on this machine or nodes of Slurm; None sets no limit."""
     memory: float | None = None
-    """GiB of memory per host, if hosts are containers on this machine; None sets no limit."""
+    """GiB of memory per host, if hosts are containers on this machine or nodes of Slurm; None sets no limit."""
     distribution: Mapping[str, object] | None = None
     """`{"mpi": {"enabled": True, "processes_per_host": 2}}` runs an MPI world; `torch_distributed` instead sets up the
     ranks as torchrun does, `multi_worker_mirrored_strategy` and `parameter_server` as TensorFlow's strategies of these

@@ -20,8 +20,6 @@ from ...plan.plan import HostPlan, Plan
 from ...spec import instances
 from ...values.home import reading
 from ..port import Finding, findings
-from ..process.backend import TOOLKIT
-from ..supervised.client import first_record, new_folder
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import write_record
 from . import CAPABILITIES, queue, script
@@ -78,6 +76,7 @@ class SlurmBackend:
     def start(self, plan: Plan) -> SlurmJob:
         """Submit the plan's script, and return at once. Raises BackendError with what Slurm says against it."""
         from ...code import store as code_store
+        from ..supervised.client import first_record, new_folder  # who lists jobs need not load it
 
         code_store.upload(plan.code, plan.code_uri)
         folder = SlurmFolder.for_job(plan.job_name)
@@ -127,6 +126,8 @@ class SlurmBackend:
 
 def _host(name: str, index: int, hosts: int) -> HostPlan:
     import sys
+
+    from ..process.backend import TOOLKIT
 
     return HostPlan(
         name=name,

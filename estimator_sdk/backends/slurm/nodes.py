@@ -49,6 +49,7 @@ class SlurmAllocation:
         return self._nodes
 
     def interrupt(self) -> None:
+        """Slurm's signal has come: the ranks have it too, so hosts are told a moment later."""
         self.is_interrupted = True
 
     def interruption(self) -> Interruption:

@@ -17,6 +17,10 @@ _OURS = frozenset(
     )
 )
 """Options of sbatch that the backend sets itself, or that would take from it what it needs."""
+_FLAGS = ("exclusive", "requeue")
+_NUMBERS = ("nice", "gpus_per_node")
+_OTHER = "sbatch_options."
+"""What the name of any other option follows where an option is a word."""
 _IN_A_LINE = re.compile(r"[^\x00-\x1f\x7f\"'\\`$]+")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -74,6 +78,23 @@ class SlurmOptions:
         checked = {key: _checked(key, value, where) for key, value in given.items() if value is not None}
         return cls(**checked)  # type: ignore[arg-type]
 
+    @classmethod
+    def from_words(cls, given: Mapping[str, str]) -> SlurmOptions:
+        """What a command line says, where all is text. Raises InvalidArgument as `from_document` does.
+
+        >>> SlurmOptions.from_words({"gpus_per_node": "4", "sbatch_options.contiguous": "true"}).to_document()
+        {'gpus_per_node': 4, 'sbatch_options': {'contiguous': True}}
+        """
+        others = {key.removeprefix(_OTHER): text for key, text in given.items() if key.startswith(_OTHER)}
+        found: dict[str, object] = {
+            key: int(text) if key in _NUMBERS and text.isdecimal() else _truth(text) if key in _FLAGS else text
+            for key, text in given.items()
+            if not key.startswith(_OTHER)
+        }
+        if others:
+            found["sbatch_options"] = {name: text.lower() == "true" or text for name, text in others.items()}
+        return cls.from_document(found)
+
     def to_document(self) -> dict[str, object]:
         """The way back from `from_document`: what is not as it is by default."""
         default = asdict(SlurmOptions())
@@ -94,6 +115,10 @@ class SlurmOptions:
                 yield _word(name.replace("_", "-"), value)
 
 
+def _truth(text: str) -> object:
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
 def _word(name: str, value: object) -> str:
     if value is True:
         return f"--{name}"
@@ -103,10 +128,10 @@ def _word(name: str, value: object) -> str:
 
 def _checked(name: str, value: object, where: str) -> object:
     key = shown(name)
-    if name in ("exclusive", "requeue"):
+    if name in _FLAGS:
         if not isinstance(value, bool):
             raise _refused(where, key, f"must be True or False, not {shown(value)}")
-    elif name in ("nice", "gpus_per_node"):
+    elif name in _NUMBERS:
         least = 1 if name == "gpus_per_node" else 0
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
             raise _refused(where, key, f"must be a whole number of at least {least}, not {shown(value)}")

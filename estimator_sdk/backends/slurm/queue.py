@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -84,6 +83,8 @@ def accounted(number: int) -> Queued | None:
 
 def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | None = None) -> str:
     """What one of Slurm's programs prints; `text` is its input. Raises BackendError with what it says is wrong."""
+    import subprocess  # who lists the jobs of a home without any need not load it
+
     try:
         done = subprocess.run(
             command,

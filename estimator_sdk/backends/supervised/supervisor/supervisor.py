@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -223,9 +224,7 @@ class Supervisor:
     def _take_over(self) -> None:
         """Go on with a job that an earlier supervisor has left, or was killed in."""
         left = self._record.attempt
-        if self._record.attempts[-1].ended is None:
-            what = f"attempt {left} ended with its supervisor"
-            self._record = self._record.with_attempt(ended=time.time(), verdict=Verdict(Kind.PREEMPTED, what))
+        self._attempt_ended(Verdict(Kind.PREEMPTED, f"attempt {left} ended with its supervisor"))
         if self._folder.hosts.exists() and not self._folder.left(left).exists():
             self._set_hosts_aside(left)
 
@@ -261,33 +260,14 @@ class Supervisor:
         finally:
             self._attempt.allocation.wait_until_gone()
 
-    def _keep_outputs(self, status: Status) -> tuple[dict[str, str], str, list[str]]:
-        """Make the archives and bring them to where they belong.
+    def _keep_outputs(self, status: Status) -> outputs.KeptOutputs:
+        not_sent = (self._attempt.not_uploadable, self._attempt.not_uploaded)
+        return outputs.keep(self._plan, self._folder, self._record.output, status != "Failed", not_sent, self._upload)
 
-        Returns what to record, what failed, in words, and sentences on what is not as the script left it.
-        """
-        uri = self._record.output
-        local = Path(uri.removeprefix("file://")) if uri.startswith("file://") else self._folder.output
-        if local.is_relative_to(self._folder.path):
-            os.umask(0o077)  # as all that is kept in the home; elsewhere the user's own umask says who may read them
-        with_model = status != "Failed"
-        said = outputs.write(self._plan, self._folder, local, with_model)
-        said.append(self._attempt.not_uploadable)
-        made = {"model_data": f"{uri}/{outputs.MODEL}"} if with_model else {}
-        reasons = [self._attempt.not_uploaded]
-        if not uri.startswith("file://"):
-            from ..agents.uploads import upload  # a job that keeps its outputs here need not load it
+    def _upload(self, uri: str, files: Mapping[str, Path]) -> str:
+        from ..agents.uploads import upload  # a job that keeps its outputs here need not load it
 
-            files = {str(path.relative_to(local)): path for path in local.rglob("*") if path.is_file()}
-            reasons.append(upload(self._loop, self._children, uri, files))
-            made = {} if reasons[-1] else made
-            if not any(reasons):
-                shutil.rmtree(local)  # each is whole in the store
-        if not any(reasons):
-            return made, "", said
-        kept = f"the archives are in {local}, those of the hosts in {self._folder.hosts}"
-        what = f"the outputs of {self._plan.job_name} are not all in {uri}: {'; '.join(filter(None, reasons))}"
-        return made, f"{what}; nothing is lost: {kept}", said
+        return upload(self._loop, self._children, uri, files)
 
 
 def _first_record(folder: JobFolder) -> Record:

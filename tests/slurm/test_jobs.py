@@ -192,6 +192,17 @@ def test_a_controller_that_does_not_answer_is_no_failure(submit, slurm, monkeypa
     assert job.wait(timeout=30) == "Stopped"
 
 
+def test_what_a_shell_sets_for_people_who_look_at_the_queue_says_nothing_of_jobs(submit, monkeypatch):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    for name in ("SQUEUE_PARTITION", "SCANCEL_PARTITION"):
+        monkeypatch.setenv(name, "other")
+    monkeypatch.setenv("SQUEUE_STATES", "PENDING")
+    assert number_of(job) in queue.look(0.0)
+    job.stop()
+    assert job.wait(timeout=30) == "Stopped"
+
+
 def test_without_slurm_a_job_is_refused_in_a_sentence(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text("print(1)")
     estimator = Estimator(entry_point=str(tmp_path / "train.py"), instance_type="slurm")

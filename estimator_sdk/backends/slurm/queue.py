@@ -21,6 +21,9 @@ UNFINISHED = frozenset(
 )
 """The states of a job that is not over ("JOB STATE CODES" in the manual of squeue, 22.05)."""
 
+_OPTIONS = ("SACCT_", "SCANCEL_", "SCONTROL_", "SINFO_", "SQUEUE_", "SLURM_TIME_FORMAT")
+"""How the names of variables start which set options of these programs: they are meant for people."""
+
 
 class Queued(NamedTuple):
     """A job in the queue, or not long gone from it."""
@@ -89,7 +92,7 @@ def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | N
             command,
             input=text,
             stdin=subprocess.DEVNULL if text is None else None,
-            env=dict(os.environ if variables is None else variables),
+            env=_without_options(os.environ if variables is None else variables),
             capture_output=True,
             text=True,
             errors="replace",
@@ -108,6 +111,10 @@ def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | N
         said = " ".join((done.stderr or done.stdout).split()) or f"exit code {done.returncode}"
         raise BackendError(f"{command[0]} says: {said}")
     return done.stdout
+
+
+def _without_options(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if not name.startswith(_OPTIONS)}
 
 
 def node_facts(nodes: str) -> list[dict[str, str]]:

@@ -136,6 +136,19 @@ def test_a_job_in_the_queue_can_be_stopped(submit, slurm):
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
 
 
+def test_a_job_that_was_put_back_in_the_queue_can_be_stopped_there(submit, slurm):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    slurm.run("scontrol", "requeuehold", str(number_of(job)))
+    deadline = time.monotonic() + 30
+    while not slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%T").startswith("PENDING"):
+        assert time.monotonic() < deadline, slurm.run("squeue")
+        time.sleep(0.1)
+    job.stop()
+    assert job.wait(timeout=30) == "Stopped"
+    assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%i") == ""
+
+
 def test_who_follows_a_job_in_the_queue_is_told_why_it_waits(submit):
     job = submit("print('hi')", slurm={"sbatch_options": {"begin": "now+3"}})
     told = []

@@ -94,8 +94,8 @@ class SlurmJob(LocalJob):
         with suppress(OSError):
             self.folder.stop_request.touch(0o600)  # before the signal, for a supervisor that is about to run
         known = (queue.look(0.0) or {}).get(number)
-        if known is not None and known.state == "PENDING" and record.attempt == 0:
-            queue.cancel(number)
+        if known is not None and known.state == "PENDING":
+            queue.cancel(number)  # nothing of it runs, also where it was put back in the queue
         else:
             queue.cancel(number, "--batch", "--signal=INT")  # to the supervisor alone, which stops the job
 

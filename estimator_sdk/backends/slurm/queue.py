@@ -127,9 +127,14 @@ def facts(line: str) -> dict[str, str]:
     """A line of `scontrol --oneliner show`, less what has spaces in it.
 
     >>> facts("NodeName=n1 Arch=x86_64 NodeAddr=10.0.0.1")
-    {'NodeName': 'n1', 'Arch': 'x86_64', 'NodeAddr': '10.0.0.1'}
+    {'NodeAddr': '10.0.0.1', 'Arch': 'x86_64', 'NodeName': 'n1'}
+
+    What people write, such as a comment, comes after what Slurm says, and does not replace it:
+
+    >>> facts("JobState=RUNNING Restarts=0 Comment=see JobState=PENDING")["JobState"]
+    'RUNNING'
     """
-    pairs = (word.partition("=") for word in line.split())
+    pairs = (word.partition("=") for word in reversed(line.split()))
     return {name: value for name, found, value in pairs if found}
 
 

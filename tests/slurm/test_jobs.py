@@ -189,6 +189,19 @@ def test_the_script_that_plan_shows_is_the_one_that_is_submitted(submit, slurm, 
     assert "#SBATCH --partition=other" in planned.script
 
 
+@pytest.mark.parametrize("name", ["a b", "100%job", "it's", "#é"])
+def test_a_home_may_have_any_name_that_sbatch_can_be_told(submit, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / name))
+    assert submit("print(1)", instance_count=1).wait(timeout=60) == "Completed"
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb"])
+def test_a_home_that_sbatch_cannot_be_told_is_refused(submit, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / name))
+    with pytest.raises(BackendError, match="no line of a batch script can hold that path; set ESTIMATOR_HOME"):
+        submit("print(1)")
+
+
 def test_what_slurm_refuses_starts_nothing(submit, slurm):
     with pytest.raises(BackendError, match="sbatch says: .*nosuch.*partition"):
         submit("print(1)", slurm={"partition": "nosuch"})

@@ -246,6 +246,8 @@ def test_without_slurm_a_job_is_refused_in_a_sentence(tmp_path, monkeypatch):
         ({"slurm": {"sbatch_options": {"time": "1"}}}, "is set by the backend itself"),
         ({"slurm": {"sbatch_options": {"account": "x"}}}, r"write slurm=\{'account': …\}"),
         ({"slurm": {"partition": "x"}, "instance_type": "slurm.y"}, "names another one"),
+        ({"instance_type": "slurm.debug\ntouch x"}, "names no partition that a cluster can have"),
+        ({"instance_type": "slurm."}, "names no partition"),
         ({"inputs": {"train": TrainingInput("s3://b/k", input_mode="Pipe")}}, "use input_mode 'File'"),
         ({"image_uri": "x"}, "hosts on Slurm are processes"),
         ({"instance_type": "slrum"}, "did you mean 'slurm'"),

@@ -94,6 +94,15 @@ class SlurmOptions:
                 yield _word(name.replace("_", "-"), value)
 
 
+def is_word(text: str) -> bool:
+    """Whether it can stand in a line of a batch script without quotes.
+
+    >>> is_word("gpu-2"), is_word("a b"), is_word("a\\ntouch x"), is_word("")
+    (True, False, False, False)
+    """
+    return _IN_A_LINE.fullmatch(text) is not None and not re.search(r"[\s#;]", text)
+
+
 def _word(name: str, value: object) -> str:
     if value is True:
         return f"--{name}"

@@ -244,6 +244,7 @@ def test_without_slurm_a_job_is_refused_in_a_sentence(tmp_path, monkeypatch):
         ({"slurm": {"partitoin": "x"}}, "did you mean 'partition'"),
         ({"slurm": {"partition": "a b`c"}}, "a character that no line of a batch script can hold"),
         ({"slurm": {"sbatch_options": {"time": "1"}}}, "is set by the backend itself"),
+        ({"slurm": {"sbatch_options": {"arra": "0-2"}}}, "is set by the backend itself"),
         ({"slurm": {"sbatch_options": {"account": "x"}}}, r"write slurm=\{'account': …\}"),
         ({"slurm": {"partition": "x"}, "instance_type": "slurm.y"}, "names another one"),
         ({"instance_type": "slurm.debug\ntouch x"}, "names no partition that a cluster can have"),

@@ -34,6 +34,8 @@ class Queued(NamedTuple):
     """Why it is in this state, in Slurm's word, such as Priority."""
     starts: str = ""
     """When Slurm expects it to start, as it writes a time; empty where it does not know."""
+    ends: str = ""
+    """The same for its end."""
 
     @property
     def why_pending(self) -> str:
@@ -49,14 +51,24 @@ class Queued(NamedTuple):
         """Whether it will not change any more."""
         return self.state not in UNFINISHED
 
+    @property
+    def ended(self) -> float | None:
+        """When it did, in seconds since the epoch; None where Slurm does not say so in a way that is understood."""
+        try:
+            return time.mktime(time.strptime(self.ends, "%Y-%m-%dT%H:%M:%S"))
+        except (ValueError, OverflowError):
+            return None
+
 
 class _Look(NamedTuple):
+    asked: float
     at: float
+    """When there was an answer, or none any more."""
     jobs: Mapping[int, Queued] | None
     """None where the controller did not answer."""
 
 
-_last = _Look(-ASK_AGAIN_SECONDS, None)
+_last = _Look(-ASK_AGAIN_SECONDS, -ASK_AGAIN_SECONDS, None)
 
 
 def look(age: float | None = None) -> Mapping[int, Queued] | None:
@@ -65,14 +77,20 @@ def look(age: float | None = None) -> Mapping[int, Queued] | None:
     `age` is ASK_AGAIN_SECONDS unless there is a reason to ask more often, which is not for long.
     """
     global _last
-    if time.monotonic() - _last.at >= (ASK_AGAIN_SECONDS if age is None else age):
+    asked = time.monotonic()
+    if asked - _last.at >= (ASK_AGAIN_SECONDS if age is None else age):
         try:
-            said = ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%S")
+            said = ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%S|%e")
         except BackendError:
-            _last = _Look(time.monotonic(), None)
+            _last = _Look(asked, time.monotonic(), None)
         else:
-            _last = _Look(time.monotonic(), dict(filter(None, map(_parsed, said.splitlines()))))
+            _last = _Look(asked, time.monotonic(), dict(filter(None, map(_parsed, said.splitlines()))))
     return _last.jobs
+
+
+def has_asked_since(moment: float) -> bool:
+    """Whether what `look` said last was asked after a moment, in seconds of time.monotonic()."""
+    return _last.asked >= moment
 
 
 def accounted(number: int) -> Queued | None:
@@ -157,7 +175,7 @@ def kill_step(number: int, name: str) -> None:
 
 def _parsed(line: str) -> tuple[int, Queued] | None:
     fields: Sequence[str] = line.split("|")
-    if len(fields) != 4 or not fields[0].isdecimal():
+    if len(fields) != 5 or not fields[0].isdecimal():
         return None
-    number, state, reason, starts = fields
-    return int(number), Queued(state, reason, "" if starts == "N/A" else starts)
+    number, state, reason, *times = fields
+    return int(number), Queued(state, reason, *("" if each == "N/A" else each for each in times))

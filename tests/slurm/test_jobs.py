@@ -136,6 +136,19 @@ def test_a_job_in_the_queue_can_be_stopped(submit, slurm):
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
 
 
+def test_a_job_that_was_put_back_in_the_queue_can_be_stopped_there(submit, slurm):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    slurm.run("scontrol", "requeuehold", str(number_of(job)))
+    deadline = time.monotonic() + 30
+    while not slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%T").startswith("PENDING"):
+        assert time.monotonic() < deadline, slurm.run("squeue")
+        time.sleep(0.1)
+    job.stop()
+    assert job.wait(timeout=30) == "Stopped"
+    assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%i") == ""
+
+
 def test_who_follows_a_job_in_the_queue_is_told_why_it_waits(submit):
     job = submit("print('hi')", slurm={"sbatch_options": {"begin": "now+3"}})
     told = []
@@ -176,6 +189,19 @@ def test_the_script_that_plan_shows_is_the_one_that_is_submitted(submit, slurm, 
     assert "#SBATCH --partition=other" in planned.script
 
 
+@pytest.mark.parametrize("name", ["a b", "100%job", "it's", "#é"])
+def test_a_home_may_have_any_name_that_sbatch_can_be_told(submit, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / name))
+    assert submit("print(1)", instance_count=1).wait(timeout=60) == "Completed"
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb"])
+def test_a_home_that_sbatch_cannot_be_told_is_refused(submit, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / name))
+    with pytest.raises(BackendError, match="no line of a batch script can hold that path; set ESTIMATOR_HOME"):
+        submit("print(1)")
+
+
 def test_what_slurm_refuses_starts_nothing(submit, slurm):
     with pytest.raises(BackendError, match="sbatch says: .*nosuch.*partition"):
         submit("print(1)", slurm={"partition": "nosuch"})
@@ -188,6 +214,17 @@ def test_a_controller_that_does_not_answer_is_no_failure(submit, slurm, monkeypa
     with monkeypatch.context() as without:
         without.setattr(queue, "look", lambda age=None: None)
         assert job.status == "InProgress"
+    job.stop()
+    assert job.wait(timeout=30) == "Stopped"
+
+
+def test_what_a_shell_sets_for_people_who_look_at_the_queue_says_nothing_of_jobs(submit, monkeypatch):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    for name in ("SQUEUE_PARTITION", "SCANCEL_PARTITION"):
+        monkeypatch.setenv(name, "other")
+    monkeypatch.setenv("SQUEUE_STATES", "PENDING")
+    assert number_of(job) in queue.look(0.0)
     job.stop()
     assert job.wait(timeout=30) == "Stopped"
 
@@ -207,8 +244,11 @@ def test_without_slurm_a_job_is_refused_in_a_sentence(tmp_path, monkeypatch):
         ({"slurm": {"partitoin": "x"}}, "did you mean 'partition'"),
         ({"slurm": {"partition": "a b`c"}}, "a character that no line of a batch script can hold"),
         ({"slurm": {"sbatch_options": {"time": "1"}}}, "is set by the backend itself"),
+        ({"slurm": {"sbatch_options": {"arra": "0-2"}}}, "is set by the backend itself"),
         ({"slurm": {"sbatch_options": {"account": "x"}}}, r"write slurm=\{'account': …\}"),
         ({"slurm": {"partition": "x"}, "instance_type": "slurm.y"}, "names another one"),
+        ({"instance_type": "slurm.debug\ntouch x"}, "names no partition that a cluster can have"),
+        ({"instance_type": "slurm."}, "names no partition"),
         ({"inputs": {"train": TrainingInput("s3://b/k", input_mode="Pipe")}}, "use input_mode 'File'"),
         ({"image_uri": "x"}, "hosts on Slurm are processes"),
         ({"instance_type": "slrum"}, "did you mean 'slurm'"),

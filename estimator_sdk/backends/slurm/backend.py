@@ -25,7 +25,7 @@ from ..supervised.job_folder.record import write_record
 from . import CAPABILITIES, queue, script
 from .files import SlurmFolder, jobs_on_slurm
 from .job import SlurmJob
-from .options import SlurmOptions
+from .options import SlurmOptions, is_word
 
 if TYPE_CHECKING:
     from ...spec.job_document import JobDocument
@@ -156,8 +156,13 @@ def _refuse_pipes(plan: Plan) -> None:
 
 def _partition(instance_type: str, options: SlurmOptions) -> str | None:
     """What `slurm.NAME` names. Raises InvalidArgument where an option says otherwise."""
-    _, _, partition = instance_type.partition(".")
-    if not instances.is_scheduled(instance_type) or not partition or options.partition == partition:
+    _, found, partition = instance_type.partition(".")
+    if not instances.is_scheduled(instance_type) or not found:
+        return None
+    if not is_word(partition):
+        what = f"instance_type is {instance_type!r}, which names no partition that a cluster can have"
+        raise InvalidArgument("instance_type", f"{what}; write 'slurm.NAME', or 'slurm' for the default partition")
+    if options.partition == partition:
         return None
     if options.partition is not None:
         what = f"slurm['partition'] is {options.partition!r}, but instance_type {instance_type!r} names another one"

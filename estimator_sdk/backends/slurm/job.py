@@ -31,6 +31,8 @@ STOPPING_SECONDS = 1.0
 """Between two looks at the queue while somebody waits for a job to stop."""
 LAST_WORD_SECONDS = 5.0
 """That such a file system may take to show what a node wrote before it was done."""
+LONG_OVER_SECONDS = 60.0
+"""After the end that Slurm names, which may be the beginning of its KillWait, nothing more is to come."""
 
 
 class SlurmJob(LocalJob):
@@ -41,6 +43,8 @@ class SlurmJob(LocalJob):
     def __init__(self, folder: SlurmFolder) -> None:
         super().__init__(folder)
         self._is_told_to_stop = False
+        self._submitted: float | None = None
+        """When it was first seen that Slurm has given the job a number."""
         self._over_since: float | None = None
         """When it was first seen that Slurm has done with the job, though the folder does not say how it ended."""
 
@@ -94,8 +98,8 @@ class SlurmJob(LocalJob):
         with suppress(OSError):
             self.folder.stop_request.touch(0o600)  # before the signal, for a supervisor that is about to run
         known = (queue.look(0.0) or {}).get(number)
-        if known is not None and known.state == "PENDING" and record.attempt == 0:
-            queue.cancel(number)
+        if known is not None and known.state == "PENDING":
+            queue.cancel(number)  # nothing of it runs, also where it was put back in the queue
         else:
             queue.cancel(number, "--batch", "--signal=INT")  # to the supervisor alone, which stops the job
 
@@ -107,18 +111,19 @@ class SlurmJob(LocalJob):
     def _judged(self, record: Record) -> Record:
         """The record of a job that goes on or, where Slurm has done with it, of one that has ended."""
         number = self.folder.read_number()
+        if number is not None and self._submitted is None:
+            self._submitted = time.monotonic()
         jobs = queue.look(STOPPING_SECONDS if self._is_told_to_stop else None)
-        if number is None or jobs is None:
+        if number is None or self._submitted is None or jobs is None:
             return record  # it is being submitted, or nobody can say: that is no failure
         known = jobs.get(number)
-        if known is not None and not known.is_over:
+        if known is None:
+            if self._is_new(record) or not queue.has_asked_since(self._submitted):
+                return record  # Slurm may have been asked before it had the job
+        elif not known.is_over:
             self._over_since = None
             return record
-        if known is None and self._is_new(record):
-            return record
-        if self._over_since is None:
-            self._over_since = time.monotonic()
-        if time.monotonic() - self._over_since < LAST_WORD_SECONDS and not _never_ran(record, known):
+        elif record.attempt and not self._has_said_all(known):
             return record
         record = registry.last(self.folder)
         if record.is_final:
@@ -129,12 +134,15 @@ class SlurmJob(LocalJob):
             self.folder.given.unlink(missing_ok=True)
         return ended
 
+    def _has_said_all(self, known: queue.Queued) -> bool:
+        if self._over_since is None:
+            self._over_since = time.monotonic()
+        if known.ended is not None and abs(time.time() - known.ended) > LONG_OVER_SECONDS:
+            return True  # also to who looks once
+        return time.monotonic() - self._over_since >= LAST_WORD_SECONDS
+
     def _is_new(self, record: Record) -> bool:
         return time.time() - record.created < queue.ASK_AGAIN_SECONDS
-
-
-def _never_ran(record: Record, known: queue.Queued | None) -> bool:
-    return record.attempt == 0 and known is not None
 
 
 def _ended(record: Record, number: int, known: queue.Queued | None, folder: SlurmFolder) -> Record:

@@ -119,6 +119,15 @@ def _truth(text: str) -> object:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
+def is_word(text: str) -> bool:
+    """Whether it can stand in a line of a batch script without quotes.
+
+    >>> is_word("gpu-2"), is_word("a b"), is_word("a\\ntouch x"), is_word("")
+    (True, False, False, False)
+    """
+    return _IN_A_LINE.fullmatch(text) is not None and not re.search(r"[\s#;]", text)
+
+
 def _word(name: str, value: object) -> str:
     if value is True:
         return f"--{name}"
@@ -152,7 +161,7 @@ def _others(given: object, where: str) -> dict[str, str | int | bool]:
             raise _refused(where, key, "is not the long name of an option of sbatch, without dashes, such as 'wckey'")
         if name in own and name not in _OURS:
             raise _refused(where, key, f"has a place of its own: write slurm={{{own[name]!r}: …}}")
-        if name in _OURS:
+        if any(ours.startswith(name) for ours in _OURS):  # sbatch takes any start of a name that is no other's
             raise _refused(where, key, "is set by the backend itself, or would break what it relies on; leave it out")
         if not isinstance(value, (bool, int)):
             _check_text(value, where, key)

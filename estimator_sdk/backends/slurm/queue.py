@@ -20,6 +20,9 @@ UNFINISHED = frozenset(
 )
 """The states of a job that is not over ("JOB STATE CODES" in the manual of squeue, 22.05)."""
 
+_OPTIONS = ("SACCT_", "SCANCEL_", "SCONTROL_", "SINFO_", "SQUEUE_", "SLURM_TIME_FORMAT")
+"""How the names of variables start which set options of these programs: they are meant for people."""
+
 
 class Queued(NamedTuple):
     """A job in the queue, or not long gone from it."""
@@ -30,6 +33,8 @@ class Queued(NamedTuple):
     """Why it is in this state, in Slurm's word, such as Priority."""
     starts: str = ""
     """When Slurm expects it to start, as it writes a time; empty where it does not know."""
+    ends: str = ""
+    """The same for its end."""
 
     @property
     def why_pending(self) -> str:
@@ -45,14 +50,24 @@ class Queued(NamedTuple):
         """Whether it will not change any more."""
         return self.state not in UNFINISHED
 
+    @property
+    def ended(self) -> float | None:
+        """When it did, in seconds since the epoch; None where Slurm does not say so in a way that is understood."""
+        try:
+            return time.mktime(time.strptime(self.ends, "%Y-%m-%dT%H:%M:%S"))
+        except (ValueError, OverflowError):
+            return None
+
 
 class _Look(NamedTuple):
+    asked: float
     at: float
+    """When there was an answer, or none any more."""
     jobs: Mapping[int, Queued] | None
     """None where the controller did not answer."""
 
 
-_last = _Look(-ASK_AGAIN_SECONDS, None)
+_last = _Look(-ASK_AGAIN_SECONDS, -ASK_AGAIN_SECONDS, None)
 
 
 def look(age: float | None = None) -> Mapping[int, Queued] | None:
@@ -61,14 +76,20 @@ def look(age: float | None = None) -> Mapping[int, Queued] | None:
     `age` is ASK_AGAIN_SECONDS unless there is a reason to ask more often, which is not for long.
     """
     global _last
-    if time.monotonic() - _last.at >= (ASK_AGAIN_SECONDS if age is None else age):
+    asked = time.monotonic()
+    if asked - _last.at >= (ASK_AGAIN_SECONDS if age is None else age):
         try:
-            said = ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%S")
+            said = ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%S|%e")
         except BackendError:
-            _last = _Look(time.monotonic(), None)
+            _last = _Look(asked, time.monotonic(), None)
         else:
-            _last = _Look(time.monotonic(), dict(filter(None, map(_parsed, said.splitlines()))))
+            _last = _Look(asked, time.monotonic(), dict(filter(None, map(_parsed, said.splitlines()))))
     return _last.jobs
+
+
+def has_asked_since(moment: float) -> bool:
+    """Whether what `look` said last was asked after a moment, in seconds of time.monotonic()."""
+    return _last.asked >= moment
 
 
 def accounted(number: int) -> Queued | None:
@@ -90,7 +111,7 @@ def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | N
             command,
             input=text,
             stdin=subprocess.DEVNULL if text is None else None,
-            env=dict(os.environ if variables is None else variables),
+            env=_without_options(os.environ if variables is None else variables),
             capture_output=True,
             text=True,
             errors="replace",
@@ -111,6 +132,10 @@ def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | N
     return done.stdout
 
 
+def _without_options(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if not name.startswith(_OPTIONS)}
+
+
 def node_facts(nodes: str) -> list[dict[str, str]]:
     """What Slurm knows of nodes, given as in SLURM_JOB_NODELIST: a dict of its words for each. Raises BackendError."""
     lines = ask("scontrol", "--oneliner", "show", "node", nodes).splitlines()
@@ -121,9 +146,14 @@ def facts(line: str) -> dict[str, str]:
     """A line of `scontrol --oneliner show`, less what has spaces in it.
 
     >>> facts("NodeName=n1 Arch=x86_64 NodeAddr=10.0.0.1")
-    {'NodeName': 'n1', 'Arch': 'x86_64', 'NodeAddr': '10.0.0.1'}
+    {'NodeAddr': '10.0.0.1', 'Arch': 'x86_64', 'NodeName': 'n1'}
+
+    What people write, such as a comment, comes after what Slurm says, and does not replace it:
+
+    >>> facts("JobState=RUNNING Restarts=0 Comment=see JobState=PENDING")["JobState"]
+    'RUNNING'
     """
-    pairs = (word.partition("=") for word in line.split())
+    pairs = (word.partition("=") for word in reversed(line.split()))
     return {name: value for name, found, value in pairs if found}
 
 
@@ -146,7 +176,7 @@ def kill_step(number: int, name: str) -> None:
 
 def _parsed(line: str) -> tuple[int, Queued] | None:
     fields: Sequence[str] = line.split("|")
-    if len(fields) != 4 or not fields[0].isdecimal():
+    if len(fields) != 5 or not fields[0].isdecimal():
         return None
-    number, state, reason, starts = fields
-    return int(number), Queued(state, reason, "" if starts == "N/A" else starts)
+    number, state, reason, *times = fields
+    return int(number), Queued(state, reason, *("" if each == "N/A" else each for each in times))

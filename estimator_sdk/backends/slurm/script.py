@@ -9,8 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...errors import BackendError
 from ...plan.plan import Plan
-from .files import SlurmFolder
+from .files import SlurmFolder, jobs_on_slurm
 from .options import SlurmOptions
 
 MAIN = str(Path(__file__).parent)
@@ -39,8 +40,16 @@ def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterat
         yield f"--partition={partition}"
     yield from options.lines()
     yield "--open-mode=append"
-    yield f'--output="{folder.supervisor_log}"'
+    yield f'--output="{_as_a_name_of_sbatch(str(folder.supervisor_log))}"'
     yield "--export=ALL"  # any other choice has Slurm load what a login shell sets; hosts get what the plan says
+
+
+def _as_a_name_of_sbatch(path: str) -> str:
+    """A path as sbatch takes it, to whom % begins a pattern. Raises BackendError for one that it cannot be told."""
+    if not path.isprintable() or '"' in path or "\\" in path:
+        what = f"the folder of jobs is {jobs_on_slurm()}, and no line of a batch script can hold that path"
+        raise BackendError(f"{what}; set ESTIMATOR_HOME to one without quotes, backslashes and control characters")
+    return path.replace("%", "%%")
 
 
 def _program(plan: Plan) -> Iterator[str]:

@@ -22,7 +22,7 @@ from ...values.home import reading
 from ..port import Finding, findings
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import write_record
-from . import CAPABILITIES, queue, script
+from . import CAPABILITIES, queue, script, site
 from .files import SlurmFolder, jobs_on_slurm
 from .job import SlurmJob
 from .options import SlurmOptions, is_word
@@ -49,7 +49,7 @@ class SlurmBackend:
         from ...plan.plan import DEFAULT_CHECKPOINTS
 
         reserved = spec.decoded.reserved
-        options = SlurmOptions.from_document(reserved.slurm or {})
+        options, defaults = site.chosen(reserved.slurm or {})
         _refuse_image(spec)
         plan = local_plan.base(spec, self.name, _host)
         _refuse_pipes(plan)
@@ -71,7 +71,9 @@ class SlurmBackend:
         base = str(folder.hosts / plan.hosts[-1].base_dir)
         inherited = plan.inherited_from(os.environ)
         plan = kernel_limits.check_processes(plan, base, inherited, str(overlay / "bin" / "python"))
-        return replace(plan, script=script.batch_script(plan, options, _partition(plan.instance_type, options)))
+        return replace(
+            plan, script=script.batch_script(plan, options, _partition(plan.instance_type, options), defaults)
+        )
 
     def start(self, plan: Plan) -> SlurmJob:
         """Submit the plan's script, and return at once. Raises BackendError with what Slurm says against it."""

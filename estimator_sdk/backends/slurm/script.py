@@ -19,11 +19,11 @@ END_SECONDS = 600.0
 """Beyond `max_run`, for channels, outputs and the end of what is stopped: our own limit is to come before Slurm's."""
 
 
-def batch_script(plan: Plan, options: SlurmOptions, partition: str | None) -> str:
-    """What `sbatch` gets: its options, and the supervisor of the job."""
-    return "\n".join(
-        ["#!/bin/sh", *(f"#SBATCH {line}" for line in _options(plan, options, partition)), *_program(plan)]
-    )
+def batch_script(plan: Plan, options: SlurmOptions, partition: str | None, defaults: Path | None) -> str:
+    """What `sbatch` gets: its options, where defaults among them come from, and the supervisor of the job."""
+    source = [] if defaults is None else [f"# with the defaults in {shlex.quote(str(defaults))}"]
+    told = (f"#SBATCH {line}" for line in _options(plan, options, partition))
+    return "\n".join(["#!/bin/sh", *told, *source, *_program(plan)])
 
 
 def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterator[str]:

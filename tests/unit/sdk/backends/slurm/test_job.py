@@ -2,7 +2,7 @@ import pytest
 from estimator_container.failures.kind import Kind
 
 from estimator_sdk.backends.slurm.files import SlurmFolder
-from estimator_sdk.backends.slurm.job import _ended, _never_ran
+from estimator_sdk.backends.slurm.job import _ended
 from estimator_sdk.backends.slurm.queue import Queued
 from estimator_sdk.backends.status import AttemptRecord
 from estimator_sdk.backends.supervised.job_folder.record import Record
@@ -68,12 +68,6 @@ def test_an_attempt_that_ran_ends_with_its_job(folder):
     first, last = ended(folder, "NODE_FAIL", attempts=(before, AttemptRecord(2, 3.0))).attempts
     assert first == before
     assert last.ended is not None and last.verdict.kind is Kind.HOST_LOST
-
-
-def test_a_job_that_slurm_ended_in_the_queue_never_ran():
-    assert _never_ran(record(), Queued("CANCELLED", "None"))
-    assert not _never_ran(record(), None)
-    assert not _never_ran(record(attempts=(AttemptRecord(1, 1.0),)), Queued("CANCELLED", "None"))
 
 
 def test_a_folder_tells_the_number_that_was_written_there(folder):

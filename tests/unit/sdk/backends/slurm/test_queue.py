@@ -8,12 +8,12 @@ from estimator_sdk.errors import BackendError
 
 
 def test_a_line_of_the_queue_is_a_job_by_its_number():
-    found = queue._parsed("4711|PENDING|Priority|2026-11-25T14:20:00")
+    found = queue._parsed("4711|PENDING|Priority|2026-11-25T14:20:00|N/A")
     assert found == (4711, Queued("PENDING", "Priority", "2026-11-25T14:20:00"))
 
 
 def test_a_start_that_slurm_does_not_know_is_empty():
-    assert queue._parsed("4711|PENDING|Resources|N/A") == (4711, Queued("PENDING", "Resources"))
+    assert queue._parsed("4711|PENDING|Resources|N/A|N/A") == (4711, Queued("PENDING", "Resources"))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ def main(path: str) -> int:
     plan = Plan.from_json(given["plan"])
     allocation = SlurmAllocation(_of_hosts(plan))
     os.environ.update(given["variables"])  # for what reads and writes stores, and not for hosts
+    if folder.read_number() is None:  # whoever submitted it was killed in that moment
+        folder.write_number(allocation.number)
     if folder.stop_request.exists():
         os.kill(os.getpid(), signal.SIGINT)  # which is blocked until the supervisor takes it
     supervisor = Supervisor(plan, folder, hold, partial(SlurmHosts, allocation), allocation)

@@ -31,6 +31,8 @@ STOPPING_SECONDS = 1.0
 """Between two looks at the queue while somebody waits for a job to stop."""
 LAST_WORD_SECONDS = 5.0
 """That such a file system may take to show what a node wrote before it was done."""
+SUBMITTING_SECONDS = 4 * queue.ANSWER_SECONDS
+"""That a job may have no number of Slurm's."""
 LONG_OVER_SECONDS = 60.0
 """After the end that Slurm names, which may be the beginning of its KillWait, nothing more is to come."""
 
@@ -114,8 +116,14 @@ class SlurmJob(LocalJob):
         if number is not None and self._submitted is None:
             self._submitted = time.monotonic()
         jobs = queue.look(STOPPING_SECONDS if self._is_told_to_stop else None)
-        if number is None or self._submitted is None or jobs is None:
-            return record  # it is being submitted, or nobody can say: that is no failure
+        if number is None:
+            return (
+                record
+                if time.time() - record.created < SUBMITTING_SECONDS
+                else self._ended_as(_never_submitted(record))
+            )
+        if self._submitted is None or jobs is None:
+            return record  # nobody can say: that is no failure
         known = jobs.get(number)
         if known is None:
             if self._is_new(record) or not queue.has_asked_since(self._submitted):
@@ -128,11 +136,13 @@ class SlurmJob(LocalJob):
         record = registry.last(self.folder)
         if record.is_final:
             return record
-        ended = _ended(record, number, known or queue.accounted(number), self.folder)
+        return self._ended_as(_ended(record, number, known or queue.accounted(number), self.folder))
+
+    def _ended_as(self, record: Record) -> Record:
         with suppress(OSError):
-            write_record(ended, self.folder)  # Slurm forgets
+            write_record(record, self.folder)  # Slurm forgets
             self.folder.given.unlink(missing_ok=True)
-        return ended
+        return record
 
     def _has_said_all(self, known: queue.Queued) -> bool:
         if self._over_since is None:
@@ -165,6 +175,11 @@ def _ended(record: Record, number: int, known: queue.Queued | None, folder: Slur
         message = f"{message}; {job} is {state or 'no longer known'}"
     verdict = Verdict(kind, f"{message}; see {folder.supervisor_log}", detail=_last_words(folder.supervisor_log))
     return _over(record, status="Failed", verdict=verdict)
+
+
+def _never_submitted(record: Record) -> Record:
+    what = f"who called fit() ended before {record.name} was submitted; call it again"
+    return _over(record, status="Failed", verdict=Verdict(Kind.PLATFORM, what))
 
 
 def _stopped(record: Record, reason: str) -> Record:

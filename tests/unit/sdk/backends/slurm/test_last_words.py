@@ -67,3 +67,10 @@ def test_an_answer_from_before_a_job_was_submitted_says_nothing_of_it(folder, sq
 def test_a_job_that_runs_until_its_limit_runs(folder, squeue):
     squeue(f"7|RUNNING|None|{slurms(time.time() - HOUR)}|{slurms(time.time() + HOUR)}")
     assert SlurmJob(folder).record().status == "InProgress"
+
+
+def test_a_job_whose_client_was_killed_before_it_had_submitted_it_has_failed(folder):
+    folder.submission.unlink()
+    write_record(replace(SlurmJob(folder).record(), attempts=()), folder)
+    record = SlurmJob(folder).record()
+    assert (record.status, "before job was submitted" in record.verdict.message) == ("Failed", True)

@@ -36,7 +36,11 @@ def test_the_project_counts_instead_of_the_user(folders):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("partition =", "cannot be read: Invalid value"), ('partitoin = "x"', "did you mean 'partition'"), ("\xff", "read")],
+    [
+        ("partition =", "cannot be read: Invalid value"),
+        ('partitoin = "x"', "did you mean 'partition'"),
+        ("\xff", "read"),
+    ],
 )
 def test_a_file_that_is_wrong_is_named(folders, text, words):
     of_project, _ = folders

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -20,12 +21,17 @@ def main(path: str) -> int:
     """Run the job in a folder."""
     folder = SlurmFolder(Path(path))
     hold = Hold(folder)
+    number, submitted = int(os.environ["SLURM_JOB_ID"]), folder.read_number()
+    if submitted is None:
+        folder.write_number(number)  # for a client that was killed before it could
+    elif submitted != number:
+        what = f"job {number} of Slurm was submitted for a folder {path} that was removed"
+        print(f"{what}: what is there now belongs to job {submitted}", file=sys.stderr)
+        return 1
     given = json.loads(folder.given.read_text(encoding="utf-8"))
     plan = Plan.from_json(given["plan"])
     allocation = SlurmAllocation(_of_hosts(plan))
     os.environ.update(given["variables"])  # for what reads and writes stores, and not for hosts
-    if folder.read_number() is None:  # whoever submitted it was killed in that moment
-        folder.write_number(allocation.number)
     if folder.stop_request.exists():
         os.kill(os.getpid(), signal.SIGINT)  # which is blocked until the supervisor takes it
     supervisor = Supervisor(plan, folder, hold, partial(SlurmHosts, allocation), allocation)

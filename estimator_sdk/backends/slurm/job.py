@@ -31,8 +31,8 @@ STOPPING_SECONDS = 1.0
 """Between two looks at the queue while somebody waits for a job to stop."""
 LAST_WORD_SECONDS = 5.0
 """That such a file system may take to show what a node wrote before it was done."""
-SUBMITTING_SECONDS = 4 * queue.ANSWER_SECONDS
-"""That a job may have no number of Slurm's."""
+SUBMISSION_SECONDS = 4 * queue.ANSWER_SECONDS
+"""After which a client that still runs has either heard of a job's number or given up."""
 LONG_OVER_SECONDS = 60.0
 """After the end that Slurm names, which may be the beginning of its KillWait, nothing more is to come."""
 
@@ -94,11 +94,13 @@ class SlurmJob(LocalJob):
     def stop(self) -> None:
         record = self.record()
         number = self.folder.read_number()
-        if record.is_final or number is None:
+        if record.is_final:
             return
         self._is_told_to_stop = True
         with suppress(OSError):
             self.folder.stop_request.touch(0o600)  # before the signal, for a supervisor that is about to run
+        if number is None:
+            return  # it is being submitted, and stops as soon as it starts
         known = (queue.look(0.0) or {}).get(number)
         if known is not None and known.state == "PENDING":
             queue.cancel(number)  # nothing of it runs, also where it was put back in the queue
@@ -113,16 +115,12 @@ class SlurmJob(LocalJob):
     def _judged(self, record: Record) -> Record:
         """The record of a job that goes on or, where Slurm has done with it, of one that has ended."""
         number = self.folder.read_number()
-        if number is not None and self._submitted is None:
+        if number is None:
+            return self._being_submitted(record)
+        if self._submitted is None:
             self._submitted = time.monotonic()
         jobs = queue.look(STOPPING_SECONDS if self._is_told_to_stop else None)
-        if number is None:
-            return (
-                record
-                if time.time() - record.created < SUBMITTING_SECONDS
-                else self._ended_as(_never_submitted(record))
-            )
-        if self._submitted is None or jobs is None:
+        if jobs is None:
             return record  # nobody can say: that is no failure
         known = jobs.get(number)
         if known is None:
@@ -136,13 +134,20 @@ class SlurmJob(LocalJob):
         record = registry.last(self.folder)
         if record.is_final:
             return record
-        return self._ended_as(_ended(record, number, known or queue.accounted(number), self.folder))
+        return self._kept(_ended(record, number, known or queue.accounted(number), self.folder))
 
-    def _ended_as(self, record: Record) -> Record:
+    def _being_submitted(self, record: Record) -> Record:
+        """The record of a job that has no number yet; it failed if who was submitting it is long gone."""
+        if time.time() - record.created < SUBMISSION_SECONDS:
+            return record
+        what = f"{record.name} has no number at Slurm: who was submitting it ended before it had one"
+        return self._kept(_over(record, status="Failed", verdict=Verdict(Kind.PLATFORM, what)))
+
+    def _kept(self, ended: Record) -> Record:
         with suppress(OSError):
-            write_record(record, self.folder)  # Slurm forgets
+            write_record(ended, self.folder)  # Slurm forgets
             self.folder.given.unlink(missing_ok=True)
-        return record
+        return ended
 
     def _has_said_all(self, known: queue.Queued) -> bool:
         if self._over_since is None:
@@ -175,11 +180,6 @@ def _ended(record: Record, number: int, known: queue.Queued | None, folder: Slur
         message = f"{message}; {job} is {state or 'no longer known'}"
     verdict = Verdict(kind, f"{message}; see {folder.supervisor_log}", detail=_last_words(folder.supervisor_log))
     return _over(record, status="Failed", verdict=verdict)
-
-
-def _never_submitted(record: Record) -> Record:
-    what = f"who called fit() ended before {record.name} was submitted; call it again"
-    return _over(record, status="Failed", verdict=Verdict(Kind.PLATFORM, what))
 
 
 def _stopped(record: Record, reason: str) -> Record:

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from estimator_sdk.backends.slurm import queue
+from estimator_sdk.backends.slurm import allocated, queue
 from estimator_sdk.backends.slurm.files import SlurmFolder
 from estimator_sdk.backends.slurm.job import SlurmJob
 from estimator_sdk.backends.status import AttemptRecord
-from estimator_sdk.backends.supervised.job_folder.record import Record, write_record
+from estimator_sdk.backends.supervised.job_folder.record import Record, read_record, write_record
 
 NEVER = queue._Look(-queue.ASK_AGAIN_SECONDS, -queue.ASK_AGAIN_SECONDS, None)
 HOUR = 3600.0
@@ -69,8 +69,23 @@ def test_a_job_that_runs_until_its_limit_runs(folder, squeue):
     assert SlurmJob(folder).record().status == "InProgress"
 
 
-def test_a_job_whose_client_was_killed_before_it_had_submitted_it_has_failed(folder):
+def test_a_job_that_nobody_submits_any_more_has_failed(folder):
     folder.submission.unlink()
-    write_record(replace(SlurmJob(folder).record(), attempts=()), folder)
+    folder.given.write_text("secrets")
     record = SlurmJob(folder).record()
-    assert (record.status, "before job was submitted" in record.verdict.message) == ("Failed", True)
+    assert (record.status, "ended before it had one" in record.verdict.message) == ("Failed", True)
+    assert not folder.given.exists()
+
+
+def test_a_job_that_is_being_submitted_is_told_to_stop_once_it_starts(folder):
+    folder.submission.unlink()
+    write_record(replace(read_record(folder), created=time.time()), folder)
+    job = SlurmJob(folder)
+    job.stop()
+    assert (job.record().status, folder.stop_request.exists()) == ("InProgress", True)
+
+
+def test_a_supervisor_whose_folder_is_another_jobs_leaves_it_alone(folder, monkeypatch, capsys):
+    monkeypatch.setenv("SLURM_JOB_ID", "6")
+    assert allocated.main(str(folder.path)) == 1
+    assert "what is there now belongs to job 7" in capsys.readouterr().err

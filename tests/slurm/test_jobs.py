@@ -177,6 +177,23 @@ def test_slurms_time_limit_stops_a_job(submit, slurm):
     assert "time limit" in job._started.record().reason
 
 
+def test_a_job_starts_after_another_has_completed(submit):
+    first = submit("import time\ntime.sleep(2)\nprint('first')")
+    second = submit("print('second')", slurm={"after": first.name})
+    assert second.wait(timeout=60) == "Completed"
+    began = second._started.record().attempts[0].began
+    assert first.status == "Completed" and began > first._started.record().ended
+    assert submit("print('third')", slurm={"after": first.name}).wait(timeout=60) == "Completed"
+
+
+def test_a_job_after_one_that_fails_never_starts(submit):
+    first = submit("import sys, time\ntime.sleep(2)\nsys.exit(1)")
+    second = submit("print('second')", slurm={"after": first.name})
+    assert second.wait(timeout=60) == "Stopped"
+    with pytest.raises(InvalidArgument, match="which is Failed, so this job would never start"):
+        submit("print('third')", slurm={"after": first.name})
+
+
 def test_the_script_that_plan_shows_is_the_one_that_is_submitted(submit, slurm, tmp_path):
     (tmp_path / "train.py").write_text("print(1)")
     estimator = Estimator(entry_point=str(tmp_path / "train.py"), instance_type="slurm.other")
@@ -246,6 +263,7 @@ def test_without_slurm_a_job_is_refused_in_a_sentence(tmp_path, monkeypatch):
         ({"slurm": {"sbatch_options": {"time": "1"}}}, "is set by the backend itself"),
         ({"slurm": {"sbatch_options": {"arra": "0-2"}}}, "is set by the backend itself"),
         ({"slurm": {"sbatch_options": {"account": "x"}}}, r"write slurm=\{'account': …\}"),
+        ({"slurm": {"after": "nobody"}}, "there is no such job"),
         ({"slurm": {"partition": "x"}, "instance_type": "slurm.y"}, "names another one"),
         ({"instance_type": "slurm.debug\ntouch x"}, "names no partition that a cluster can have"),
         ({"instance_type": "slurm."}, "names no partition"),

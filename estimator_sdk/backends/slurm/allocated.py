@@ -38,7 +38,7 @@ def main(path: str) -> int:
     supervisor.run()
     if not supervisor.comes_again:
         folder.given.unlink(missing_ok=True)
-    return 0
+    return 0 if supervisor.has_completed else 1  # for jobs that come after it
 
 
 def _of_hosts(plan: Plan) -> dict[str, str]:

@@ -50,6 +50,7 @@ class SlurmBackend:
 
         reserved = spec.decoded.reserved
         options, defaults = site.chosen(reserved.slurm or {})
+        options = self._after_another(options)
         _refuse_image(spec)
         plan = local_plan.base(spec, self.name, _host)
         _refuse_pipes(plan)
@@ -74,6 +75,24 @@ class SlurmBackend:
         return replace(
             plan, script=script.batch_script(plan, options, _partition(plan.instance_type, options), defaults)
         )
+
+    def _after_another(self, options: SlurmOptions) -> SlurmOptions:
+        """The same, with the job that has to be done before among the dependencies. Raises InvalidArgument."""
+        if options.after is None:
+            return options
+        where = "slurm['after']"
+        try:
+            job = self.attach(options.after)
+        except JobNotFound:
+            what = f"{where} is {options.after!r}, but there is no such job in {jobs_on_slurm()}"
+            raise InvalidArgument(where, f"{what}; see `estimator ps`") from None
+        state, number = job.record(), job.folder.read_number()
+        if state.status == "Completed":
+            return options
+        if state.is_final or number is None:
+            what = f"{where} is {options.after!r}, which is {state.status}, so this job would never start"
+            raise InvalidArgument(where, f"{what}; run that job again, or leave it out")
+        return replace(options, dependency=",".join(filter(None, (options.dependency, f"afterok:{number}"))))
 
     def start(self, plan: Plan) -> SlurmJob:
         """Submit the plan's script, and return at once. Raises BackendError with what Slurm says against it."""

@@ -55,6 +55,8 @@ class SlurmOptions:
     """By how much the job's priority is lowered."""
     dependency: str | None = None
     """Which jobs of Slurm it waits for, such as `"afterok:1234"`."""
+    after: str | None = None
+    """The name of a job of ours on this cluster, which must have completed first."""
     comment: str | None = None
     """Any text."""
     mail_type: str | None = None
@@ -107,6 +109,8 @@ class SlurmOptions:
         ['--partition=gpu', '--exclusive', '--comment="two words"', '--requeue']
         """
         for name, value in asdict(self).items():
+            if name == "after":
+                continue  # its job is in `dependency` by then
             if name == "sbatch_options":
                 yield from (_word(key, each) for key, each in value.items())
             elif name == "requeue":

@@ -39,6 +39,8 @@ def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterat
     if partition is not None:
         yield f"--partition={partition}"
     yield from options.lines()
+    if options.dependency is not None:
+        yield "--kill-on-invalid-dep=yes"  # or it would wait for ever
     yield "--open-mode=append"
     yield f'--output="{_as_a_name_of_sbatch(str(folder.supervisor_log))}"'
     yield "--export=ALL"  # any other choice has Slurm load what a login shell sets; hosts get what the plan says

@@ -230,6 +230,11 @@ class Supervisor:
 
     # The end.
 
+    @property
+    def has_completed(self) -> bool:
+        """Whether the job is known to have come to a good end."""
+        return self._record.status == "Completed"
+
     def _result(self, verdict: Verdict | None, interruption: Interruption | None) -> tuple[Status, Verdict | None]:
         if self._stop_reason is not None:
             return "Stopped", None

@@ -12,6 +12,7 @@ import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed, TrainingInput, list_jobs
 from estimator_sdk.backends.slurm import queue
+from estimator_sdk.backends.slurm.queue import UNFINISHED
 from estimator_sdk.errors import BackendError, InvalidArgument
 
 from .cluster import Cluster
@@ -166,6 +167,32 @@ def test_a_job_whose_supervisor_is_killed_has_failed(submit, slurm):
     os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
     with pytest.raises(JobFailed, match="ended without a result"):
         job.wait(timeout=60)
+
+
+def state_of(job: Job, slurm: Cluster) -> str:
+    """Slurm's, once it has done with the job."""
+    deadline = time.monotonic() + 60
+    while (
+        state := slurm.run("squeue", "-h", "-t", "all", "-j", str(number_of(job)), "-o", "%T").strip()
+    ) in UNFINISHED:
+        assert time.monotonic() < deadline, state
+        time.sleep(0.2)
+    return state
+
+
+@pytest.mark.parametrize(("source", "state"), [("print(1)", "COMPLETED"), ("raise ValueError", "FAILED")])
+def test_jobs_that_depend_on_one_of_ours_see_how_it_ended(submit, slurm, source, state):
+    job = submit(source, instance_count=1)
+    assert state_of(job, slurm) == state
+
+
+def test_a_job_that_is_requeued_after_its_end_stays_as_it_was(submit, slurm):
+    job = submit("print(1)", instance_count=1)
+    assert job.wait(timeout=60) == "Completed"
+    state_of(job, slurm)
+    slurm.run("scontrol", "requeue", str(number_of(job)))
+    assert state_of(job, slurm) == "COMPLETED"
+    assert (job.status, (job.folder / "supervisor.log").read_text()) == ("Completed", "")
 
 
 @pytest.mark.long  # Slurm looks at limits once a minute

@@ -12,6 +12,7 @@ import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed, TrainingInput, list_jobs
 from estimator_sdk.backends.slurm import queue
+from estimator_sdk.backends.slurm.queue import UNFINISHED
 from estimator_sdk.errors import BackendError, InvalidArgument
 
 from .cluster import Cluster
@@ -168,6 +169,32 @@ def test_a_job_whose_supervisor_is_killed_has_failed(submit, slurm):
         job.wait(timeout=60)
 
 
+def state_of(job: Job, slurm: Cluster) -> str:
+    """Slurm's, once it has done with the job."""
+    deadline = time.monotonic() + 60
+    while (
+        state := slurm.run("squeue", "-h", "-t", "all", "-j", str(number_of(job)), "-o", "%T").strip()
+    ) in UNFINISHED:
+        assert time.monotonic() < deadline, state
+        time.sleep(0.2)
+    return state
+
+
+@pytest.mark.parametrize(("source", "state"), [("print(1)", "COMPLETED"), ("raise ValueError", "FAILED")])
+def test_jobs_that_depend_on_one_of_ours_see_how_it_ended(submit, slurm, source, state):
+    job = submit(source, instance_count=1)
+    assert state_of(job, slurm) == state
+
+
+def test_a_job_that_is_requeued_after_its_end_stays_as_it_was(submit, slurm):
+    job = submit("print(1)", instance_count=1)
+    assert job.wait(timeout=60) == "Completed"
+    state_of(job, slurm)
+    slurm.run("scontrol", "requeue", str(number_of(job)))
+    assert state_of(job, slurm) == "COMPLETED"
+    assert (job.status, (job.folder / "supervisor.log").read_text()) == ("Completed", "")
+
+
 @pytest.mark.long  # Slurm looks at limits once a minute
 def test_slurms_time_limit_stops_a_job(submit, slurm):
     job = submit(WAITING)
@@ -264,6 +291,7 @@ def test_without_slurm_a_job_is_refused_in_a_sentence(tmp_path, monkeypatch):
         ({"slurm": {"sbatch_options": {"arra": "0-2"}}}, "is set by the backend itself"),
         ({"slurm": {"sbatch_options": {"account": "x"}}}, r"write slurm=\{'account': …\}"),
         ({"slurm": {"after": "nobody"}}, "there is no such job"),
+        ({"slurm": {"qos": "low"}, "instance_type": "local"}, "this one runs on backend 'process'"),
         ({"slurm": {"partition": "x"}, "instance_type": "slurm.y"}, "names another one"),
         ({"instance_type": "slurm.debug\ntouch x"}, "names no partition that a cluster can have"),
         ({"instance_type": "slurm."}, "names no partition"),

@@ -43,6 +43,21 @@ def test_a_job_that_may_be_tried_again_goes_on_without_a_node_that_is_gone(own, 
     assert any(line.startswith("begins at ") and line != "begins at 0\n" for line in said), said
 
 
+@pytest.mark.parametrize("grace", [0, 20])
+@pytest.mark.parametrize("requeue", [True, False])
+def test_a_job_that_is_preempted_is_what_the_documentation_says(own, tmp_path, grace, requeue):
+    own.run("scontrol", "update", "PartitionName=debug", f"GraceTime={grace}")
+    job = started(tmp_path, slurm={"requeue": requeue})
+    own.run("sbatch", "--partition=urgent", "--nodelist=n1", "--exclusive", "--output=/dev/null", "--wrap=sleep 1")
+    if requeue:
+        assert job.wait(timeout=100) == "Completed", job.why()
+        assert job._started.record().attempts[0].verdict.kind == "preempted"
+        return
+    with pytest.raises(JobFailed) as failed:
+        job.wait(timeout=60)
+    assert failed.value.verdict.kind == "preempted"
+
+
 def test_a_job_of_one_attempt_whose_node_is_gone_names_the_host(own, tmp_path):
     job = started(tmp_path)
     own.kill_node("n2")

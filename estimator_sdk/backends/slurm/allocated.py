@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ...plan.plan import Plan
 from ..supervised.job_folder.hold import Hold
+from ..supervised.job_folder.record import Record, read_record
 from ..supervised.supervisor.supervisor import Supervisor
 from .files import SlurmFolder
 from .hosts import SlurmHosts
@@ -28,6 +29,9 @@ def main(path: str) -> int:
         what = f"job {number} of Slurm was submitted for a folder {path} that was removed"
         print(f"{what}: what is there now belongs to job {submitted}", file=sys.stderr)
         return 1
+    record = read_record(folder)
+    if record is not None and record.is_final:  # put back in the queue while it ended
+        return _exit_code(record)
     given = json.loads(folder.given.read_text(encoding="utf-8"))
     plan = Plan.from_json(given["plan"])
     allocation = SlurmAllocation(_of_hosts(plan))
@@ -38,7 +42,12 @@ def main(path: str) -> int:
     supervisor.run()
     if not supervisor.comes_again:
         folder.given.unlink(missing_ok=True)
-    return 0 if supervisor.has_completed else 1  # for jobs that come after it
+    return _exit_code(read_record(folder))
+
+
+def _exit_code(record: Record | None) -> int:
+    """What Slurm, and jobs that depend on this one, are told of its end."""
+    return 0 if record is not None and record.status == "Completed" else 1
 
 
 def _of_hosts(plan: Plan) -> dict[str, str]:

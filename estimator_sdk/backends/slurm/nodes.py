@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from estimator_container.failures.kind import Kind
@@ -52,22 +53,45 @@ class SlurmAllocation:
         """Slurm's signal has come: the ranks have it too, so hosts are told a moment later."""
         self.is_interrupted = True
 
-    def interruption(self) -> Interruption:
-        """Asked of Slurm, whose signal alone says nothing of its reason."""
-        job = f"job {self.number} of Slurm"
+    def is_taken(self) -> bool:
+        return _is_preempted(self._known())
+
+    def _known(self) -> dict[str, str]:
         try:
             (line,) = queue.ask("scontrol", "--oneliner", "show", "job", str(self.number)).splitlines()
         except (BackendError, ValueError):
-            line = ""
-        known = queue.facts(line)
+            return {}
+        return queue.facts(line)
+
+    def interruption(self) -> Interruption:
+        """Asked of Slurm, whose signal alone says nothing of its reason."""
+        job = f"job {self.number} of Slurm"
+        known = self._known()
+        again = Interruption(f"{job} was taken off its nodes, and is in the queue again", comes_again=True)
         if int(known.get("Restarts", "0")) > self._starts or known.get("JobState") in ("PENDING", "REQUEUED"):
-            return Interruption(f"{job} was taken off its nodes, and is in the queue again", comes_again=True)
+            return again
+        if _is_preempted(known) and known.get("JobState") == "RUNNING" and known.get("Requeue") == "1":
+            with suppress(BackendError):  # it is given time, but a job that ends in it would not come again
+                queue.ask("scontrol", "requeue", str(self.number))
+                return again
         if known.get("Reason") == "TimeLimit" or known.get("JobState") == "TIMEOUT":
             return Interruption(f"{job} reached Slurm's time limit")
-        if known.get("JobState") == "PREEMPTED":
+        if known.get("JobState") == "PREEMPTED" or _is_preempted(known):
             what = f"{job} was preempted, and may not be started again"
             return Interruption(what, verdict=Verdict(Kind.PREEMPTED, f"{what}; ask for slurm={{'requeue': True}}"))
         return Interruption(f"{job} was cancelled")
+
+
+def _is_preempted(known: dict[str, str]) -> bool:
+    """Since its start; its state says so only once it is over.
+
+    >>> _is_preempted({"StartTime": "2026-11-25T09:43:28", "PreemptTime": "2026-11-25T09:43:30"})
+    True
+    >>> _is_preempted({"StartTime": "2026-11-25T09:43:28", "PreemptTime": "None"})
+    False
+    """
+    preempted = known.get("PreemptTime", "None")
+    return preempted[:1].isdecimal() and preempted >= known.get("StartTime", "")
 
 
 def _node(known: dict[str, str]) -> Node:

@@ -119,6 +119,8 @@ class Supervisor:
             verdict = found.masked() if found is not None else None
             self._attempt_ended(verdict)
             debug("%s: attempt %d ended: %s", self._plan.job_name, number, verdict.kind if verdict else "well")
+            if verdict is not None and verdict.kind is Kind.PREEMPTED and self._surroundings.is_taken():
+                self._is_interrupted = True  # a scheduler may tell the hosts alone, some time before it takes them
             if verdict is None or self._is_interrupted:
                 return None
             now = time.time()
@@ -229,11 +231,6 @@ class Supervisor:
             self._set_hosts_aside(left)
 
     # The end.
-
-    @property
-    def has_completed(self) -> bool:
-        """Whether the job is known to have come to a good end."""
-        return self._record.status == "Completed"
 
     def _result(self, verdict: Verdict | None, interruption: Interruption | None) -> tuple[Status, Verdict | None]:
         if self._stop_reason is not None:

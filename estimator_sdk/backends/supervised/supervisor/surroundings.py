@@ -29,8 +29,11 @@ class Surroundings(Protocol):
     def interrupt(self) -> None:
         """Such a signal has come."""
 
+    def is_taken(self) -> bool:
+        """Whether the hosts are being taken, though no such signal has come."""
+
     def interruption(self) -> Interruption:
-        """Why it did."""
+        """Why they are, or why it came."""
 
 
 class Undisturbed:
@@ -40,6 +43,9 @@ class Undisturbed:
 
     def interrupt(self) -> None:
         """Nobody does."""
+
+    def is_taken(self) -> bool:
+        return False
 
     def interruption(self) -> Interruption:
         raise NotImplementedError

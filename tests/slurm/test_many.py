@@ -30,7 +30,7 @@ def test_64_tasks_on_four_nodes_are_one_world(slurm, tmp_path):
     (tmp_path / "train.py").write_text(ADDS_UP)
     mpi = {"mpi": {"enabled": True, "processes_per_host": 16}}
     estimator = Estimator(
-        entry_point=str(tmp_path / "train.py"), instance_type="slurm", instance_count=4, distribution=mpi
+        entry_point=str(tmp_path / "train.py"), instance_type="slurm", instance_count=4, distribution=mpi, cpus=4
     )
     job = estimator.fit(logs="none")
     assert {line.rank: line.data for line in job.logs(stream="stdout")} == {

@@ -31,8 +31,9 @@ def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterat
     yield f"--job-name={plan.job_name}"
     yield f"--nodes={len(plan.hosts)}"
     yield "--ntasks-per-node=1"
-    if plan.cpus is not None:
-        yield f"--cpus-per-task={math.ceil(plan.cpus)}"
+    cpus = plan.processes_per_host if plan.cpus is None else plan.cpus
+    if plan.cpus is not None or (cpus > 1 and not options.exclusive):
+        yield f"--cpus-per-task={math.ceil(cpus)}"  # or Slurm would grant a node's processes one between them
     if plan.memory is not None:
         yield f"--mem={math.ceil(plan.memory * 1024)}M"
     yield f"--time={math.ceil((plan.max_run + plan.stop_timeout + END_SECONDS) / 60)}"

@@ -27,14 +27,17 @@ SCRIPT = SCRIPTS / "enduring.py"
 STEP_SECONDS = 0.1  # as the script has it
 BETWEEN_FAULTS = 60.0  # seconds, in the mean
 SEED = 20261124
-STRIKES = {**FAULTS, "hang-rank": Fault("a rank that sleeps", signal_rank(signal.SIGUSR1), once_up=True)}
+STRIKES = {**FAULTS, "hang-rank": Fault("a rank that waits for ever", signal_rank(signal.SIGUSR1), once_up=True)}
+RANKS_ALONE = "ranks are killed"
 CLASSES = {
-    "ranks are killed": ("kill-rank",),
+    RANKS_ALONE: ("kill-rank",),
     "hosts are killed or freeze": ("kill-host", "freeze-host"),
     "ranks and hosts": ("kill-rank", "kill-host", "freeze-host"),
     "ranks hang": ("hang-rank",),
 }
 """What happens to a job, by class of fault; of a rank that hangs torchrun never hears."""
+ledgers: dict[str, dict[str, float]] = {}
+"""Class of fault -> phase -> its share of the time of our job, as the ledger of that has it."""
 _INTERRUPTED = threading.Event()
 _STEP = re.compile(r"^step (\d+)$", re.MULTILINE)
 
@@ -81,8 +84,9 @@ def goodput(said: str, seconds: float) -> float:
     return 100 * STEP_SECONDS * int(last[0]) / seconds if last else 0.0
 
 
-def of_fit(faults: Sequence[str], seconds: float, image: str, store: Path) -> float:
-    """The goodput of a job of ours in containers, which tries everything again."""
+def of_fit(title: str, seconds: float, image: str, store: Path) -> float:
+    """The goodput of a job of ours in containers, which tries everything again, under a class of faults."""
+    faults = CLASSES[title]
     shape = Shape("docker", HOSTS, PROCESSES)
     job = Estimator(
         entry_point=SCRIPT,

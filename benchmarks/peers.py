@@ -78,6 +78,7 @@ PEERS = {
     "s5cmd": Peer("s5cmd", lambda: said(PEERS_FOLDER / "s5cmd", "version")),
     "rclone": Peer("rclone", lambda: said("rclone", "version")),
     "keras-2": Peer("Keras 2, which Horovod was written for", of_keras_2),
+    "submitit": Peer("submitit", lambda: of_package(PEERS_FOLDER / "python", "submitit")),
     "boto3-crt": Peer("boto3 with the AWS CRT", lambda: of_package(PEERS_FOLDER / "python", "awscrt")),
 }
 

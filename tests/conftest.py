@@ -21,6 +21,7 @@ from hypothesis import settings
 from tests import scheduling, tables
 
 if TYPE_CHECKING:
+    from tests.slurm.cluster import Cluster
     from tests.stores.fault_proxy import FaultProxy
     from tests.stores.servers import Server
 
@@ -32,6 +33,7 @@ settings.register_profile("few", max_examples=60, derandomize=True, deadline=Non
 settings.register_profile("fewest", max_examples=15, derandomize=True, deadline=None)
 settings.register_profile("many", max_examples=3000, deadline=None)
 settings.load_profile("few")
+ENVIRONMENT = pytest.StashKey[pytest.MonkeyPatch]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,6 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "contract(row): the row of the container contract that the test states")
     config.addinivalue_line("markers", "alone: the test bounds a time or counts what the machine does")
     config.addinivalue_line("markers", "turn(backend): `scripts/test --all` alone runs the law's test on the other one")
+    config.addinivalue_line(
+        "markers", "on_one_machine: the test needs hosts on the machine of their supervisor: not on slurm"
+    )
     config.addinivalue_line("markers", "long: the test takes long, and `scripts/test --all` alone runs it")
     config.addinivalue_line("markers", "spins: ranks of the test use TensorFlow or Horovod; set by tests/scheduling.py")
     # A shell lets what it starts in the background ignore Ctrl-C, which tests press: sh(1p), "Signals".
@@ -82,6 +87,31 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # Before all fixtures, for those of a module may start jobs.
+    if _is_on_slurm(item):
+        from tests.slurm import cluster
+
+        item.stash[ENVIRONMENT] = patch = pytest.MonkeyPatch()
+        for name, value in cluster.of_run(item.config).environment().items():
+            patch.setenv(name, value)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    try:
+        return (yield)
+    finally:
+        if ENVIRONMENT in item.stash:  # others test what jobs do with the variables that they inherit
+            item.stash[ENVIRONMENT].undo()
+
+
+def _is_on_slurm(item: pytest.Item) -> bool:
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return "slurm" in (parameters.get("backend"), *getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def localstack_server(tmp_path_factory) -> Iterator[Server]:
     from tests.stores import servers
@@ -105,6 +135,14 @@ def moto_server(tmp_path_factory) -> Iterator[str]:
 
     with running_service(tmp_path_factory.mktemp("moto")) as platform:
         yield platform.endpoint
+
+
+@pytest.fixture(scope="session")
+def slurm(pytestconfig) -> Cluster:
+    """A Slurm of twelve nodes. Tests that use it, or whose `backend` is slurm, find it by SLURM_CONF as users do."""
+    from tests.slurm import cluster
+
+    return cluster.of_run(pytestconfig)
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
 """Takes steps of a tenth of a second for ever, keeps a checkpoint every five seconds, and goes on from the newest.
 
-Rank 0 says each step, every rank its number and process. `--folder` has the checkpoint. A rank that gets SIGUSR1 hangs.
+Rank 0 says each step, every rank its number and process. `--folder` has the checkpoint. A rank that gets SIGUSR1 hangs:
+it waits for a lock that nobody gives back.
 """
 
 import argparse
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -22,7 +24,9 @@ def say(*words: object) -> None:
 parser = argparse.ArgumentParser()
 parser.add_argument("--folder", type=Path, default=Path(os.environ.get("SM_CHECKPOINT_DIR", ".")))
 checkpoint = parser.parse_args().folder / "step"
-signal.signal(signal.SIGUSR1, lambda signum, frame: time.sleep(3600))
+lock = threading.Lock()
+lock.acquire()
+signal.signal(signal.SIGUSR1, lambda signum, frame: lock.acquire())
 torch.distributed.init_process_group("gloo")
 rank = torch.distributed.get_rank()
 step = torch.tensor([int(checkpoint.read_text()) if checkpoint.exists() else 0])

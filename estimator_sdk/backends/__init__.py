@@ -24,6 +24,7 @@ GROUP = "estimator_sdk.backends"
 BUILT_IN: Mapping[str, str] = {
     "process": "estimator_sdk.backends.process.backend:ProcessBackend",
     "docker": "estimator_sdk.backends.docker.backend:DockerBackend",
+    "slurm": "estimator_sdk.backends.slurm.backend:SlurmBackend",
     "sagemaker": "estimator_sdk.backends.sagemaker.backend:SageMakerBackend",
 }
 """Name -> class. Where nobody names one, the first is taken that fits."""
@@ -127,11 +128,13 @@ def hosts_factory(name: str) -> HostsFactory:
 
 def choose(instance_type: str, has_image: bool) -> str:
     """The first of our backends that fits, where `backend=` does not say; `has_image`: whether an image is named."""
-    from ..spec.instances import LOCAL
+    from ..spec.instances import LOCAL, is_scheduled
 
+    if is_scheduled(instance_type):
+        return _first(lambda can: can.is_scheduled)
     if instance_type not in LOCAL:
         return _first(lambda can: can.is_remote)
-    return _first(lambda can: not can.is_remote and can.has_images == has_image)
+    return _first(lambda can: can.is_supervised and can.has_images == has_image)
 
 
 def with_limits() -> str:

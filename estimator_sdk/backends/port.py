@@ -140,6 +140,8 @@ class Capabilities(NamedTuple):
 
     is_remote: bool = False
     """Its jobs run at a service, which is queried only if no other backend has the job, or if it is named."""
+    is_scheduled: bool = False
+    """Its hosts are nodes that a scheduler grants, of the instance types in `instances.SCHEDULED`."""
     is_supervised: bool = False
     """Its jobs have one of our supervisors and a folder in the user's home, where anyone can find them."""
     has_images: bool = False

@@ -9,6 +9,7 @@ from typing import Literal
 
 from estimator_container.contract import names as contract
 
+from ..backends.slurm.options import SlurmOptions
 from ..spec.job_document import InstanceGroup
 from ..spec.limits import DEFAULT_MAX_RUN
 from ..spec.restart_policy import RestartPolicy
@@ -39,13 +40,13 @@ class Arguments:
     role: str | None = None
     """The job's IAM role; a job on this machine needs none."""
     instance_type: str = "local"
-    """`local`, `local_gpu`, or a SageMaker training instance type such as `ml.g5.12xlarge`."""
+    """`local`, `local_gpu`, `slurm` or `slurm.PARTITION`, or a SageMaker training instance type: `ml.g5.12xlarge`."""
     instance_count: int = 1
     """The number of hosts."""
     cpus: float | None = None
-    """CPUs per host, such as 1.5, if hosts are containers on this machine; None sets no limit."""
+    """CPUs per host, such as 1.5, if hosts are containers on this machine or nodes of Slurm; None sets no limit."""
     memory: float | None = None
-    """GiB of memory per host, if hosts are containers on this machine; None sets no limit."""
+    """GiB of memory per host, if hosts are containers on this machine or nodes of Slurm; None sets no limit."""
     distribution: Mapping[str, object] | None = None
     """`{"mpi": {"enabled": True, "processes_per_host": 2}}` runs an MPI world; `torch_distributed` instead sets up the
     ranks as torchrun does, `multi_worker_mirrored_strategy` and `parameter_server` as TensorFlow's strategies of these
@@ -142,5 +143,8 @@ class Arguments:
     disable_profiler: bool = False
     container_log_level: int = 20
     """The toolkit's own log level, as a number of Python's `logging`."""
+    slurm: SlurmOptions | None = None
+    """What of a Slurm cluster the job asks for, such as `{"partition": "gpu", "account": "lab", "gpus_per_node": 4}`:
+    see `docs/slurm.md`."""
     backend: str | None = None
     """The backend that runs the job, such as `process`; None lets the instance type choose."""

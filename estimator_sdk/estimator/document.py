@@ -78,6 +78,7 @@ def _reserved(given: Arguments, name: str, code: Code | None) -> Reserved:
         checkpoint_keep=given.checkpoint_keep,
         restart_policy=given.restart_policy.to_document() if given.restart_policy is not None else None,
         spare_hosts=given.spare_hosts or None,
+        slurm=given.slurm.to_document() if given.slurm is not None else None,
         arguments=_tuple(given.arguments),
         command=_tuple(given.command),
         steps=steps_argument.parse(given.steps) or None,

@@ -77,6 +77,9 @@ def _planned(chosen: backends.Backend, spec: JobDocument) -> Plan:
     if spares and not chosen.capabilities.has_spares:
         what = f"spare_hosts={spares} keeps more machines ready, but backend {chosen.name!r} has no choice of machines"
         raise InvalidArgument("spare_hosts", f"{what}; leave it out")
+    if spec.decoded.reserved.slurm and not chosen.capabilities.is_scheduled:
+        what = f"slurm= is for jobs on Slurm, but this one runs on backend {chosen.name!r}"
+        raise InvalidArgument("slurm", f"{what}; leave it out, or use instance_type='slurm'")
     planned = chosen.plan(spec)
     for name in ("cpus", "memory"):
         if getattr(planned, name) is not None and not chosen.capabilities.has_limits:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
+from ..backends.slurm.options import SlurmOptions
 from ..values.conform import field_hints, without_none
 
 FILE = Path(__file__).parent / "job.schema.json"
@@ -175,6 +176,8 @@ def _of_hint(hint: object) -> Schema:
         # A file has strings in the place of Python's paths, and no value in the place of None.
         kinds = [_of_hint(each) for each in arguments if each is not type(None) and "PathLike" not in str(each)]
         return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+    if hint is SlurmOptions:  # whose dict has its fields as they are
+        return _object(_properties(SlurmOptions))
     if hasattr(hint, "from_document"):
         return {"type": "object"}
     return dict(_SCALARS[hint])

@@ -36,6 +36,15 @@ def for_processes(plan: Plan) -> Plan:
     return replace(plan, inherited=EVERYTHING if chosen is True or chosen is None else (*NEEDED, *(chosen or ())))
 
 
+def for_nodes(plan: Plan, around: Sequence[str]) -> Plan:
+    """The plan with what its hosts inherit where they are processes of other machines: `around` and what is named.
+
+    Raises InvalidArgument.
+    """
+    chosen = _chosen(plan)
+    return replace(plan, inherited=EVERYTHING if chosen is True else (*NEEDED, *around, *(chosen or ())))
+
+
 def for_containers(plan: Plan, around: Mapping[str, str]) -> Plan:
     """The plan with those variables of `around` that are named, beside the user's own. Raises InvalidArgument for all.
 

@@ -176,6 +176,11 @@ def _restart_policy(reserved: Reserved) -> RestartPolicy | None:
     return None if given is None else RestartPolicy.from_document(given)
 
 
+def default_output() -> str:
+    """Where outputs go of which a job says nothing."""
+    return f"file://{jobs_folder()}"
+
+
 def _output_path(spec: JobDocument, hosts: int) -> str:
     output = spec.output_data_config
     if output and output.kms_key_id:
@@ -186,7 +191,7 @@ def _output_path(spec: JobDocument, hosts: int) -> str:
         raise InvalidArgument("OutputDataConfig.CompressionType", f"{what}; leave it out")
     path = output.s3_output_path if output else None
     if not path:
-        return f"file://{jobs_folder()}"
+        return default_output()
     uris.check_store("output_path", path)
     host = f"hosts/algo-{hosts}/" if hosts > 1 else ""
     uris.check_room("output_path", path, f"{spec.training_job_name}/output/{host}output.tar.gz")

@@ -146,6 +146,8 @@ class Plan:
     """GiB of memory that each host may use; None is all that there is."""
     steps: tuple[StepPlan, ...] = ()
     """What runs in the place of one command."""
+    script: str | None = None
+    """What a scheduler is given, where one starts the job."""
 
     @property
     def decoded(self) -> Hyperparameters:
@@ -269,3 +271,6 @@ def _describe(plan: Plan) -> Iterator[str]:
         yield f"              {shlex.join(host.argv)}"
         for name, value in sorted(host.environment.items()):
             yield f"              {name}={shlex.quote(value)}"
+    if plan.script is not None:
+        yield "submits"
+        yield from (f"              {line}" for line in plan.script.splitlines())

@@ -16,6 +16,8 @@ MAX_HOSTS = 5000
 """As many as the contract's `SM_RESOURCE_CONFIG`, a variable that names them all, has room for."""
 
 
+SCHEDULED = ("slurm",)
+"""What stands for a node that a scheduler grants; a partition of it may follow, as in `slurm.gpu`."""
 LOCAL: Mapping[str, int | None] = {"local": 0, "local_gpu": None}
 """Those that stand for this machine -> the GPUs of one; None means those that the machine has."""
 
@@ -83,11 +85,18 @@ def gpus(instance_type: str) -> int | None:
     >>> gpus("ml.g5.12xlarge")
     4
     """
+    if is_scheduled(instance_type):
+        return 0  # what its nodes have, the job has to ask for
     known = LOCAL if instance_type in LOCAL else names()
     if instance_type not in known:
-        hint = suggestion(instance_type, known)
+        hint = suggestion(instance_type, {*known, *SCHEDULED})
         raise InvalidArgument("instance_type", f"instance_type {instance_type!r} is not a known instance type; {hint}")
     return known[instance_type]
+
+
+def is_scheduled(instance_type: str) -> bool:
+    """Whether it stands for a scheduler's node."""
+    return instance_type.partition(".")[0] in SCHEDULED
 
 
 @functools.cache

@@ -20,6 +20,7 @@ def estimator(
     return Estimator(
         entry_point=LOOPER,
         backend=shape.backend,
+        instance_type="slurm" if shape.backend == "slurm" else "local",
         image_uri=image,
         instance_count=shape.hosts,
         distribution=mpi if shape.processes else None,

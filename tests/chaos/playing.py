@@ -27,7 +27,7 @@ def play_as_told(
     """
     parser = argparse.ArgumentParser(prog=f"python -m tests.chaos.{program}", description=about.partition("\n")[0])
     parser.add_argument("--count", type=int, default=count)
-    parser.add_argument("--backend", choices=["process", "docker"], default="process")
+    parser.add_argument("--backend", choices=["process", "docker", "slurm"], default="process")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--first", type=int, default=0, help="the number of the first round")
     parser.add_argument("--fault", action="append", help="only this fault; may be given several times")

@@ -35,7 +35,7 @@ BY_ITSELF = {
 }
 """How a rank fails by itself, and the kind of the verdict."""
 LIMIT = 0.25  # GiB that a host has where the memory is used up
-MOMENTS = {"process": 1.2, "docker": 2.5}  # seconds: about as long as a start takes, and as much again
+MOMENTS = {"process": 1.2, "docker": 2.5, "slurm": 2.5}  # seconds: about as long as a start takes, and as much again
 
 
 @dataclass(frozen=True)

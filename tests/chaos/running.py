@@ -14,7 +14,7 @@ from typing import Any
 from estimator_sdk import Job
 
 WRAPPER = b"estimator_container/ranks/wrapper.py"
-SUPERVISOR = b"estimator_sdk/backends/supervised"
+SUPERVISORS = (b"estimator_sdk/backends/supervised", b"estimator_sdk/backends/slurm")
 JOB_LABEL = "estimator.job"
 
 
@@ -75,7 +75,7 @@ class RunningJob:
     def supervisor(self) -> int:
         """The pid of the job's supervisor. Raises NotThere."""
         folder = os.fsencode(self.job.folder)
-        found = [each.pid for each in table().values() if each.runs(SUPERVISOR) and folder in each.argv]
+        found = [each.pid for each in table().values() if any(map(each.runs, SUPERVISORS)) and folder in each.argv]
         return _the_one(found, f"the supervisor of {self.job.name}")
 
     def containers(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class RunningJob:
             return {host: each.attrs["State"]["Pid"] for host, each in self.containers().items()}
         found = {}
         for each in table().values():
-            if each.argv[-1:] == (b"train",) and each.runs(b"estimator_container"):
+            if each.argv[-1:] == (b"train",) and each.runs(b"estimator_container") and each.program != "srun":
                 base = Path(each.variable("SAGEMAKER_BASE_DIR") or "/")
                 if self.job.folder in base.parents:
                     found[base.name] = each.pid

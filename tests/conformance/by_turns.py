@@ -4,6 +4,9 @@ A law holds for all its parameters on every backend, but a job for each pair of 
 So each set of parameters meets one of our own backends, by turns, and `scripts/test --all` alone runs the other pairs.
 Of a law that code keeps which both backends share, every test runs on processes and each second one on containers. A
 test that takes long says its turn itself: `@pytest.mark.turn`.
+
+On Slurm, whose jobs take longer to start, every run has one test of each law, and `scripts/test --all` has all of them,
+but for those that cannot hold there: `@pytest.mark.on_one_machine`. `pytest --backend slurm` has all of them, too.
 """
 
 from __future__ import annotations
@@ -15,17 +18,31 @@ from pathlib import Path
 
 import pytest
 
+from tests import scheduling
+
 BACKENDS = ("process", "docker")
+SLURM = "slurm"
+SERVICE = "sagemaker"
+"""The service itself is not here. What stands in for it tells whether what is submitted is right and enough, not when
+and how the service starts, watches and ends its instances: only laws of the first kind are marked `on_service`."""
 OF_HOSTS = ("E2", "E2b", "E3", "E4", "E9", "R1", "R2")
 """The laws that each backend keeps in a way of its own: how hosts end, what they leave, and who takes their place."""
 LAWS = Path(__file__).parent
 
 
+def can_hold(backend: str, test: pytest.Function | pytest.FunctionDefinition) -> bool:
+    """Whether a test can tell something about that backend at all."""
+    if backend == SERVICE:
+        return test.get_closest_marker("on_service") is not None
+    return backend != SLURM or test.get_closest_marker("on_one_machine") is None
+
+
 def mark(items: Iterable[pytest.Item]) -> None:
-    """Mark tests of the laws as `long` that have their turn on the other backend."""
+    """Mark tests of the laws as `long` that have their turn on the other backend, or in `scripts/test --all` alone."""
+    of_laws = [item for item in items if LAWS in item.path.parents and isinstance(item, pytest.Function)]
     of_function: defaultdict[str, list[pytest.Function]] = defaultdict(list)
-    for item in items:
-        if LAWS in item.path.parents and isinstance(item, pytest.Function) and _backend(item) in BACKENDS:
+    for item in of_laws:
+        if _backend(item) in BACKENDS:
             of_function[item.nodeid.partition("[")[0]].append(item)
     seen: Counter[str] = Counter()
     for tests in of_function.values():
@@ -33,6 +50,41 @@ def mark(items: Iterable[pytest.Item]) -> None:
             for test, turn in zip(tests, _turns_of_tests(tests, seen), strict=True):
                 if turn not in (None, _backend(test)):
                     test.add_marker(pytest.mark.long)
+    if of_function:  # else Slurm alone was named
+        on_slurm = [item for item in of_laws if _backend(item) == SLURM]
+        for test, is_chosen in zip(on_slurm, one_of_each(map(_choice, on_slurm)), strict=True):
+            if not is_chosen:
+                test.add_marker(pytest.mark.long)
+
+
+def _choice(test: pytest.Function) -> tuple[frozenset[str], int | None]:
+    if test.get_closest_marker("turn") or test.get_closest_marker("long"):
+        return _laws(test), None
+    is_alone = test.get_closest_marker("alone") is not None
+    spins = scheduling.group(test.nodeid) == scheduling.SPINNING
+    return _laws(test), is_alone + 2 * spins + 4 * test.nodeid.startswith(scheduling.LONGEST)
+
+
+def one_of_each(tests: Iterable[tuple[frozenset[str], int | None]]) -> list[bool]:
+    """Which tests are chosen so that each law has one: the first that costs least.
+
+    Each test is given by its laws and its cost, None for one that is not suitable.
+
+    >>> one_of_each([({"A", "B"}, 1), ({"A"}, 0), ({"A"}, 0), ({"B"}, None), ({"B"}, 1)])
+    [True, True, False, False, False]
+    """
+    known = [*tests]
+    suitable = [place for place, (_, cost) in enumerate(known) if cost is not None]
+    chosen, met = set(), set()
+    for place in sorted(suitable, key=lambda place: known[place][1]):
+        if not met.issuperset(known[place][0]):
+            chosen.add(place)
+            met |= known[place][0]
+    return [place in chosen for place in range(len(known))]
+
+
+def _laws(test: pytest.Function) -> frozenset[str]:
+    return frozenset(law for mark in test.iter_markers("law") for law in mark.args)
 
 
 def _turns_of_tests(tests: Sequence[pytest.Function], seen: Counter[str]) -> Sequence[str | None]:

@@ -23,16 +23,11 @@ from tests.stores.servers import BUCKET
 
 from . import by_turns, service
 
-ELSEWHERE = "sagemaker"
-"""The service itself is not here. What stands in for it tells whether what is submitted is right and enough, not when
-and how the service starts, watches and ends its instances: only laws of the first kind are marked `on_service`."""
-
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend" in metafunc.fixturenames:
         named = metafunc.config.getoption("backend") or BUILT_IN
-        everywhere = metafunc.definition.get_closest_marker("on_service") is not None
-        chosen = [name for name in named if everywhere or name != ELSEWHERE]
+        chosen = [name for name in named if by_turns.can_hold(name, metafunc.definition)]
         metafunc.parametrize("backend", chosen, scope="session")
 
 
@@ -58,7 +53,10 @@ def jobs_at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def where(backend: str) -> dict[str, str]:
     """The estimator's arguments that choose the backend; what it needs is made first."""
-    return service.WHERE if backend == ELSEWHERE else {"backend": backend, **_image(backend, "mpi")}
+    if backend == by_turns.SERVICE:
+        return service.WHERE
+    instances = {"instance_type": "slurm"} if backend == by_turns.SLURM else {}
+    return {"backend": backend, **instances, **_image(backend, "mpi")}
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +71,7 @@ def running_service(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pyte
 @pytest.fixture(autouse=True)
 def account(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings of somebody with an account, for jobs of the service alone."""
-    if "backend" in request.fixturenames and request.getfixturevalue("backend") == ELSEWHERE:
+    if "backend" in request.fixturenames and request.getfixturevalue("backend") == by_turns.SERVICE:
         request.getfixturevalue("no_aws")
         stand_in.become_user(monkeypatch, request.getfixturevalue("running_service"))
 

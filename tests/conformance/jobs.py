@@ -63,6 +63,12 @@ time.sleep(600)
 """
 
 
+def less_of_scheduler(names, backend: str) -> set[str]:
+    """The names of variables without those that a scheduler gives everything that it starts."""
+    of_slurm = {"SRUN_DEBUG", "USER", "LOGNAME", "TMPDIR"}
+    return {name for name in names if backend != "slurm" or not (name.startswith("SLURM") or name in of_slurm)}
+
+
 def processes_of(job_folder: Path) -> list[str]:
     """The processes of this machine that have anything to do with the job."""
     found = []
@@ -110,15 +116,15 @@ def signal_host(job: Job, host: str, signum: signal.Signals) -> None:
 
 
 def toolkit_of(job: Job, host: str) -> int:
-    """The pid of a host's toolkit: the supervisor's child whose base directory is the host's."""
-    supervisor = job._started.record().supervisor.pid
+    """The pid of a host's toolkit: its base directory is the host's."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (process / "cmdline").read_bytes()
             environ = (process / "environ").read_bytes()
         except OSError:
             continue
-        if parent == supervisor and f"SAGEMAKER_BASE_DIR={base_directory(job, host)}\0".encode() in environ:
+        is_toolkit = command.endswith(b"/estimator_container\0train\0") and not command.startswith(b"srun")
+        if is_toolkit and f"SAGEMAKER_BASE_DIR={base_directory(job, host)}\0".encode() in environ:
             return int(process.name)
     raise AssertionError(f"{host} does not run")
 

@@ -237,7 +237,7 @@ time.sleep(60)
     supervisor = job._started.record().supervisor
     os.kill(supervisor.pid, signal.SIGKILL)
     with pytest.raises(JobFailed, match="supervisor"):
-        job.wait(10)
+        job.wait(20)  # Slurm is not asked more often than every ten seconds
     assert left_of(job, patience=15.0) == []
 
 
@@ -440,6 +440,7 @@ def test_what_a_job_leaves_belongs_to_its_user(script):
         assert path.is_symlink() or not status.st_mode & 0o002, path
 
 
+@pytest.mark.on_one_machine
 @pytest.mark.law("E9")
 def test_what_a_job_leaves_belongs_to_a_user_without_privileges(where, processes=2):
     """`fit()` is called by a user who may use the engine, and no more."""

@@ -119,7 +119,7 @@ def test_of_intermediate_links_those_to_a_file_of_the_folder_are_copies_and_othe
 def test_outputs_that_the_store_refuses_fail_the_job_and_are_not_lost(script, home, localstack_server, s3_objects):
     failed = script.fail(WRITE, output_path="s3://nobody-made-this/out")
     assert failed.verdict.kind == "outputs"
-    folder = home / "jobs" / failed.job_name
+    folder = Job.attach(failed.job_name).folder
     assert "s3://nobody-made-this" in str(failed) and f"the archives are in {folder / 'output'}" in str(failed)
     assert contents(folder / "output" / "model.tar.gz")["from-algo-1"] == "algo-1"
     assert contents(folder / "output" / "output.tar.gz")["from-algo-1"] == "algo-1"
@@ -134,7 +134,7 @@ def test_outputs_of_a_job_whose_credentials_have_expired_are_not_lost(script, ho
     s3_objects.proxy.choose = expired
     failed = script.fail(WRITE, output_path=s3_objects.uri)
     assert failed.verdict.kind == "outputs"
-    folder = home / "jobs" / failed.job_name
+    folder = Job.attach(failed.job_name).folder
     assert "ExpiredToken" in str(failed) and "sign in again" in str(failed) and s3_objects.uri in str(failed)
     assert f"the archives are in {folder / 'output'}" in str(failed)
     assert contents(folder / "output" / "model.tar.gz")["from-algo-1"] == "algo-1"

@@ -17,6 +17,7 @@ from estimator_container.ranks.wrapper import SOCKET_VARIABLE
 
 from estimator_sdk import InvalidArgument
 from tests.conformance.conftest import Script
+from tests.conformance.jobs import less_of_scheduler
 from tests.conformance.reports import ENVIRONMENT, STRINGS, VALUES, Reported, run
 
 
@@ -61,7 +62,7 @@ OF_THE_WORLD = (
 
 
 @pytest.mark.law("W3")
-def test_each_rank_sees_its_own_host(reported):
+def test_each_rank_sees_its_own_host(reported, backend):
     first, second = (report["environment"] for report in reported(2, 1, few=True).ranks)
     for env, name, place in ((first, "algo-1", "0"), (second, "algo-2", "1")):
         assert env["MINE"] == "yes"
@@ -69,7 +70,8 @@ def test_each_rank_sees_its_own_host(reported):
         assert env["SM_CURRENT_HOST_RANK"] == place
         assert json.loads(env["SM_RESOURCE_CONFIG"])["current_host"] == name
         assert json.loads(env["SM_TRAINING_ENV"])["current_host"] == name
-        assert not [each for each in env if each in OF_THE_TOOLKIT or each.startswith("SLURM")]
+        of_others = less_of_scheduler(env, backend)
+        assert not [each for each in of_others if each in OF_THE_TOOLKIT or each.startswith("SLURM")]
 
 
 OF_THE_TOOLKIT = {*PLATFORM_VARIABLES, SOCKET_VARIABLE}
@@ -85,8 +87,8 @@ OF_OTHERS = {
 
 @pytest.mark.law("W3")
 @pytest.mark.parametrize("processes", [None, 1])
-def test_only_reserved_names_are_added(reported, processes):
-    added = set(reported(1, processes).ranks[0]["environment"]) - set(os.environ)
+def test_only_reserved_names_are_added(reported, backend, processes):
+    added = less_of_scheduler(reported(1, processes).ranks[0]["environment"], backend) - set(os.environ)
     known = ALSO_RESERVED | OF_OTHERS | set(ENVIRONMENT)
     assert [name for name in added if not name.startswith(RESERVED) and name not in known] == []
 
@@ -170,7 +172,8 @@ SM_NAMES = [
 
 
 @pytest.mark.law("A3")
-def test_the_variables_of_the_contract(reported):
+def test_the_variables_of_the_contract(reported, where):
+    instance_type = where.get("instance_type", "local")
     job, env = reported(2, 1, few=True).job, reported(2, 1, few=True).ranks[0]["environment"]
     assert reported(2, 1, few=True).ranks[0]["arguments"] == ["--da-sh", "[1]", "--lr", "0.5"]
     assert [name for name in SM_NAMES if name not in env] == []
@@ -185,12 +188,12 @@ def test_the_variables_of_the_contract(reported):
         "SM_HOSTS": '["algo-1","algo-2"]',
         "SM_CURRENT_HOST": "algo-1",
         "CURRENT_HOST": "algo-1",
-        "SM_CURRENT_INSTANCE_TYPE": "local",
+        "SM_CURRENT_INSTANCE_TYPE": instance_type,
         "SM_CURRENT_INSTANCE_GROUP": "homogeneousCluster",
         "SM_CURRENT_INSTANCE_GROUP_HOSTS": '["algo-1","algo-2"]',
         "SM_INSTANCE_GROUPS": '["homogeneousCluster"]',
         "SM_INSTANCE_GROUPS_DICT": '{"homogeneousCluster":{"hosts":["algo-1","algo-2"],'
-        '"instance_group_name":"homogeneousCluster","instance_type":"local"}}',
+        f'"instance_group_name":"homogeneousCluster","instance_type":"{instance_type}"}}}}',
         "SM_DISTRIBUTION_INSTANCE_GROUPS": '["homogeneousCluster"]',
         "SM_IS_HETERO": "false",
         "SM_NETWORK_INTERFACE_NAME": relative["SM_NETWORK_INTERFACE_NAME"],

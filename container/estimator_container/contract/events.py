@@ -230,7 +230,10 @@ class HostSuspected(Event):
 
 
 class ServiceStatus(Event):
-    """SageMaker has taken a job from one secondary status to the next. It tells nobody by itself: the client does."""
+    """SageMaker has taken a job from one secondary status to the next, or a scheduler has one in its queue.
+
+    They tell nobody by themselves: the client does.
+    """
 
     status: str
     message: str

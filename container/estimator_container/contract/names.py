@@ -43,6 +43,9 @@ SCRATCH_DIR = "ESTIMATOR_SCRATCH_DIR"  # a short-named private folder for socket
 SHARED_MEMORY_DIR = "ESTIMATOR_SHARED_MEMORY_DIR"  # a private folder in memory, which the ranks of the host share
 HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this machine's CPUs and name
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
+# Where a platform waits for hosts that are on other machines: "address:port". Such a platform is itself run by a
+# scheduler, and SIGTERM is the scheduler's, which every process of the host has had; its own word comes by the line.
+PLATFORM_ADDRESS = "ESTIMATOR_PLATFORM_ADDRESS"
 RESTARTS = "ESTIMATOR_RESTARTS"  # how many attempts of the job came before the one that this host begins with
 MAX_RESTARTS = "ESTIMATOR_MAX_RESTARTS"  # how many may follow the first
 HANG_FLOOR = "ESTIMATOR_HANG_FLOOR"  # the least number of seconds of silence that is learnt to be one of a hang
@@ -67,6 +70,7 @@ PLATFORM_VARIABLES = frozenset(
         SHARED_MEMORY_DIR,
         HOSTS_PER_MACHINE,
         WORLD_TIMEOUT,
+        PLATFORM_ADDRESS,
         RESTARTS,
         MAX_RESTARTS,
         HANG_FLOOR,
@@ -163,6 +167,9 @@ class Layout(_BaseDirectory):
     """Ours: all that the ranks of this host wrote, framed, and the host's events."""
     alive = _Below("output", "alive")
     """Ours: a folder of files that are open as long as the ranks of this host live; see `ranks_alive`."""
+    temporary_folders = _Below("output", "temporary-folders")
+    """Ours: a file that names what this host has on its machine outside of these folders, a line each, where its
+    platform is on another."""
     training_steps = _Below("output", "training-steps")
     """Ours: a file that names the folder in which the ranks of this host count their training steps."""
     reserve = _Below("output", "logs", "reserve")

@@ -109,6 +109,7 @@ _PATTERNS = _Kind(
     lambda value: value if isinstance(value, bool) else tuple(value),
 )
 _POLICY = _Kind('a JSON object, such as {"on": ["signal"], "max": 5}', lambda value: isinstance(value, dict))
+_SLURM = _Kind('a JSON object, such as {"partition": "gpu"}', lambda value: isinstance(value, dict))
 _STEPS = _Kind(job_steps.FORM, job_steps.are_steps, job_steps.from_value, job_steps.to_value)
 
 
@@ -143,6 +144,8 @@ class Reserved:
     """How many snapshots a platform of ours keeps."""
     restart_policy: Mapping[str, Any] | None = _option(_POLICY)
     """After which failures a platform of ours begins again."""
+    slurm: Mapping[str, Any] | None = _option(_SLURM)
+    """What a scheduler is asked for besides."""
     spare_hosts: int | None = _option(_COUNT)
     """How many machines of its own a platform keeps ready for hosts that are suspect."""
     arguments: tuple[str, ...] | None = _option(_WORDS)

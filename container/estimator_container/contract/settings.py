@@ -63,6 +63,7 @@ class Settings(NamedTuple):
     overlay: str | None
     hosts_per_machine: int
     world_timeout: float
+    platform_address: str | None
     restarts: Restarts
     """Of the first attempt on this host."""
     hang_floor: float
@@ -108,6 +109,7 @@ class Settings(NamedTuple):
             overlay=variables.get(names.OVERLAY_DIR),
             hosts_per_machine=int(_number(variables, names.HOSTS_PER_MACHINE, 1)),
             world_timeout=_number(variables, names.WORLD_TIMEOUT, names.DEFAULT_WORLD_TIMEOUT),
+            platform_address=variables.get(names.PLATFORM_ADDRESS),
             restarts=Restarts(
                 int(_number(variables, names.RESTARTS, 0)), int(_number(variables, names.MAX_RESTARTS, 0))
             ),

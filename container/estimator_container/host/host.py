@@ -26,7 +26,9 @@ from .toolkit import Toolkit
 
 if TYPE_CHECKING:
     from ..failures.horovod_stalls import Stall
+    from .coordination.platform_line import PlatformLine
 
+OWN_SIGNAL_SECONDS = 1.0  # in which a scheduler that signals a process has signalled all ranks of all hosts
 CONSOLE_SECONDS = 10.0  # that a slow reader of the container's output has for the last lines
 
 
@@ -51,6 +53,7 @@ class Host:
         """Why the attempt has failed after which this host stands by, or is about to."""
         self._steps_over = 0
         self._endpoint: Endpoint | None = None
+        self.platform: PlatformLine | None = None
         self._console: int | None = None
         self._coordinator = take_part(self)
         self._restarts = spec.settings.restarts
@@ -80,11 +83,14 @@ class Host:
         return self._end()
 
     def _work(self) -> None:
+        self._listen_to_platform()
         self._coordinator.open()
         if isinstance(self.spec.world, DirectWorld):
             self._endpoint = Endpoint(address_of(self.spec.cluster), self.spec.world.ports_per_host)
         commands = Preparation(self.spec, self.toolkit, self._until).run()
         self._coordinator.prepared()
+        if self.platform is not None:
+            self.platform.begin_to_beat()
         while True:
             try:
                 self._run_steps(commands)
@@ -164,13 +170,26 @@ class Host:
         self._ranks = LocalRanks(self.spec, self.toolkit, self._coordinator, self._restarts)
 
     def stop(self) -> None:
-        if self.stopping or self.outcome is not None:
+        self._stop(OWN_SIGNAL_SECONDS if self._has_scheduler else 0.0)
+
+    def _stop(self, tell_ranks_after: float) -> None:
+        """The first counts of what tells this host to stop, and for its ranks the one that tells them soonest."""
+        if self.outcome is not None:
             return
-        self.stopping = True
-        self.toolkit.events.emit(Stopping())
-        grace = self.spec.settings.stop_timeout
-        self._ranks.stop(grace)
-        self.toolkit.loop.after(grace + 1.0, lambda: self.end(Outcome("stopped")))
+        if not self.stopping:
+            self.stopping = True
+            self.toolkit.events.emit(Stopping())
+            grace = self.spec.settings.stop_timeout
+            self._ranks.stop(grace)
+            self.toolkit.loop.after(grace + 1.0, lambda: self.end(Outcome("stopped")))
+        if tell_ranks_after:
+            self.toolkit.loop.after(tell_ranks_after, self._ranks.tell_to_end)
+        else:
+            self._ranks.tell_to_end()
+
+    @property
+    def _has_scheduler(self) -> bool:
+        return self.spec.settings.platform_address is not None
 
     def end(self, outcome: Outcome) -> None:
         if self.outcome is None:
@@ -181,19 +200,32 @@ class Host:
     def _watch_platform(self) -> None:
         loop = self.toolkit.loop
         for signum in (signal.SIGTERM, signal.SIGINT):
-            loop.on_signal(signum, self._told_to_stop)
+            loop.on_signal(signum, self._signalled)
         if os.path.exists(self.spec.layout.stop_request):
             self._told_to_stop()
         lifeline = self.spec.settings.lifeline_fd
         if lifeline is not None:
-            loop.on_readable(lifeline, lambda: self._platform_gone(lifeline))
+            loop.on_readable(lifeline, lambda: self._lifeline_ended(lifeline))
 
-    def _told_to_stop(self) -> None:
+    def _listen_to_platform(self) -> None:
+        if self._has_scheduler or os.path.exists(self.spec.layout.platform):
+            from .coordination.platform_line import PlatformLine  # most have nothing to say
+
+            self.platform = PlatformLine(self.spec, self.toolkit.loop, self._told_to_stop, self._platform_gone)
+
+    def _signalled(self) -> None:
         self.stop()
         self._coordinator.stop()
 
-    def _platform_gone(self, lifeline: int) -> None:
+    def _told_to_stop(self) -> None:
+        self._stop(0.0)
+        self._coordinator.stop()
+
+    def _lifeline_ended(self, lifeline: int) -> None:
         self.toolkit.loop.forget(lifeline)
+        self._platform_gone()
+
+    def _platform_gone(self) -> None:
         self.end(Outcome("stopped"))
 
     def _show_on_console(self) -> None:
@@ -215,6 +247,8 @@ class Host:
         outcome = self.outcome
         assert outcome is not None
         self._coordinator.close()
+        if self.platform is not None:
+            self.platform.close()
         if self._failed is None:  # else that was done when its last attempt failed
             self._leave(outcome)
         if self._endpoint is not None:

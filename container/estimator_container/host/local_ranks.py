@@ -109,9 +109,9 @@ class LocalRanks:
             self._toolkit.children.start(argv, env, lambda code: None)
 
     def stop(self, grace: float) -> None:
-        """Tell them to end, and those too that start from now on; end them after so many seconds."""
+        """Let them end, each in its own time; end them after so many seconds."""
         self._stopping = True
-        self._tell_to_end()
+        self._server.hold()
         self._toolkit.loop.after(grace, lambda: self._server.signal_all(signal.SIGKILL))
 
     def end_those_left(self) -> None:
@@ -133,9 +133,10 @@ class LocalRanks:
         for rank in list(self._frozen):
             self._thawed(rank)
 
-    def _tell_to_end(self) -> None:
+    def tell_to_end(self) -> None:
+        """Have those that run the script end in their own way, if nobody has told them so far."""
         self._server.hold()
-        self._server.signal_scripts(signal.SIGTERM)
+        self._server.tell_scripts_to_end()
 
     def _on_started(self, rank: int) -> None:
         self._toolkit.events.emit(events.RankStarted(rank_or_none(rank)))
@@ -144,7 +145,7 @@ class LocalRanks:
         else:
             self._coordinator.spawned(rank)
         if self._stopping:
-            self._tell_to_end()
+            self.tell_to_end()
 
     def _on_ended(self, ended: RankEnd) -> None:
         self._thawed(ended.rank)

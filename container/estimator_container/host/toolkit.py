@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ class Toolkit:
     def __init__(self, settings: Settings) -> None:
         """Raises ConfigurationError or OSError where they cannot be had."""
         self._layout = settings.layout
+        self._blocked = () if settings.platform_address is None else (signal.SIGTERM,)
         self.loop = Loop()
         self.children = Children(self.loop)
         reserve.keep(settings.layout.reserve)
@@ -33,6 +35,8 @@ class Toolkit:
         self.scratch = _make_scratch(settings.scratch)
         self.shared_memory = _make_shared_memory(settings.shared_memory, self.scratch)
         self._taken: socket.socket | None = None
+        if settings.platform_address is not None:
+            private_folder.write(settings.layout.temporary_folders, "\n".join({self.scratch, self.shared_memory}))
 
     @property
     def socket(self) -> str:
@@ -56,10 +60,13 @@ class Toolkit:
     def start_program(
         self, argv: Sequence[str], env: Mapping[str, str], on_exit: OnExit, idle: Pattern[bytes] | None = None
     ) -> ProgramOutput:
-        """Start a program of the toolkit's own; its words go to the log, but for `idle` lines."""
+        """Start a program of the toolkit's own; its words go to the log, but for `idle` lines.
+
+        A scheduler's SIGTERM, which is for the ranks, does not end it.
+        """
         output = ProgramOutput(self.loop, self.events, idle)
         try:
-            self.children.start(argv, env, on_exit, output.write_fd, output.write_fd)
+            self.children.start(argv, env, on_exit, output.write_fd, output.write_fd, blocked=self._blocked)
         finally:
             output.started()
         return output

@@ -32,6 +32,12 @@ def another_listening_socket(cluster: Cluster) -> socket.socket:
     return socket.create_server((address_of(cluster), 0))
 
 
+def text_of(sock: socket.socket) -> str:
+    """Where a socket listens, as `address:port`."""
+    address, port = sock.getsockname()
+    return f"{address}:{port}"
+
+
 class Endpoint:
     """An address and ports that are kept until the end of the job.
 

@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol
 
 from ..runtime.links import Link, Listener
 from ..runtime.loop import Loop
-from ..runtime.wire import MAX_MESSAGE
 from .handshake import Seal, code, new_nonce, same, session_key
-from .pulse import Pulse
+from .pulse import MISSED_BEATS
+from .sealed_link import SealedLink
 from .unproven_connections import LIMIT, SECONDS, UnprovenConnections
 
 STRANGER_LIMIT = 4096  # bytes that a connection may send in one message before it has proved itself
@@ -23,11 +23,6 @@ CONNECT_RETRY_SECONDS = 0.02  # a host that is not up yet refuses; nothing else 
 
 WELCOME = "welcome"
 """The leader's first sealed message. Until it is there a worker cannot tell whether its proof has arrived."""
-BEAT = "beat"
-
-OnMessage = Callable[[str, "list[str]"], None]
-OnLost = Callable[[str, bool], None]
-"""Called with the host that is lost, and whether it fell silent on a connection that is still there."""
 
 
 class Member(NamedTuple):
@@ -53,52 +48,19 @@ class MeshObserver(Protocol):
         """The host is lost; `silent` where its connection is still there. A worker may never have met the leader."""
 
 
-class SealedLink:
-    """A link to a host that has proved who it is."""
-
-    def __init__(self, loop: Loop, link: Link, seal: Seal, on_message: OnMessage, on_lost: OnLost) -> None:
-        self._link = link
-        self._seal = seal
-        self._on_message = on_message
-        self._on_lost = on_lost
-        self._pulse = Pulse(loop, lambda: self.send(BEAT), lambda: self._lose(silent=True))
-        link.allow_messages_of(MAX_MESSAGE)
-        link.on_message = self._unwrap
-        link.on_close = lambda link: self._lose(silent=False)
-
-    def begin_to_beat(self) -> None:
-        """Let the other end count on a beat every `pulse.BEAT_SECONDS`; it does not count on any before."""
-        self._pulse.begin()
-
-    def send(self, *fields: str) -> None:
-        """Send a message; nothing happens if the connection is closed."""
-        if not self._link.closed:
-            self._link.send(*self._seal.wrap(fields))
-
-    def close(self) -> None:
-        """Stop the heartbeats, and close the connection."""
-        self._pulse.stop()
-        self._link.close()
-
-    def _unwrap(self, link: Link, message: list[str]) -> None:
-        fields = self._seal.unwrap(message)
-        if fields is None:
-            self._lose(silent=False)
-        elif fields == [BEAT]:
-            self._pulse.heard_beat()
-        else:
-            self._pulse.heard()
-            self._on_message(link.peer, fields)
-
-    def _lose(self, silent: bool) -> None:
-        self.close()
-        self._on_lost(self._link.peer, silent)
-
-
 class MeshLeader:
     """The first host's side: takes each worker once, and only with the right secret; listens until all are there."""
 
-    def __init__(self, loop: Loop, member: Member, observer: MeshObserver, sock: socket.socket) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        member: Member,
+        observer: MeshObserver,
+        sock: socket.socket,
+        missed_beats: int = MISSED_BEATS,
+    ) -> None:
+        """`missed_beats` are those after which a worker counts as silent."""
+        self._missed_beats = missed_beats
         self.links: dict[str, SealedLink] = {}
         self._loop = loop
         self._member = member
@@ -177,7 +139,8 @@ class MeshLeader:
     def _admit(self, link: Link, host: str, seal: Seal) -> None:
         self._unproven.know(link)
         link.peer = host
-        self.links[host] = SealedLink(self._loop, link, seal, self._observer.on_message, self._observer.on_lost)
+        observer = self._observer
+        self.links[host] = SealedLink(self._loop, link, seal, observer.on_message, observer.on_lost, self._missed_beats)
         self.links[host].send(WELCOME)
         if self._beats:
             self.links[host].begin_to_beat()

@@ -80,6 +80,8 @@ class RankServer:
         """What one rank finds in its environment, over what all do."""
         self.module_of: Callable[[int], str | None] = lambda rank: None
         """The module that a rank runs in the place of the command; None for the command."""
+        self._told: set[int] = set()
+        """The ranks that have been told to end."""
         self.cpus: Sequence[int] = ()
         """The CPU of each rank of this host, by its local rank; empty where a rank may use any."""
         self.mpirun_watches = False
@@ -108,11 +110,12 @@ class RankServer:
         for pid in self.pids.values():
             signal_group(pid, signum)
 
-    def signal_scripts(self, signum: int) -> None:
-        """Signal those that run the script, who may need what the others serve to end in their own way."""
+    def tell_scripts_to_end(self) -> None:
+        """SIGTERM, once, to those that run the script: they may need what the others serve to end in their own way."""
         for rank, pid in self.pids.items():
-            if self.module_of(rank) is None:
-                signal_group(pid, signum)
+            if self.module_of(rank) is None and rank not in self._told:
+                self._told.add(rank)
+                signal_group(pid, signal.SIGTERM)
 
     def hold(self) -> None:
         """Keep the wrappers until the world ends, so that the end of one rank ends no other."""
@@ -144,7 +147,10 @@ class RankServer:
             rank = self._links[link]
             if int(message[1]):
                 self.pids[rank] = int(message[1])
+            self._told.discard(rank)
             self._on_started(rank)
+        elif kind == "told":
+            self._told.add(self._links[link])
         elif kind == "frozen":
             self._on_frozen(self._links[link], int(message[1]))
         elif kind == "thawed":

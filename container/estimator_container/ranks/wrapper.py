@@ -28,9 +28,11 @@ else:
     import _socket as socket
 
 SOCKET_VARIABLE = "ESTIMATOR_HOST_SOCKET"
+PLATFORM_VARIABLE = "ESTIMATOR_PLATFORM_ADDRESS"  # as in `contract.names`, which no rank loads
 BY_MPI = "mpi"  # the first argument where MPI's daemon starts the wrapper: see `spawned.fork_agent`
 LOCAL_JOB = 0xFFFF  # the bits of MPI's job number that tell the worlds of one mpirun apart (orte/types.h in 4.1)
 EXIT_STOPPED = 143  # of a script that was told to stop, and did; as in `contract.names`, which no rank loads
+SCHEDULER_MS = 500  # that the toolkit may take to say that a signal was a scheduler's
 FIRST_FD = 3  # the lowest that is free when the rank starts
 
 
@@ -153,9 +155,21 @@ class Rank:
         for signum in signals & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
             # mpirun gives up on the job: this rank is not the one that failed.
             self._told_to_end = True
-            _signal_group(self._pid, signum)
+            if not self._has_scheduler_told(signum):
+                _signal_group(self._pid, signum)
         if signal.SIGCHLD in signals:
             self._reap()
+
+    def _has_scheduler_told(self, signum: int) -> bool:
+        """Whether that was a scheduler, whose signal the rank has had too; the toolkit of the host has it then."""
+        if signum != signal.SIGTERM or PLATFORM_VARIABLE not in os.environ:
+            return False
+        self._tell("told")
+        poll = select.poll()
+        poll.register(self._host.fileno(), select.POLLIN)
+        if not self._hold and poll.poll(SCHEDULER_MS):
+            self._on_host()
+        return self._hold
 
     def _reap(self) -> None:
         while self._pid and self._status is None:

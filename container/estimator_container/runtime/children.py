@@ -35,8 +35,11 @@ def spawn(
     env: Mapping[str, str],
     stdout: int | None = None,
     stderr: int | None = None,
+    blocked: Collection[int] = (),
 ) -> int:
     """Start a program in a process group of its own, with no standard input, and return its pid.
+
+    It begins with those signals blocked.
 
     Raises OSError when the program cannot be started.
     """
@@ -52,7 +55,7 @@ def spawn(
         dict(env),
         file_actions=actions,
         setpgroup=0,
-        setsigmask=[],
+        setsigmask=list(blocked),
         setsigdef=_DEFAULT_IN_CHILDREN,
     )
 
@@ -71,9 +74,10 @@ class Children:
         on_exit: OnExit,
         stdout: int | None = None,
         stderr: int | None = None,
+        blocked: Collection[int] = (),
     ) -> int:
         """`spawn` a program and call `on_exit` once it has ended. Returns its pid."""
-        pid = spawn(argv, env, stdout, stderr)
+        pid = spawn(argv, env, stdout, stderr, blocked)
         self._on_exit[pid] = on_exit
         return pid
 

@@ -30,6 +30,7 @@ from ..supervised import detached
 from ..supervised.agents import channel_places
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import NotStarted, OnHostEnded
+from ..supervised.supervisor.hosts_line import HostsLine, LineHere, OnAttemptFailed
 from ..supervised.supervisor.policy import variables_of_attempt
 from . import container, engine, network, reaper, verdicts
 from .container import INSIDE, HostContainer
@@ -53,6 +54,7 @@ class DockerHosts:
         self._plan = plan
         self._folder = folder
         self._attempt = attempt
+        self._loop = loop
         self._client = engine.connect()
         self._watch = ContainerWatch(plan, self._client, loop, on_ended)
         self._own_toolkit = engine.has_toolkit(self._client, plan.image or "")
@@ -68,6 +70,9 @@ class DockerHosts:
     @property
     def first_host_at(self) -> str:
         return f"{self._plan.hosts[0].name}:{contract.WORLD_PORT}"
+
+    def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
+        return LineHere(self._loop, Layout(str(self._folder.host(host))), on_failed, on_silence)
 
     def start(self) -> None:
         """Raises NotStarted; `close` removes what there is by then."""

@@ -13,7 +13,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from ..port import Finding, findings
 from ..supervised.backend import Supervised
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import Hosts, OnHostEnded
+from ..supervised.supervisor.hosts_line import HostsLine, LineHere, OnAttemptFailed
 from ..supervised.supervisor.policy import variables_of_attempt
 from . import CAPABILITIES
 
@@ -151,6 +152,9 @@ class ProcessHosts:
         first = self._plan.hosts[0]
         assert self._door is not None
         return f"{first.address}:{self._door.getsockname()[1]}"
+
+    def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
+        return LineHere(self._loop, Layout(str(self._folder.host(host))), on_failed, on_silence)
 
     def start(self) -> None:
         for host in self._plan.hosts:

@@ -15,7 +15,7 @@ if __name__ == "__main__":
     sys.path[:] = json.loads(sys.argv[2])
     gc.disable()  # until all modules are there, which are no garbage
     from estimator_sdk.backends import hosts_factory
-    from estimator_sdk.backends.supervised.supervisor.supervisor import main
+    from estimator_sdk.backends.supervised.supervising import main
 
     code = main(sys.argv[1:2], hosts_factory)
     sys.stdout.flush()

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,19 +30,10 @@ def start(plan: Plan) -> LocalJob:
     Raises InvalidArgument when a job of that name exists, and BackendError when the disk does not take the job's
     folder or its record.
     """
-    folder = JobFolder.for_job(plan.job_name)
+    folder, record = JobFolder.for_job(plan.job_name), first_record(plan)
     earlier = leaving.pop(plan.job_name, None)
     if earlier is not None:  # that job's folder was removed, and its name is free
         earlier.wait()
-    output = f"{plan.output_path}/{plan.job_name}/output"
-    record = Record(
-        plan.job_name,
-        "InProgress",
-        plan.backend,
-        tuple(host.name for host in plan.hosts),
-        time.time(),
-        output=output,
-    )
     try:
         supervisor = _start(plan, folder, record)
     except OSError as error:
@@ -57,7 +49,19 @@ def start(plan: Plan) -> LocalJob:
     return LocalJob(folder, supervisor)
 
 
-def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[bytes]:
+def first_record(plan: Plan) -> Record:
+    """Of a job that is about to be started."""
+    output = f"{plan.output_path}/{plan.job_name}/output"
+    hosts = tuple(host.name for host in plan.hosts)
+    return Record(plan.job_name, "InProgress", plan.backend, hosts, time.time(), output=output)
+
+
+@contextlib.contextmanager
+def new_folder(plan: Plan, folder: JobFolder) -> Iterator[None]:
+    """Make the folder of a new job, with what runs there for people; it is removed where the block raises.
+
+    Raises InvalidArgument for a name that is taken, and OSError.
+    """
     secured(folder.path.parent)
     try:
         folder.path.mkdir(mode=0o700)
@@ -66,22 +70,30 @@ def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[by
             "job_name",
             f"job_name {plan.job_name!r} is already taken by the job in {folder.path}; choose another name",
         ) from None
-    supervisor = None
     try:
         shown = plan.without_secrets()
         write_private(folder.plan, f"{shown}\n", errors="backslashreplace")
         write_private(folder.request, json.dumps(shown.request, indent=1))
-        with open(folder.supervisor_log, "wb", opener=private_file) as log:
-            supervisor = detached.start(MAIN, str(folder.path), log, blocked=STOPPED_BY)
-        # Who it is, is known before it says a word: so one that never does is missed.
-        _wait_for_earlier(folder, supervisor.pid)
-        write_record(replace(record, supervisor=Process.started_as(supervisor.pid)), folder)
+        yield
     except BaseException:
-        if supervisor is not None:
-            supervisor.kill()
-            supervisor.communicate()
         shutil.rmtree(folder.path, ignore_errors=True)  # nothing of a job that never was, not even its name
         raise
+
+
+def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[bytes]:
+    supervisor = None
+    with new_folder(plan, folder):
+        try:
+            with open(folder.supervisor_log, "wb", opener=private_file) as log:
+                supervisor = detached.start(MAIN, str(folder.path), log, blocked=STOPPED_BY)
+            # Who it is, is known before it says a word: so one that never does is missed.
+            _wait_for_earlier(folder, supervisor.pid)
+            write_record(replace(record, supervisor=Process.started_as(supervisor.pid)), folder)
+        except BaseException:
+            if supervisor is not None:
+                supervisor.kill()
+                supervisor.communicate()
+            raise
     return supervisor
 
 

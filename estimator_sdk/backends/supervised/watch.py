@@ -18,11 +18,12 @@ _LOOK_SECONDS = 1.0  # where the kernel, or the build of Python, tells nobody of
 class Watch:
     """Wakes when a watched file grows, something appears in a watched folder, or a process ends."""
 
-    def __init__(self, pid: int | None = None) -> None:
+    def __init__(self, pid: int | None = None, longest: float = LONGEST_WAIT) -> None:
+        """`longest` is the most seconds that `wait` lets pass, for files that another machine may change."""
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._inotify = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         self._pidfd = _open_pidfd(pid)
-        self._longest = LONGEST_WAIT if pid is None or self._pidfd >= 0 else _LOOK_SECONDS
+        self._longest = longest if pid is None or self._pidfd >= 0 else min(longest, _LOOK_SECONDS)
         self._poll = select.poll()
         for fd in (self._inotify, self._pidfd):
             if fd >= 0:

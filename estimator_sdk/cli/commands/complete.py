@@ -94,7 +94,7 @@ def _backends() -> Iterable[str]:
 def _instance_types() -> Iterable[str]:
     from ...spec import instances
 
-    return instances.names()
+    return [*instances.names(), *instances.SCHEDULED]
 
 
 _SOURCES: dict[str, Callable[[], Iterable[str]]] = {

@@ -19,6 +19,7 @@ from .. import backend_argument, execution
 from ..parser import Parser, count
 
 if TYPE_CHECKING:
+    from ...backends.slurm.options import SlurmOptions
     from ...plan.plan import Plan
 
 _SLOW = 3.0  # seconds that a person waits for the code to be put together without a word
@@ -27,7 +28,13 @@ _AS_THEY_ARE = (
     *("max_run", "max_retry_attempts"),
 )
 """The options that an Estimator takes under their own names."""
-_PAIRS = {"env": "NAME=VALUE", "input": "CHANNEL=URI", "metric": "NAME=REGEX", "tag": "KEY=VALUE"}
+_PAIRS = {
+    "--env": "NAME=VALUE",
+    "--input": "CHANNEL=URI",
+    "--metric": "NAME=REGEX",
+    "--tag": "KEY=VALUE",
+    "--slurm": "KEY=VALUE",
+}
 
 
 def add(parser: Parser) -> None:
@@ -43,7 +50,9 @@ def add_job_options(parser: Parser) -> None:
     """The options that say what runs, and the command behind `--`."""
     parser.take_command()
     where = parser.add_argument_group("where")
-    where.add_argument("-t", "--instance-type", metavar="TYPE", default="local", help="such as local or ml.g5.12xlarge")
+    where.add_argument(
+        "-t", "--instance-type", metavar="TYPE", default="local", help="such as local, slurm or ml.g5.12xlarge"
+    )
     where.add_argument(
         "-d",
         "--distributed",
@@ -61,12 +70,19 @@ def add_job_options(parser: Parser) -> None:
         dest="image_uri",
         help="the container image (default on docker: estimator/mpi:py311)",
     )
-    where.add_argument("--cpus", type=float, help="CPUs per host, if hosts are containers")
+    where.add_argument("--cpus", type=float, help="CPUs per host, if hosts are containers or nodes of Slurm")
     where.add_argument("--memory", metavar="GIB", type=float, help="memory per host, likewise")
     where.add_argument("--role", metavar="ARN", help="the IAM role, on SageMaker")
+    where.add_argument(
+        "--slurm",
+        metavar=_PAIRS["--slurm"],
+        action="append",
+        default=[],
+        help="an option of sbatch, on Slurm, such as account=lab or gpus_per_node=4",
+    )
     what = parser.add_argument_group("what")
     what.add_argument("--source-dir", metavar="DIR", default=".", help="the folder to copy and run in")
-    what.add_argument("--env", metavar=_PAIRS["env"], action="append", default=[], help="a variable for the command")
+    what.add_argument("--env", metavar=_PAIRS["--env"], action="append", default=[], help="a variable for the command")
     what.add_argument(
         "--inherit-env",
         metavar="NAME",
@@ -75,12 +91,12 @@ def add_job_options(parser: Parser) -> None:
         "or 'all' or 'none' of them (default: all where hosts are processes, else none)",
     )
     what.add_argument(
-        "--input", metavar=_PAIRS["input"], action="append", default=[], help="data: s3://…, file://… or a path"
+        "--input", metavar=_PAIRS["--input"], action="append", default=[], help="data: s3://…, file://… or a path"
     )
     what.add_argument("--output-path", metavar="URI", help="where the model and outputs go")
     what.add_argument("--checkpoint-uri", metavar="URI", dest="checkpoint_s3_uri", help="where checkpoints are kept")
-    what.add_argument("--metric", metavar=_PAIRS["metric"], action="append", default=[], help="a metric in the log")
-    what.add_argument("--tag", metavar=_PAIRS["tag"], action="append", default=[], help="a label of the job")
+    what.add_argument("--metric", metavar=_PAIRS["--metric"], action="append", default=[], help="a metric in the log")
+    what.add_argument("--tag", metavar=_PAIRS["--tag"], action="append", default=[], help="a label of the job")
     what.add_argument("--job-name", metavar="NAME", help="the job's name (default: a new one)")
     limits = parser.add_argument_group("limits")
     limits.add_argument(
@@ -100,14 +116,17 @@ def plan(arguments: Namespace) -> Plan:
         **{name: getattr(arguments, name) for name in _AS_THEY_ARE},
         "instance_count": arguments.distributed or 1,
         "distribution": _distribution(arguments),
-        "environment": _pairs("env", arguments.env) or None,
+        "environment": _pairs("--env", arguments.env) or None,
         "inherit_environment": _inherited(arguments.inherit_env),
-        "metric_definitions": [{"Name": n, "Regex": r} for n, r in _pairs("metric", arguments.metric).items()] or None,
-        "tags": _pairs("tag", arguments.tag) or None,
+        "metric_definitions": [{"Name": n, "Regex": r} for n, r in _pairs("--metric", arguments.metric).items()]
+        or None,
+        "tags": _pairs("--tag", arguments.tag) or None,
         **({} if arguments.stop_timeout is None else {"stop_timeout": arguments.stop_timeout}),
     }
-    inputs = {name: _uri(name, place) for name, place in _pairs("input", arguments.input).items()}
-    estimator = Estimator(**estimator_arguments(arguments.command, arguments.source_dir), **given)
+    inputs = {name: _uri(name, place) for name, place in _pairs("--input", arguments.input).items()}
+    estimator = Estimator(
+        **estimator_arguments(arguments.command, arguments.source_dir), **given, slurm=_slurm(arguments.slurm)
+    )
     # The folder is whatever somebody works in, and not, as an Estimator's, one that was made to be sent.
     source = estimator.source and replace(estimator.source, with_git=True)
     with _note_if_slow(arguments.source_dir):
@@ -148,15 +167,25 @@ def _inherited(named: list[str] | None) -> bool | list[str] | None:
     return words[named[0]] if named and len(named) == 1 and named[0] in words else named
 
 
+def _slurm(given: list[str]) -> SlurmOptions | None:
+    if not given:
+        return None
+    from ...backends.slurm.options import SlurmOptions
+
+    return SlurmOptions.from_words(_pairs("--slurm", given))
+
+
 def _pairs(option: str, given: list[str]) -> dict[str, str]:
     """What an option says that is given several times. Raises InvalidArgument for a word without `=`."""
     found: dict[str, str] = {}
     for word in given:
         name, separator, value = word.partition("=")
         if not name or not separator:
-            raise InvalidArgument(option, f"--{option} {word!r} is not of the form {_PAIRS[option]}; write it that way")
+            raise InvalidArgument(
+                option[2:], f"{option} {word!r} is not of the form {_PAIRS[option]}; write it that way"
+            )
         if name in found:
-            raise InvalidArgument(option, f"--{option} {name!r} is given twice; leave one of them out")
+            raise InvalidArgument(option[2:], f"{option} {name!r} is given twice; leave one of them out")
         found[name] = value
     return found
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.by_turns import BACKENDS, turns_of
+from tests.conformance.by_turns import BACKENDS, SERVICE, SLURM, one_of_each, turns_of
 
 ROOT = Path(__file__).parents[3]
 BACKEND = re.compile(rf"(?<=[\[-])({'|'.join(BACKENDS)})(?=[\]-])")
+ON_SLURM = re.compile(rf"(?<=[\[-]){SLURM}(?=[\]-])")
 
 
 def product_of(**values: object) -> list[dict[str, object]]:
@@ -48,8 +49,21 @@ def test_without_parameters_that_vary_a_law_has_no_turn():
     assert turns_of(product_of(backend=BACKENDS, only="a")) == [None, None]
 
 
+@pytest.mark.parametrize(
+    ("tests", "chosen"),
+    [
+        ([({"A"}, 0), ({"A"}, 0), ({"B"}, 0)], [True, False, True]),
+        ([({"A"}, 1), ({"A"}, 0)], [False, True]),
+        ([({"A", "B"}, 0), ({"B"}, 0), ({"B", "C"}, 0)], [True, False, True]),
+        ([({"A"}, None), ({"A"}, 3), (set(), 0)], [False, True, False]),
+    ],
+)
+def test_each_law_has_on_slurm_the_first_test_that_costs_least(tests, chosen):
+    assert one_of_each([(frozenset(laws), cost) for laws, cost in tests]) == chosen
+
+
 def test_every_run_has_every_law_on_both_backends_and_every_set_of_its_parameters_on_one():
-    of_all, of_every_run = laws()
+    of_all, of_every_run = laws(*BACKENDS, SERVICE)
     assert of_every_run < of_all
     assert {BACKEND.sub("one", test) for test in of_every_run} == {BACKEND.sub("one", test) for test in of_all}
     proofs = (ROOT / "tests/conformance/proofs.txt").read_text()
@@ -62,18 +76,41 @@ def test_every_run_has_every_law_on_both_backends_and_every_set_of_its_parameter
     assert proved(of_every_run) == proved(of_all) and len(proved(of_all)) > 80
 
 
-def laws() -> tuple[set[str], set[str]]:
-    """The tests of the laws: those of `scripts/test --all`, and those of every run."""
-    done = subprocess.run([sys.executable, "-c", LIST], check=True, cwd=ROOT, capture_output=True, text=True)
+def test_every_run_has_few_tests_on_slurm_which_meet_every_law():
+    of_all, of_every_run = laws(*BACKENDS, SLURM)
+    stated = re.findall(r"^(\w+) (\S+)", (ROOT / "tests/conformance/proofs.txt").read_text(), re.MULTILINE)
+
+    def on_slurm(tests: set[str]) -> set[str]:
+        return {test for test in tests if ON_SLURM.search(test)}
+
+    def met(tests: set[str]) -> set[str]:
+        names = {test.partition("[")[0] for test in tests}
+        return {law for law, test in stated if test in names}
+
+    few = on_slurm(of_every_run)
+    assert met(few) == met(on_slurm(of_all))
+    assert len(few) <= len(met(few))
+
+
+def test_where_slurm_alone_is_named_every_test_runs_there():
+    of_all, of_every_run = laws(SLURM)
+    assert of_all == of_every_run and len(of_all) > 300
+
+
+def laws(*backends: str) -> tuple[set[str], set[str]]:
+    """The tests of the laws on these backends: those of `scripts/test --all`, and those of every run."""
+    options = [f"--backend={backend}" for backend in backends]
+    done = subprocess.run([sys.executable, "-c", LIST, *options], check=True, cwd=ROOT, capture_output=True, text=True)
     found = [line.split("\t") for line in done.stdout.splitlines() if "::" in line]
     return {test for test, _ in found}, {test for test, is_long in found if is_long == "False"}
 
 
 LIST = """
+import sys
 import pytest
 class Lists:
     def pytest_collection_finish(self, session):
         for item in session.items:
             print(item.nodeid, item.get_closest_marker("long") is not None, sep="\\t")
-pytest.main(["--collect-only", "-qq", "tests/conformance"], plugins=[Lists()])
+pytest.main(["--collect-only", "-qq", "tests/conformance", *sys.argv[1:]], plugins=[Lists()])
 """

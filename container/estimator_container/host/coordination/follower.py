@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -44,6 +43,8 @@ class Follower:
         self._rejoin: Rejoin | None = None
         """None for a job of one attempt, and on a platform that starts each attempt on hosts of its own."""
         self._unanswered: Timer | None = None
+        self._place: tuple[str, int] | None = None
+        """Where the first host listens, once that is known."""
         self._name = host.spec.name
         self._leader = host.spec.cluster.leader
         self._loop = host.toolkit.loop
@@ -52,14 +53,27 @@ class Follower:
 
     def open(self) -> None:
         """Begin to look for the first host. Raises ConfigurationError when it could not be trusted, or OSError."""
-        spec = self._host.spec
-        if os.path.exists(spec.layout.platform):
+        spec, line = self._host.spec, self._host.platform
+        if line is not None and line.may_say_again:
             from .rejoin import Rejoin  # most jobs have one attempt
 
-            self._rejoin = Rejoin(self._host, self._join_another)
-        self._join(spec.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT)))
+            self._rejoin = Rejoin(self._host, line, self._join_another)
+        if line is not None and line.is_elsewhere:
+            line.on_join = self._found
+        else:
+            self._place = spec.cluster.addresses.get(self._leader, (self._leader, WORLD_PORT))
+        self._join()
 
-    def _join(self, place: tuple[str, int]) -> None:
+    def _found(self, address: str) -> None:
+        """Where the first host is, which may have another port by now."""
+        self._place = address_and_port(address)
+
+    def _find_leader(self) -> tuple[str, int]:
+        if self._place is None:
+            raise OSError("the platform has not said yet where the first host listens")
+        return self._place
+
+    def _join(self) -> None:
         from ...mesh import mesh  # a single host has none
 
         spec = self._host.spec
@@ -67,7 +81,7 @@ class Follower:
             self._loop,
             mesh.Member(self._name, (self._leader,), spec.required_secret()),
             self,
-            lambda: place,
+            self._find_leader,
             time.monotonic() + spec.settings.world_timeout,
         )
 
@@ -76,7 +90,8 @@ class Follower:
         self._unsent.clear()
         self._is_cleared = False
         self._silence.forget(self._leader)
-        self._join(address_and_port(address))
+        self._found(address)
+        self._join()
         self.prepared()
 
     def prepared(self) -> None:
@@ -84,8 +99,6 @@ class Follower:
         if self._mesh is not None:
             self._mesh.begin_to_beat()
             self._silence.learn()
-        if self._rejoin is not None:
-            self._rejoin.begin_to_beat()
 
     def ready(self) -> None:
         """This host can run the next step, as soon as the MPI daemon of the one before is gone."""
@@ -150,8 +163,6 @@ class Follower:
     def close(self) -> None:
         if self._mesh is not None:
             self._mesh.close()
-        if self._rejoin is not None:
-            self._rejoin.close()
 
     def _send(self, *fields: str) -> None:
         if self._joined and self._mesh is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -46,18 +45,17 @@ class Leader:
     def open(self) -> None:
         """Let the other hosts join. Raises ConfigurationError or OSError when they could not."""
         self._begin_step(0)
-        if os.path.exists(self._spec.layout.platform):
+        line = self._host.platform
+        if line is not None and line.may_say_again:
             from .restart import Restart  # most jobs have one attempt
 
-            self._restart = Restart(self._host, self._others, lambda: self._begin_step(0), self._end)
-        self._others.open()
+            self._restart = Restart(self._host, line, self._others, lambda: self._begin_step(0), self._end)
+        self._others.open(line)
 
     # This host's own news.
 
     def prepared(self) -> None:
         self._others.begin_to_beat()
-        if self._restart is not None:
-            self._restart.begin_to_beat()
 
     def ready(self) -> None:
         self.host_ready(self._spec.name, self._host.endpoint)

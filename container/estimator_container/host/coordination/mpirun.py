@@ -94,7 +94,10 @@ class Mpirun:
     def _tell_what_is_left_out(self) -> None:
         from ...worlds.mpi import inherited
 
-        sentence = inherited.sentence(os.environ, self._spec.settings.launch_variables)
+        names = set(os.environ)
+        if self._spec.settings.platform_address is not None:  # whose scheduler sets them, and not the user
+            names = {name for name in names if not name.startswith("SLURM")}
+        sentence = inherited.sentence(names, self._spec.settings.launch_variables)
         if sentence is not None:
             self._toolkit.events.say(sentence)
 

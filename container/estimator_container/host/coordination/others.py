@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from ...contract.events import HostJoined
 from ...failures.silence import Silence
 from ...failures.verdict import Verdict
-from ...mesh.endpoint import another_listening_socket, listening_socket
+from ...mesh.endpoint import another_listening_socket, listening_socket, text_of
 from ...ranks.server import RankEnd
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ...training.page import StepCount
     from ..spec import HostSpec
     from ..toolkit import Toolkit
+    from .platform_line import PlatformLine
 
 
 class HostsListener(Protocol):
@@ -82,14 +83,18 @@ class Others:
         """Who is ready for the next attempt before the platform has said that there is one."""
         self._silence = Silence(toolkit.loop, spec.name, spec.hosts[1:], listener.report)
 
-    def open(self) -> None:
-        """Let them join. Raises ConfigurationError or OSError when they could not."""
+    def open(self, platform: PlatformLine | None) -> None:
+        """Let them join; a platform elsewhere tells them where. Raises ConfigurationError or OSError."""
         if len(self._spec.hosts) == 1:
             return
         from ...mesh import mesh  # a single host has none
 
         member = mesh.Member(self._spec.name, self._spec.hosts[1:], self._spec.required_secret())
-        sock = listening_socket(self._spec.settings.listen_fd)
+        if platform is not None and platform.is_elsewhere:
+            sock = another_listening_socket(self._spec.cluster)
+            platform.listens_at(text_of(sock))
+        else:
+            sock = listening_socket(self._spec.settings.listen_fd)
         self._mesh = mesh.MeshLeader(self._toolkit.loop, member, self, sock)
 
     def begin_to_beat(self) -> None:
@@ -117,11 +122,10 @@ class Others:
         """Let others join in the place of lost hosts. Returns the address at which. Raises OSError."""
         assert self._mesh is not None
         sock = another_listening_socket(self._spec.cluster)
-        address, port = sock.getsockname()
         self._mesh.expect(hosts, sock)
         for host in hosts:
             self._silence.forget(host)
-        return f"{address}:{port}"
+        return text_of(sock)
 
     def begin_again(self) -> None:
         """Another attempt begins: hear who is ready for it already."""

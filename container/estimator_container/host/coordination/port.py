@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ...training.page import StepCount
     from ..spec import HostSpec
     from ..toolkit import Toolkit
+    from .platform_line import PlatformLine
 
 
 class HostPort(Protocol):
@@ -23,6 +24,8 @@ class HostPort(Protocol):
     toolkit: Toolkit
     outcome: Outcome | None
     """How the job ended, once that is known."""
+    platform: PlatformLine | None
+    """To the platform, where that has something to say or to hear."""
     stopping: bool
     """Whether its ranks have been told to end."""
 

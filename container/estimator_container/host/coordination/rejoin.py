@@ -6,31 +6,28 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...failures.outcome import Outcome
-from .platform_line import PlatformLine
 
 if TYPE_CHECKING:
     from ...failures.verdict import Verdict
+    from .platform_line import PlatformLine
     from .port import HostPort
 
 
 class Rejoin:
     """Ends the attempt on this host, and has it wait until the platform says where the new first host is."""
 
-    def __init__(self, host: HostPort, on_again: Callable[[str], None]) -> None:
-        """`on_again` is called with its address, before the host begins again. Raises OSError."""
+    def __init__(self, host: HostPort, line: PlatformLine, on_again: Callable[[str], None]) -> None:
+        """`on_again` is called with its address, before the host begins again."""
         self._host = host
         self._on_again = on_again
         self._lost: Verdict | None = None
-        self._line = PlatformLine(host.toolkit.loop, host.spec.layout, self._begin_again, self._give_up)
+        self._line = line
+        line.expect(self._begin_again, self._give_up)
 
     @property
     def waits(self) -> bool:
         """Whether the first host is lost, and no other there yet."""
         return self._lost is not None
-
-    def begin_to_beat(self) -> None:
-        """From now on the platform can count on beats of this host."""
-        self._line.begin_to_beat()
 
     def begin(self, lost: Verdict) -> None:
         """End the attempt here, because of what became of the first host."""
@@ -41,10 +38,6 @@ class Rejoin:
         """Nothing of the attempt is left here: this host is ready for another first one."""
         if self._lost is not None and self._lost.host is not None:
             self._line.ask(self._lost, "", [self._lost.host])
-
-    def close(self) -> None:
-        """Ask and hear nothing more."""
-        self._line.close()
 
     def _begin_again(self, address: str) -> None:
         if self._lost is None or self._host.outcome is not None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from ...failures.kind import Kind
 from ...failures.outcome import Outcome
-from .platform_line import PlatformLine
 
 if TYPE_CHECKING:
     from ...failures.verdict import Verdict
     from ...runtime.loop import Timer
     from .others import Others
+    from .platform_line import PlatformLine
     from .port import HostPort
 
 CLEAR_SECONDS = 30.0  # that a host may take to end what is left of an attempt's ranks
@@ -22,12 +22,14 @@ class Restart:
     """What the first host does about an attempt that failed, where the platform may have another one follow."""
 
     def __init__(
-        self, host: HostPort, others: Others, on_again: Callable[[], None], on_end: Callable[[Outcome], None]
+        self,
+        host: HostPort,
+        line: PlatformLine,
+        others: Others,
+        on_again: Callable[[], None],
+        on_end: Callable[[Outcome], None],
     ) -> None:
-        """`on_again` is called when another attempt begins, and `on_end` with the job's outcome when none does.
-
-        Raises OSError where the platform does not answer.
-        """
+        """`on_again` is called when another attempt begins, and `on_end` with the job's outcome when none does."""
         self.failed: Verdict | None = None
         """Why the attempt failed that is being ended, or has been; None while one runs."""
         self._host = host
@@ -39,15 +41,12 @@ class Restart:
         self._uncleared: set[str] = set()
         """The hosts on which something of its ranks may be left."""
         self._late: Timer | None = None
-        self._line = PlatformLine(host.toolkit.loop, host.spec.layout, self._begin_again, self.give_up)
+        self._line = line
+        line.expect(self._begin_again, self.give_up)
 
     def is_possible_after(self, found: Verdict) -> bool:
         """Whether every host is in order then, or this one can do without it until another is there."""
         return found.kind.leaves_hosts or (found.kind is Kind.HOST_LOST and found.host in self._host.spec.hosts[1:])
-
-    def begin_to_beat(self) -> None:
-        """From now on the platform can count on beats of this host."""
-        self._line.begin_to_beat()
 
     def begin(self, found: Verdict) -> None:
         """End the attempt on every host that is there, because of `found`."""
@@ -75,9 +74,8 @@ class Restart:
             self._on_end(Outcome("failed", self.failed))
 
     def close(self) -> None:
-        """Ask and hear nothing more."""
+        """Wait for nothing more."""
         self._forget_time()
-        self._line.close()
 
     def _ask(self) -> None:
         if self._uncleared or self.failed is None:

@@ -41,9 +41,9 @@ def for_ranks(environment: Mapping[str, str], given: Collection[str]) -> dict[st
     return {name: value for name, value in environment.items() if name in given or not _OF_MPI.match(name)}
 
 
-def sentence(environment: Mapping[str, str], given: Collection[str]) -> str | None:
+def sentence(names: Iterable[str], given: Collection[str]) -> str | None:
     """What is said of the variables that are left out; None where there are none."""
-    left_out = _left_out(environment, given)
+    left_out = _left_out(names, given)
     if not left_out:
         return None
     return (

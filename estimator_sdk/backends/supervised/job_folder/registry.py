@@ -25,14 +25,14 @@ def read(folder: JobFolder) -> Record:
     A job whose supervisor is gone before it wrote the end has failed. Raises JobNotFound when there is no
     such job, and EstimatorError when its record cannot be understood.
     """
-    return judged(_last(folder), folder)
+    return judged(last(folder), folder)
 
 
 def judged(record: Record, folder: JobFolder) -> Record:
     """The state of a job whose folder has just told this. Raises as `read`."""
     if record.is_final or _is_supervised(record, folder):
         return record
-    record = _last(folder)  # it may have written the end just before it left
+    record = last(folder)  # it may have written the end just before it left
     return record if record.is_final else _failed(record, _abandoned(record, folder))
 
 
@@ -45,7 +45,8 @@ def names(jobs: Path) -> list[str]:
         return []
 
 
-def _last(folder: JobFolder) -> Record:
+def last(folder: JobFolder) -> Record:
+    """What the job's folder says. Raises as `read`."""
     record = read_record(folder) if folder.path.exists() else None
     if record is None:
         raise _not_found(folder)

@@ -198,7 +198,7 @@ class Allocation:
 
     def _line_to(self, host: str) -> HostsLine:
         told = self._attempt_failed if host == self._first else partial(self._first_host_lost, host)
-        return HostsLine(self._loop, self._layout(host), told, partial(self._host_silent, host))
+        return self._hosts.line_to(host, told, partial(self._host_silent, host))
 
     def _begin_again(self, replaced: tuple[str, ...], attempt: int) -> None:
         """The first host before all others, which join it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from estimator_container.failures.verdict import Verdict
@@ -10,6 +11,7 @@ from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
 from ....values.home import JobFolder
+from .hosts_line import HostsLine, OnAttemptFailed
 
 
 class NotStarted(Exception):
@@ -33,6 +35,9 @@ class Hosts(Protocol):
     @property
     def first_host_at(self) -> str:
         """Where the others find a first host that was made anew, as `address:port`."""
+
+    def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
+        """A line to a host that is about to be started; see `HostsLine`. Raises OSError."""
 
     def start(self) -> None:
         """Start all of them; returns as soon as the last one is on its way. Raises OSError or NotStarted."""

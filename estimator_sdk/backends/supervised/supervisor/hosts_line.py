@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from estimator_container.contract.names import Layout
 from estimator_container.failures.verdict import Verdict
@@ -23,21 +24,44 @@ MISSED_BEATS = 60  # so late that any host that can tell who is frozen has told 
 SILENT_SECONDS = (MISSED_BEATS - 1) * BEAT_SECONDS
 
 
-class HostsLine:
-    """Hears that hosts stand by after an attempt, and has them begin another one."""
+class OnAttemptFailed(Protocol):
+    """What is called when a host says that an attempt failed."""
+
+    def __call__(self, found: Verdict, address: str, lost: tuple[str, ...], /) -> None:
+        """Because of `found`; others can join at `address`, and `lost` are the hosts that they have to replace."""
+
+
+class HostsLine(Protocol):
+    """The line to one host: hears that hosts stand by after an attempt, and has them begin another one."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the host is there to say something."""
+
+    def begin_again(self, first_host_at: str = "") -> None:
+        """Have the hosts run another attempt; the address is that of a first host that was made anew."""
+
+    def end(self) -> None:
+        """No other attempt follows: the hosts end by themselves."""
+
+    def close(self) -> None:
+        """Hear nothing more."""
+
+
+class LineHere:
+    """To a host of this machine, by a socket in its own folder."""
 
     def __init__(
         self,
         loop: Loop,
         layout: Layout,
-        on_failed: Callable[[Verdict, str, tuple[str, ...]], None],
+        on_failed: OnAttemptFailed,
         on_silence: Callable[[], None],
     ) -> None:
         """`layout` is that of the host, which is not there yet. Raises OSError.
 
-        `on_failed` is called with why an attempt failed, the address at which others can join, and the hosts that
-        they have to replace; `on_silence` when the host says nothing any more though its connection is there. A toolkit
-        that sends no beats, as older ones do not, is never silent.
+        `on_silence` is called when the host says nothing any more though its connection is there. A toolkit that sends
+        no beats, as older ones do not, is never silent.
         """
         self._loop = loop
         self._path = Path(layout.platform)
@@ -51,21 +75,17 @@ class HostsLine:
 
     @property
     def is_up(self) -> bool:
-        """Whether the host is there to say something."""
         return self._link is not None and not self._link.closed
 
     def begin_again(self, first_host_at: str = "") -> None:
-        """Have the hosts run another attempt; the address is that of a first host that was made anew."""
         if self._link is not None:
             self._link.send(AGAIN, first_host_at)
 
     def end(self) -> None:
-        """No other attempt follows: the hosts end by themselves."""
         if self._link is not None:
             self._link.send(END)
 
     def close(self) -> None:
-        """Hear nothing more."""
         self._listener.close()
         if self._link is not None:
             self._link.close()

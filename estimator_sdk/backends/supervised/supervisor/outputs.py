@@ -5,9 +5,10 @@ from __future__ import annotations
 import filecmp
 import os
 import posixpath
+import shutil
 import stat
 import tarfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +26,49 @@ DATA = "output.tar.gz"
 _PATH_MAX = 4096  # bytes with the NUL at the end, linux/limits.h
 _WIDTH = 60  # characters of a long name
 _FOLDERS = {MODEL: "model", DATA: "output_data"}
+
+
+class KeptOutputs(NamedTuple):
+    """What became of the outputs of a job."""
+
+    made: dict[str, str]
+    """What to record of them."""
+    failed: str
+    """Why not all of them are where they belong; empty where they are."""
+    said: list[str]
+    """Sentences on what is not as the script left it."""
+
+
+def keep(
+    plan: Plan,
+    folder: JobFolder,
+    uri: str,
+    with_model: bool,
+    not_sent: tuple[str, str],
+    upload: Callable[[str, Mapping[str, Path]], str],
+) -> KeptOutputs:
+    """Make the archives and bring them to where they belong, below a URI.
+
+    `not_sent` says of `output/intermediate` what of it no store can hold, and why the rest is not in its store.
+    `upload` sends files, by their names below the URI, and returns why it could not. Raises OSError.
+    """
+    local = Path(uri.removeprefix("file://")) if uri.startswith("file://") else folder.output
+    if local.is_relative_to(folder.path):
+        os.umask(0o077)  # as all that is kept in the home; elsewhere the user's own umask says who may read them
+    not_uploadable, not_uploaded = not_sent
+    said = [*write(plan, folder, local, with_model), not_uploadable]
+    made = {"model_data": f"{uri}/{MODEL}"} if with_model else {}
+    reasons = [not_uploaded]
+    if not uri.startswith("file://"):
+        reasons.append(upload(uri, {str(path.relative_to(local)): path for path in local.rglob("*") if path.is_file()}))
+        made = {} if reasons[-1] else made
+        if not any(reasons):
+            shutil.rmtree(local)  # each is whole in the store
+    if not any(reasons):
+        return KeptOutputs(made, "", said)
+    kept = f"the archives are in {local}, those of the hosts in {folder.hosts}"
+    what = f"the outputs of {plan.job_name} are not all in {uri}: {'; '.join(filter(None, reasons))}"
+    return KeptOutputs(made, f"{what}; nothing is lost: {kept}", said)
 
 
 def write(plan: Plan, folder: JobFolder, target: Path, with_model: bool) -> list[str]:

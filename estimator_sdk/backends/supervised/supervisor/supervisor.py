@@ -7,14 +7,13 @@ is killed, its hosts see the end of a pipe that it holds, and end with it.
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import shutil
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,7 @@ from .allocation import Allocation
 from .attempt import Attempt
 from .hosts import HostsFactory
 from .policy import AttemptEnd, rules_of
+from .surroundings import Interruption, Surroundings, Undisturbed
 
 RESERVE = 1 << 18  # bytes, for a record with the verdict of each of many attempts, and the end of the log
 
@@ -47,8 +47,19 @@ RESERVE = 1 << 18  # bytes, for a record with the verdict of each of many attemp
 class Supervisor:
     """A job, from its plan to its final record, in one attempt or more."""
 
-    def __init__(self, plan: Plan, folder: JobFolder, hold: Hold, factory: HostsFactory) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: JobFolder,
+        hold: Hold,
+        factory: HostsFactory,
+        surroundings: Surroundings | None = None,
+    ) -> None:
         self._plan = plan
+        self._surroundings: Surroundings = surroundings or Undisturbed()
+        self._is_interrupted = False
+        self.comes_again = False
+        """Whether the job was left to another supervisor that is started next."""
         self._folder = folder
         self._hold = hold
         self._factory = factory
@@ -59,16 +70,23 @@ class Supervisor:
         self._ends: list[AttemptEnd] = []
         """How the attempts before this one failed."""
         self._record = replace(_first_record(folder), supervisor=Process.from_pid(os.getpid()))
-        self._attempt = self._new_attempt(1)
+        self._attempt = self._new_attempt(self._record.attempt + 1)
 
     def run(self) -> None:
         """Run the job to its end; always leaves a final record, unless the job's folder was taken from it."""
         become_subreaper()
         for signum in STOPPED_BY:
             self._loop.on_signal(signum, lambda: self._stop("stopped by the user"))
+        for signum in self._surroundings.interrupted_by:
+            self._loop.on_signal(signum, self._interrupt)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPED_BY)
         try:
-            self._finish(*self._result(self._run_to_verdict()))
+            found = self._run_to_verdict()
+            interruption = self._surroundings.interruption() if self._is_interrupted else None
+            if interruption is not None and interruption.comes_again:
+                self._leave(interruption)
+            else:
+                self._finish(*self._result(found, interruption))
         except NotOurs as reason:
             print(reason, file=sys.stderr)
             self._attempt.allocation.wait_until_gone()
@@ -77,7 +95,10 @@ class Supervisor:
         try:
             self._hold.watch(self._loop)
             reserve.keep(str(self._folder.reserve), RESERVE)
-            self._loop.after(self._plan.max_run, self._too_long)
+            began = self._record.attempts[0].began if self._record.attempts else time.time()
+            self._loop.after(max(0.0, began + self._plan.max_run - time.time()), self._too_long)
+            if self._record.attempts:
+                self._take_over()
             try:
                 return self._run_attempts()
             finally:
@@ -98,7 +119,9 @@ class Supervisor:
             verdict = found.masked() if found is not None else None
             self._attempt_ended(verdict)
             debug("%s: attempt %d ended: %s", self._plan.job_name, number, verdict.kind if verdict else "well")
-            if verdict is None:
+            if verdict is not None and verdict.kind is Kind.PREEMPTED and self._surroundings.is_taken():
+                self._is_interrupted = True  # a scheduler may tell the hosts alone, some time before it takes them
+            if verdict is None or self._is_interrupted:
                 return None
             now = time.time()
             seconds = now - self._record.attempts[-1].began
@@ -110,8 +133,8 @@ class Supervisor:
             self._hold.check()
             self._tell(AttemptFailed(number, verdict.message))
             if decision.seconds:
-                self._loop.run_until(lambda: self._stop_reason is not None, decision.seconds)
-            if self._stop_reason is not None:
+                self._loop.run_until(lambda: self._is_to_end, decision.seconds)
+            if self._is_to_end:
                 return None
             self._attempt = self._following()
 
@@ -177,11 +200,44 @@ class Supervisor:
         with contextlib.suppress(OSError):  # a full disk keeps no job from being stopped
             self._note(status="Stopping", reason=reason)
 
+    # The scheduler.
+
+    @property
+    def _is_to_end(self) -> bool:
+        return self._stop_reason is not None or self._is_interrupted
+
+    def _interrupt(self) -> None:
+        if self._is_to_end or self._has_ended:
+            return
+        self._is_interrupted = True
+        debug("%s: interrupted", self._plan.job_name)
+        self._surroundings.interrupt()
+        self._attempt.stop()
+
+    def _leave(self, interruption: Interruption) -> None:
+        """Leave the job to the supervisor that is started next."""
+        self.comes_again = True
+        verdict = Verdict(Kind.PREEMPTED, interruption.reason)
+        if self._record.attempts:
+            self._record = self._record.with_attempt(ended=time.time(), verdict=verdict)
+        self._note()
+        self._attempt.allocation.wait_until_gone()
+
+    def _take_over(self) -> None:
+        """Go on with a job that an earlier supervisor has left, or was killed in."""
+        left = self._record.attempt
+        self._attempt_ended(Verdict(Kind.PREEMPTED, f"attempt {left} ended with its supervisor"))
+        if self._folder.hosts.exists() and not self._folder.left(left).exists():
+            self._set_hosts_aside(left)
+
     # The end.
 
-    def _result(self, verdict: Verdict | None) -> tuple[Status, Verdict | None]:
+    def _result(self, verdict: Verdict | None, interruption: Interruption | None) -> tuple[Status, Verdict | None]:
         if self._stop_reason is not None:
             return "Stopped", None
+        if interruption is not None:
+            self._stop_reason = interruption.reason if interruption.verdict is None else None
+            return ("Stopped" if interruption.verdict is None else "Failed"), interruption.verdict
         return ("Completed", None) if verdict is None else ("Failed", verdict)
 
     def _finish(self, status: Status, verdict: Verdict | None) -> None:
@@ -206,33 +262,14 @@ class Supervisor:
         finally:
             self._attempt.allocation.wait_until_gone()
 
-    def _keep_outputs(self, status: Status) -> tuple[dict[str, str], str, list[str]]:
-        """Make the archives and bring them to where they belong.
+    def _keep_outputs(self, status: Status) -> outputs.KeptOutputs:
+        not_sent = (self._attempt.not_uploadable, self._attempt.not_uploaded)
+        return outputs.keep(self._plan, self._folder, self._record.output, status != "Failed", not_sent, self._upload)
 
-        Returns what to record, what failed, in words, and sentences on what is not as the script left it.
-        """
-        uri = self._record.output
-        local = Path(uri.removeprefix("file://")) if uri.startswith("file://") else self._folder.output
-        if local.is_relative_to(self._folder.path):
-            os.umask(0o077)  # as all that is kept in the home; elsewhere the user's own umask says who may read them
-        with_model = status != "Failed"
-        said = outputs.write(self._plan, self._folder, local, with_model)
-        said.append(self._attempt.not_uploadable)
-        made = {"model_data": f"{uri}/{outputs.MODEL}"} if with_model else {}
-        reasons = [self._attempt.not_uploaded]
-        if not uri.startswith("file://"):
-            from ..agents.uploads import upload  # a job that keeps its outputs here need not load it
+    def _upload(self, uri: str, files: Mapping[str, Path]) -> str:
+        from ..agents.uploads import upload  # a job that keeps its outputs here need not load it
 
-            files = {str(path.relative_to(local)): path for path in local.rglob("*") if path.is_file()}
-            reasons.append(upload(self._loop, self._children, uri, files))
-            made = {} if reasons[-1] else made
-            if not any(reasons):
-                shutil.rmtree(local)  # each is whole in the store
-        if not any(reasons):
-            return made, "", said
-        kept = f"the archives are in {local}, those of the hosts in {self._folder.hosts}"
-        what = f"the outputs of {self._plan.job_name} are not all in {uri}: {'; '.join(filter(None, reasons))}"
-        return made, f"{what}; nothing is lost: {kept}", said
+        return upload(self._loop, self._children, uri, files)
 
 
 def _first_record(folder: JobFolder) -> Record:
@@ -251,22 +288,3 @@ def _log_error() -> None:
 
 def _with_detail(verdict: Verdict, failed: str) -> Verdict:
     return replace(verdict, detail=f"{verdict.detail}\n\n{failed}")
-
-
-def main(argv: list[str], find_factory: Callable[[str], HostsFactory]) -> int:
-    """Run the job in the folder `argv[0]`; the plan comes on standard input, so no file holds its secrets."""
-    folder = JobFolder(Path(argv[0]))
-    hold = Hold(folder)
-    try:
-        plan = Plan.from_json(sys.stdin.read())
-    except ValueError:
-        print("its client ended before it had passed on the plan", file=sys.stderr)
-        hold.check()
-        if not folder.record.exists():
-            shutil.rmtree(folder.path, ignore_errors=True)  # nothing of a job that never was, not even its name
-        return 1
-    supervisor = Supervisor(plan, folder, hold, find_factory(plan.backend))
-    gc.freeze()  # what there is now, stays
-    gc.enable()
-    supervisor.run()
-    return 0

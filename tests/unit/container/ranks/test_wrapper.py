@@ -133,6 +133,89 @@ def test_a_signal_of_the_toolkit_reaches_the_rank_and_is_not_mpis(ranks, start_w
     assert ranks.server.pids == {}
 
 
+COUNTS = """
+import os, signal, sys
+told = []
+def note(*_):
+    told.append(True)
+    open("told", "w").close()
+signal.signal(signal.SIGTERM, note)
+signal.signal(signal.SIGWINCH, lambda *_: sys.exit(len(told)))  # which Python handles after the other
+open("up", "w").close()
+while True: signal.pause()
+"""
+
+
+@pytest.fixture
+def start_counting(ranks, tmp_path):
+    """Starts a rank that counts what tells it to end; gives its wrapper, what awaits the first word, and its count."""
+    os.mkfifo(tmp_path / "up")
+    os.mkfifo(tmp_path / "told")
+
+    def start(**env):
+        process = ranks.start(*PYTHON, COUNTS, **env)
+        ranks.until_started(len(ranks.started) + 1)
+        assert (tmp_path / "up").read_text() == ""
+        return process, (tmp_path / "told").read_text, count
+
+    def count():
+        os.kill(ranks.server.pids[0], signal.SIGWINCH)
+        ranks.until_ended(len(ranks.ended) + 1)
+        return ranks.ended[-1].code
+
+    return start
+
+
+def test_a_script_is_told_to_end_once(ranks, start_counting):
+    _, until_told, count = start_counting()
+    ranks.server.tell_scripts_to_end()
+    until_told()
+    ranks.server.tell_scripts_to_end()
+    assert count() == 1
+
+
+def test_a_rank_that_is_started_again_can_be_told_again(ranks, start_counting):
+    for _ in range(2):
+        _, until_told, count = start_counting()
+        ranks.server.tell_scripts_to_end()
+        until_told()
+        assert count() == 1
+
+
+ELSEWHERE = {"ESTIMATOR_PLATFORM_ADDRESS": "10.0.0.1:4711"}
+
+
+def test_a_rank_that_a_scheduler_has_signalled_gets_no_second_signal(ranks, run_until, start_counting):
+    process, until_told, count = start_counting(**ELSEWHERE)
+    ranks.server.hold()  # as the toolkit does that has the same signal
+    os.kill(ranks.server.pids[0], signal.SIGTERM)
+    until_told()
+    process.send_signal(signal.SIGTERM)
+    run_until(lambda: ranks.server._told)
+    ranks.server.tell_scripts_to_end()
+    assert count() == 1
+    assert ranks.ended[0].told
+
+
+def test_a_rank_whose_wrapper_alone_is_signalled_is_told_by_it_and_not_by_the_toolkit(ranks, run_until, start_counting):
+    process, until_told, count = start_counting(**ELSEWHERE)
+    process.send_signal(signal.SIGTERM)  # as mpirun does, of which the toolkit knows nothing
+    run_until(lambda: ranks.server._told)
+    until_told()
+    ranks.server.tell_scripts_to_end()
+    assert count() == 1
+    assert ranks.ended[0].told
+
+
+def test_a_rank_of_which_its_wrapper_knows_no_scheduler_has_the_signal_at_once(ranks, start_counting):
+    process, until_told, count = start_counting()
+    ranks.server.hold()
+    process.send_signal(signal.SIGTERM)
+    until_told()
+    assert count() == 1
+    assert not ranks.server._told
+
+
 def test_a_killed_wrapper_takes_its_rank_with_it_and_is_told(ranks, start_waiting):
     process, pid = start_waiting()
     process.kill()

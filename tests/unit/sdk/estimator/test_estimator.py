@@ -74,6 +74,7 @@ EVERYTHING = {
     "profiler_config": {"S3OutputPath": "s3://bucket/profile"},
     "disable_profiler": False,
     "container_log_level": logging.DEBUG,
+    "slurm": {"partition": "gpu", "exclusive": True},
     "backend": "process",
 }
 
@@ -123,6 +124,7 @@ def test_every_argument_has_its_place_in_the_document():
             "sagemaker_estimator_checkpoint_keep": "5",
             "sagemaker_estimator_restart_policy": '{"on": ["signal"], "max": 5}',
             "sagemaker_estimator_spare_hosts": "1",
+            "sagemaker_estimator_slurm": '{"partition": "gpu", "exclusive": true}',
             "sagemaker_mpi_enabled": "true",
             "sagemaker_mpi_num_of_processes_per_host": "4",
             "sagemaker_mpi_custom_mpi_options": '"-x A=b"',

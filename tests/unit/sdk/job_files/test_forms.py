@@ -41,6 +41,20 @@ def mpi(processes):
     return {"mpi": {"enabled": True, "processes_per_host": processes}}
 
 
+def test_a_file_asks_for_what_it_needs_of_slurm(read, tmp_path, monkeypatch):
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+    (tmp_path / "train.py").touch()
+    plan = read(
+        """
+entry_point: train.py
+instance_type: slurm
+slurm: {partition: gpu, gpus_per_node: 4, exclusive: true, sbatch_options: {contiguous: true}}
+"""
+    ).plan()
+    said = {line.removeprefix("#SBATCH ") for line in plan.script.splitlines()}
+    assert {"--partition=gpu", "--gpus-per-node=4", "--exclusive", "--contiguous"} <= said
+
+
 def test_the_keys_of_our_form_are_the_estimator_s_arguments(read, tmp_path):
     (tmp_path / "data").mkdir()
     file = read(

@@ -48,6 +48,17 @@ OUR_FORM = {
     "an unknown key inside": ("source_dir: .\nsteps:\n- a\n- {nam: x, run: b}", 4, "'nam' is not known in steps[1]"),
     "a key twice": ("entry_point: a\nmax_run: 5\nentry_point: b", 3, "'entry_point' is already in line 1"),
     "a key twice inside": ("hyperparameters:\n  lr: 1\n  lr: 2", 3, "'lr' is already in line 2"),
+    "an unknown option of Slurm": (
+        "entry_point: a\nslurm:\n  partitoin: gpu",
+        3,
+        "'partitoin' is not known in slurm; did you mean 'partition'?",
+    ),
+    "a number for an option of Slurm": ("entry_point: a\nslurm: {account: 7}", 2, "must be a string, not 7; put it in"),
+    "an option that breaks its line": (
+        "entry_point: train.py\ninstance_type: slurm\nslurm:\n  account: a$b",
+        4,
+        "slurm['account'] is 'a$b', which holds nothing, or a character that no line",
+    ),
     "a number in quotes": (
         "entry_point: a\ninstance_count: '2'",
         2,

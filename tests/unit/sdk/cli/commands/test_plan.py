@@ -39,6 +39,19 @@ def test_the_plan_is_had_as_json(estimator, project):
     assert plan["request"]["AlgorithmSpecification"]["MetricDefinitions"] == [{"Name": "loss", "Regex": "loss: (.*)"}]
 
 
+def test_a_command_asks_for_what_it_needs_of_slurm(estimator):
+    words = "account=lab gpus_per_node=4 exclusive=true requeue=False sbatch_options.contiguous=true".split()
+    words += ["comment=a = b", "sbatch_options.begin=now+1hour"]
+    options = [each for word in words for each in ("--slurm", word)]
+    code, out, err = estimator("plan", "--json", "-t", "slurm.gpu", "-d", "2", *options, *COMMAND)
+    assert (code, err) == (0, "")
+    plan = json.loads(out)
+    assert (plan["backend"], len(plan["ranks"])) == ("slurm", 8)
+    said = {line.removeprefix("#SBATCH ") for line in plan["script"].splitlines()}
+    assert {"--account=lab", "--gpus-per-node=4", "--exclusive", "--no-requeue", "--contiguous"} <= said
+    assert {"--partition=gpu", '--comment="a = b"', "--begin=now+1hour"} <= said
+
+
 @pytest.mark.parametrize(
     ("words", "inherited"),
     [

@@ -2,11 +2,11 @@ import signal
 
 import pytest
 from estimator_container.contract.names import Layout
-from estimator_container.host.coordination.platform_line import PlatformLine
+from estimator_container.host.coordination.platform_line import HereWire
 from estimator_container.mesh import pulse
 from estimator_container.runtime.loop import Loop
 
-from estimator_sdk.backends.supervised.supervisor.hosts_line import MISSED_BEATS, SILENT_SECONDS, HostsLine
+from estimator_sdk.backends.supervised.supervisor.hosts_line import MISSED_BEATS, SILENT_SECONDS, LineHere
 
 BEAT = 0.002  # seconds
 
@@ -22,8 +22,8 @@ def loop(monkeypatch):
 def ends(loop, tmp_path):
     """The supervisor's line, that of the host, and when the supervisor missed it."""
     layout, silences = Layout(str(tmp_path)), []
-    line = HostsLine(loop, layout, lambda *_: None, lambda: silences.append(True))
-    host = PlatformLine(loop, layout, lambda address: None, lambda: None)
+    line = LineHere(loop, layout, lambda *_: None, lambda: silences.append(True))
+    host = HereWire(loop, layout.platform, lambda message: None, lambda: None)
     loop.run_until(lambda: line.is_up, 5)
     yield line, host, silences
     host.close()

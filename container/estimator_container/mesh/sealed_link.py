@@ -1,0 +1,67 @@
+"""A connection between two hosts that have proved themselves to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..runtime.links import Link
+from ..runtime.loop import Loop
+from ..runtime.wire import MAX_MESSAGE
+from .handshake import Seal
+from .pulse import MISSED_BEATS, Pulse
+
+BEAT = "beat"
+
+OnMessage = Callable[[str, "list[str]"], None]
+OnLost = Callable[[str, bool], None]
+"""Called with the host that is lost, and whether it fell silent on a connection that is still there."""
+
+
+class SealedLink:
+    """A link to a host that has proved who it is."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        link: Link,
+        seal: Seal,
+        on_message: OnMessage,
+        on_lost: OnLost,
+        missed_beats: int = MISSED_BEATS,
+    ) -> None:
+        self._link = link
+        self._seal = seal
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._pulse = Pulse(loop, lambda: self.send(BEAT), lambda: self._lose(silent=True), missed_beats)
+        link.allow_messages_of(MAX_MESSAGE)
+        link.on_message = self._unwrap
+        link.on_close = lambda link: self._lose(silent=False)
+
+    def begin_to_beat(self) -> None:
+        """Let the other end count on a beat every `pulse.BEAT_SECONDS`; it does not count on any before."""
+        self._pulse.begin()
+
+    def send(self, *fields: str) -> None:
+        """Send a message; nothing happens if the connection is closed."""
+        if not self._link.closed:
+            self._link.send(*self._seal.wrap(fields))
+
+    def close(self) -> None:
+        """Stop the heartbeats, and close the connection."""
+        self._pulse.stop()
+        self._link.close()
+
+    def _unwrap(self, link: Link, message: list[str]) -> None:
+        fields = self._seal.unwrap(message)
+        if fields is None:
+            self._lose(silent=False)
+        elif fields == [BEAT]:
+            self._pulse.heard_beat()
+        else:
+            self._pulse.heard()
+            self._on_message(link.peer, fields)
+
+    def _lose(self, silent: bool) -> None:
+        self.close()
+        self._on_lost(self._link.peer, silent)

@@ -1,0 +1,218 @@
+"""Jobs on a Slurm cluster, submitted from a login node whose file system the nodes share.
+
+A host is a step on a node of its own: the toolkit, in the Python environment that calls `fit()`. The supervisor is the
+batch script, on the first node, and all it keeps is in the job's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from estimator_container.contract import names as contract
+
+from ...errors import BackendError, InvalidArgument, JobNotFound
+from ...plan.plan import HostPlan, Plan
+from ...spec import instances
+from ...values.home import reading
+from ..port import Finding, findings
+from ..supervised.job_folder import registry
+from ..supervised.job_folder.record import write_record
+from . import CAPABILITIES, queue, script, site
+from .files import SlurmFolder, jobs_on_slurm
+from .job import SlurmJob
+from .options import SlurmOptions, is_word
+
+if TYPE_CHECKING:
+    from ...spec.job_document import JobDocument
+
+_VARIABLES = ("SLURM_CONF", "SLURM_CLUSTERS", "MODULEPATH", "LMOD_*", "http_proxy", "https_proxy", "no_proxy")
+"""What hosts have of the login node besides what any process needs."""
+
+
+class SlurmBackend:
+    """Submits jobs to Slurm."""
+
+    name = "slurm"
+    capabilities = CAPABILITIES
+
+    def plan(self, spec: JobDocument) -> Plan:
+        """Resolve a job for the cluster. Raises InvalidArgument for what it cannot do."""
+        import sys
+
+        from ...plan import distributions, inheritance, kernel_limits
+        from ...plan import local as local_plan
+        from ...plan.plan import DEFAULT_CHECKPOINTS
+
+        reserved = spec.decoded.reserved
+        options, defaults = site.chosen(reserved.slurm or {})
+        options = self._after_another(options)
+        _refuse_image(spec)
+        plan = local_plan.base(spec, self.name, _host)
+        _refuse_pipes(plan)
+        if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
+            what = (
+                f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, but hosts on Slurm are none"
+            )
+            raise InvalidArgument(
+                "checkpoint_local_path", f"{what}: leave it out, and let the script write to SM_CHECKPOINT_DIR"
+            )
+        if plan.output_path == local_plan.default_output():
+            plan = replace(plan, output_path=f"file://{jobs_on_slurm()}")
+        distributions.refuse_others(plan)
+        gpus = options.gpus_per_node or instances.gpus(plan.instance_type) or 0
+        plan = distributions.distributed(plan, gpus)
+        folder = SlurmFolder.for_job(plan.job_name)
+        overlay = folder.overlay(1)
+        plan = inheritance.for_nodes(local_plan.with_command(plan, sys.executable, overlay), _VARIABLES)
+        base = str(folder.hosts / plan.hosts[-1].base_dir)
+        inherited = plan.inherited_from(os.environ)
+        plan = kernel_limits.check_processes(plan, base, inherited, str(overlay / "bin" / "python"))
+        return replace(
+            plan, script=script.batch_script(plan, options, _partition(plan.instance_type, options), defaults)
+        )
+
+    def _after_another(self, options: SlurmOptions) -> SlurmOptions:
+        """The same, with the job that has to be done before among the dependencies. Raises InvalidArgument."""
+        if options.after is None:
+            return options
+        where = "slurm['after']"
+        try:
+            job = self.attach(options.after)
+        except JobNotFound:
+            what = f"{where} is {options.after!r}, but there is no such job in {jobs_on_slurm()}"
+            raise InvalidArgument(where, f"{what}; see `estimator ps`") from None
+        state, number = job.record(), job.folder.read_number()
+        if state.status == "Completed":
+            return options
+        if state.is_final or number is None:
+            what = f"{where} is {options.after!r}, which is {state.status}, so this job would never start"
+            raise InvalidArgument(where, f"{what}; run that job again, or leave it out")
+        return replace(options, dependency=",".join(filter(None, (options.dependency, f"afterok:{number}"))))
+
+    def start(self, plan: Plan) -> SlurmJob:
+        """Submit the plan's script, and return at once. Raises BackendError with what Slurm says against it."""
+        from ...code import store as code_store
+        from ..supervised.client import first_record, new_folder  # who lists jobs need not load it
+
+        code_store.upload(plan.code, plan.code_uri)
+        folder = SlurmFolder.for_job(plan.job_name)
+        try:
+            with new_folder(plan, folder):
+                write_record(first_record(plan), folder)
+                _keep(plan, folder)
+                number = _submit(plan)
+                try:
+                    folder.write_number(number)
+                except BaseException:
+                    queue.cancel(number)
+                    raise
+        except OSError as error:
+            what = f"the job {plan.job_name} could not be submitted: {error}"
+            hint = "set ESTIMATOR_HOME to a folder on a file system that the nodes share, with free space"
+            raise BackendError(f"{what}; {hint}") from None
+        return SlurmJob(folder)
+
+    def attach(self, name: str) -> SlurmJob:
+        """The job of that name. Raises JobNotFound."""
+        with suppress(InvalidArgument):
+            job = SlurmJob(SlurmFolder.for_job(name))
+            if job.path.exists():
+                with reading():
+                    job.record()
+                return job
+        raise JobNotFound(f"and none in {jobs_on_slurm()}" if jobs_on_slurm().exists() else "")
+
+    def list(self, limit: int | None = None) -> Sequence[SlurmJob]:
+        """The jobs that were submitted from this home, the newest first, at most `limit`."""
+        folder = jobs_on_slurm()
+        if not folder.exists():
+            return []
+        with reading():
+            jobs = [SlurmJob(SlurmFolder(folder / name)) for name in registry.names(folder)]
+            found = [(job.created(), job) for job in jobs]
+        newest = sorted((each for each in found if each[0] is not None), key=lambda each: -(each[0] or 0.0))
+        return [job for _, job in newest[:limit]]
+
+    def check(self) -> Iterable[Finding]:
+        """Look for Slurm, and for what nodes need of this machine."""
+        from .check import CHECKS
+
+        return findings(self.name, CHECKS)
+
+
+def _host(name: str, index: int, hosts: int) -> HostPlan:
+    import sys
+
+    from ..process.backend import TOOLKIT
+
+    return HostPlan(
+        name=name,
+        address="",
+        base_dir=name,
+        argv=(sys.executable, "-I", "-S", TOOLKIT, "train"),
+        environment={contract.CONSOLE: "off"},
+    )
+
+
+def _refuse_image(spec: JobDocument) -> None:
+    algorithm = spec.algorithm_specification
+    if algorithm is not None and algorithm.training_image is not None:
+        what = f"image_uri is {algorithm.training_image}, but hosts on Slurm are processes"
+        hint = "leave it out, and have what the script needs in the environment that calls fit()"
+        raise InvalidArgument("image_uri", f"{what}; {hint}")
+
+
+def _refuse_pipes(plan: Plan) -> None:
+    for channel in plan.channels:
+        if channel.is_piped:
+            argument = f"inputs[{channel.name!r}]"
+            what = f"{argument} is piped, but a pipe does not reach from the first node to the others"
+            raise InvalidArgument(argument, f"{what}; use input_mode 'File'")
+
+
+def _partition(instance_type: str, options: SlurmOptions) -> str | None:
+    """What `slurm.NAME` names. Raises InvalidArgument where an option says otherwise."""
+    _, found, partition = instance_type.partition(".")
+    if not instances.is_scheduled(instance_type) or not found:
+        return None
+    if not is_word(partition):
+        what = f"instance_type is {instance_type!r}, which names no partition that a cluster can have"
+        raise InvalidArgument("instance_type", f"{what}; write 'slurm.NAME', or 'slurm' for the default partition")
+    if options.partition == partition:
+        return None
+    if options.partition is not None:
+        what = f"slurm['partition'] is {options.partition!r}, but instance_type {instance_type!r} names another one"
+        raise InvalidArgument("slurm['partition']", f"{what}; give one of them")
+    return partition
+
+
+def _keep(plan: Plan, folder: SlurmFolder) -> None:
+    from ...values.home import write_private
+
+    of_stores = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    write_private(folder.given, json.dumps({"plan": plan.to_json(), "variables": of_stores}))
+    write_private(folder.supervisor_log, "")  # Slurm opens it as it is, for this user alone
+
+
+def _submit(plan: Plan) -> int:
+    """The job's number. Raises BackendError."""
+    said = queue.ask("sbatch", "--parsable", text=plan.script, variables=plan.inherited_from(_own_variables()))
+    number = said.strip().rpartition("\n")[2].partition(";")[0]
+    if not number.isdecimal():
+        raise BackendError(f"sbatch answers {said.strip()!r}, which has no number of a job; see `squeue --me`")
+    return int(number)
+
+
+def _own_variables() -> Mapping[str, str]:
+    """This process's, less those of a job of Slurm in which it may run itself, and those that set options of sbatch."""
+    from_outside = ("SLURM_CONF", "SLURM_CLUSTERS")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in from_outside or not name.startswith(("SLURM_", "SBATCH_", "SALLOC_", "SRUN_"))
+    }

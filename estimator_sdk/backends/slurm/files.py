@@ -1,0 +1,56 @@
+"""The folder of a job on Slurm, which the login node and the nodes share, and what only such a job has there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...values.home import JobFolder, home, regular_file, write_private
+from ...values.job_name import checked
+
+
+def jobs_on_slurm() -> Path:
+    """The folder of all of them, which may not exist yet. Raises EstimatorError for a user without a home."""
+    return home() / "slurm"
+
+
+@dataclass(frozen=True)
+class SlurmFolder(JobFolder):
+    """The files of one job."""
+
+    @classmethod
+    def for_job(cls, job_name: str) -> SlurmFolder:
+        """Raises InvalidArgument for what is not a name: it may be a path."""
+        return cls(jobs_on_slurm() / checked(job_name))
+
+    @property
+    def given(self) -> Path:
+        """What the supervisor is given, secrets included, for this user alone: it starts later, and elsewhere.
+
+        It is removed when the job has ended.
+        """
+        return self.path / "given.json"
+
+    @property
+    def stop_request(self) -> Path:
+        """A file that says, beside a signal, that the job is to stop: its supervisor may not run yet."""
+        return self.path / "stop"
+
+    @property
+    def submission(self) -> Path:
+        """What Slurm calls the job."""
+        return self.path / "submission.json"
+
+    def write_number(self, number: int) -> None:
+        """Keep the job's number at Slurm. Raises OSError."""
+        write_private(self.submission, json.dumps({"number": number}))
+
+    def read_number(self) -> int | None:
+        """The job's number at Slurm; None as long as it has none, or where the file is damaged."""
+        try:
+            with open(self.submission, encoding="utf-8", opener=regular_file) as file:
+                number = json.load(file)["number"]
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return None
+        return number if isinstance(number, int) else None

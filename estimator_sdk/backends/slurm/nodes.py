@@ -1,0 +1,100 @@
+"""What Slurm gave a job, and what becomes of the job when Slurm takes that back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
+
+from ...errors import BackendError
+from ..supervised.supervisor.surroundings import Interruption
+from . import queue
+
+
+class Node(NamedTuple):
+    """A node of the allocation."""
+
+    name: str
+    address: str
+    """An IP address at which the others reach it."""
+    machine: str
+    """The name of the machine that it is on; some clusters have several nodes on one."""
+
+
+class SlurmAllocation:
+    """What Slurm gave: see `Surroundings`."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """`environment` is what Slurm has given the job, with what it was submitted with."""
+        self.environment = environment
+        self.number = int(os.environ["SLURM_JOB_ID"])
+        self.is_interrupted = False
+        self._starts = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
+        self._nodes: list[Node] = []
+
+    interrupted_by = (signal.SIGTERM,)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes, the one that this process runs on first. Raises BackendError."""
+        if not self._nodes:
+            here = os.environ["SLURMD_NODENAME"]
+            found = map(_node, queue.node_facts(os.environ["SLURM_JOB_NODELIST"]))
+            self._nodes = sorted(found, key=lambda node: node.name != here)
+        return self._nodes
+
+    def interrupt(self) -> None:
+        """Slurm's signal has come: the ranks have it too, so hosts are told a moment later."""
+        self.is_interrupted = True
+
+    def is_taken(self) -> bool:
+        return _is_preempted(self._known())
+
+    def _known(self) -> dict[str, str]:
+        try:
+            (line,) = queue.ask("scontrol", "--oneliner", "show", "job", str(self.number)).splitlines()
+        except (BackendError, ValueError):
+            return {}
+        return queue.facts(line)
+
+    def interruption(self) -> Interruption:
+        """Asked of Slurm, whose signal alone says nothing of its reason."""
+        job = f"job {self.number} of Slurm"
+        known = self._known()
+        again = Interruption(f"{job} was taken off its nodes, and is in the queue again", comes_again=True)
+        if int(known.get("Restarts", "0")) > self._starts or known.get("JobState") in ("PENDING", "REQUEUED"):
+            return again
+        if _is_preempted(known) and known.get("JobState") == "RUNNING" and known.get("Requeue") == "1":
+            with suppress(BackendError):  # it is given time, but a job that ends in it would not come again
+                queue.ask("scontrol", "requeue", str(self.number))
+                return again
+        if known.get("Reason") == "TimeLimit" or known.get("JobState") == "TIMEOUT":
+            return Interruption(f"{job} reached Slurm's time limit")
+        if known.get("JobState") == "PREEMPTED" or _is_preempted(known):
+            what = f"{job} was preempted, and may not be started again"
+            return Interruption(what, verdict=Verdict(Kind.PREEMPTED, f"{what}; ask for slurm={{'requeue': True}}"))
+        return Interruption(f"{job} was cancelled")
+
+
+def _is_preempted(known: dict[str, str]) -> bool:
+    """Since its start; its state says so only once it is over.
+
+    >>> _is_preempted({"StartTime": "2026-11-25T09:43:28", "PreemptTime": "2026-11-25T09:43:30"})
+    True
+    >>> _is_preempted({"StartTime": "2026-11-25T09:43:28", "PreemptTime": "None"})
+    False
+    """
+    preempted = known.get("PreemptTime", "None")
+    return preempted[:1].isdecimal() and preempted >= known.get("StartTime", "")
+
+
+def _node(known: dict[str, str]) -> Node:
+    name = known["NodeName"]
+    address = known.get("NodeAddr", name)
+    return Node(name, socket.gethostbyname(address), known.get("NodeHostName", name))

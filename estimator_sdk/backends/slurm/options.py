@@ -1,0 +1,187 @@
+"""The argument `slurm=`: what of Slurm a job asks for, besides what an estimator says of every platform."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+
+from ...errors import InvalidArgument
+from ...values.naming import shown, suggestion
+
+_OURS = frozenset(
+    (
+        *("array", "batch", "chdir", "cpus-per-task", "export", "get-user-env", "input", "job-name", "mem", "no-kill"),
+        *("no-requeue", "nodes", "ntasks", "ntasks-per-node", "open-mode", "output", "error", "overcommit", "parsable"),
+        *("requeue", "signal", "test-only", "time", "wait", "wrap"),
+    )
+)
+"""Options of sbatch that the backend sets itself, or that would take from it what it needs."""
+_FLAGS = ("exclusive", "requeue")
+_NUMBERS = ("nice", "gpus_per_node")
+_OTHER = "sbatch_options."
+"""What the name of any other option follows where an option is a word."""
+_IN_A_LINE = re.compile(r"[^\x00-\x1f\x7f\"'\\`$]+")
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
+
+
+@dataclass(frozen=True)
+class SlurmOptions:
+    """What `sbatch` is told: each field is its option of that name (manual of sbatch, 22.05)."""
+
+    partition: str | None = None
+    """Partitions to run in, with commas between them; `instance_type="slurm.NAME"` names one, too."""
+    account: str | None = None
+    """Whom the job's resources are charged to."""
+    qos: str | None = None
+    """The quality of service."""
+    constraint: str | None = None
+    """Features that nodes must have, such as `"ib&a100"`."""
+    gres: str | None = None
+    """Generic resources of each node, such as `"gpu:4"`."""
+    gpus_per_node: int | None = None
+    """GPUs of each node; the number of processes on each host where `distribution` says none."""
+    reservation: str | None = None
+    """A reservation to run in."""
+    nodelist: str | None = None
+    """Nodes that must be among those of the job."""
+    exclude: str | None = None
+    """Nodes that must not be."""
+    exclusive: bool = False
+    """Whether no other job may share the nodes."""
+    licenses: str | None = None
+    """Licences of the cluster, such as `"matlab:1"`."""
+    nice: int | None = None
+    """By how much the job's priority is lowered."""
+    dependency: str | None = None
+    """Which jobs of Slurm it waits for, such as `"afterok:1234"`."""
+    after: str | None = None
+    """The name of a job of ours on this cluster, which must have completed first."""
+    comment: str | None = None
+    """Any text."""
+    mail_type: str | None = None
+    """What mail is sent about, such as `"END,FAIL"`."""
+    mail_user: str | None = None
+    """Who gets it."""
+    requeue: bool = True
+    """Whether Slurm may start the job again after a preemption or the loss of its first node; it goes on from its
+    newest checkpoint then."""
+    sbatch_options: Mapping[str, str | int | bool] = field(default_factory=dict)
+    """Any other options of sbatch, by their long names without dashes; True is for one without a value."""
+
+    @classmethod
+    def from_document(cls, given: Mapping[str, object], where: str = "slurm") -> SlurmOptions:
+        """What a dict says. Raises InvalidArgument for an unknown option and a value that cannot be used."""
+        known = {each.name: each for each in fields(cls)}
+        for key in given:
+            if key not in known:
+                hint = suggestion(key, known)
+                raise _refused(where, shown(key), f"is not known; {hint} Others go into 'sbatch_options'")
+        checked = {key: _checked(key, value, where) for key, value in given.items() if value is not None}
+        return cls(**checked)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_words(cls, given: Mapping[str, str]) -> SlurmOptions:
+        """What a command line says, where all is text. Raises InvalidArgument as `from_document` does.
+
+        >>> SlurmOptions.from_words({"gpus_per_node": "4", "sbatch_options.contiguous": "true"}).to_document()
+        {'gpus_per_node': 4, 'sbatch_options': {'contiguous': True}}
+        """
+        others = {key.removeprefix(_OTHER): text for key, text in given.items() if key.startswith(_OTHER)}
+        found: dict[str, object] = {
+            key: int(text) if key in _NUMBERS and text.isdecimal() else _truth(text) if key in _FLAGS else text
+            for key, text in given.items()
+            if not key.startswith(_OTHER)
+        }
+        if others:
+            found["sbatch_options"] = {name: text.lower() == "true" or text for name, text in others.items()}
+        return cls.from_document(found)
+
+    def to_document(self) -> dict[str, object]:
+        """The way back from `from_document`: what is not as it is by default."""
+        default = asdict(SlurmOptions())
+        return {name: value for name, value in asdict(self).items() if value != default[name]}
+
+    def lines(self) -> Iterator[str]:
+        """The words of sbatch, one option each.
+
+        >>> list(SlurmOptions(partition="gpu", exclusive=True, comment="two words").lines())
+        ['--partition=gpu', '--exclusive', '--comment="two words"', '--requeue']
+        """
+        for name, value in asdict(self).items():
+            if name == "after":
+                continue  # its job is in `dependency` by then
+            if name == "sbatch_options":
+                yield from (_word(key, each) for key, each in value.items())
+            elif name == "requeue":
+                yield "--requeue" if value else "--no-requeue"
+            elif value is not None and value is not False:
+                yield _word(name.replace("_", "-"), value)
+
+
+def _truth(text: str) -> object:
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def is_word(text: str) -> bool:
+    """Whether it can stand in a line of a batch script without quotes.
+
+    >>> is_word("gpu-2"), is_word("a b"), is_word("a\\ntouch x"), is_word("")
+    (True, False, False, False)
+    """
+    return _IN_A_LINE.fullmatch(text) is not None and not re.search(r"[\s#;]", text)
+
+
+def _word(name: str, value: object) -> str:
+    if value is True:
+        return f"--{name}"
+    text = str(value)
+    return f'--{name}="{text}"' if re.search(r"[\s#;]", text) else f"--{name}={text}"
+
+
+def _checked(name: str, value: object, where: str) -> object:
+    key = shown(name)
+    if name in _FLAGS:
+        if not isinstance(value, bool):
+            raise _refused(where, key, f"must be True or False, not {shown(value)}")
+    elif name in _NUMBERS:
+        least = 1 if name == "gpus_per_node" else 0
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
+            raise _refused(where, key, f"must be a whole number of at least {least}, not {shown(value)}")
+    elif name == "sbatch_options":
+        return _others(value, f"{where}[{key}]")
+    else:
+        _check_text(value, where, key)
+    return value
+
+
+def _others(given: object, where: str) -> dict[str, str | int | bool]:
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(where, f"{where} must be a dict such as {{'wckey': 'x'}}, not {shown(given)}")
+    own = {each.name.replace("_", "-"): each.name for each in fields(SlurmOptions) if each.name != "sbatch_options"}
+    for name, value in given.items():
+        key = shown(name)
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise _refused(where, key, "is not the long name of an option of sbatch, without dashes, such as 'wckey'")
+        if name in own and name not in _OURS:
+            raise _refused(where, key, f"has a place of its own: write slurm={{{own[name]!r}: …}}")
+        if any(ours.startswith(name) for ours in _OURS):  # sbatch takes any start of a name that is no other's
+            raise _refused(where, key, "is set by the backend itself, or would break what it relies on; leave it out")
+        if not isinstance(value, (bool, int)):
+            _check_text(value, where, key)
+        elif value is False:
+            raise _refused(where, key, "must be True, a number or a string, not False; leave it out")
+    return dict(given)
+
+
+def _check_text(value: object, where: str, key: str) -> None:
+    if not isinstance(value, str):
+        raise _refused(where, key, f"must be a string, not {shown(value)}")
+    if not _IN_A_LINE.fullmatch(value) or value != value.strip():
+        what = "holds nothing, or a character that no line of a batch script can hold (a control character, a quote, "
+        raise _refused(where, key, f"is {shown(value)}, which {what}a backslash, $, or a space at an end); remove it")
+
+
+def _refused(where: str, key: str, what: str) -> InvalidArgument:
+    argument = f"{where}[{key}]"
+    return InvalidArgument(argument, f"{argument} {what}")

@@ -1,0 +1,182 @@
+"""What Slurm says of jobs, by its own programs; and what they are told."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ...errors import BackendError
+
+ANSWER_SECONDS = 30.0  # that Slurm's controller may take
+ASK_AGAIN_SECONDS = 10.0
+"""Between two looks at the queue by one process, however many jobs it asks about, for a controller has many users."""
+UNFINISHED = frozenset(
+    (
+        *("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"),
+        *("RESIZING", "SIGNALING", "SPECIAL_EXIT", "STAGE_OUT", "STOPPED"),
+    )
+)
+"""The states of a job that is not over ("JOB STATE CODES" in the manual of squeue, 22.05)."""
+
+_OPTIONS = ("SACCT_", "SCANCEL_", "SCONTROL_", "SINFO_", "SQUEUE_", "SLURM_TIME_FORMAT")
+"""How the names of variables start which set options of these programs: they are meant for people."""
+
+
+class Queued(NamedTuple):
+    """A job in the queue, or not long gone from it."""
+
+    state: str
+    """In full and in capitals, such as PENDING."""
+    reason: str
+    """Why it is in this state, in Slurm's word, such as Priority."""
+    starts: str = ""
+    """When Slurm expects it to start, as it writes a time; empty where it does not know."""
+    ends: str = ""
+    """The same for its end."""
+
+    @property
+    def why_pending(self) -> str:
+        """What somebody who waits for it is told.
+
+        >>> Queued("PENDING", "Priority", "2026-11-25T14:20:00").why_pending
+        'Priority; expected to start at 2026-11-25T14:20:00'
+        """
+        return f"{self.reason}; expected to start at {self.starts}" if self.starts else self.reason
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will not change any more."""
+        return self.state not in UNFINISHED
+
+    @property
+    def ended(self) -> float | None:
+        """When it did, in seconds since the epoch; None where Slurm does not say so in a way that is understood."""
+        try:
+            return time.mktime(time.strptime(self.ends, "%Y-%m-%dT%H:%M:%S"))
+        except (ValueError, OverflowError):
+            return None
+
+
+class _Look(NamedTuple):
+    asked: float
+    at: float
+    """When there was an answer, or none any more."""
+    jobs: Mapping[int, Queued] | None
+    """None where the controller did not answer."""
+
+
+_last = _Look(-ASK_AGAIN_SECONDS, -ASK_AGAIN_SECONDS, None)
+
+
+def look(age: float | None = None) -> Mapping[int, Queued] | None:
+    """This user's jobs by their numbers, as Slurm knew them at most `age` seconds ago; None without an answer.
+
+    `age` is ASK_AGAIN_SECONDS unless there is a reason to ask more often, which is not for long.
+    """
+    global _last
+    asked = time.monotonic()
+    if asked - _last.at >= (ASK_AGAIN_SECONDS if age is None else age):
+        try:
+            said = ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%S|%e")
+        except BackendError:
+            _last = _Look(asked, time.monotonic(), None)
+        else:
+            _last = _Look(asked, time.monotonic(), dict(filter(None, map(_parsed, said.splitlines()))))
+    return _last.jobs
+
+
+def has_asked_since(moment: float) -> bool:
+    """Whether what `look` said last was asked after a moment, in seconds of time.monotonic()."""
+    return _last.asked >= moment
+
+
+def accounted(number: int) -> Queued | None:
+    """What the accounting says of a job that the controller has forgotten; None without accounting, or a word there."""
+    try:
+        said = ask("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={number}", "--format=State,ExitCode")
+    except BackendError:
+        return None
+    state, _, code = said.partition("\n")[0].partition("|")
+    return Queued(state.split()[0], f"exit code {code}") if state.strip() else None
+
+
+def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | None = None) -> str:
+    """What one of Slurm's programs prints; `text` is its input. Raises BackendError with what it says is wrong."""
+    import subprocess  # who lists the jobs of a home without any need not load it
+
+    try:
+        done = subprocess.run(
+            command,
+            input=text,
+            stdin=subprocess.DEVNULL if text is None else None,
+            env=_without_options(os.environ if variables is None else variables),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=ANSWER_SECONDS,
+        )
+    except FileNotFoundError:
+        what = f"{command[0]} is not on PATH, so this machine is no login node of a Slurm cluster"
+        raise BackendError(f"{what}; log in to one, or load its module, such as `module load slurm`") from None
+    except subprocess.TimeoutExpired:
+        what = f"{command[0]} has had no answer from Slurm's controller for {ANSWER_SECONDS:g} s"
+        raise BackendError(f"{what}; see `scontrol ping`, and try again") from None
+    except OSError as error:
+        raise BackendError(f"{command[0]} cannot be run: {error}; ask the administrator of the cluster") from None
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split()) or f"exit code {done.returncode}"
+        raise BackendError(f"{command[0]} says: {said}")
+    return done.stdout
+
+
+def _without_options(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if not name.startswith(_OPTIONS)}
+
+
+def node_facts(nodes: str) -> list[dict[str, str]]:
+    """What Slurm knows of nodes, given as in SLURM_JOB_NODELIST: a dict of its words for each. Raises BackendError."""
+    lines = ask("scontrol", "--oneliner", "show", "node", nodes).splitlines()
+    return [facts(line) for line in lines if line.strip()]
+
+
+def facts(line: str) -> dict[str, str]:
+    """A line of `scontrol --oneliner show`, less what has spaces in it.
+
+    >>> facts("NodeName=n1 Arch=x86_64 NodeAddr=10.0.0.1")
+    {'NodeAddr': '10.0.0.1', 'Arch': 'x86_64', 'NodeName': 'n1'}
+
+    What people write, such as a comment, comes after what Slurm says, and does not replace it:
+
+    >>> facts("JobState=RUNNING Restarts=0 Comment=see JobState=PENDING")["JobState"]
+    'RUNNING'
+    """
+    pairs = (word.partition("=") for word in reversed(line.split()))
+    return {name: value for name, found, value in pairs if found}
+
+
+def cancel(number: int, *options: str) -> None:
+    """`scancel`; nothing happens if the job is over. Raises BackendError where this user may not."""
+    try:
+        ask("scancel", *options, str(number))
+    except BackendError as error:
+        if "already completing or completed" not in str(error) and "Invalid job id" not in str(error):
+            raise
+
+
+def kill_step(number: int, name: str) -> None:
+    """End a step of a job, by its name, with all that runs in it. Raises BackendError."""
+    for line in ask("squeue", "--steps", "--noheader", f"--jobs={number}", "--format=%i|%j").splitlines():
+        step, _, found = line.strip().partition("|")
+        if found == name:
+            ask("scancel", "--signal=KILL", step)
+
+
+def _parsed(line: str) -> tuple[int, Queued] | None:
+    fields: Sequence[str] = line.split("|")
+    if len(fields) != 5 or not fields[0].isdecimal():
+        return None
+    number, state, reason, *times = fields
+    return int(number), Queued(state, reason, *("" if each == "N/A" else each for each in times))

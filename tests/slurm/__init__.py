@@ -1,0 +1,1 @@
+"""The backend `slurm` on a real Slurm."""

@@ -1,0 +1,90 @@
+"""The slurm.conf of the cluster that tests use: everything in one folder, and nothing that another cluster has."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import random
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+NODES = tuple(f"n{number}" for number in range(1, 13))
+CPUS = 4  # of each node, whatever this machine has
+PORTS = range(20000, 32000)  # below those that Linux gives to clients: ip(7), ip_local_port_range
+
+CONFIGURATION = """
+ClusterName={folder.name}
+SlurmctldHost={machine}(127.0.0.1)
+SlurmctldPort={port}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket,cred_expire={requeue_seconds}
+CredType=cred/munge
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/filetxt
+JobCompLoc={folder}/completed.log
+SchedulerType=sched/backfill
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+JobRequeue=1
+MpiDefault=none
+ReturnToService=2
+MinJobAge=86400
+KillWait=5
+SlurmdTimeout=30
+SlurmdParameters=config_overrides
+SchedulerParameters=sched_interval=1,sched_min_interval=0,batch_sched_delay=0,bf_interval=1
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool/%n
+TmpFS=/tmp
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/%n.log
+SlurmctldDebug=info
+SlurmdDebug=info
+"""
+PARTITIONS = """
+PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=other Nodes={other} MaxTime=INFINITE State=UP
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10
+"""
+NODES_OF_OTHER = NODES[:4]
+REQUEUE_SECONDS = 10
+"""For so long a job that was put back in the queue stays there, until what allowed its last start is void."""
+
+
+def text(folder: Path, nodes: Sequence[str]) -> str:
+    """A slurm.conf with free ports, and addresses of nodes that no other cluster is likely to have."""
+    machine = socket.gethostname().partition(".")[0]
+    port, *ports = free_ports(1 + len(nodes))
+    lines = CONFIGURATION.format(
+        folder=folder,
+        machine=machine,
+        port=port,
+        user=pwd.getpwuid(os.getuid()).pw_name,
+        requeue_seconds=REQUEUE_SECONDS,
+    )
+    network = random.randint(16, 250)
+    for number, (node, port) in enumerate(zip(nodes, ports, strict=True), 1):
+        place = f"NodeHostname={machine} NodeAddr=127.{network}.0.{number} Port={port}"
+        lines += f"NodeName={node} {place} CPUs={CPUS} RealMemory=16000 State=UNKNOWN\n"
+    return lines + PARTITIONS.format(other=",".join(NODES_OF_OTHER))
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports side by side that nothing listens at now."""
+    while True:
+        first = random.choice(PORTS[:-count])
+        with contextlib.ExitStack() as sockets, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                sockets.enter_context(socket.socket()).bind(("", port))
+            return [*range(first, first + count)]

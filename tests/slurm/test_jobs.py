@@ -1,0 +1,306 @@
+"""What Slurm does to a job of ours, and what becomes of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from estimator_sdk import Estimator, Job, JobFailed, TrainingInput, list_jobs
+from estimator_sdk.backends.slurm import queue
+from estimator_sdk.backends.slurm.queue import UNFINISHED
+from estimator_sdk.errors import BackendError, InvalidArgument
+
+from .cluster import Cluster
+
+COUNTING = """
+import os, pathlib, signal, sys, time
+folder = pathlib.Path(os.environ["SM_CHECKPOINT_DIR"])
+signals = []
+signal.signal(signal.SIGTERM, lambda *_: signals.append(1))
+found = sorted(int(each.name) for each in folder.iterdir() if each.name.isdigit())
+print("begins at", found[-1] if found else 0, flush=True)
+if found:
+    sys.exit()
+for step in range(1, 1000):
+    if os.environ.get("RANK", "0") == "0":
+        (folder / "new").write_text("x")
+        (folder / "new").rename(folder / str(step))
+    time.sleep(0.1)
+    if signals:
+        time.sleep(0.5)
+        print("saved", step, "after", len(signals), "signals", flush=True)
+        sys.exit(143)
+"""
+MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
+WAITING = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(queue, "ASK_AGAIN_SECONDS", 1.0)
+
+
+@pytest.fixture
+def submit(tmp_path, slurm):
+    """Start a script on the cluster; returns the job."""
+    started = []
+
+    def submitted(source: str, **arguments: object) -> Job:
+        (tmp_path / "train.py").write_text(source)
+        inputs = arguments.pop("inputs", None)
+        given = {"instance_type": "slurm", "instance_count": 2, **arguments}
+        estimator = Estimator(entry_point=str(tmp_path / "train.py"), **given)
+        started.append(estimator.fit(inputs, wait=False))
+        return started[-1]
+
+    yield submitted
+    for job in started:
+        if job.status not in ("Completed", "Failed", "Stopped"):
+            slurm.run("scancel", str(number_of(job)))
+
+
+def number_of(job: Job) -> int:
+    return job._started.folder.read_number()
+
+
+def wait_for_line(job: Job, start: str) -> None:
+    for line in job.logs(stream="stdout", follow=True):
+        if line.data.decode().startswith(start):
+            return
+    raise AssertionError(f"the job ended without saying {start!r}: {job.why()}")
+
+
+def wait_until_published(job: Job) -> None:
+    deadline, told = time.monotonic() + 30, []
+    while not any(event.name == "checkpoint_published" for event in told):
+        assert time.monotonic() < deadline, "no snapshot was published"
+        time.sleep(0.05)
+        list(job._started.blocks(False, lambda host, event: told.append(event)))
+
+
+def end_requeued(slurm: Cluster, number: int, seconds: float = 60.0) -> None:
+    """Wait until a job that was put back in the queue runs again: what let it start first has to expire."""
+    deadline = time.monotonic() + seconds
+    while slurm.run("squeue", "-h", "-j", str(number), "-o", "%T").strip() != "RUNNING":
+        assert time.monotonic() < deadline, slurm.run("squeue")
+        time.sleep(0.2)
+
+
+@pytest.mark.law("R6")
+@pytest.mark.parametrize("distribution", [None, MPI], ids=["alone", "mpi"])
+def test_a_job_that_is_requeued_goes_on_from_its_checkpoint(submit, slurm, tmp_path, distribution):
+    store = tmp_path / "checkpoints"
+    job = submit(COUNTING, checkpoint_s3_uri=f"file://{store}", distribution=distribution)
+    wait_for_line(job, "begins at 0")
+    wait_until_published(job)
+    slurm.run("scontrol", "requeue", str(number_of(job)))
+    end_requeued(slurm, number_of(job))
+    assert job.wait(timeout=60) == "Completed", job.why()
+    said = [line.data.decode() for line in job.logs(stream="stdout")]
+    assert any(line.startswith("saved") for line in said), said
+    assert all("after 1 signals" in line for line in said if line.startswith("saved")), said
+    assert any(line.startswith("begins at ") and line != "begins at 0\n" for line in said), said
+    attempts = job._started.record().attempts
+    assert [attempt.verdict.kind.value if attempt.verdict else None for attempt in attempts] == ["preempted", None]
+
+
+def test_a_job_that_is_cancelled_by_slurm_is_stopped(submit, slurm):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    slurm.run("scancel", str(number_of(job)))
+    assert job.wait(timeout=30) == "Stopped"
+    assert "cancelled" in job._started.record().reason
+    assert slurm.processes(str(job.folder).encode()) == set()
+
+
+def test_a_job_that_is_stopped_has_its_own_grace(submit, slurm):
+    job = submit(COUNTING.replace("sleep(0.5)", "sleep(8)"))  # longer than KillWait
+    wait_for_line(job, "begins")
+    job.stop()
+    assert job.wait(timeout=40) == "Stopped"
+    assert job._started.record().reason == "stopped by the user"
+    said = [line.data.decode() for line in job.logs(stream="stdout")]
+    assert sum("after 1 signals" in line for line in said) == 2, said
+
+
+def test_a_job_in_the_queue_can_be_stopped(submit, slurm):
+    job = submit(WAITING, slurm={"sbatch_options": {"begin": "now+1hour"}})
+    assert job.status == "InProgress"
+    job.stop()
+    assert job.wait(timeout=30) == "Stopped"
+    assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
+
+
+def test_a_job_that_was_put_back_in_the_queue_can_be_stopped_there(submit, slurm):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    slurm.run("scontrol", "requeuehold", str(number_of(job)))
+    deadline = time.monotonic() + 30
+    while not slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%T").startswith("PENDING"):
+        assert time.monotonic() < deadline, slurm.run("squeue")
+        time.sleep(0.1)
+    job.stop()
+    assert job.wait(timeout=30) == "Stopped"
+    assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%i") == ""
+
+
+def test_who_follows_a_job_in_the_queue_is_told_why_it_waits(submit):
+    job = submit("print('hi')", slurm={"sbatch_options": {"begin": "now+3"}})
+    told = []
+    for _ in job._started.blocks(True, lambda host, event: told.append((host, event))):
+        pass
+    assert ("", "pending", "BeginTime") in [
+        (host, event.status, event.message.partition(";")[0]) for host, event in told if hasattr(event, "message")
+    ]
+    assert job.wait() == "Completed"
+
+
+def test_a_job_whose_supervisor_is_killed_has_failed(submit, slurm):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
+    with pytest.raises(JobFailed, match="ended without a result"):
+        job.wait(timeout=60)
+
+
+def state_of(job: Job, slurm: Cluster) -> str:
+    """Slurm's, once it has done with the job."""
+    deadline = time.monotonic() + 60
+    while (
+        state := slurm.run("squeue", "-h", "-t", "all", "-j", str(number_of(job)), "-o", "%T").strip()
+    ) in UNFINISHED:
+        assert time.monotonic() < deadline, state
+        time.sleep(0.2)
+    return state
+
+
+@pytest.mark.parametrize(("source", "state"), [("print(1)", "COMPLETED"), ("raise ValueError", "FAILED")])
+def test_jobs_that_depend_on_one_of_ours_see_how_it_ended(submit, slurm, source, state):
+    job = submit(source, instance_count=1)
+    assert state_of(job, slurm) == state
+
+
+def test_a_job_that_is_requeued_after_its_end_stays_as_it_was(submit, slurm):
+    job = submit("print(1)", instance_count=1)
+    assert job.wait(timeout=60) == "Completed"
+    state_of(job, slurm)
+    slurm.run("scontrol", "requeue", str(number_of(job)))
+    assert state_of(job, slurm) == "COMPLETED"
+    assert (job.status, (job.folder / "supervisor.log").read_text()) == ("Completed", "")
+
+
+@pytest.mark.long  # Slurm looks at limits once a minute
+def test_slurms_time_limit_stops_a_job(submit, slurm):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    slurm.run("scontrol", "update", f"JobId={number_of(job)}", "TimeLimit=00:00:01")
+    assert job.wait(timeout=120) == "Stopped"
+    assert "time limit" in job._started.record().reason
+
+
+def test_a_job_starts_after_another_has_completed(submit):
+    first = submit("import time\ntime.sleep(2)\nprint('first')")
+    second = submit("print('second')", slurm={"after": first.name})
+    assert second.wait(timeout=60) == "Completed"
+    began = second._started.record().attempts[0].began
+    assert first.status == "Completed" and began > first._started.record().ended
+    assert submit("print('third')", slurm={"after": first.name}).wait(timeout=60) == "Completed"
+
+
+def test_a_job_after_one_that_fails_never_starts(submit):
+    first = submit("import sys, time\ntime.sleep(2)\nsys.exit(1)")
+    second = submit("print('second')", slurm={"after": first.name})
+    assert second.wait(timeout=60) == "Stopped"
+    with pytest.raises(InvalidArgument, match="which is Failed, so this job would never start"):
+        submit("print('third')", slurm={"after": first.name})
+
+
+def test_the_script_that_plan_shows_is_the_one_that_is_submitted(submit, slurm, tmp_path):
+    (tmp_path / "train.py").write_text("print(1)")
+    estimator = Estimator(entry_point=str(tmp_path / "train.py"), instance_type="slurm.other")
+    planned = estimator.plan(job_name="shown")
+    estimator.fit(job_name="shown")
+    number = number_of(Job.attach("shown"))
+    kept = tmp_path / "kept"
+    slurm.run("scontrol", "write", "batch_script", str(number), str(kept))
+    assert kept.read_text().rstrip("\0") == planned.script
+    assert "#SBATCH --partition=other" in planned.script
+
+
+@pytest.mark.parametrize("name", ["a b", "100%job", "it's", "#é"])
+def test_a_home_may_have_any_name_that_sbatch_can_be_told(submit, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / name))
+    assert submit("print(1)", instance_count=1).wait(timeout=60) == "Completed"
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb"])
+def test_a_home_that_sbatch_cannot_be_told_is_refused(submit, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / name))
+    with pytest.raises(BackendError, match="no line of a batch script can hold that path; set ESTIMATOR_HOME"):
+        submit("print(1)")
+
+
+def test_what_slurm_refuses_starts_nothing(submit, slurm):
+    with pytest.raises(BackendError, match="sbatch says: .*nosuch.*partition"):
+        submit("print(1)", slurm={"partition": "nosuch"})
+    assert list_jobs() == []
+
+
+def test_a_controller_that_does_not_answer_is_no_failure(submit, slurm, monkeypatch):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    with monkeypatch.context() as without:
+        without.setattr(queue, "look", lambda age=None: None)
+        assert job.status == "InProgress"
+    job.stop()
+    assert job.wait(timeout=30) == "Stopped"
+
+
+def test_what_a_shell_sets_for_people_who_look_at_the_queue_says_nothing_of_jobs(submit, monkeypatch):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    for name in ("SQUEUE_PARTITION", "SCANCEL_PARTITION"):
+        monkeypatch.setenv(name, "other")
+    monkeypatch.setenv("SQUEUE_STATES", "PENDING")
+    assert number_of(job) in queue.look(0.0)
+    job.stop()
+    assert job.wait(timeout=30) == "Stopped"
+
+
+def test_without_slurm_a_job_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text("print(1)")
+    estimator = Estimator(entry_point=str(tmp_path / "train.py"), instance_type="slurm")
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    with pytest.raises(BackendError, match="sbatch is not on PATH, so this machine is no login node"):
+        estimator.fit()
+    assert list_jobs() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"slurm": {"partitoin": "x"}}, "did you mean 'partition'"),
+        ({"slurm": {"partition": "a b`c"}}, "a character that no line of a batch script can hold"),
+        ({"slurm": {"sbatch_options": {"time": "1"}}}, "is set by the backend itself"),
+        ({"slurm": {"sbatch_options": {"arra": "0-2"}}}, "is set by the backend itself"),
+        ({"slurm": {"sbatch_options": {"account": "x"}}}, r"write slurm=\{'account': …\}"),
+        ({"slurm": {"after": "nobody"}}, "there is no such job"),
+        ({"slurm": {"qos": "low"}, "instance_type": "local"}, "this one runs on backend 'process'"),
+        ({"slurm": {"partition": "x"}, "instance_type": "slurm.y"}, "names another one"),
+        ({"instance_type": "slurm.debug\ntouch x"}, "names no partition that a cluster can have"),
+        ({"instance_type": "slurm."}, "names no partition"),
+        ({"inputs": {"train": TrainingInput("s3://b/k", input_mode="Pipe")}}, "use input_mode 'File'"),
+        ({"image_uri": "x"}, "hosts on Slurm are processes"),
+        ({"instance_type": "slrum"}, "did you mean 'slurm'"),
+    ],
+)
+def test_wrong_input_is_named(submit, arguments, words):
+    with pytest.raises(InvalidArgument, match=words):
+        submit("print(1)", **arguments)
+    assert list_jobs() == []

@@ -1,0 +1,82 @@
+import pytest
+from estimator_container.failures.kind import Kind
+
+from estimator_sdk.backends.slurm.files import SlurmFolder
+from estimator_sdk.backends.slurm.job import _ended
+from estimator_sdk.backends.slurm.queue import Queued
+from estimator_sdk.backends.status import AttemptRecord
+from estimator_sdk.backends.supervised.job_folder.record import Record
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "job").mkdir()
+    return SlurmFolder(tmp_path / "job")
+
+
+def record(**changes):
+    given = {"name": "digits", "status": "InProgress", "backend": "slurm", "created": 1.0, "hosts": ("algo-1",)}
+    return Record(**{**given, **changes})
+
+
+def ended(folder, state, **changes):
+    known = Queued(state, "None") if state is not None else None
+    return _ended(record(**changes), 4711, known, folder)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("CANCELLED", "job 4711 of Slurm was cancelled"),
+        ("CANCELLED by 1000", "job 4711 of Slurm was cancelled"),
+        ("TIMEOUT", "job 4711 of Slurm reached Slurm's time limit"),
+    ],
+)
+def test_a_job_that_somebody_or_a_limit_ended_is_stopped(folder, state, reason):
+    found = ended(folder, state)
+    assert (found.status, found.reason, found.verdict) == ("Stopped", reason, None)
+    assert found.ended is not None
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "words"),
+    [
+        ("NODE_FAIL", Kind.HOST_LOST, "a node of job 4711 of Slurm failed"),
+        ("BOOT_FAIL", Kind.HOST_LOST, "did not boot"),
+        ("OUT_OF_MEMORY", Kind.OUT_OF_MEMORY, "needed more memory than it was granted"),
+        ("PREEMPTED", Kind.PREEMPTED, "was preempted, and is not started again"),
+        ("DEADLINE", Kind.PLATFORM, "before its deadline"),
+        ("FAILED", Kind.PLATFORM, "the supervisor of digits ended without a result; job 4711 of Slurm is FAILED"),
+        ("COMPLETED", Kind.PLATFORM, "ended without a result; job 4711 of Slurm is COMPLETED"),
+        (None, Kind.PLATFORM, "ended without a result; job 4711 of Slurm is no longer known"),
+    ],
+)
+def test_a_job_that_ended_in_another_way_has_failed_and_says_where_to_look(folder, state, kind, words):
+    found = ended(folder, state)
+    assert (found.status, found.verdict.kind) == ("Failed", kind)
+    assert words in found.verdict.message
+    assert found.verdict.message.endswith(f"; see {folder.supervisor_log}")
+
+
+def test_the_last_words_of_a_supervisor_are_in_the_verdict(folder):
+    folder.supervisor_log.write_text("Traceback\nMemoryError: no room\n")
+    assert "MemoryError: no room" in ended(folder, "FAILED").verdict.detail
+
+
+def test_an_attempt_that_ran_ends_with_its_job(folder):
+    before = AttemptRecord(1, 1.0, 2.0)
+    first, last = ended(folder, "NODE_FAIL", attempts=(before, AttemptRecord(2, 3.0))).attempts
+    assert first == before
+    assert last.ended is not None and last.verdict.kind is Kind.HOST_LOST
+
+
+def test_a_folder_tells_the_number_that_was_written_there(folder):
+    assert folder.read_number() is None
+    folder.write_number(4711)
+    assert folder.read_number() == 4711
+
+
+@pytest.mark.parametrize("damaged", ["", "{", "[]", "{}", '{"number": "1"}', "[" * 100_000])
+def test_a_damaged_number_is_none(folder, damaged):
+    folder.submission.write_text(damaged)
+    assert folder.read_number() is None

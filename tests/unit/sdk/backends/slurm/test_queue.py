@@ -1,0 +1,81 @@
+import subprocess
+
+import pytest
+
+from estimator_sdk.backends.slurm import queue
+from estimator_sdk.backends.slurm.queue import UNFINISHED, Queued
+from estimator_sdk.errors import BackendError
+
+
+def test_a_line_of_the_queue_is_a_job_by_its_number():
+    found = queue._parsed("4711|PENDING|Priority|2026-11-25T14:20:00|N/A")
+    assert found == (4711, Queued("PENDING", "Priority", "2026-11-25T14:20:00"))
+
+
+def test_a_start_that_slurm_does_not_know_is_empty():
+    assert queue._parsed("4711|PENDING|Resources|N/A|N/A") == (4711, Queued("PENDING", "Resources"))
+
+
+@pytest.mark.parametrize(
+    "line", ["", "slurm_load_jobs error", "4711_3|RUNNING|None|N/A", "1|RUNNING|None", "x|y|z|N/A"]
+)
+def test_any_other_line_is_no_job_of_ours(line):
+    assert queue._parsed(line) is None
+
+
+def test_who_waits_is_told_why_and_until_when():
+    assert Queued("PENDING", "Resources").why_pending == "Resources"
+    assert Queued("PENDING", "Priority", "14:20").why_pending == "Priority; expected to start at 14:20"
+
+
+@pytest.mark.parametrize("state", sorted(UNFINISHED))
+def test_a_job_in_any_of_these_states_is_not_over(state):
+    assert not Queued(state, "None").is_over
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"],
+)
+def test_a_job_in_any_other_state_is_over(state):
+    assert Queued(state, "None").is_over
+
+
+def test_facts_are_the_words_of_a_line_that_say_something():
+    line = "JobId=7 JobName=a=b Reason=TimeLimit Comment= OS=Linux 6.1 #1 SMP Restarts=1"
+    assert queue.facts(line) == {
+        "JobId": "7",
+        "JobName": "a=b",
+        "Reason": "TimeLimit",
+        "Comment": "",
+        "OS": "Linux",
+        "Restarts": "1",
+    }
+    assert queue.facts("") == {}
+
+
+def test_a_program_that_is_not_there_is_a_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BackendError, match="squeue is not on PATH.*module load slurm"):
+        queue.ask("squeue")
+
+
+def test_what_a_program_says_against_it_is_one_line():
+    with pytest.raises(BackendError, match="^/bin/sh says: error: no such partition$"):
+        queue.ask("/bin/sh", "-c", "echo 'error:\n no such  partition' >&2; exit 1")
+    with pytest.raises(BackendError, match="^/bin/sh says: exit code 3$"):
+        queue.ask("/bin/sh", "-c", "exit 3")
+
+
+def test_a_program_has_its_text_and_its_variables_alone():
+    assert queue.ask("/bin/cat", text="#!/bin/sh\n") == "#!/bin/sh\n"
+    assert queue.ask("/usr/bin/env", variables={"SLURM_CONF": "/x"}) == "SLURM_CONF=/x\n"
+
+
+def test_a_controller_that_does_not_answer_is_a_sentence(monkeypatch):
+    def late(command, **_):
+        raise subprocess.TimeoutExpired(command, 30)
+
+    monkeypatch.setattr(subprocess, "run", late)
+    with pytest.raises(BackendError, match="no answer from Slurm's controller for 30 s; see `scontrol ping`"):
+        queue.ask("squeue")

@@ -1,0 +1,79 @@
+"""A supervisor that goes on with a job of an earlier one, as the program that it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
+
+from estimator_sdk import Estimator
+from estimator_sdk.backends.status import AttemptRecord
+from estimator_sdk.backends.supervised.client import first_record
+from estimator_sdk.backends.supervised.job_folder.record import read_record, write_record
+from estimator_sdk.values.home import JobFolder
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from estimator_sdk.backends.supervised.job_folder.hold import Hold
+from estimator_sdk.backends.supervised.supervisor.supervisor import Supervisor
+from estimator_sdk.plan.plan import Plan
+from estimator_sdk.values.home import JobFolder
+
+class Hosts:
+    def __init__(self, plan, folder, attempt, loop, children, on_ended):
+        self.host, self.loop, self.on_ended = plan.hosts[0].name, loop, on_ended
+
+    def start(self):
+        self.loop.after(0.0, lambda: self.on_ended(self.host, 0))
+
+    def signal(self, signum):
+        pass
+
+    def close(self):
+        pass
+
+    def wait_until_gone(self):
+        pass
+
+folder = JobFolder(Path(sys.argv[1]))
+Supervisor(Plan.from_json(Path(sys.argv[2]).read_text()), folder, Hold(folder), Hosts).run()
+"""
+
+
+@pytest.fixture
+def supervise(tmp_path, monkeypatch):
+    """Runs a supervisor of a job of which an earlier one left an attempt; returns the job's record."""
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+    (tmp_path / "train.py").touch()
+
+    def run(left):
+        plan = Estimator(entry_point=str(tmp_path / "train.py"), max_run=3600).plan(job_name="digits")
+        folder = JobFolder.for_job("digits")
+        folder.path.mkdir(parents=True, exist_ok=True)
+        write_record(replace(first_record(plan), attempts=(left,)), folder)
+        (tmp_path / "plan").write_text(plan.to_json())
+        words = [sys.executable, "-c", PROGRAM, str(folder.path), str(tmp_path / "plan")]
+        subprocess.run(words, check=True, timeout=20)
+        return read_record(folder)
+
+    return run
+
+
+def test_a_job_that_was_left_goes_on_as_its_next_attempt(supervise):
+    left = AttemptRecord(1, time.time() - 60, time.time() - 30, Verdict(Kind.PREEMPTED, "taken off its nodes"))
+    record = supervise(left)
+    assert record.status == "Completed"
+    assert record.attempts[0] == left
+    assert [attempt.number for attempt in record.attempts] == [1, 2]
+
+
+def test_an_attempt_whose_supervisor_was_killed_has_ended_with_it(supervise):
+    first, second = supervise(AttemptRecord(1, time.time() - 60)).attempts
+    assert (first.verdict.kind, first.verdict.message) == ("preempted", "attempt 1 ended with its supervisor")
+    assert first.ended is not None and second.verdict is None

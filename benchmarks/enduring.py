@@ -113,6 +113,8 @@ def of_fit(title: str, seconds: float, image: str, store: Path) -> float:
         job.stop()
         with contextlib.suppress(JobFailed):
             job.wait()
+    ledger = job.ledger()
+    ledgers[title] = {phase: spent / ledger.wall for phase, spent in ledger.seconds.items()}
     return goodput(said, seconds)
 
 

@@ -236,9 +236,8 @@ def tables() -> Sequence[Table]:
 def ledger_table() -> Table:
     """Where the time of the jobs went that were under random faults."""
     phases = sorted({phase for shares in enduring.ledgers.values() for phase in shares})
-    lines = (
-        (title, *(f"{shares.get(each, 0.0):.1%}" for each in phases)) for title, shares in enduring.ledgers.items()
-    )
+    found = enduring.ledgers.items()
+    lines = ((title, *(f"{shares.get(each, 0.0):.1%}" for each in phases)) for title, shares in found)
     words = "Shares of the rank-seconds from the start of a job to its end, as the job's own ledger has them."
     return Table("What the ledger of each of our jobs says", ("while", *phases), tuple(lines), words)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from estimator_container.contract.reserved import Reserved
 
 from .. import backends
+from ..backends.slurm import options
 from ..code import channel as code_channel
 from ..code import store as code_store
 from ..display import notebook
@@ -78,8 +79,7 @@ def _planned(chosen: backends.Backend, spec: JobDocument) -> Plan:
         what = f"spare_hosts={spares} keeps more machines ready, but backend {chosen.name!r} has no choice of machines"
         raise InvalidArgument("spare_hosts", f"{what}; leave it out")
     if spec.decoded.reserved.slurm and not chosen.capabilities.is_scheduled:
-        what = f"slurm= is for jobs on Slurm, but this one runs on backend {chosen.name!r}"
-        raise InvalidArgument("slurm", f"{what}; leave it out, or use instance_type='slurm'")
+        raise options.refused_on(chosen.name)
     planned = chosen.plan(spec)
     for name in ("cpus", "memory"):
         if getattr(planned, name) is not None and not chosen.capabilities.has_limits:

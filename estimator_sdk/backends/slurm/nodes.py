@@ -54,6 +54,7 @@ class SlurmAllocation:
         self.is_interrupted = True
 
     def is_taken(self) -> bool:
+        """Whether Slurm has preempted the job, and gives it time."""
         return _is_preempted(self._known())
 
     def _known(self) -> dict[str, str]:

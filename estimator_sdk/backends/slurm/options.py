@@ -185,3 +185,9 @@ def _check_text(value: object, where: str, key: str) -> None:
 def _refused(where: str, key: str, what: str) -> InvalidArgument:
     argument = f"{where}[{key}]"
     return InvalidArgument(argument, f"{argument} {what}")
+
+
+def refused_on(backend: str) -> InvalidArgument:
+    """What is said to a job that has such options, and runs elsewhere."""
+    what = f"slurm= is for jobs on Slurm, but this one runs on backend {backend!r}"
+    return InvalidArgument("slurm", f"{what}; leave it out, or use instance_type='slurm'")

@@ -65,6 +65,8 @@ class _Look(NamedTuple):
     """When there was an answer, or none any more."""
     jobs: Mapping[int, Queued] | None
     """None where the controller did not answer."""
+    cluster: tuple[str | None, ...] = ()
+    """What says which one that is."""
 
 
 _last = _Look(-ASK_AGAIN_SECONDS, -ASK_AGAIN_SECONDS, None)
@@ -76,14 +78,14 @@ def look(age: float | None = None) -> Mapping[int, Queued] | None:
     `age` is ASK_AGAIN_SECONDS unless there is a reason to ask more often, which is not for long.
     """
     global _last
-    asked = time.monotonic()
-    if asked - _last.at >= (ASK_AGAIN_SECONDS if age is None else age):
+    asked, cluster = time.monotonic(), tuple(map(os.environ.get, ("SLURM_CONF", "SLURM_CLUSTERS")))
+    if cluster != _last.cluster or asked - _last.at >= (ASK_AGAIN_SECONDS if age is None else age):
         try:
             said = ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%S|%e")
         except BackendError:
-            _last = _Look(asked, time.monotonic(), None)
+            _last = _Look(asked, time.monotonic(), None, cluster)
         else:
-            _last = _Look(asked, time.monotonic(), dict(filter(None, map(_parsed, said.splitlines()))))
+            _last = _Look(asked, time.monotonic(), dict(filter(None, map(_parsed, said.splitlines()))), cluster)
     return _last.jobs
 
 

@@ -143,7 +143,9 @@ class SlurmHosts:
         """Remove what hosts that were killed have left on their nodes."""
         left, self._left = self._left, []
         waiting = {
-            self._children.start((*SRUN, f"--nodelist={node}", "rm", "-rf", *folders), os.environ, lambda code: None)
+            self._children.start(
+                (*SRUN, f"--nodelist={node}", "rm", "-rf", "--", *folders), os.environ, lambda code: None
+            )
             for node, folders in left
         }
         self._loop.run_until(lambda: not waiting & self._children.pids, END_SECONDS)

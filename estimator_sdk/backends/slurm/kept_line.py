@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from estimator_container.failures.verdict import Verdict
 from estimator_container.host.coordination.platform_line import END
 
 from ..supervised.supervisor.hosts_line import OnAttemptFailed
@@ -33,10 +34,10 @@ class KeptLine:
         self._on_failed = on_failed
         self.on_silence = on_silence
 
-    def on_failed(self, found: object, address: str, lost: tuple[str, ...]) -> None:
+    def on_failed(self, found: Verdict, address: str, lost: tuple[str, ...]) -> None:
         """The host says that an attempt failed."""
         if not self.is_closed:
-            self._on_failed(found, address, lost)  # type: ignore[arg-type]
+            self._on_failed(found, address, lost)
 
     def begin_again(self, first_host_at: str = "") -> None:
         self._teller.tell_again(self._host)

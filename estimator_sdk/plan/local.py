@@ -55,8 +55,10 @@ def from_document(spec: JobDocument, backend: str, instance_type: str, hosts: tu
     )
 
 
-def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPlan]) -> Plan:
+def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPlan], jobs: Path | None = None) -> Plan:
     """A plan without a distribution; `host` makes each host of its name, its index and the number of hosts.
+
+    Outputs go where the job says or, without a word, into `jobs`, which is `jobs_folder()` unless it is given.
 
     Raises InvalidArgument for what no backend of this machine can do.
     """
@@ -82,7 +84,7 @@ def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPl
         channels=local_channels.plans(spec),
         code=code,
         code_uri=code_uri,
-        output_path=_output_path(spec, count),
+        output_path=_output_path(spec, count, jobs or jobs_folder()),
         checkpoint_keep=reserved.checkpoint_keep or DEFAULT_CHECKPOINT_KEEP,
         restart_policy=_restart_policy(reserved),
         stop_timeout=float(contract.DEFAULT_STOP_TIMEOUT if reserved.stop_timeout is None else reserved.stop_timeout),
@@ -176,12 +178,7 @@ def _restart_policy(reserved: Reserved) -> RestartPolicy | None:
     return None if given is None else RestartPolicy.from_document(given)
 
 
-def default_output() -> str:
-    """Where outputs go of which a job says nothing."""
-    return f"file://{jobs_folder()}"
-
-
-def _output_path(spec: JobDocument, hosts: int) -> str:
+def _output_path(spec: JobDocument, hosts: int, jobs: Path) -> str:
     output = spec.output_data_config
     if output and output.kms_key_id:
         what = "output_kms_key is for outputs that SageMaker writes, but this job runs on this machine"
@@ -191,7 +188,7 @@ def _output_path(spec: JobDocument, hosts: int) -> str:
         raise InvalidArgument("OutputDataConfig.CompressionType", f"{what}; leave it out")
     path = output.s3_output_path if output else None
     if not path:
-        return default_output()
+        return f"file://{jobs}"
     uris.check_store("output_path", path)
     host = f"hosts/algo-{hosts}/" if hosts > 1 else ""
     uris.check_room("output_path", path, f"{spec.training_job_name}/output/{host}output.tar.gz")

@@ -52,7 +52,7 @@ class SlurmBackend:
         options, defaults = site.chosen(reserved.slurm or {})
         options = self._after_another(options)
         _refuse_image(spec)
-        plan = local_plan.base(spec, self.name, _host)
+        plan = local_plan.base(spec, self.name, _host, jobs_on_slurm())
         _refuse_pipes(plan)
         if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
             what = (
@@ -61,8 +61,6 @@ class SlurmBackend:
             raise InvalidArgument(
                 "checkpoint_local_path", f"{what}: leave it out, and let the script write to SM_CHECKPOINT_DIR"
             )
-        if plan.output_path == local_plan.default_output():
-            plan = replace(plan, output_path=f"file://{jobs_on_slurm()}")
         distributions.refuse_others(plan)
         gpus = options.gpus_per_node or instances.gpus(plan.instance_type) or 0
         plan = distributions.distributed(plan, gpus)

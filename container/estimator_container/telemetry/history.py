@@ -29,14 +29,11 @@ class Level(NamedTuple):
     seconds: int
     """From one row to the next."""
     most_bytes: int
-
-    @property
-    def values(self) -> int:
-        """Of each series in a row."""
-        return 1 if self == LEVELS[0] else 3
+    values: int
+    """Of each series in a row."""
 
 
-LEVELS = (Level(2, 20 * MEGABYTE), Level(60, 16 * MEGABYTE), Level(900, 10 * MEGABYTE))
+LEVELS = (Level(2, 14 * MEGABYTE, 1), Level(60, 22 * MEGABYTE, 3), Level(900, 10 * MEGABYTE, 3))
 
 
 class MachineSample(NamedTuple):
@@ -52,13 +49,13 @@ class MachineSample(NamedTuple):
 class History:
     """Writes the files of a host, in a folder that is made if necessary."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, levels: Sequence[Level] = LEVELS) -> None:
         """Raises OSError, as every method."""
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self._keys: list[SeriesKey] = []
         self._places: dict[SeriesKey, int] = {}
-        self._files = [_LevelFiles(folder, level) for level in LEVELS]
-        self._folds = [_Fold(level) for level in LEVELS[1:]]
+        self._files = [_LevelFiles(folder, level) for level in levels]
+        self._folds = [_Fold(level) for level in levels[1:]]
 
     def add(self, time_ms: int, values: Mapping[SeriesKey, float]) -> None:
         """Keep what was measured at a time, which is later than that of the call before."""

@@ -52,7 +52,7 @@ class StreamValues:
                 yield from self.of_line(line)
             return
         # Most lines have no metric, and few have the look of one.
-        for data in block.data.splitlines() if b": " in block.data or b"Epoch " in block.data else ():
+        for data in block.data.split(b"\n") if b": " in block.data or b"Epoch " in block.data else ():
             if b": " in data or data.startswith(b"Epoch "):
                 yield from self._plain(data)
 

@@ -80,15 +80,13 @@ def read(job: StartedJob, question: Question) -> Machines:
     start, end = _span(question, folders)
     if start is None or end is None or end < start:
         return Machines([], question.resolution or FINEST.seconds, question.start)
-    resolution = question.resolution or FINEST.seconds * max(
-        1, math.ceil((end - start) / question.points / FINEST.seconds)
-    )
+    resolution = question.resolution or _resolution((end - start) / max(1, question.points))
     start = start // resolution * resolution
     buckets: dict[tuple[str, SeriesKey], dict[int, _Bucket]] = {}
     for host, folder in folders:
-        for key, samples in _samples(folder, question.metrics, start, end, resolution):
+        for seconds, key, samples in _samples(folder, question.metrics, start, end, resolution):
             if not KINDS[key.metric].is_of_ranks or question.ranks is None or key.rank in question.ranks:
-                _fold(samples, resolution, buckets.setdefault((host, key), {}))
+                _fold(samples, seconds, resolution, buckets.setdefault((host, key), {}))
     hosts = {host: place for place, host in enumerate(job.record().hosts)}
     found = [_series(host, key, each, resolution) for (host, key), each in buckets.items()]
     found.sort(key=lambda one: (_ORDER[one.metric], hosts.get(one.host, 0), _number(one.rank), one.part))
@@ -139,17 +137,23 @@ def _span(question: Question, folders: Sequence[tuple[str, str]]) -> tuple[float
     return start, end
 
 
+def _resolution(seconds: float) -> float:
+    """Seconds of a point, at least so many: whole rows of the coarsest level that is fine enough."""
+    level = next((each for each in reversed(LEVELS) if each.seconds <= seconds), FINEST)
+    return level.seconds * max(1, math.ceil(seconds / level.seconds))
+
+
 def _samples(
     folder: str, metrics: Collection[str] | None, start: float, end: float, resolution: float
-) -> Iterator[tuple[SeriesKey, list[MachineSample]]]:
-    """What a host has of that time: of levels that are fine enough the coarsest, which has less to read.
+) -> Iterator[tuple[int, SeriesKey, list[MachineSample]]]:
+    """What a host has of that time, after the seconds of a row: of levels that fit the coarsest, with least to read.
 
     Where that begins too late, a coarser one has the rest; where it ends too early, for its last row is not over, a
     finer one.
     """
     at, last = int(1000 * start), math.ceil(1000 * end)
     for place, level in reversed(list(enumerate(LEVELS))):
-        if level.seconds > resolution:
+        if level != FINEST and (resolution < level.seconds or resolution % level.seconds):
             begun = [history.first_time_ms(folder, finer) for finer in LEVELS[:place]]
             until = min((time for time in begun if time is not None), default=last + 1)
         elif level != FINEST:
@@ -158,7 +162,8 @@ def _samples(
         else:
             until = last + 1
         if until > at:
-            yield from history.read(folder, level, at, min(until - 1, last), metrics).items()
+            for key, samples in history.read(folder, level, at, min(until - 1, last), metrics).items():
+                yield level.seconds, key, samples
             at = until
 
 
@@ -167,20 +172,20 @@ class _Bucket:
     """The samples of one point."""
 
     low: float
-    total: float
-    count: int
     high: float
+    total: float = 0.0
+    """The sum of the means, each times the seconds of its row."""
+    seconds: int = 0
 
 
-def _fold(samples: Sequence[MachineSample], resolution: float, buckets: dict[int, _Bucket]) -> None:
+def _fold(samples: Sequence[MachineSample], seconds: int, resolution: float, buckets: dict[int, _Bucket]) -> None:
     for sample in samples:
         place = int(sample.time // resolution)
         bucket = buckets.get(place)
         if bucket is None:
-            buckets[place] = _Bucket(sample.low, sample.mean, 1, sample.high)
-        else:
-            bucket.low, bucket.high = min(bucket.low, sample.low), max(bucket.high, sample.high)
-            bucket.total, bucket.count = bucket.total + sample.mean, bucket.count + 1
+            bucket = buckets[place] = _Bucket(sample.low, sample.high)
+        bucket.low, bucket.high = min(bucket.low, sample.low), max(bucket.high, sample.high)
+        bucket.total, bucket.seconds = bucket.total + seconds * sample.mean, bucket.seconds + seconds
 
 
 def _series(host: str, key: SeriesKey, buckets: dict[int, _Bucket], resolution: float) -> MachineSeries:
@@ -193,6 +198,6 @@ def _series(host: str, key: SeriesKey, buckets: dict[int, _Bucket], resolution: 
         part=key.part,
         times=[place * resolution for place, _ in points],
         low=[bucket.low for _, bucket in points],
-        mean=[bucket.total / bucket.count for _, bucket in points],
+        mean=[bucket.total / bucket.seconds for _, bucket in points],
         high=[bucket.high for _, bucket in points],
     )

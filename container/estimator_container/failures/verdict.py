@@ -222,14 +222,14 @@ def of_lost_host(host: str, seen_by: str) -> Verdict:
 
 def of_silent_host(host: str, heard_by: str, seconds: float) -> Verdict:
     """The verdict on a host whose connection is there and says nothing."""
-    what = f"{host} is frozen or cut off: {heard_by} has heard nothing from it for {seconds:g} s"
+    what = f"{host} is frozen or cut off: {heard_by} has heard nothing from it for more than {seconds:g} s"
     return Verdict(Kind.HOST_LOST, f"{what}, and its connection was never closed", host)
 
 
 def of_cut_off_host(host: str, others: Sequence[str], seconds: float) -> Verdict:
     """The verdict of a host on itself: nothing on its network answers it."""
-    what = f"{host} is cut off from its network: for {seconds:g} s it has heard nothing from {', '.join(others)}"
-    return Verdict(Kind.HOST_LOST, what, host)
+    what = f"{host} is cut off from its network: it has heard nothing for more than {seconds:g} s"
+    return Verdict(Kind.HOST_LOST, f"{what} from {', '.join(others)}", host)
 
 
 def of_frozen_rank(host: str, rank: int | None, signum: int, seconds: float) -> Verdict:

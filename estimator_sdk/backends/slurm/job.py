@@ -80,7 +80,7 @@ class SlurmJob(LocalJob):
         told, watch = "", self._watch()
         try:
             while not (record := self.record()).is_final and record.attempt == 0:
-                known = (queue.look() or {}).get(self.folder.read_number() or 0)
+                known = (queue.look(in_line=True) or {}).get(self.folder.read_number() or 0)
                 if known is not None and known.state == "PENDING" and known.why_pending not in (told, "None"):
                     told = known.why_pending
                     on_event("", ServiceStatus("pending", told))

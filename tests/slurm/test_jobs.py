@@ -71,9 +71,12 @@ def number_of(job: Job) -> int:
     return job._started.folder.read_number()
 
 
-def wait_for_line(job: Job, start: str) -> None:
+def wait_for_line(job: Job, start: str, hosts: int = 1) -> None:
+    """Until a line of so many hosts starts like that."""
+    heard = set()
     for line in job.logs(stream="stdout", follow=True):
-        if line.data.decode().startswith(start):
+        heard |= {line.host} if line.data.decode().startswith(start) else set()
+        if len(heard) == hosts:
             return
     raise AssertionError(f"the job ended without saying {start!r}: {job.why()}")
 
@@ -123,7 +126,7 @@ def test_a_job_that_is_cancelled_by_slurm_is_stopped(submit, slurm):
 
 def test_a_job_that_is_stopped_has_its_own_grace(submit, slurm):
     job = submit(COUNTING.replace("sleep(0.5)", "sleep(8)"))  # longer than KillWait
-    wait_for_line(job, "begins")
+    wait_for_line(job, "begins", hosts=2)
     job.stop()
     assert job.wait(timeout=40) == "Stopped"
     assert job._started.record().reason == "stopped by the user"

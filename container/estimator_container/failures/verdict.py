@@ -74,6 +74,11 @@ class Verdict:
         return self.kind.origin is Origin.PLATFORM
 
     @property
+    def may_be_lost_host(self) -> bool:
+        """Whether it is of a process that was killed, as a host that is lost kills all of its own."""
+        return self.host is not None and self.signal == "SIGKILL" and self.kind in (Kind.SIGNAL, Kind.MPI)
+
+    @property
     def blames_another(self) -> bool:
         """Whether the script's own words say that a process elsewhere is gone: that one may be the culprit."""
         return self.kind is Kind.EXCEPTION and _ANOTHER_IS_GONE.search(self.detail) is not None

@@ -12,7 +12,7 @@ if __name__ == "__main__":
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))  # not ignored any more: they wait
     sys.path[:] = json.loads(sys.argv[2])
     gc.disable()  # until all modules are there, which are no garbage
-    from estimator_sdk.backends.slurm.allocated import main
+    from estimator_sdk.backends.slurm.allocation.program import main
 
     code = main(sys.argv[1])
     sys.stdout.flush()

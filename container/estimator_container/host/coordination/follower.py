@@ -209,6 +209,8 @@ class Follower:
             self._host.start_ranks(fields)
         elif kind == "daemon":
             self._start_daemon(*fields)
+        elif kind == "are_you_there":
+            self._send("here")
         elif kind == "step_over":
             self._host.step_over()
         elif kind == "stalled":

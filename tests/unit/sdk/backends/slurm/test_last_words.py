@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from estimator_sdk.backends.slurm import allocated, queue
+from estimator_sdk.backends.slurm import queue
+from estimator_sdk.backends.slurm.allocation import program
 from estimator_sdk.backends.slurm.files import SlurmFolder
 from estimator_sdk.backends.slurm.job import SlurmJob
 from estimator_sdk.backends.status import AttemptRecord
@@ -88,5 +89,5 @@ def test_a_job_that_is_being_submitted_is_told_to_stop_once_it_starts(folder):
 
 def test_a_supervisor_whose_folder_is_another_jobs_leaves_it_alone(folder, monkeypatch, capsys):
     monkeypatch.setenv("SLURM_JOB_ID", "6")
-    assert allocated.main(str(folder.path)) == 1
+    assert program.main(str(folder.path)) == 1
     assert "what is there now belongs to job 7" in capsys.readouterr().err

@@ -9,11 +9,11 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from ...plan.plan import Plan
-from ..supervised.job_folder.hold import Hold
-from ..supervised.job_folder.record import Record, read_record
-from ..supervised.supervisor.supervisor import Supervisor
-from .files import SlurmFolder
+from ....plan.plan import Plan
+from ...supervised.job_folder.hold import Hold
+from ...supervised.job_folder.record import Record, read_record
+from ...supervised.supervisor.supervisor import Supervisor
+from ..files import SlurmFolder
 from .hosts import SlurmHosts
 from .nodes import SlurmAllocation
 

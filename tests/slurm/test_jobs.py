@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed, TrainingInput, list_jobs
-from estimator_sdk.backends.slurm import queue
+from estimator_sdk.backends.slurm import queue, waiting_line
 from estimator_sdk.backends.slurm.queue import UNFINISHED
 from estimator_sdk.errors import BackendError, InvalidArgument
 
@@ -159,9 +161,43 @@ def test_who_follows_a_job_in_the_queue_is_told_why_it_waits(submit):
     for _ in job._started.blocks(True, lambda host, event: told.append((host, event))):
         pass
     assert ("", "pending", "BeginTime") in [
-        (host, event.status, event.message.partition(";")[0]) for host, event in told if hasattr(event, "message")
+        (host, event.status, event.message.partition(",")[0]) for host, event in told if hasattr(event, "message")
     ]
     assert job.wait() == "Completed"
+
+
+@pytest.fixture
+def narrow(slurm):
+    """A partition of one node, in which three jobs are before any other."""
+    slurm.run("scontrol", "create", "PartitionName=narrow", "Nodes=n12")
+    options = ["--parsable", "--partition=narrow", "--exclusive", "--output=/dev/null", "--wrap=sleep 600"]
+    jobs = [slurm.run("sbatch", *options).strip() for _ in range(3)]
+    yield
+    slurm.run("scancel", *jobs)
+    deadline = time.monotonic() + 60
+    while slurm.run("squeue", "-h", "-p", "narrow", "-o", "%i"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    slurm.run("scontrol", "delete", "PartitionName=narrow")
+
+
+def test_who_waits_is_told_how_many_are_ahead_without_another_query(submit, narrow, monkeypatch):
+    asked, ask = [], queue.ask
+    monkeypatch.setattr(queue, "ask", lambda *command, **rest: asked.append(command[0]) or ask(*command, **rest))
+    monkeypatch.setattr(waiting_line, "LOOK_AGAIN_SECONDS", 2.0)
+    job, began, said = submit("print('hi')", instance_type="slurm.narrow", instance_count=1), time.monotonic(), []
+    too_late = threading.Timer(60.0, job.stop)
+    too_late.start()
+
+    def told(host: str, event: object) -> None:
+        said.append(getattr(event, "message", ""))
+        if " ahead" in said[-1]:
+            job.stop()
+
+    list(job._started.blocks(True, told))
+    too_late.cancel()
+    assert any(re.match(r"(Priority|Resources), [23] ahead", each) for each in said), said
+    assert asked.count("squeue") <= 4 + (time.monotonic() - began) / queue.ASK_AGAIN_SECONDS
 
 
 def test_a_job_whose_supervisor_is_killed_has_failed(submit, slurm):

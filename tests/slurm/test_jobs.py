@@ -153,6 +153,16 @@ def test_a_job_that_was_put_back_in_the_queue_can_be_stopped_there(submit, slurm
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%i") == ""
 
 
+def test_a_job_that_is_stopped_while_slurm_puts_it_back_in_the_queue_does_not_wait_there(submit, slurm):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    slurm.run("scontrol", "requeuehold", str(number_of(job)))
+    job.stop()
+    assert job.wait(timeout=60) == "Stopped"
+    assert job._started.record().reason == "stopped by the user"
+    assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
+
+
 def test_who_follows_a_job_in_the_queue_is_told_why_it_waits(submit):
     job = submit("print('hi')", slurm={"sbatch_options": {"begin": "now+3"}})
     told = []

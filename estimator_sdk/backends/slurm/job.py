@@ -13,7 +13,7 @@ from estimator_container.contract.events import ServiceStatus
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict, last_words
 
-from ...errors import EstimatorError, JobNotFound
+from ...errors import BackendError, EstimatorError, JobNotFound
 from ..port import OnEvent, OnOpenLine, Summary
 from ..supervised.job import LocalJob
 from ..supervised.job_folder import registry
@@ -33,6 +33,8 @@ LAST_WORD_SECONDS = 5.0
 """That such a file system may take to show what a node wrote before it was done."""
 SUBMISSION_SECONDS = 4 * queue.ANSWER_SECONDS
 """After which a client that still runs has either heard of a job's number or given up."""
+_LEAVING = ("COMPLETING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT")
+"""The states of a job that is being taken off its nodes: a signal would reach nothing, and scancel waits for longer."""
 LONG_OVER_SECONDS = 60.0
 """After the end that Slurm names, which may be the beginning of its KillWait, nothing more is to come."""
 
@@ -104,7 +106,7 @@ class SlurmJob(LocalJob):
         known = (queue.look(0.0) or {}).get(number)
         if known is not None and known.state == "PENDING":
             queue.cancel(number)  # nothing of it runs, also where it was put back in the queue
-        else:
+        elif known is None or known.state not in _LEAVING:  # else whoever looks next cancels it, if it comes again
             queue.cancel(number, "--batch", "--signal=INT")  # to the supervisor alone, which stops the job
 
     def _watch(self) -> Watch:
@@ -128,6 +130,9 @@ class SlurmJob(LocalJob):
                 return record  # Slurm may have been asked before it had the job
         elif not known.is_over:
             self._over_since = None
+            if known.state == "PENDING" and self.folder.stop_request.exists():
+                with suppress(BackendError):
+                    queue.cancel(number)  # it was told to before it was there, or while Slurm took it off its nodes
             return record
         elif record.attempt and not self._has_said_all(known):
             return record
@@ -164,6 +169,8 @@ def _ended(record: Record, number: int, known: queue.Queued | None, folder: Slur
     """The record of a job whose supervisor left no word of its end."""
     state = known.state if known is not None else ""
     job = f"job {number} of Slurm"
+    if state.startswith("CANCELLED") and folder.stop_request.exists():
+        return _stopped(record, "stopped by the user")
     if state.startswith("CANCELLED"):
         return _stopped(record, f"{job} was cancelled")
     if state == "TIMEOUT":

@@ -53,6 +53,7 @@ class SlurmBackend:
         options = self._after_another(options)
         _refuse_image(spec)
         plan = local_plan.base(spec, self.name, _host, jobs_on_slurm())
+        plan = replace(plan, spare_hosts=reserved.spare_hosts or 0)
         _refuse_pipes(plan)
         if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
             what = (

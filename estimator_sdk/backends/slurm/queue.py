@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import BackendError
@@ -104,8 +105,13 @@ def accounted(number: int) -> Queued | None:
     return Queued(state.split()[0], f"exit code {code}") if state.strip() else None
 
 
-def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | None = None) -> str:
-    """What one of Slurm's programs prints; `text` is its input. Raises BackendError with what it says is wrong."""
+def ask(
+    *command: str, text: str | None = None, variables: Mapping[str, str] | None = None, folder: Path | None = None
+) -> str:
+    """What one of Slurm's programs prints; `text` is its input, and `folder` where it runs.
+
+    Raises BackendError with what it says is wrong.
+    """
     import subprocess  # who lists the jobs of a home without any need not load it
 
     try:
@@ -114,6 +120,7 @@ def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | N
             input=text,
             stdin=subprocess.DEVNULL if text is None else None,
             env=_without_options(os.environ if variables is None else variables),
+            cwd=folder,
             capture_output=True,
             text=True,
             errors="replace",
@@ -168,11 +175,11 @@ def cancel(number: int, *options: str) -> None:
             raise
 
 
-def kill_step(number: int, name: str) -> None:
-    """End a step of a job, by its name, with all that runs in it. Raises BackendError."""
+def kill_steps(number: int, *names: str) -> None:
+    """End steps of a job, by their names, with all that runs in them. Raises BackendError."""
     for line in ask("squeue", "--steps", "--noheader", f"--jobs={number}", "--format=%i|%j").splitlines():
         step, _, found = line.strip().partition("|")
-        if found == name:
+        if found in names:
             ask("scancel", "--signal=KILL", step)
 
 

@@ -29,7 +29,7 @@ def batch_script(plan: Plan, options: SlurmOptions, partition: str | None, defau
 def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterator[str]:
     folder = SlurmFolder.for_job(plan.job_name)
     yield f"--job-name={plan.job_name}"
-    yield f"--nodes={len(plan.hosts)}"
+    yield f"--nodes={_nodes(plan)}"
     yield "--ntasks-per-node=1"
     cpus = plan.processes_per_host if plan.cpus is None else plan.cpus
     if plan.cpus is not None or (cpus > 1 and not options.exclusive):
@@ -45,6 +45,10 @@ def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterat
     yield "--open-mode=append"
     yield f'--output="{_as_a_name_of_sbatch(str(folder.supervisor_log))}"'
     yield "--export=ALL"  # any other choice has Slurm load what a login shell sets; hosts get what the plan says
+
+
+def _nodes(plan: Plan) -> int:
+    return sum(math.ceil(hosts / plan.hosts_per_node) for hosts in (len(plan.hosts), plan.spare_hosts))
 
 
 def _as_a_name_of_sbatch(path: str) -> str:

@@ -1,5 +1,6 @@
 """What is said of a job whose supervisor has left no word, by a process that looks once; `squeue` is a script."""
 
+import os
 import time
 from dataclasses import replace
 
@@ -33,7 +34,7 @@ def folder(tmp_path, monkeypatch):
 def squeue(tmp_path):
     def says(line: str) -> None:
         program = tmp_path / "squeue"
-        program.write_text(f"#!/bin/sh\necho '{line}'\n")
+        program.write_text(f"#!/bin/sh\necho '{line}|{os.getuid()}|gpu|7'\n")
         program.chmod(0o755)
 
     return says

@@ -62,7 +62,7 @@ class SlurmBackend:
         options = self._after_another(options)
         _refuse_image(spec)
         python = nodes_python.checked(options)
-        host = partial(_host, python, options.python is not None)
+        host = partial(_host, python, options)
         plan = local_plan.base(spec, self.name, host, jobs_on_slurm())
         _refuse_pipes(plan)
         if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
@@ -156,17 +156,18 @@ class SlurmBackend:
         return findings(self.name, CHECKS)
 
 
-def _host(python: str, has_packages: bool, name: str, index: int, hosts: int) -> HostPlan:
-    """A host with the toolkit that is here, or with the copy that it has."""
+def _host(python: str, options: SlurmOptions, name: str, index: int, hosts: int) -> HostPlan:
+    """A host with the toolkit that is here, or with a copy where another Python runs it."""
     from ..process.backend import TOOLKIT
 
-    toolkit = str(packages.copy() / Path(TOOLKIT).name) if has_packages else TOOLKIT
+    toolkit = TOOLKIT if options.python is None else str(packages.copy() / Path(TOOLKIT).name)
+    network = {contract.INTERFACE: options.interface, contract.TRANSPORT: options.transport}
     return HostPlan(
         name=name,
         address="",
         base_dir=name,
         argv=(python, "-I", "-S", toolkit, "train"),
-        environment={contract.CONSOLE: "off"},
+        environment={contract.CONSOLE: "off", **{name: told for name, told in network.items() if told is not None}},
     )
 
 

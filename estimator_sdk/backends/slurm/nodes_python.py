@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import InvalidArgument
+from .files import MODULES
 from .options import SlurmOptions
 
 OLDEST = (3, 10)
@@ -51,6 +52,7 @@ def before_start(options: SlurmOptions) -> Iterator[str]:
         yield "done"
         failed = f"slurm['modules']: module load {' '.join(options.modules)} fails on"
         yield f"module load {shlex.join(options.modules)} || {_end(failed)}"
+        yield f"export {MODULES}=loaded"
     if options.python is not None:
         failed = f"{_WHERE}: {options.python} is not Python {_oldest()} or later on"
         yield f"{shlex.quote(options.python)} -I -S -c {shlex.quote(_IS_OLD)} || {_end(failed)}"

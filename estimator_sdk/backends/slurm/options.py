@@ -19,7 +19,7 @@ _OURS = frozenset(
     )
 )
 """Options of sbatch that the backend sets itself, or that would take from it what it needs."""
-OUR_OWN = ("after", "python", "modules", "interface", "transport")
+OUR_OWN = ("after", "python", "modules", "interface", "transport", "export_script")
 """What is no option of sbatch."""
 _FLAGS = ("exclusive", "requeue")
 _NUMBERS = ("nice", "gpus_per_node")
@@ -77,6 +77,8 @@ class SlurmOptions:
     transport: str | None = None
     """How MPI talks between nodes: `"tcp"`, or `"fabric"`, which lets Open MPI choose; by default that is chosen where
     InfiniBand, EFA or Slingshot is active."""
+    export_script: str | None = None
+    """A file that the batch script is written to; the job starts once somebody gives it to `sbatch`."""
     requeue: bool = True
     """Whether Slurm may start the job again after a preemption or the loss of its first node; it goes on from its
     newest checkpoint then."""

@@ -26,6 +26,7 @@ ALL = {
     "modules": ["openmpi/4.1.8", "cuda"],
     "interface": "ib0",
     "transport": "fabric",
+    "export_script": "job.sh",
     "requeue": False,
     "sbatch_options": {"wckey": "x", "contiguous": True, "begin": "now+1hour", "switches": 1},
 }

@@ -50,11 +50,12 @@ class Leader:
 
             self._restart = Restart(self._host, line, self._others, lambda: self._begin_step(0), self._end)
         self._others.open(line)
+        self._others.begin_to_beat()
 
     # This host's own news.
 
     def prepared(self) -> None:
-        self._others.begin_to_beat()
+        pass
 
     def ready(self) -> None:
         self.host_ready(self._spec.name, self._host.endpoint)

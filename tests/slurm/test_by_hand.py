@@ -32,7 +32,6 @@ def exported(tmp_path, slurm):
     return made
 
 
-@pytest.mark.law("G7")
 def test_a_script_that_is_submitted_by_hand_runs_the_job(exported, slurm, tmp_path, monkeypatch):
     job = exported()
     assert (job.status, job._started.folder.read_number()) == ("InProgress", None)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Estimator, JobFailed
-from estimator_sdk.backends.slurm import packages
+from estimator_sdk.backends.slurm.batch import packages
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 ADDS_UP = """

@@ -24,7 +24,8 @@ from ...values.home import reading, write_private
 from ..port import Finding, findings
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import write_record
-from . import CAPABILITIES, nodes_python, packages, queue, script, site
+from . import CAPABILITIES, queue, site
+from .batch import nodes_python, packages, script
 from .files import SlurmFolder, jobs_on_slurm
 from .job import SlurmJob
 from .options import SlurmOptions, is_word

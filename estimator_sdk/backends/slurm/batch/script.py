@@ -11,13 +11,13 @@ from pathlib import Path
 
 from estimator_container.worlds.mpi import fabric
 
-from ...errors import BackendError
-from ...plan.plan import Plan
+from ....errors import BackendError
+from ....plan.plan import Plan
+from ..files import SlurmFolder, jobs_on_slurm
+from ..options import SlurmOptions
 from . import nodes_python, packages
-from .files import SlurmFolder, jobs_on_slurm
-from .options import SlurmOptions
 
-MAIN = str(Path(__file__).parent)
+MAIN = str(Path(__file__).parents[1])
 END_SECONDS = 600.0
 """Beyond `max_run`, for channels, outputs and the end of what is stopped: our own limit is to come before Slurm's."""
 

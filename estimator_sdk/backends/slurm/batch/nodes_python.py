@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import InvalidArgument
-from .files import MODULES
-from .options import SlurmOptions
+from ....errors import InvalidArgument
+from ..files import MODULES
+from ..options import SlurmOptions
 
 OLDEST = (3, 10)
 """That the supervisor runs on; a host's toolkit would run on 3.9."""

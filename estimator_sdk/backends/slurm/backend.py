@@ -163,6 +163,12 @@ class SlurmBackend:
 
         return findings(self.name, CHECKS)
 
+    def probe(self) -> Iterable[Finding]:
+        """Submit a job of two nodes that looks for what jobs need there, and wait for what it finds."""
+        from .probe.on_login_node import probe
+
+        return probe(self.name)
+
 
 def _host(python: str, options: SlurmOptions, name: str, index: int, hosts: int) -> HostPlan:
     """A host with the toolkit that is here, or with a copy where another Python runs it."""

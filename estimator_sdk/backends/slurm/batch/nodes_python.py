@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +33,8 @@ def checked(options: SlurmOptions) -> str:
         return sys.executable
     if not Path(python).exists():
         return python
+    import subprocess  # who looks at jobs need not load it
+
     try:
         done = subprocess.run((python, "-I", "-S", "-c", _IS_OLD), check=False, timeout=_ANSWER_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -46,6 +47,14 @@ def checked(options: SlurmOptions) -> str:
 
 def before_start(options: SlurmOptions) -> Iterator[str]:
     """Lines of the batch script that load modules, and look for the Python where it may not be."""
+    yield from modules(options)
+    if options.python is not None:
+        failed = f"{_WHERE}: {options.python} is not Python {_oldest()} or later on"
+        yield f"{shlex.quote(options.python)} -I -S -c {shlex.quote(_IS_OLD)} || {_end(failed)}"
+
+
+def modules(options: SlurmOptions) -> Iterator[str]:
+    """Lines of a batch script that load modules."""
     if options.modules:
         yield f"for init in {' '.join(_INITS)}; do"
         yield '  command -v module >/dev/null || { [ -r "$init" ] && . "$init"; }'
@@ -53,9 +62,6 @@ def before_start(options: SlurmOptions) -> Iterator[str]:
         failed = f"slurm['modules']: module load {' '.join(options.modules)} fails on"
         yield f"module load {shlex.join(options.modules)} || {_end(failed)}"
         yield f"export {MODULES}=loaded"
-    if options.python is not None:
-        failed = f"{_WHERE}: {options.python} is not Python {_oldest()} or later on"
-        yield f"{shlex.quote(options.python)} -I -S -c {shlex.quote(_IS_OLD)} || {_end(failed)}"
 
 
 def _end(sentence: str) -> str:

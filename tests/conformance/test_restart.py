@@ -23,11 +23,10 @@ from tests.conformance.jobs import (
     signal_host,
     tell,
     toolkit_of,
-    wait_for,
     wait_until_up,
 )
+from tests.waiting import SECONDS, kill, wait_for, wait_until_stopped
 
-SECONDS = 60.0  # for what happens soon, on a machine with much else to do
 AGAIN = {"on": ["signal", "exit_code", "exception", "deadlock", "mpi", "frozen"], "max": 20}
 PRELUDE = """
 import json, os, pathlib, signal, subprocess, sys, time
@@ -190,8 +189,8 @@ def test_hosts_that_stand_by_end_with_their_supervisor(script, tmp_path):
     options = {"restart_policy": {**AGAIN, "backoff": 600}}
     job = script.estimator("import sys; sys.exit(3)", hosts=2, processes=1, **options).fit(wait=False)
     wait_until_it_failed(job)
-    os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
-    assert left_of(job, 15.0) == []
+    kill(job._started.record().supervisor.pid)
+    assert left_of(job) == []
 
 
 @pytest.mark.law("R1", "E8")
@@ -457,9 +456,12 @@ def test_hosts_that_are_killed_at_once_are_all_named(script):
     wait_until_up(job, 3)
     is_container, hosts = job.backend == "docker", ("algo-1", "algo-2", "algo-3")
     pids = [container_of(job, each).attrs["State"]["Pid"] if is_container else toolkit_of(job, each) for each in hosts]
-    for signum in (signal.SIGSTOP, signal.SIGKILL):  # so that none sees another one go
-        for pid in pids:
-            os.kill(pid, signum)
+    for pid in pids:  # so that none sees another one go
+        os.kill(pid, signal.SIGSTOP)
+    for pid in pids:
+        wait_until_stopped(pid)
+    for pid in pids:
+        kill(pid)
     with pytest.raises(JobFailed) as failed:
         job.wait(SECONDS)
     verdict = failed.value.verdict

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import sys
 import threading
 import time
@@ -16,6 +14,7 @@ from estimator_sdk import Estimator, Job, JobFailed, TrainingInput, list_jobs
 from estimator_sdk.backends.slurm import queue, waiting_line
 from estimator_sdk.backends.slurm.queue import UNFINISHED
 from estimator_sdk.errors import BackendError, InvalidArgument
+from tests.waiting import kill, wait_for
 
 from .cluster import Cluster
 
@@ -82,19 +81,23 @@ def wait_for_line(job: Job, start: str, hosts: int = 1) -> None:
 
 
 def wait_until_published(job: Job) -> None:
-    deadline, told = time.monotonic() + 30, []
-    while not any(event.name == "checkpoint_published" for event in told):
-        assert time.monotonic() < deadline, "no snapshot was published"
-        time.sleep(0.05)
+    def is_told() -> bool:
+        told = []
         list(job._started.blocks(False, lambda host, event: told.append(event)))
+        return any(event.name == "checkpoint_published" for event in told)
+
+    wait_for(is_told, otherwise="no snapshot was published")
+
+
+def wait_until_it_is(state: str, slurm: Cluster, number: int, seconds: float = 60.0) -> None:
+    """Until Slurm says so of a job in the queue."""
+    query = ("squeue", "-h", "-j", str(number), "-o", "%T")
+    wait_for(lambda: slurm.run(*query).strip() == state, seconds, lambda: slurm.run("squeue"))
 
 
 def end_requeued(slurm: Cluster, number: int, seconds: float = 60.0) -> None:
     """Wait until a job that was put back in the queue runs again: what let it start first has to expire."""
-    deadline = time.monotonic() + seconds
-    while slurm.run("squeue", "-h", "-j", str(number), "-o", "%T").strip() != "RUNNING":
-        assert time.monotonic() < deadline, slurm.run("squeue")
-        time.sleep(0.2)
+    wait_until_it_is("RUNNING", slurm, number, seconds)
 
 
 @pytest.mark.law("R6")
@@ -146,10 +149,7 @@ def test_a_job_that_was_put_back_in_the_queue_can_be_stopped_there(submit, slurm
     job = submit(WAITING)
     wait_for_line(job, "up")
     slurm.run("scontrol", "requeuehold", str(number_of(job)))
-    deadline = time.monotonic() + 30
-    while not slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%T").startswith("PENDING"):
-        assert time.monotonic() < deadline, slurm.run("squeue")
-        time.sleep(0.1)
+    wait_until_it_is("PENDING", slurm, number_of(job))
     job.stop()
     assert job.wait(timeout=30) == "Stopped"
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%i") == ""
@@ -203,20 +203,22 @@ def test_who_waits_is_told_how_many_are_ahead_without_another_query(submit, narr
 def test_a_job_whose_supervisor_is_killed_has_failed(submit, slurm):
     job = submit(WAITING)
     wait_for_line(job, "up")
-    os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
+    kill(job._started.record().supervisor.pid)
     with pytest.raises(JobFailed, match="ended without a result"):
         job.wait(timeout=60)
 
 
 def state_of(job: Job, slurm: Cluster) -> str:
     """Slurm's, once it has done with the job."""
-    deadline = time.monotonic() + 60
-    while (
-        state := slurm.run("squeue", "-h", "-t", "all", "-j", str(number_of(job)), "-o", "%T").strip()
-    ) in UNFINISHED:
-        assert time.monotonic() < deadline, state
-        time.sleep(0.2)
-    return state
+    states = []
+
+    def has_done() -> bool:
+        query = ("squeue", "-h", "-t", "all", "-j", str(number_of(job)), "-o", "%T")
+        states.append(slurm.run(*query).strip())
+        return states[-1] not in UNFINISHED
+
+    wait_for(has_done, otherwise=lambda: states[-1])
+    return states[-1]
 
 
 @pytest.mark.parametrize(("source", "state"), [("print(1)", "COMPLETED"), ("raise ValueError", "FAILED")])

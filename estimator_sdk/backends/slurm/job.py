@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -86,13 +87,22 @@ class SlurmJob(LocalJob):
                 record = self.record()
                 if record.is_final or record.attempt:
                     return
-                known = (queue.look() or {}).get(self.folder.read_number() or 0)
-                if known is not None and known.state == "PENDING" and known.why_pending not in (told, "None"):
-                    told = known.why_pending
+                why = self._why_pending()
+                if why not in (told, "", "None"):
+                    told = why
                     on_event("", ServiceStatus("pending", told))
                 watch.wait()
         finally:
             watch.close()
+
+    def _why_pending(self) -> str:
+        number = self.folder.read_number()
+        if number is None:
+            with suppress(OSError):
+                return f"submit it with `sbatch {shlex.quote(self.folder.exported.read_text(encoding='utf-8'))}`"
+            return ""
+        known = (queue.look() or {}).get(number)
+        return known.why_pending if known is not None and known.state == "PENDING" else ""
 
     def summary(self) -> Summary:
         return Summary.from_state(self.record())
@@ -105,8 +115,14 @@ class SlurmJob(LocalJob):
         self._is_told_to_stop = True
         with suppress(OSError):
             self.folder.stop_request.touch(0o600)  # before the signal, for a supervisor that is about to run
-        if number is None:
+        if number is None and self.folder.exported.exists():
+            self._kept(_stopped(record, "stopped by the user"))  # a script that is submitted now finds that
+        elif number is None:
             return  # it is being submitted, and stops as soon as it starts
+        else:
+            self._stop_at_slurm(number)
+
+    def _stop_at_slurm(self, number: int) -> None:
         known = (queue.look(0.0) or {}).get(number)
         if known is not None and known.state == "PENDING":
             queue.cancel(number)  # nothing of it runs, also where it was put back in the queue
@@ -147,7 +163,7 @@ class SlurmJob(LocalJob):
 
     def _being_submitted(self, record: Record) -> Record:
         """The record of a job that has no number yet; it failed if who was submitting it is long gone."""
-        if time.time() - record.created < SUBMISSION_SECONDS:
+        if time.time() - record.created < SUBMISSION_SECONDS or self.folder.exported.exists():
             return record
         what = f"{record.name} has no number at Slurm: who was submitting it ended before it had one"
         return self._kept(_over(record, status="Failed", verdict=Verdict(Kind.PLATFORM, what)))

@@ -9,22 +9,26 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import BackendError
-from ...plan.plan import Plan
-from . import nodes_python, packages
-from .files import SlurmFolder, jobs_on_slurm
-from .options import SlurmOptions
+from estimator_container.worlds.mpi import fabric
 
-MAIN = str(Path(__file__).parent)
+from ....errors import BackendError
+from ....plan.plan import Plan
+from ..files import SlurmFolder, jobs_on_slurm
+from ..options import SlurmOptions
+from . import nodes_python, packages
+
+MAIN = str(Path(__file__).parents[1])
 END_SECONDS = 600.0
 """Beyond `max_run`, for channels, outputs and the end of what is stopped: our own limit is to come before Slurm's."""
 
 
 def batch_script(plan: Plan, options: SlurmOptions, partition: str | None, defaults: Path | None) -> str:
     """What `sbatch` gets: its options, where defaults among them come from, and the supervisor of the job."""
-    source = [] if defaults is None else [f"# with the defaults in {shlex.quote(str(defaults))}"]
+    notes = [] if defaults is None else [f"# with the defaults in {shlex.quote(str(defaults))}"]
+    if len(plan.hosts) > 1:
+        notes.append(f"# MPI between nodes, as this machine shows it: {fabric.sentence(options.transport)}")
     told = (f"#SBATCH {line}" for line in _options(plan, options, partition))
-    return "\n".join(["#!/bin/sh", *told, *source, *nodes_python.before_start(options), *_program(plan, options)])
+    return "\n".join(["#!/bin/sh", *told, *notes, *nodes_python.before_start(options), *_program(plan, options)])
 
 
 def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterator[str]:

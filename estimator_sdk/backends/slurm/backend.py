@@ -83,9 +83,7 @@ class SlurmBackend:
         base = str(folder.hosts / plan.hosts[-1].base_dir)
         inherited = plan.inherited_from(os.environ)
         plan = kernel_limits.check_processes(plan, base, inherited, str(overlay / "bin" / "python"))
-        return replace(
-            plan, script=script.batch_script(plan, options, _partition(plan.instance_type, options), defaults)
-        )
+        return script.with_script(plan, options, _partition(plan.instance_type, options), defaults)
 
     def _after_another(self, options: SlurmOptions) -> SlurmOptions:
         """The same, with the job that has to be done before among the dependencies. Raises InvalidArgument."""

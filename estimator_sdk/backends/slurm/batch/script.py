@@ -7,6 +7,7 @@ import math
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from estimator_container.worlds.mpi import fabric
@@ -15,23 +16,36 @@ from ....errors import BackendError
 from ....plan.plan import Plan
 from ..files import SlurmFolder, jobs_on_slurm
 from ..options import SlurmOptions
-from . import nodes_python, packages
+from . import nodes_python, packages, time_limit
 
 MAIN = str(Path(__file__).parents[1])
-END_SECONDS = 600.0
-"""Beyond `max_run`, for channels, outputs and the end of what is stopped: our own limit is to come before Slurm's."""
 
 
-def batch_script(plan: Plan, options: SlurmOptions, partition: str | None, defaults: Path | None) -> str:
-    """What `sbatch` gets: its options, where defaults among them come from, and the supervisor of the job."""
+def with_script(plan: Plan, options: SlurmOptions, partition: str | None, defaults: Path | None) -> Plan:
+    """The plan with what `sbatch` gets, and with no more time to run than the partition allows.
+
+    Raises InvalidArgument and BackendError for what no script can say.
+    """
+    limit = time_limit.of_partitions(partition or options.partition)
+    plan = time_limit.within(plan, limit)
+    return replace(plan, script=_script(plan, options, partition, defaults, limit))
+
+
+def _script(
+    plan: Plan, options: SlurmOptions, partition: str | None, defaults: Path | None, limit: time_limit.TimeLimit | None
+) -> str:
+    """Its options, where defaults among them come from, and the supervisor of the job."""
     notes = [] if defaults is None else [f"# with the defaults in {shlex.quote(str(defaults))}"]
+    notes += time_limit.note(plan, limit)
     if len(plan.hosts) > 1:
         notes.append(f"# MPI between nodes, as this machine shows it: {fabric.sentence(options.transport)}")
-    told = (f"#SBATCH {line}" for line in _options(plan, options, partition))
+    told = (f"#SBATCH {line}" for line in _options(plan, options, partition, limit))
     return "\n".join(["#!/bin/sh", *told, *notes, *nodes_python.before_start(options), *_program(plan, options)])
 
 
-def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterator[str]:
+def _options(
+    plan: Plan, options: SlurmOptions, partition: str | None, limit: time_limit.TimeLimit | None
+) -> Iterator[str]:
     folder = SlurmFolder.for_job(plan.job_name)
     yield f"--job-name={plan.job_name}"
     yield f"--nodes={_nodes(plan)}"
@@ -41,7 +55,7 @@ def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterat
         yield f"--cpus-per-task={math.ceil(cpus)}"  # or Slurm would grant a node's processes one between them
     if plan.memory is not None:
         yield f"--mem={math.ceil(plan.memory * 1024)}M"
-    yield f"--time={math.ceil((plan.max_run + plan.stop_timeout + END_SECONDS) / 60)}"
+    yield f"--time={time_limit.minutes(plan, limit)}"
     if partition is not None:
         yield f"--partition={partition}"
     yield from options.lines()

@@ -19,7 +19,7 @@ from ..supervised.job import LocalJob
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import Record, read_record, write_record
 from ..supervised.watch import Watch
-from . import queue
+from . import accounting, queue
 from .files import SlurmFolder
 
 if TYPE_CHECKING:
@@ -79,7 +79,11 @@ class SlurmJob(LocalJob):
     def _wait_in_queue(self, on_event: OnEvent) -> None:
         told, watch = "", self._watch()
         try:
-            while not (record := self.record()).is_final and record.attempt == 0:
+            while True:
+                queue.look(in_line=True)  # before anybody asks for this user's jobs alone
+                record = self.record()
+                if record.is_final or record.attempt:
+                    return
                 known = (queue.look() or {}).get(self.folder.read_number() or 0)
                 if known is not None and known.state == "PENDING" and known.why_pending not in (told, "None"):
                     told = known.why_pending
@@ -134,7 +138,7 @@ class SlurmJob(LocalJob):
         record = registry.last(self.folder)
         if record.is_final:
             return record
-        return self._kept(_ended(record, number, known or queue.accounted(number), self.folder))
+        return self._kept(_ended(record, number, known or accounting.find(number), self.folder))
 
     def _being_submitted(self, record: Record) -> Record:
         """The record of a job that has no number yet; it failed if who was submitting it is long gone."""
@@ -165,7 +169,7 @@ def _ended(record: Record, number: int, known: queue.Queued | None, folder: Slur
     state = known.state if known is not None else ""
     job = f"job {number} of Slurm"
     if state.startswith("CANCELLED"):
-        return _stopped(record, f"{job} was cancelled")
+        return _stopped(record, f"{job} was cancelled{accounting.by_whom(number)}")
     if state == "TIMEOUT":
         return _stopped(record, f"{job} reached Slurm's time limit")
     what = {

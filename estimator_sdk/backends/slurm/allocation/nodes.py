@@ -12,9 +12,9 @@ from typing import NamedTuple
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 
-from ...errors import BackendError
-from ..supervised.supervisor.surroundings import Interruption
-from . import queue
+from ....errors import BackendError
+from ...supervised.supervisor.surroundings import Interruption
+from .. import accounting, queue
 
 
 class Node(NamedTuple):
@@ -80,7 +80,7 @@ class SlurmAllocation:
         if known.get("JobState") == "PREEMPTED" or _is_preempted(known):
             what = f"{job} was preempted, and may not be started again"
             return Interruption(what, verdict=Verdict(Kind.PREEMPTED, f"{what}; ask for slurm={{'requeue': True}}"))
-        return Interruption(f"{job} was cancelled")
+        return Interruption(f"{job} was cancelled{accounting.by_whom(self.number)}")
 
 
 def _is_preempted(known: dict[str, str]) -> bool:

@@ -52,6 +52,7 @@ HANG_FLOOR = "ESTIMATOR_HANG_FLOOR"  # the least number of seconds of silence th
 STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
 HOROVOD_KERAS3 = "ESTIMATOR_HOROVOD_KERAS3"  # "off": Horovod's names stay as they are on Keras 3; for the script
 DRIFT_GUARD = "ESTIMATOR_DRIFT_GUARD"  # "off", or "warn", which ends no job for ranks that differ; for the script
+TELEMETRY = "ESTIMATOR_TELEMETRY"  # "off": hosts do not measure themselves; for the script
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
 OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own
 # Channels of ours, for platforms that bring nothing else to a host. The script is told of none of them.
@@ -165,6 +166,10 @@ class Layout(_BaseDirectory):
     """Ours: why the job ended, as JSON; `failure` is the same for people."""
     frames = _Below("output", "logs", "frames")
     """Ours: all that the ranks of this host wrote, framed, and the host's events."""
+    telemetry = _Below("output", "logs", "telemetry")
+    """Ours: a folder of what this host measures of itself and its ranks; see `telemetry.history`."""
+    logged_metrics = _Below("output", "logs", "metrics")
+    """Ours: a folder of the values that scripts log, a file for each rank; see `telemetry.logged`."""
     alive = _Below("output", "alive")
     """Ours: a folder of files that are open as long as the ranks of this host live; see `ranks_alive`."""
     temporary_folders = _Below("output", "temporary-folders")

@@ -11,6 +11,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from estimator_container.contract import names as contract
@@ -22,7 +24,7 @@ from ...values.home import reading
 from ..port import Finding, findings
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import write_record
-from . import CAPABILITIES, queue, script, site
+from . import CAPABILITIES, nodes_python, packages, queue, script, site
 from .files import SlurmFolder, jobs_on_slurm
 from .job import SlurmJob
 from .options import SlurmOptions, is_word
@@ -30,7 +32,16 @@ from .options import SlurmOptions, is_word
 if TYPE_CHECKING:
     from ...spec.job_document import JobDocument
 
-_VARIABLES = ("SLURM_CONF", "SLURM_CLUSTERS", "MODULEPATH", "LMOD_*", "http_proxy", "https_proxy", "no_proxy")
+_VARIABLES = (
+    "SLURM_CONF",
+    "SLURM_CLUSTERS",
+    "MODULEPATH",
+    "MODULESHOME",
+    "LMOD_*",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+)
 """What hosts have of the login node besides what any process needs."""
 
 
@@ -42,8 +53,6 @@ class SlurmBackend:
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job for the cluster. Raises InvalidArgument for what it cannot do."""
-        import sys
-
         from ...plan import distributions, inheritance, kernel_limits
         from ...plan import local as local_plan
         from ...plan.plan import DEFAULT_CHECKPOINTS
@@ -52,7 +61,9 @@ class SlurmBackend:
         options, defaults = site.chosen(reserved.slurm or {})
         options = self._after_another(options)
         _refuse_image(spec)
-        plan = local_plan.base(spec, self.name, _host, jobs_on_slurm())
+        python = nodes_python.checked(options)
+        host = partial(_host, python, options.python is not None)
+        plan = local_plan.base(spec, self.name, host, jobs_on_slurm())
         _refuse_pipes(plan)
         if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
             what = (
@@ -66,7 +77,7 @@ class SlurmBackend:
         plan = distributions.distributed(plan, gpus)
         folder = SlurmFolder.for_job(plan.job_name)
         overlay = folder.overlay(1)
-        plan = inheritance.for_nodes(local_plan.with_command(plan, sys.executable, overlay), _VARIABLES)
+        plan = inheritance.for_nodes(local_plan.with_command(plan, python, overlay), _VARIABLES)
         base = str(folder.hosts / plan.hosts[-1].base_dir)
         inherited = plan.inherited_from(os.environ)
         plan = kernel_limits.check_processes(plan, base, inherited, str(overlay / "bin" / "python"))
@@ -100,6 +111,8 @@ class SlurmBackend:
         code_store.upload(plan.code, plan.code_uri)
         folder = SlurmFolder.for_job(plan.job_name)
         try:
+            if packages.travel_with(plan):
+                packages.make_copy()
             with new_folder(plan, folder):
                 write_record(first_record(plan), folder)
                 _keep(plan, folder)
@@ -143,16 +156,16 @@ class SlurmBackend:
         return findings(self.name, CHECKS)
 
 
-def _host(name: str, index: int, hosts: int) -> HostPlan:
-    import sys
-
+def _host(python: str, has_packages: bool, name: str, index: int, hosts: int) -> HostPlan:
+    """A host with the toolkit that is here, or with the copy that it has."""
     from ..process.backend import TOOLKIT
 
+    toolkit = str(packages.copy() / Path(TOOLKIT).name) if has_packages else TOOLKIT
     return HostPlan(
         name=name,
         address="",
         base_dir=name,
-        argv=(sys.executable, "-I", "-S", TOOLKIT, "train"),
+        argv=(python, "-I", "-S", toolkit, "train"),
         environment={contract.CONSOLE: "off"},
     )
 

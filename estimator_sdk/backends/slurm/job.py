@@ -79,7 +79,11 @@ class SlurmJob(LocalJob):
     def _wait_in_queue(self, on_event: OnEvent) -> None:
         told, watch = "", self._watch()
         try:
-            while not (record := self.record()).is_final and record.attempt == 0:
+            while True:
+                queue.look(in_line=True)  # before anybody asks for this user's jobs alone
+                record = self.record()
+                if record.is_final or record.attempt:
+                    return
                 known = (queue.look() or {}).get(self.folder.read_number() or 0)
                 if known is not None and known.state == "PENDING" and known.why_pending not in (told, "None"):
                     told = known.why_pending

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ...errors import BackendError
 from ...plan.plan import Plan
+from . import nodes_python, packages
 from .files import SlurmFolder, jobs_on_slurm
 from .options import SlurmOptions
 
@@ -23,7 +24,7 @@ def batch_script(plan: Plan, options: SlurmOptions, partition: str | None, defau
     """What `sbatch` gets: its options, where defaults among them come from, and the supervisor of the job."""
     source = [] if defaults is None else [f"# with the defaults in {shlex.quote(str(defaults))}"]
     told = (f"#SBATCH {line}" for line in _options(plan, options, partition))
-    return "\n".join(["#!/bin/sh", *told, *source, *_program(plan)])
+    return "\n".join(["#!/bin/sh", *told, *source, *nodes_python.before_start(options), *_program(plan, options)])
 
 
 def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterator[str]:
@@ -55,9 +56,20 @@ def _as_a_name_of_sbatch(path: str) -> str:
     return path.replace("%", "%%")
 
 
-def _program(plan: Plan) -> Iterator[str]:
-    search_path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
-    words = [sys.executable, "-I", "-S", MAIN, str(SlurmFolder.for_job(plan.job_name).path), search_path]
+def _program(plan: Plan, options: SlurmOptions) -> Iterator[str]:
+    folder = str(SlurmFolder.for_job(plan.job_name).path)
+    if options.python is None:
+        search_path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
+        words = [sys.executable, "-I", "-S", MAIN, folder, search_path]
+    else:  # what that Python has itself comes after the packages
+        copy = packages.copy()
+        words = [
+            options.python,
+            "-I",
+            str(copy / Path(MAIN).relative_to(packages.SDK.parent)),
+            folder,
+            json.dumps([str(copy)]),
+        ]
     yield "trap '' INT HUP  # they stop a job, once its supervisor can take them"
     yield f"exec {shlex.join(words)}"
     yield ""

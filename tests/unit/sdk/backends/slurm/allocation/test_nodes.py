@@ -2,7 +2,7 @@ import pytest
 from estimator_container.failures.kind import Kind
 
 from estimator_sdk.backends.slurm import queue
-from estimator_sdk.backends.slurm.nodes import Node, SlurmAllocation, _node
+from estimator_sdk.backends.slurm.allocation.nodes import Node, SlurmAllocation, _node
 from estimator_sdk.errors import BackendError
 
 NODES = """\

@@ -1,7 +1,7 @@
 import pytest
 from estimator_container.contract.names import EXIT_STOPPED
 
-from estimator_sdk.backends.slurm.hosts import _code_of_task
+from estimator_sdk.backends.slurm.allocation.hosts import _code_of_task
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 127, 128])

@@ -23,14 +23,14 @@ from estimator_container.runtime import machine
 from estimator_container.runtime.children import Children, signal_group
 from estimator_container.runtime.loop import Loop
 
-from ...errors import BackendError
-from ...plan.plan import HostPlan, Plan
-from ...values.home import JobFolder, make_folder
-from ..supervised.supervisor import base_directory
-from ..supervised.supervisor.hosts import NotStarted, OnHostEnded
-from ..supervised.supervisor.hosts_line import MISSED_BEATS, HostsLine, OnAttemptFailed
-from ..supervised.supervisor.policy import variables_of_attempt
-from . import queue
+from ....errors import BackendError
+from ....plan.plan import HostPlan, Plan
+from ....values.home import JobFolder, make_folder
+from ...supervised.supervisor import base_directory
+from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
+from ...supervised.supervisor.hosts_line import MISSED_BEATS, HostsLine, OnAttemptFailed
+from ...supervised.supervisor.policy import variables_of_attempt
+from .. import queue
 from .kept_line import KeptLine
 
 if TYPE_CHECKING:

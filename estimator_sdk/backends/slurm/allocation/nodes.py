@@ -12,9 +12,9 @@ from typing import NamedTuple
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 
-from ...errors import BackendError
-from ..supervised.supervisor.surroundings import Interruption
-from . import queue
+from ....errors import BackendError
+from ...supervised.supervisor.surroundings import Interruption
+from .. import queue
 
 
 class Node(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from anyio import CapacityLimiter
 
@@ -13,6 +13,7 @@ from ..errors import JobNotFound
 from ..job.ledger import Ledger
 from ..values.job_name import checked
 from .changes import Hub
+from .jobs.curve_bands import CurveReader
 from .jobs.index import JobIndex
 from .jobs.story import Story
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from ..backends.port import StartedJob
 
 _KEPT = 32  # jobs that are held open, the last that were asked for
+_KEPT_CURVES = 8  # of these jobs the curves are kept too
 _THREADS = 8
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Console:
@@ -37,6 +41,7 @@ class Console:
         self.ledger_lock = threading.Lock()
         self._lock = threading.Lock()
         self._jobs: OrderedDict[str, StartedJob] = OrderedDict()
+        self._curves: OrderedDict[tuple[str, float | None], CurveReader] = OrderedDict()
         self._stories: OrderedDict[tuple[str, float | None, int], Story] = OrderedDict()
 
     def job(self, name: str) -> StartedJob:
@@ -63,13 +68,26 @@ class Console:
             _put(self._stories, key, found)
             return found
 
+    def curves(self, job: StartedJob) -> CurveReader:
+        """The curves of a job, which is told apart from an earlier job of its name."""
+        key = (job.name, job.record().created)
+        with self._lock:
+            found = self._curves.get(key)
+        if found is None:
+            made = CurveReader(job)
+            with self._lock:
+                found = self._curves.setdefault(key, made)
+        with self._lock:
+            _put(self._curves, key, found, _KEPT_CURVES)
+        return found
+
     def _forget(self, name: str) -> None:
         with self._lock:
             self._jobs.pop(name, None)
 
 
-def _put(kept: OrderedDict, key: object, value: object) -> None:  # type: ignore[type-arg]
+def _put(kept: OrderedDict[K, V], key: K, value: V, most: int = _KEPT) -> None:
     kept[key] = value
     kept.move_to_end(key)
-    while len(kept) > _KEPT:
+    while len(kept) > most:
         kept.popitem(last=False)

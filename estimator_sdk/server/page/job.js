@@ -7,11 +7,13 @@ import { showCurves } from "./curves.js";
 import { ask, badge, date, h, notice, seconds } from "./dom.js";
 import { showInputs } from "./inputs.js";
 import { showLogs } from "./logs.js";
+import { showMachines } from "./machines.js";
 import { showNotes } from "./notes.js";
 
 const PARTS = [
   ["logs", "Logs", showLogs],
   ["curves", "Curves", showCurves],
+  ["machines", "Machines", showMachines],
   ["checkpoints", "Checkpoints", showCheckpoints],
   ["notes", "Events", showNotes],
   ["inputs", "Inputs", showInputs],

@@ -24,6 +24,7 @@ COMMANDS = {
     "describe": "show everything that is known about a job",
     "download": "download a job's model",
     "checkpoints": "list, verify or download the snapshots of a job",
+    "pool": "look at the machines of a pool, or at a job that was started from elsewhere",
     "images": "list or build training images",
     "doctor": "check what is installed, and how to install what is missing",
     "completion": "print the completion script for bash or zsh",

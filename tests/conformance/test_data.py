@@ -19,7 +19,7 @@ from estimator_sdk import InvalidArgument, Job, JobFailed, TrainingInput
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.supervised.job import wait_until_gone
 from estimator_sdk.spec.job_document import ShuffleConfig
-from tests.conformance.jobs import left_of, wait_for
+from tests.conformance.jobs import left_of, supervisor_of, wait_for
 from tests.stores.servers import BUCKET
 
 LISTING = """
@@ -380,7 +380,7 @@ def test_a_supervisor_that_is_killed_while_fetching_leaves_nothing(script, s3_ob
     channels = job.folder / "channels"
     assert s3_objects.proxy.stalled.wait(60)
     wait_for(lambda: (channels / "whole").exists() and (channels / "train~part").exists())
-    os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
+    os.kill(supervisor_of(job), signal.SIGKILL)
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(20)  # Slurm is not asked more often than every ten seconds
     assert left_of(job, patience=15.0) == []

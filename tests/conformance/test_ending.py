@@ -23,6 +23,7 @@ from tests.conformance.jobs import (
     kill_host,
     left_now,
     left_of,
+    supervisor_of,
     tell,
     wait_until_up,
 )
@@ -234,8 +235,7 @@ time.sleep(60)
 """
     job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
     wait_until_up(job, 2)
-    supervisor = job._started.record().supervisor
-    os.kill(supervisor.pid, signal.SIGKILL)
+    os.kill(supervisor_of(job), signal.SIGKILL)
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(20)  # Slurm is not asked more often than every ten seconds
     assert left_of(job, patience=15.0) == []

@@ -105,7 +105,7 @@ class SshJob(LocalJob):
         known = self._where()
         if known is None:
             return self._being_started(record)
-        from .connection import Unreachable
+        from .session.connection import Unreachable
 
         try:
             fields = self._connected().update(with_outputs)

@@ -7,7 +7,7 @@ import json
 import os
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,10 @@ from estimator_container.contract.names import SECRET_BYTES
 
 from ...errors import BackendError
 from . import checks
-from .connection import Session
 from .files import SshFolder, Whereabouts
 from .job import SshJob
 from .pool import PoolHost
+from .session.connection import Session
 
 if TYPE_CHECKING:
     from ...plan.plan import Plan
@@ -39,7 +39,7 @@ def start(plan: Plan) -> SshJob:
     code_store.upload(plan.code, plan.code_uri)
     folder = SshFolder.for_job(plan.job_name)
     try:
-        with new_folder(plan, folder), sessions(checks.machines_of_plan(plan)) as opened:
+        with new_folder(plan, folder), _sessions_for(plan) as opened:
             write_record(first_record(plan), folder)
             _start(plan, folder, opened)
     except OSError as error:
@@ -50,9 +50,12 @@ def start(plan: Plan) -> SshJob:
 
 
 @contextlib.contextmanager
-def sessions(machines: Sequence[PoolHost]) -> Iterator[list[Session]]:
-    """A session on each machine, all at once. Raises BackendError, which names every one that cannot be reached."""
-    opened = on_all(Session, machines)
+def sessions(machines: Sequence[PoolHost], with_stores: Collection[PoolHost] = ()) -> Iterator[list[Session]]:
+    """A session on each machine, all at once. Raises BackendError, which names every one that cannot be reached.
+
+    Those in `with_stores` get the client of s3:// stores, too.
+    """
+    opened = on_all(lambda machine: Session(machine, machine in with_stores), machines)
     failed = [each for each in opened if isinstance(each, BackendError)]
     ready = [each for each in opened if isinstance(each, Session)]
     try:
@@ -76,9 +79,17 @@ def on_all(do: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
         return list(threads.map(tried, items))
 
 
+def _sessions_for(plan: Plan) -> contextlib.AbstractContextManager[list[Session]]:
+    machines = checks.machines_of_plan(plan)
+    uris = (plan.output_path, plan.checkpoint_uri, *(channel.source for channel in plan.channels))
+    has_stores = any(uri is not None and not uri.startswith("file://") for uri in uris)
+    return sessions(machines, machines[:1] if has_stores else ())
+
+
 def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session]) -> None:
     first = opened[0]
-    keepers = [f"{plan.job_name}.{os.urandom(4).hex()}.{number}" for number in range(1, len(opened) + 1)]
+    mark = os.urandom(8).hex()  # which nobody who could be there before can know
+    keepers = [f"{plan.job_name}.{mark}.{number}" for number in range(1, len(opened) + 1)]
     names = [f"machine-{number}" for number in range(1, len(opened) + 1)]
     secret = os.urandom(SECRET_BYTES).hex()
     machines = [{"name": name, "at": str(session.host)} for name, session in zip(names, opened, strict=True)]
@@ -94,7 +105,7 @@ def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session]) -> None:
     folder.write_whereabouts(Whereabouts(first.host, answer["folder"], plan.output_path))
 
     def keep(number: int) -> None:
-        told = {"name": names[number], "secret": secret, "supervisor": answer["door"]}
+        told = {"name": names[number], "secret": secret, "supervisor": answer["door"], "common": f"/tmp/est-{mark}"}
         opened[number].ask("keep", json.dumps(told).encode(), name=keepers[number])
 
     failed = [each for each in on_all(keep, range(len(opened))) if isinstance(each, BackendError)]

@@ -15,8 +15,8 @@ from typing import Any
 from ...errors import BackendError, JobNotFound
 from ...values.debugging import debug
 from ...values.home import make_folder, private_file
-from .connection import Session, Unreachable
 from .files import SshFolder, Whereabouts
+from .session.connection import Session, Unreachable
 
 TRY_AGAIN_SECONDS = 1.0
 """After a connection was cut, between two tries to make another."""

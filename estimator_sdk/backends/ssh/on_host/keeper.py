@@ -22,6 +22,7 @@ from estimator_container.contract import names as contract
 from estimator_container.contract.cluster import address_and_port
 from estimator_container.contract.names import Layout
 from estimator_container.mesh.mesh import Member, MeshWorker
+from estimator_container.runtime import private_folder
 from estimator_container.runtime.children import Children, become_subreaper, kill_descendants, kill_descendants_but
 from estimator_container.runtime.loop import Loop
 
@@ -42,10 +43,16 @@ _OWN = ("output/logs", "output/alive", "output/temporary-folders", "output/train
 class Keeper:
     """One host. See `MeshObserver` for what the supervisor says."""
 
-    def __init__(self, folder: Path, name: str, secret: bytes, supervisor: str) -> None:
-        """`name` is the machine's in the mesh, and `supervisor` where that listens."""
+    def __init__(self, folder: Path, name: str, secret: bytes, supervisor: str, common: str) -> None:
+        """`name` is the machine's in the mesh, and `supervisor` where that listens.
+
+        `common` is a folder that has the same path on all machines: mpirun has one command for all of them.
+        """
         become_subreaper()
         self._own = folder
+        self._common = Path(private_folder.given(common))
+        self._software = self._common / "software"
+        self._software.symlink_to(Path(estimator_container.__file__).parents[1])
         self._base = str(folder)
         self._loop = Loop()
         self._children = Children(self._loop)
@@ -71,7 +78,8 @@ class Keeper:
         self._loop.run_until(lambda: self._is_over)
         kill_descendants()
         self._remove_folders()
-        shutil.rmtree(self._own, ignore_errors=True)
+        for folder in (self._common, self._own):
+            shutil.rmtree(folder, ignore_errors=True)
 
     # What the supervisor says.
 
@@ -123,8 +131,8 @@ class Keeper:
             contract.BASE_DIR_VARIABLE: self._base,
             contract.LIFELINE_FD: str(reads),
         }
-        container = Path(estimator_container.__file__).parent
-        importable = filter(None, (str(container.parent), environment.get("PYTHONPATH")))
+        container = self._software / "estimator_container"
+        importable = filter(None, (str(self._software), environment.get("PYTHONPATH")))
         environment["PYTHONPATH"] = os.pathsep.join(importable)  # ranks import the toolkit
         make_folder(os.path.dirname(layout.frames))  # noqa: PTH120
         Path(layout.frames).touch(0o600)
@@ -211,7 +219,7 @@ def main(folder: str) -> int:
     settings = json.loads(sys.stdin.buffer.read())
     path = Path(folder)
     make_folder(path)
-    keeper = Keeper(path, settings["name"], bytes.fromhex(settings["secret"]), settings["supervisor"])
-    keeper.run()
+    secret = bytes.fromhex(settings["secret"])
+    Keeper(path, settings["name"], secret, settings["supervisor"], settings["common"]).run()
     Path(f"{folder}.log").unlink(missing_ok=True)
     return 0

@@ -16,6 +16,7 @@ from ....errors import EstimatorError, JobNotFound
 from ....values.home import JobFolder, cache_folder, make_folder, private_file
 from ...supervised.job import LocalJob
 from ...supervised.job_folder.registry import read
+from ..session.software import STORES
 from . import start
 from .mirrored import MirroredFiles
 
@@ -38,7 +39,7 @@ class Server:
             "channel": self._channel,
             "supervise": self._supervise,
             "keep": self._keep,
-            "record": self._record,
+            "describe": self._describe,
             "sync": self._sync,
             "wait": self._wait,
             "stop": self._stop,
@@ -84,8 +85,11 @@ class Server:
         start.keep(self._root, facts["name"], data)
         return {}, b""
 
-    def _record(self, facts: Facts, data: bytes) -> Answer:
-        return {"record": read(_folder(facts)).fields()}, b""
+    def _describe(self, facts: Facts, data: bytes) -> Answer:
+        folder = JobFolder.for_job(facts["name"])
+        record = read(folder)
+        plan, request = folder.plan.read_text(encoding="utf-8", errors="replace"), LocalJob(folder).request()
+        return {"record": record.fields(), "plan": plan, "request": request, "folder": str(folder.path)}, b""
 
     def _sync(self, facts: Facts, data: bytes) -> Answer:
         record = read(_folder(facts))
@@ -125,6 +129,7 @@ def main(root: str) -> None:
     """Answer until standard input ends."""
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing that is printed is taken for an answer
+    sys.path.append(str(Path(root) / STORES))  # after what the machine has itself
     server = Server(root)
     while line := requests.readline():
         facts = json.loads(line)

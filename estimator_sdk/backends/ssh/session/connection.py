@@ -16,10 +16,10 @@ from typing import IO, Any
 from estimator_container.runtime import private_folder
 from estimator_container.runtime.errors import ConfigurationError
 
-from ...errors import BackendError
-from ...values.debugging import debug
+from ....errors import BackendError
+from ....values.debugging import debug
+from ..pool import PoolHost
 from . import software
-from .pool import PoolHost
 
 CONNECT_SECONDS = 20
 """That a machine may take to answer at all."""
@@ -51,9 +51,13 @@ class Unreachable(BackendError):
 class Session:
     """A program on a machine that answers requests, one after the other; for any thread."""
 
-    def __init__(self, host: PoolHost) -> None:
-        """Connect, and bring the software if it is not there. Raises BackendError with OpenSSH's own words."""
+    def __init__(self, host: PoolHost, with_stores: bool = False) -> None:
+        """Connect, and bring the software if it is not there, `with_stores` with the client of s3:// stores.
+
+        Raises BackendError with OpenSSH's own words.
+        """
         self.host = host
+        self._with_stores = with_stores
         self._lock = threading.Lock()
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - it lasts as long as the session
         self._process = _start(host, self._words)
@@ -93,7 +97,7 @@ class Session:
         self._words.close()
 
     def _bring_software(self) -> None:
-        archive, digest = software.archive()
+        archive, digest = software.archive(self._with_stores)
         program = software.BOOT.encode()
         self._write(b"%d\n" % len(program) + program)
         self._send({"digest": digest})

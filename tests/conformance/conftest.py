@@ -18,6 +18,7 @@ from estimator_sdk.backends import BUILT_IN
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.docker.images import build, catalogue
 from tests.interop.sagemaker_service import stand_in
+from tests.ssh import pool
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import BUCKET
 
@@ -51,12 +52,12 @@ def jobs_at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def where(backend: str) -> dict[str, str]:
+def where(backend: str) -> dict[str, Any]:
     """The estimator's arguments that choose the backend; what it needs is made first."""
     if backend == by_turns.SERVICE:
         return service.WHERE
-    instances = {"instance_type": "slurm"} if backend == by_turns.SLURM else {}
-    return {"backend": backend, **instances, **_image(backend, "mpi")}
+    machines = {"slurm": {"instance_type": "slurm"}, "ssh": {"hosts": pool.NAMES}}
+    return {"backend": backend, **machines.get(backend, {}), **_image(backend, "mpi")}
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 
+from estimator_container.contract.names import TRANSPORTS
+
 from ...errors import InvalidArgument
 from ...values.naming import shown, suggestion
 
@@ -17,7 +19,7 @@ _OURS = frozenset(
     )
 )
 """Options of sbatch that the backend sets itself, or that would take from it what it needs."""
-OUR_OWN = ("after", "python", "modules")
+OUR_OWN = ("after", "python", "modules", "interface", "transport", "export_script")
 """What is no option of sbatch."""
 _FLAGS = ("exclusive", "requeue")
 _NUMBERS = ("nice", "gpus_per_node")
@@ -69,6 +71,14 @@ class SlurmOptions:
     """The Python of the nodes, as an absolute path there; the one that calls `fit()` unless it is given."""
     modules: Sequence[str] = field(default_factory=list)
     """What `module load` brings into the environment of the hosts, such as `["openmpi/4.1.8"]`."""
+    interface: str | None = None
+    """The network interface over which ranks on different nodes talk, such as `"ib0"`; by default the one that has the
+    node's address."""
+    transport: str | None = None
+    """How MPI talks between nodes: `"tcp"`, or `"fabric"`, which lets Open MPI choose; by default that is chosen where
+    InfiniBand, EFA or Slingshot is active."""
+    export_script: str | None = None
+    """A file that the batch script is written to; the job starts once somebody gives it to `sbatch`."""
     requeue: bool = True
     """Whether Slurm may start the job again after a preemption or the loss of its first node; it goes on from its
     newest checkpoint then."""
@@ -162,6 +172,9 @@ def _checked(name: str, value: object, where: str) -> object:
         return _others(value, f"{where}[{key}]")
     else:
         _check_text(value, where, key)
+        if name == "transport" and value not in TRANSPORTS:
+            known = " or ".join(map(repr, TRANSPORTS))
+            raise _refused(where, key, f"is {shown(value)}, but must be {known}; leave it out for what is there")
         if name == "python" and not str(value).startswith("/"):
             raise _refused(
                 where, key, f"must be an absolute path, such as '/shared/env/bin/python', not {shown(value)}"

@@ -24,6 +24,9 @@ ALL = {
     "mail_user": "ada@example.com",
     "python": "/shared/env/bin/python",
     "modules": ["openmpi/4.1.8", "cuda"],
+    "interface": "ib0",
+    "transport": "fabric",
+    "export_script": "job.sh",
     "requeue": False,
     "sbatch_options": {"wckey": "x", "contiguous": True, "begin": "now+1hour", "switches": 1},
 }
@@ -83,6 +86,7 @@ def test_a_job_without_options_may_be_put_back_in_the_queue():
         ({"gpus_per_node": True}, "slurm['gpus_per_node']", "a whole number of at least 1, not True"),
         ({"gpus_per_node": 1 << 31}, "slurm['gpus_per_node']", "a whole number"),
         ({"python": "python3"}, "slurm['python']", "must be an absolute path, such as .*, not 'python3'"),
+        ({"transport": "ucx"}, "slurm['transport']", "is 'ucx', but must be 'tcp' or 'fabric'; leave it out"),
         ({"modules": "cuda"}, "slurm['modules']", r"must be a list such as \['openmpi/4.1.8'\], not 'cuda'"),
         ({"modules": ["cuda", "a b"]}, "slurm['modules'][1]", "must be the name of a module, not 'a b'"),
         ({"modules": ["--force"]}, "slurm['modules'][0]", "must be the name of a module"),

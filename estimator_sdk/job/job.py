@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..backends.port import OnOpenLine, StartedJob
     from ..backends.status import AttemptRecord, Status
     from ..telemetry.curves import Curves
-    from ..telemetry.machines import Machines
+    from ..telemetry.machines import Measurements
     from .ledger import Ledger
 
 STREAMS = ("stdout", "stderr", "toolkit")
@@ -223,7 +223,7 @@ class Job:
         end: float | None = None,
         points: int = 300,
         resolution: float | None = None,
-    ) -> Machines:
+    ) -> Measurements:
         """What the hosts measured of themselves and their ranks: CPU, memory, disks, network, GPUs.
 
         None is everything there is. `start` and `end` are seconds since 1970; a series has at most about `points`

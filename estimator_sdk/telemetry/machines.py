@@ -48,7 +48,7 @@ class MachineSeries:
 
 
 @dataclass(frozen=True)
-class Machines:
+class Measurements:
     """The answer to one question."""
 
     series: list[MachineSeries]
@@ -74,12 +74,12 @@ class Question:
     resolution: float | None = None
 
 
-def read(job: StartedJob, question: Question) -> Machines:
+def read(job: StartedJob, question: Question) -> Measurements:
     """Read what the hosts of a job measured. Raises EstimatorError for a job that runs elsewhere."""
     folders = list(_folders(job, question.hosts))
     start, end = _span(question, folders)
     if start is None or end is None or end < start:
-        return Machines([], question.resolution or FINEST.seconds, question.start)
+        return Measurements([], question.resolution or FINEST.seconds, question.start)
     resolution = question.resolution or _resolution((end - start) / max(1, question.points))
     start = start // resolution * resolution
     buckets: dict[tuple[str, SeriesKey], dict[int, _Bucket]] = {}
@@ -90,7 +90,7 @@ def read(job: StartedJob, question: Question) -> Machines:
     hosts = {host: place for place, host in enumerate(job.record().hosts)}
     found = [_series(host, key, each, resolution) for (host, key), each in buckets.items()]
     found.sort(key=lambda one: (_ORDER[one.metric], hosts.get(one.host, 0), _number(one.rank), one.part))
-    return Machines(found, resolution, max((one.times[-1] for one in found), default=question.start))
+    return Measurements(found, resolution, max((one.times[-1] for one in found), default=question.start))
 
 
 def _number(rank: int | None) -> int:

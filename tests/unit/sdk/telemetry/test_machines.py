@@ -96,7 +96,7 @@ def test_who_goes_on_from_the_cursor_sees_every_row(tmp_path):
 
 def test_a_job_without_measurements_has_no_series(tmp_path):
     job = SimpleNamespace(log_files=lambda: [tmp_path / "algo-1" / "output" / "logs" / "frames"], record=lambda: None)
-    assert machines.read(job, Question()) == machines.Machines([], 2, None)
+    assert machines.read(job, Question()) == machines.Measurements([], 2, None)
 
 
 def test_a_job_that_runs_elsewhere_says_who_has_its_measurements():

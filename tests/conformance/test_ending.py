@@ -19,11 +19,13 @@ from tests.chaos.playing import own_folders
 from tests.conformance.jobs import (
     UP_AND_WAIT,
     assert_falls_silent,
+    events,
     freeze_host,
     kill_host,
     left_now,
     left_of,
     tell,
+    wait_for,
     wait_until_up,
 )
 from tests.waiting import SECONDS, kill
@@ -159,6 +161,29 @@ def test_a_frozen_host_is_named_by_those_that_hear_nothing_of_it(script, hosts, 
     wait_until_up(job, hosts)
     freeze_host(job, host)
     assert_falls_silent(job, host)
+
+
+TAKES_LONG = {
+    "train.py": "print('ran')",
+    "requirements.txt": "./slow\n",
+    "slow/pyproject.toml": "[build-system]\nrequires = []\nbuild-backend = 'slow'\nbackend-path = ['.']\n",
+    "slow/slow.py": "import time\ntime.sleep(600)\n",
+}
+
+
+@pytest.mark.law("E2b")
+@pytest.mark.parametrize("host", ["algo-1", "algo-2"])
+def test_a_host_that_freezes_while_it_prepares_is_named(script, host):
+    job = script.estimator(TAKES_LONG, hosts=2).fit(wait=False)
+    wait_for(lambda: job.attempts, 60)
+    for each in ("algo-1", "algo-2"):
+        wait_for(lambda each=each: any(e["phase"] == "requirements" for e in events(job, "phase_started", each)), 60)
+    wait_for(lambda: events(job, "host_joined"), 60)
+    freeze_host(job, host)
+    with pytest.raises(JobFailed) as failed:
+        job.wait(60)
+    assert (failed.value.verdict.kind, failed.value.verdict.host) == ("host_lost", host)
+    assert left_of(job) == []
 
 
 @pytest.mark.law("E2")

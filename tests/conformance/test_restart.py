@@ -21,6 +21,7 @@ from tests.conformance.jobs import (
     left_of,
     processes_of,
     signal_host,
+    tell,
     toolkit_of,
     wait_until_up,
 )
@@ -242,6 +243,40 @@ def test_the_failure_after_which_nothing_follows_is_told_as_ever(script, out):
     assert failed.verdict.kind == "exception" and "ValueError: no such digit" in failed.verdict.message
     job = Job.attach(failed.job_name)
     assert Path(base_directory(job, "algo-1") / "output" / "failure").read_text().startswith(failed.verdict.message)
+    assert left_of(job) == []
+
+
+DIES_WHEN_TOLD = """
+import os, pathlib, signal, sys, time
+if os.listdir(os.environ["SM_CHANNEL_FLAG"]):
+    sys.exit()
+print("up", flush=True)
+told = pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "die")
+while not told.exists():
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.law("R2", "E2b")
+@pytest.mark.parametrize("processes", [0, 1], ids=["alone", "mpi"])
+@pytest.mark.parametrize("attempts", [0, 1], ids=["once", "tried again"])
+def test_a_host_that_dies_is_to_blame_for_its_rank_that_was_heard_to_die_before(script, tmp_path, attempts, processes):
+    """The first host hears both at once, the rank first: it is frozen until both have happened."""
+    flag = tmp_path / "flag"
+    flag.mkdir()
+    options = {**({"max_retry_attempts": attempts} if attempts else {}), **({"processes": 1} if processes else {})}
+    job = script.estimator(DIES_WHEN_TOLD, hosts=2, **options).fit({"flag": f"file://{flag}"}, wait=False)
+    wait_for(lambda: sum(line.data == b"up\n" for line in job.logs(stream="stdout")) == 2, SECONDS)
+    signal_host(job, "algo-1", signal.SIGSTOP)
+    tell(job, "die", "algo-2")
+    wait_for(lambda: events(job, "rank_ended", "algo-2"), SECONDS)
+    (flag / "now").touch()
+    kill_host(job, "algo-2")
+    signal_host(job, "algo-1", signal.SIGCONT)
+    assert job._started.wait(SECONDS).status == ("Completed" if attempts else "Failed")
+    found = job.attempts[0].verdict
+    assert (found.kind, found.host) == ("host_lost", "algo-2"), found
     assert left_of(job) == []
 
 

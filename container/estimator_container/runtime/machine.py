@@ -17,11 +17,11 @@ _NVIDIA_DEVICE = re.compile(r"nvidia\d+")
 def cpus() -> int:
     """How many CPUs this process may use: its affinity, cut by the quota of its cgroup."""
     allowed = len(os.sched_getaffinity(0))
-    quota = _cgroup_quota()
+    quota = cgroup_quota()
     return allowed if quota is None else max(1, min(allowed, math.ceil(quota)))
 
 
-def _cgroup_quota() -> float | None:
+def cgroup_quota() -> float | None:
     """CPUs granted by cgroup v2, then v1; None without a limit."""
     v1 = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"
     try:

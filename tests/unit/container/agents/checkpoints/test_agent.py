@@ -16,6 +16,7 @@ from estimator_container.agents.checkpoints.restore import newest_whole_manifest
 from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.contract.event_decoding import KINDS
 from estimator_container.logs.frames import EVENT, FrameParser
+from estimator_container.runtime.folder_hold import FolderHold
 from estimator_container.runtime.links import Link
 
 from tests.waiting import SECONDS
@@ -393,11 +394,25 @@ def test_names_are_bytes(start, store, folder, tmp_path):
     assert (tmp_path / "restored" / "link").readlink() == Path(names[0])
 
 
+def test_nothing_is_restored_into_the_folder_of_a_job_that_took_its_place_before_it_began(start, store, tmp_path):
+    job = tmp_path / "job"
+    folder = job / "checkpoints"
+    folder.mkdir(parents=True)
+    held = FolderHold(str(job))
+    job.rename(tmp_path / "removed")
+    folder.mkdir(parents=True)
+    (folder / "model").write_text("of the next job")
+    (reason,) = start(folder=str(folder), held=held.identity).answer("failed")
+    assert "was removed or replaced" in reason
+    assert [path.name for path in folder.iterdir()] == ["model"]
+    assert list(snapshots(store)) == []
+
+
 def test_nothing_is_published_of_a_job_that_took_the_place_of_this_one(start, store, tmp_path):
     job = tmp_path / "job"
     folder = job / "checkpoints"
     folder.mkdir(parents=True)
-    running = start(folder=str(folder), held=str(job))
+    running = start(folder=str(folder), held=FolderHold(str(job)).identity)
     running.answer("restored")
     job.rename(tmp_path / "removed")
     folder.mkdir(parents=True)

@@ -8,7 +8,7 @@ from typing import Protocol
 from estimator_container.failures.verdict import Verdict
 from estimator_container.host.coordination.platform_line import END
 
-from ..supervised.supervisor.hosts_line import OnAttemptFailed
+from ...supervised.supervisor.hosts_line import OnAttemptFailed
 
 
 class Teller(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -66,8 +67,8 @@ time.sleep(600)
 
 def less_of_scheduler(names, backend: str) -> set[str]:
     """The names of variables without those that a scheduler gives everything that it starts."""
-    of_slurm = {"SRUN_DEBUG", "USER", "LOGNAME", "TMPDIR"}
-    return {name for name in names if backend != "slurm" or not (name.startswith("SLURM") or name in of_slurm)}
+    of_slurm = re.compile(r"SLURM|(SRUN_DEBUG|USER|LOGNAME|TMPDIR)$|(I_MPI_)?HYDRA_|(OMPI|PRTE)_MCA_plm_slurm_args$")
+    return {name for name in names if backend != "slurm" or not of_slurm.match(name)}
 
 
 def processes_of(job_folder: Path) -> list[str]:

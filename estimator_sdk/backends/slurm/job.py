@@ -20,7 +20,7 @@ from ..supervised.job import LocalJob
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import Record, read_record, write_record
 from ..supervised.watch import Watch
-from . import queue
+from . import accounting, queue
 from .files import SlurmFolder
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class SlurmJob(LocalJob):
         record = registry.last(self.folder)
         if record.is_final:
             return record
-        return self._kept(_ended(record, number, known or queue.accounted(number), self.folder))
+        return self._kept(_ended(record, number, known or accounting.find(number), self.folder))
 
     def _being_submitted(self, record: Record) -> Record:
         """The record of a job that has no number yet; it failed if who was submitting it is long gone."""
@@ -192,7 +192,7 @@ def _ended(record: Record, number: int, known: queue.Queued | None, folder: Slur
     if state.startswith("CANCELLED") and folder.stop_request.exists():
         return _stopped(record, "stopped by the user")
     if state.startswith("CANCELLED"):
-        return _stopped(record, f"{job} was cancelled")
+        return _stopped(record, f"{job} was cancelled{accounting.by_whom(number)}")
     if state == "TIMEOUT":
         return _stopped(record, f"{job} reached Slurm's time limit")
     what = {

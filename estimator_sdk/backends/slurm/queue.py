@@ -111,22 +111,16 @@ def has_asked_since(moment: float) -> bool:
     return _last.asked >= moment
 
 
-def accounted(number: int) -> Queued | None:
-    """What the accounting says of a job that the controller has forgotten; None without accounting, or a word there."""
-    try:
-        said = ask("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={number}", "--format=State,ExitCode")
-    except BackendError:
-        return None
-    state, _, code = said.partition("\n")[0].partition("|")
-    return Queued(state.split()[0], f"exit code {code}") if state.strip() else None
-
-
 def ask(
-    *command: str, text: str | None = None, variables: Mapping[str, str] | None = None, folder: Path | None = None
+    *command: str,
+    text: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    seconds: float = ANSWER_SECONDS,
 ) -> str:
     """What one of Slurm's programs prints; `text` is its input, and `folder` where it runs.
 
-    Raises BackendError with what it says is wrong.
+    Raises BackendError with what it says is wrong, and where an answer takes more than `seconds`.
     """
     import subprocess  # who lists the jobs of a home without any need not load it
 
@@ -141,13 +135,13 @@ def ask(
             text=True,
             errors="replace",
             check=False,
-            timeout=ANSWER_SECONDS,
+            timeout=seconds,
         )
     except FileNotFoundError:
         what = f"{command[0]} is not on PATH, so this machine is no login node of a Slurm cluster"
         raise BackendError(f"{what}; log in to one, or load its module, such as `module load slurm`") from None
     except subprocess.TimeoutExpired:
-        what = f"{command[0]} has had no answer from Slurm's controller for {ANSWER_SECONDS:g} s"
+        what = f"{command[0]} has had no answer from Slurm's controller for {seconds:g} s"
         raise BackendError(f"{what}; see `scontrol ping`, and try again") from None
     except OSError as error:
         raise BackendError(f"{command[0]} cannot be run: {error}; ask the administrator of the cluster") from None

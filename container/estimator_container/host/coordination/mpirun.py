@@ -96,7 +96,7 @@ class Mpirun:
 
         names = set(os.environ)
         if self._spec.settings.platform_address is not None:  # whose scheduler sets them, and not the user
-            names = {name for name in names if not name.startswith("SLURM")}
+            names = {name for name in names if not inherited.is_of_scheduler(name)}
         sentence = inherited.sentence(names, self._spec.settings.launch_variables)
         if sentence is not None:
             self._toolkit.events.say(sentence)

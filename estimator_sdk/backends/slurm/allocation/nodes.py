@@ -15,7 +15,7 @@ from estimator_container.failures.verdict import Verdict
 
 from ....errors import BackendError
 from ...supervised.supervisor.surroundings import Interruption
-from .. import queue
+from .. import accounting, queue
 
 UPDATES = 3
 """How often a change of the job is tried: what interrupts this process may end the program that makes it."""
@@ -122,7 +122,7 @@ class SlurmAllocation:
         if known.get("JobState") == "PREEMPTED" or _is_preempted(known):
             what = f"{job} was preempted, and may not be started again"
             return Interruption(what, verdict=Verdict(Kind.PREEMPTED, f"{what}; ask for slurm={{'requeue': True}}"))
-        return Interruption(f"{job} was cancelled")
+        return Interruption(f"{job} was cancelled{accounting.by_whom(self.number)}")
 
 
 def _is_preempted(known: dict[str, str]) -> bool:

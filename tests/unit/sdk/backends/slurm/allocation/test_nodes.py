@@ -24,7 +24,7 @@ def allocation(monkeypatch):
         monkeypatch.delenv("SLURM_RESTART_COUNT", raising=False)
         if restarts is not None:
             monkeypatch.setenv("SLURM_RESTART_COUNT", restarts)
-        monkeypatch.setattr(queue, "ask", lambda *command: said)
+        monkeypatch.setattr(queue, "ask", lambda *command, **_: said)
         return SlurmAllocation({})
 
     return made
@@ -89,7 +89,7 @@ def test_a_job_that_ends_for_good_with_a_node_has_failed_by_that(allocation, sta
 def test_an_interruption_that_slurm_cannot_explain_is_a_cancellation(allocation, monkeypatch):
     made = allocation()
 
-    def silent(*command):
+    def silent(*command, **_):
         raise BackendError("scontrol says: Unable to contact slurm controller")
 
     monkeypatch.setattr(queue, "ask", silent)

@@ -31,6 +31,7 @@ OF_SPINNING_RANKS = (
 SETTING_UP_ONCE = (
     "tests/interop/",
     "tests/console/",
+    "tests/conformance/test_before_start.py",
     "tests/conformance/test_reports.py",
     "tests/unit/entrypoints/test_digits.py",
     "tests/unit/test_docstrings.py",

@@ -114,6 +114,8 @@ def test_an_engine_that_dies_in_mid_job_is_named_and_what_is_left_goes_when_it_i
         job.wait(SECONDS)
     client = own_engine.start()
     wait_for(lambda: not left_of(client, job.name))
+    # What takes them away would wait for the engine for ever, which ends with this test.
+    wait_for(lambda: not leaks.processes_of(job.name), otherwise=lambda: leaks.processes_of(job.name))
 
 
 def test_an_engine_that_is_closed_to_the_user_is_one_sentence(tmp_path, image):

@@ -41,7 +41,7 @@ def keep(name, text="kept"):
 def wait_until_published():
     time.sleep(0.5)  # what is whole then is published with the end of the attempt, if not before
 """
-# In each attempt but the last, a rank leaves what it can and dies while the others wait.
+# In each attempt but the last, a rank leaves what it can and dies, once it is told to, while the others wait.
 DIES = f"""{PRELUDE}
 found = sorted(path.name for path in checkpoints.iterdir())
 print("found", attempt, found, sorted(os.listdir(os.environ["SM_MODEL_DIR"])), flush=True)
@@ -60,7 +60,8 @@ if leads:
     wait_until_published()
 print("up", flush=True)
 if rank == 3 or (os.environ["SM_CURRENT_HOST"] == "algo-2" and "RANK" not in os.environ):
-    time.sleep(1)
+    while not pathlib.Path(os.environ["SM_CHANNEL_TRAIN"], f"die-{{attempt}}").exists():
+        time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGKILL)
 time.sleep(600)
 """
@@ -110,8 +111,10 @@ def test_the_same_hosts_run_the_next_attempt(script, out, tmp_path, world):
     ).fit({"train": f"file://{tmp_path}/data"}, wait=False)
     wait_for_attempt(job, 1, ranks)
     hosts = hosts_of(job)
+    (tmp_path / "data" / "die-1").touch()
     wait_for_attempt(job, 2, ranks)
     assert hosts_of(job) == hosts
+    (tmp_path / "data" / "die-2").touch()
     assert job.wait(SECONDS) == "Completed"
 
     # Each attempt found the newest snapshot, and nothing that was in none.

@@ -150,6 +150,8 @@ class Capabilities(NamedTuple):
     """A host can be held to so many CPUs and so much memory, as `cpus` and `memory` say."""
     has_spares: bool = False
     """It can keep more machines ready than a job has hosts, as `spare_hosts` says."""
+    has_pool: bool = False
+    """Its hosts are machines that the job names, as `hosts` and `hostfile` say."""
     is_this_environment: bool = False
     """Scripts run in the Python environment that calls `fit()`."""
 

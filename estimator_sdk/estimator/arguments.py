@@ -146,5 +146,9 @@ class Arguments:
     slurm: SlurmOptions | None = None
     """What of a Slurm cluster the job asks for, such as `{"partition": "gpu", "account": "lab", "gpus_per_node": 4}`:
     see `docs/slurm.md`."""
+    hosts: Sequence[str] | str | None = None
+    """The machines of a pool that are reached by ssh, such as `["a", "user@b:2222"]` or, with slots, `"a:4,b:4"`."""
+    hostfile: StrPath | None = None
+    """A file that names them instead, one a line, as Open MPI's hostfiles do: `a slots=4`; see `docs/ssh.md`."""
     backend: str | None = None
     """The backend that runs the job, such as `process`; None lets the instance type choose."""

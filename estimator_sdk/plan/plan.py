@@ -241,6 +241,8 @@ def _describe(plan: Plan) -> Iterator[str]:
     yield f"job           {plan.job_name}"
     where = f" in {plan.region}" if plan.region else ""
     yield f"backend       {plan.backend}{where}, {hosts} of {plan.instance_type}"
+    if plan.hosts_per_node > 1:
+        yield f"              {plan.hosts_per_node} hosts on each node"
     yield f"distribution  {plan.distribution}, {plan.world_size} processes in all"
     if not plan.steps:
         yield f"command       {shlex.join(plan.command)}"

@@ -42,6 +42,7 @@ LIFELINE_FD = "ESTIMATOR_LIFELINE_FD"  # a pipe whose end of file means: the pla
 SCRATCH_DIR = "ESTIMATOR_SCRATCH_DIR"  # a short-named private folder for sockets and MPI's own files
 SHARED_MEMORY_DIR = "ESTIMATOR_SHARED_MEMORY_DIR"  # a private folder in memory, which the ranks of the host share
 HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this machine's CPUs and name
+GPU_SHARE = "ESTIMATOR_GPU_SHARE"  # "I/N": of the GPUs that this host sees, the share of number I of N, from 0
 INTERFACE = "ESTIMATOR_INTERFACE"  # the network interface that ranks use between hosts, whichever has their address
 TRANSPORT = "ESTIMATOR_TRANSPORT"  # one of TRANSPORTS, for MPI between machines
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
@@ -72,6 +73,7 @@ PLATFORM_VARIABLES = frozenset(
         SCRATCH_DIR,
         SHARED_MEMORY_DIR,
         HOSTS_PER_MACHINE,
+        GPU_SHARE,
         INTERFACE,
         TRANSPORT,
         WORLD_TIMEOUT,

@@ -186,6 +186,21 @@ def read_environment(layout: Layout) -> dict[str, str]:
     return environment
 
 
+def gpu_share(variables: Mapping[str, str]) -> tuple[int, int]:
+    """Which share of the GPUs is this host's, from 0, and of how many. Raises ConfigurationError.
+
+    >>> gpu_share({names.GPU_SHARE: "1/2"}), gpu_share({})
+    ((1, 2), (0, 1))
+    """
+    text = variables.get(names.GPU_SHARE) or "0/1"
+    number, _, shares = text.partition("/")
+    if not (number.isdecimal() and shares.isdecimal() and int(number) < int(shares)):
+        raise ConfigurationError(
+            f"{names.GPU_SHARE} must be the number of a share and how many there are, not {text!r}"
+        )
+    return int(number), int(shares)
+
+
 def _read_object(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:

@@ -65,7 +65,8 @@ class SlurmBackend:
         python = nodes_python.checked(options)
         host = partial(_host, python, options)
         plan = local_plan.base(spec, self.name, host, jobs_on_slurm())
-        plan = replace(plan, spare_hosts=reserved.spare_hosts or 0)
+        per_node = min(options.hosts_per_node or 1, len(plan.hosts))
+        plan = replace(plan, spare_hosts=reserved.spare_hosts or 0, hosts_per_node=per_node)
         _refuse_pipes(plan)
         if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
             what = (
@@ -76,7 +77,8 @@ class SlurmBackend:
             )
         distributions.refuse_others(plan)
         gpus = options.gpus_per_node or instances.gpus(plan.instance_type) or 0
-        plan = distributions.distributed(plan, gpus)
+        _refuse_uneven(gpus, per_node)
+        plan = distributions.distributed(plan, gpus // per_node)
         folder = SlurmFolder.for_job(plan.job_name)
         overlay = folder.overlay(1)
         plan = inheritance.for_nodes(local_plan.with_command(plan, python, overlay), _VARIABLES)
@@ -190,6 +192,13 @@ def _refuse_image(spec: JobDocument) -> None:
         what = f"image_uri is {algorithm.training_image}, but hosts on Slurm are processes"
         hint = "leave it out, and have what the script needs in the environment that calls fit()"
         raise InvalidArgument("image_uri", f"{what}; {hint}")
+
+
+def _refuse_uneven(gpus: int, hosts_per_node: int) -> None:
+    if gpus % hosts_per_node:
+        where = "slurm['hosts_per_node']"
+        what = f"{where} is {hosts_per_node}, but the {gpus} GPUs of a node cannot be divided evenly by that"
+        raise InvalidArgument(where, f"{what}; choose a divisor of {gpus}")
 
 
 def _refuse_pipes(plan: Plan) -> None:

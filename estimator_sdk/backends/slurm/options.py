@@ -19,10 +19,10 @@ _OURS = frozenset(
     )
 )
 """Options of sbatch that the backend sets itself, or that would take from it what it needs."""
-OUR_OWN = ("after", "python", "modules", "interface", "transport", "export_script")
+OUR_OWN = ("after", "hosts_per_node", "python", "modules", "interface", "transport", "export_script")
 """What is no option of sbatch."""
 _FLAGS = ("exclusive", "requeue")
-_NUMBERS = ("nice", "gpus_per_node")
+_NUMBERS = ("nice", "gpus_per_node", "hosts_per_node")
 _OTHER = "sbatch_options."
 """What the name of any other option follows where an option is a word."""
 _IN_A_LINE = re.compile(r"[^\x00-\x1f\x7f\"'\\`$]+")
@@ -45,6 +45,8 @@ class SlurmOptions:
     """Generic resources of each node, such as `"gpu:4"`."""
     gpus_per_node: int | None = None
     """GPUs of each node; the number of processes on each host where `distribution` says none."""
+    hosts_per_node: int | None = None
+    """How many hosts share a node, with its GPUs divided between them; one host a node unless it is given."""
     reservation: str | None = None
     """A reservation to run in."""
     nodelist: str | None = None
@@ -163,7 +165,7 @@ def _checked(name: str, value: object, where: str) -> object:
         if not isinstance(value, bool):
             raise _refused(where, key, f"must be True or False, not {shown(value)}")
     elif name in _NUMBERS:
-        least = 1 if name == "gpus_per_node" else 0
+        least = 0 if name == "nice" else 1
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
             raise _refused(where, key, f"must be a whole number of at least {least}, not {shown(value)}")
     elif name == "modules":

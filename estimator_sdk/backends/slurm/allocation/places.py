@@ -16,6 +16,7 @@ class Places:
         self._nodes = list(nodes)
         self._per_node = per_node
         self._at = {host: nodes[index // per_node] for index, host in enumerate(hosts)}
+        self._slots = {host: index % per_node for index, host in enumerate(hosts)}
 
     def node_of(self, host: str) -> Node:
         """Where a host is, or is about to be."""
@@ -31,9 +32,9 @@ class Places:
         machine = self._at[host].machine
         return sum(node.machine == machine for node in self._at.values())
 
-    def local_index(self, host: str) -> int:
-        """Which of the hosts on its node this one is, from 0."""
-        return [other for other, node in self._at.items() if node == self._at[host]].index(host)
+    def slot_of(self, host: str) -> int:
+        """Which of the places on its node the host has, from 0; no two hosts there have the same."""
+        return self._slots[host]
 
     def move(self, host: str) -> bool:
         """Put a host that is lost on a spare node; returns whether there is one.
@@ -46,7 +47,8 @@ class Places:
         spare = next((node for node in self._nodes if node != left and others.count(node) < self._per_node), None)
         if left == self._own or spare is None:
             return False
-        self._at[host] = spare
+        taken = {self._slots[other] for other, node in self._at.items() if node == spare}
+        self._at[host], self._slots[host] = spare, min(set(range(self._per_node)) - taken)
         if left in self._nodes:
             self._nodes.remove(left)
             self._nodes.append(left)

@@ -34,6 +34,7 @@ def variables(plan: Plan, folder: JobFolder, attempt: int, places: Places, host:
         contract.BASE_DIR_VARIABLE: str(folder.hosts / host.base_dir),
         contract.OVERLAY_DIR: str(folder.overlay(attempt)),
         contract.HOSTS_PER_MACHINE: str(places.hosts_on_machine(host.name)),
+        contract.GPU_SHARE: f"{places.slot_of(host.name)}/{plan.hosts_per_node}",
         contract.HOST_ADDRESSES: json.dumps(places.addresses),
         contract.STOP_TIMEOUT: str(plan.stop_timeout),
         contract.JOB_NAME_VARIABLE: plan.job_name,

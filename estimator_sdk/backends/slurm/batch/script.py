@@ -50,11 +50,11 @@ def _options(
     yield f"--job-name={plan.job_name}"
     yield f"--nodes={_nodes(plan)}"
     yield "--ntasks-per-node=1"
-    cpus = plan.processes_per_host if plan.cpus is None else plan.cpus
+    cpus = (plan.processes_per_host if plan.cpus is None else plan.cpus) * plan.hosts_per_node
     if plan.cpus is not None or (cpus > 1 and not options.exclusive):
         yield f"--cpus-per-task={math.ceil(cpus)}"  # or Slurm would grant a node's processes one between them
     if plan.memory is not None:
-        yield f"--mem={math.ceil(plan.memory * 1024)}M"
+        yield f"--mem={math.ceil(plan.memory * 1024 * plan.hosts_per_node)}M"
     yield f"--time={time_limit.minutes(plan, limit)}"
     if partition is not None:
         yield f"--partition={partition}"

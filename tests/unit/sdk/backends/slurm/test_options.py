@@ -83,6 +83,7 @@ def test_a_job_without_options_may_be_put_back_in_the_queue():
         ({"nice": -1}, "slurm['nice']", "a whole number of at least 0, not -1"),
         ({"nice": "5"}, "slurm['nice']", "a whole number of at least 0, not '5'"),
         ({"gpus_per_node": 0}, "slurm['gpus_per_node']", "a whole number of at least 1, not 0"),
+        ({"hosts_per_node": 0}, "slurm['hosts_per_node']", "a whole number of at least 1, not 0"),
         ({"gpus_per_node": True}, "slurm['gpus_per_node']", "a whole number of at least 1, not True"),
         ({"gpus_per_node": 1 << 31}, "slurm['gpus_per_node']", "a whole number"),
         ({"python": "python3"}, "slurm['python']", "must be an absolute path, such as .*, not 'python3'"),

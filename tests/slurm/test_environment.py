@@ -17,6 +17,10 @@ ADDS_UP = """
 from mpi4py import MPI
 print(MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank), flush=True)
 """
+NAMES = """
+import os
+print(*sorted(name for name in os.environ if "MODULES" in name or name.startswith("OF_")), flush=True)
+"""
 WHERE = """
 import os, sys
 print(sys.prefix, os.environ.get("OF_A_MODULE", "nothing"), flush=True)
@@ -61,15 +65,29 @@ def test_a_python_that_is_not_on_the_nodes_is_named(estimator, tmp_path):
         estimator(python="/nowhere/python").fit(logs="none")
 
 
-def test_what_modules_set_reaches_the_script(estimator, tmp_path, monkeypatch):
+@pytest.fixture
+def lmod(tmp_path, monkeypatch):
+    """A site whose modules set a variable."""
     init = tmp_path / "lmod" / "init"
     init.mkdir(parents=True)
     (init / "sh").write_text("module() { export LOADEDMODULES=$2 OF_A_MODULE=$1-$2; }\n")
     monkeypatch.setenv("LMOD_PKG", str(tmp_path / "lmod"))
+
+
+def test_what_modules_set_reaches_the_script(estimator, lmod):
     job = estimator(modules=["science"]).fit(logs="none")
     prefix = Path(sys.executable).parents[1]
     assert [Path(line.split()[0]).samefile(prefix) and line.split()[1] for line in said(job)] == ["load-science"] * 2
     assert "OF_A_MODULE" not in os.environ
+
+
+def test_a_shell_that_submits_by_hand_adds_nothing_to_what_modules_set(estimator, slurm, lmod, tmp_path, monkeypatch):
+    job = estimator(NAMES, modules=["science"], export_script=str(tmp_path / "job.sh")).fit(wait=False)
+    monkeypatch.setenv("OF_THE_SHELL", "a secret")
+    slurm.run("sbatch", str(tmp_path / "job.sh"))
+    assert job.wait(timeout=60) == "Completed", job.why()
+    (first, second) = said(job)
+    assert first == second == "LOADEDMODULES OF_A_MODULE"
 
 
 @pytest.mark.parametrize("transport", ["tcp", "fabric"])

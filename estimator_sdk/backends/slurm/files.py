@@ -9,8 +9,8 @@ from pathlib import Path
 from ...values.home import JobFolder, home, regular_file, write_private
 from ...values.job_name import checked
 
-MODULES = "_ESTIMATOR_MODULES"
-"""The variable that a batch script sets where it has loaded modules."""
+BEFORE_MODULES = "_ESTIMATOR_BEFORE_MODULES"
+"""The variable in which a batch script that loads modules keeps the names of those that it had before."""
 
 
 def jobs_on_slurm() -> Path:

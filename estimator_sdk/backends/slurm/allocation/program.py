@@ -13,7 +13,7 @@ from ....plan.plan import Plan
 from ...supervised.job_folder.hold import Hold
 from ...supervised.job_folder.record import Record, read_record
 from ...supervised.supervisor.supervisor import Supervisor
-from ..files import MODULES, SlurmFolder
+from ..files import BEFORE_MODULES, SlurmFolder
 from .hosts import SlurmHosts
 from .nodes import SlurmAllocation
 
@@ -52,7 +52,11 @@ def _exit_code(record: Record | None) -> int:
 
 def _of_hosts(plan: Plan) -> dict[str, str]:
     """What hosts inherit, of what the job was submitted with and what Slurm and modules have added."""
-    if MODULES in os.environ:  # what each of them sets, only its author knows
-        return dict(os.environ)
-    of_slurm = {name: value for name, value in os.environ.items() if name.startswith("SLURM")}
-    return {**of_slurm, **plan.inherited_from(os.environ)}
+    before = os.environ.pop(BEFORE_MODULES, None)
+    had = None if before is None else before.split()
+    added = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith("SLURM") or (had is not None and name not in had)
+    }
+    return {**added, **plan.inherited_from(os.environ)}

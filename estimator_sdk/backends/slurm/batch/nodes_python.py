@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ....errors import InvalidArgument
-from ..files import MODULES
+from ..files import BEFORE_MODULES
 from ..options import SlurmOptions
 
 OLDEST = (3, 10)
@@ -56,12 +56,12 @@ def before_start(options: SlurmOptions) -> Iterator[str]:
 def modules(options: SlurmOptions) -> Iterator[str]:
     """Lines of a batch script that load modules."""
     if options.modules:
+        yield f'export {BEFORE_MODULES}="$(env | cut -d= -f1)"'
         yield f"for init in {' '.join(_INITS)}; do"
         yield '  command -v module >/dev/null || { [ -r "$init" ] && . "$init"; }'
         yield "done"
         failed = f"slurm['modules']: module load {' '.join(options.modules)} fails on"
         yield f"module load {shlex.join(options.modules)} || {_end(failed)}"
-        yield f"export {MODULES}=loaded"
 
 
 def _end(sentence: str) -> str:

@@ -15,6 +15,7 @@ import io
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -87,12 +88,9 @@ class ContainerCluster:
     def container(self, machine: str) -> str:
         return f"{self.prefix}-{machine}"
 
-    def run(self, *command: str, machine: str = "controller", user: str = "root", text: str | None = None) -> str:
+    def run(self, *command: str, machine: str = "controller", user: str = "root") -> str:
         """What a command prints on a machine; it must succeed."""
-        inside = ("docker", "exec", "-i", "-u", user, "-w", "/", self.container(machine), *command)
-        done = subprocess.run(inside, input=text, capture_output=True, text=True, check=False, timeout=ANSWER_SECONDS)
-        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-        return done.stdout
+        return docker("exec", "--user", user, "--workdir", "/", self.container(machine), *command)
 
     def login(self, command: str, user: str = USER) -> str:
         """What a command of the shell prints to a user who is logged in; it must succeed."""
@@ -100,7 +98,7 @@ class ContainerCluster:
 
     def python(self, program: str, user: str = USER) -> str:
         """What a program prints to a user who is logged in, with the project in its environment."""
-        return self.run("bash", "-lc", f"cd && exec {PYTHON} -", machine="login", user=user, text=program)
+        return self.login(f"exec {PYTHON} -c {shlex.quote(program)}", user)
 
     def start(self, machine: str) -> None:
         """A new container for a machine, also for one whose container was removed."""
@@ -188,8 +186,15 @@ class ContainerCluster:
 
 
 def docker(*arguments: str) -> str:
-    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False, timeout=ANSWER_SECONDS)
-    assert done.returncode == 0, f"docker {arguments}: {done.stderr}"
+    done = subprocess.run(
+        ["docker", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=ANSWER_SECONDS,
+    )
+    assert done.returncode == 0, f"docker {arguments}: {done.stdout}{done.stderr}"
     return done.stdout
 
 

@@ -43,6 +43,11 @@ class Job:
         return cls(backends.attach(checked(name, "name")))
 
     @property
+    def started(self) -> StartedJob:
+        """The job as its backend has it."""
+        return self._started
+
+    @property
     def name(self) -> str:
         """The job's name, by which `Job.attach` finds it."""
         return self._started.name

@@ -34,6 +34,8 @@ class CurvePart:
     """How many of them are NaN or infinite."""
     newest: float
     """The last value of the curve."""
+    newest_step: float
+    """Its step."""
 
 
 class Curve:
@@ -42,7 +44,7 @@ class Curve:
     def __init__(self, name: str, host: str, rank: int | None, most_points: int = MOST_POINTS) -> None:
         self.name, self.host, self.rank = name, host, rank
         self.values = 0
-        self.newest = math.nan
+        self.newest = self.newest_step = math.nan
         self._most = max(2, most_points)
         self._stride = 1
         """Values of a point; of the last one there may be fewer."""
@@ -57,12 +59,12 @@ class Curve:
     def add(self, step: int | None, time: float, value: float, number: int) -> None:
         """Add the next value; `number` counts the values of all curves."""
         self.values += 1
-        self.newest = value
+        self.newest, self.newest_step = value, float(self.values if step is None else step)
         if not self._counts or self._counts[-1] >= self._stride:
             if len(self._counts) >= self._most:
                 self._fold(number)
             if not self._counts or self._counts[-1] >= self._stride:
-                self._begin(float(self.values if step is None else step), time)
+                self._begin(self.newest_step, time)
         at = len(self._counts) - 1
         self._counts[at] += 1
         self._news[at] = number
@@ -92,6 +94,7 @@ class Curve:
             self._counts[first:].tolist(),
             self._not_finite[first:].tolist(),
             self.newest,
+            self.newest_step,
         )
 
     def _begin(self, step: float, time: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +11,7 @@ from estimator_container.logs.frames import EVENT, TOOLKIT, FrameParser
 from estimator_container.logs.lines import LineAssembler
 from estimator_container.telemetry.logged import LoggedValues, rank_of_file
 
+from ..values.home import regular_file
 from .curve import MOST_POINTS, Curve, CurvePart
 from .log_values import StreamValues
 from .machines import host_of
@@ -23,9 +24,25 @@ if TYPE_CHECKING:
     from ..backends.port import StartedJob
 
 READ_SIZE = 1 << 20  # bytes of a file taken at a time
+MOST_CURVES = 50_000
+"""Of a job; who logs under ever new names has no curves of the others."""
 LOGGED, DEFINED, PLAIN = range(3)
 """Where a value comes from: the script's call, a definition of the job, the look of a line. Of one rank's values of one
 name only those of the first of these that there are make a curve."""
+
+
+class ModelValue(NamedTuple):
+    """One value of a metric of the model."""
+
+    name: str
+    host: str
+    rank: int | None
+    """None for a script without a world."""
+    step: int
+    """Where the script tells none, values are counted from 1."""
+    time: float
+    """Seconds since 1970."""
+    value: float
 
 
 class _CurveKey(NamedTuple):
@@ -33,6 +50,15 @@ class _CurveKey(NamedTuple):
     host: str
     rank: int | None
     origin: int
+
+
+def tell_values(job: StartedJob, on_value: Callable[[ModelValue], None]) -> None:
+    """Call back for every value that makes the curves of a job, as far as it is written. All is read twice for that."""
+    shown = Curves(job)
+    shown.refresh()
+    again = Curves(job)
+    again.on_value = lambda key, value: on_value(value) if shown.is_shown(key) else None
+    again.refresh()
 
 
 class Curves:
@@ -49,6 +75,8 @@ class Curves:
         self._changed: dict[_CurveKey, int] = {}
         self.cursor = 0
         """How many values have been read."""
+        self.on_value: Callable[[_CurveKey, ModelValue], None] | None = None
+        """Called with each value that is read."""
 
     def refresh(self) -> int:
         """Read what the job has written since the last call; returns how many values that were.
@@ -77,27 +105,35 @@ class Curves:
         A curve of which nothing has changed is left out. Of one that has changed there are the points from the first
         new one on; `begins` is its place.
         """
-        shown = [key for key in self._curves if self._is_shown(key) and self._changed[key] > since]
+        shown = [key for key in self._curves if self.is_shown(key) and self._changed[key] > since]
         chosen = [key for key in shown if (names is None or key.name in names) and (ranks is None or key.rank in ranks)]
         order = {name: place for place, name in enumerate(self.names)}
         chosen.sort(key=lambda key: (order[key.name], -1 if key.rank is None else key.rank, key.host))
         parts = (self._curves[key].part(since) for key in chosen)
         return [part for part in parts if part is not None]
 
-    def _is_shown(self, key: _CurveKey) -> bool:
+    def is_shown(self, key: _CurveKey) -> bool:
+        """Whether the values of this origin make the curve."""
         return not any(key._replace(origin=better) in self._curves for better in range(key.origin))
 
     def _take(self, key: _CurveKey, step: int | None, time: float, value: float) -> None:
         self.cursor += 1
         curve = self._curves.get(key)
         if curve is None:
+            if len(self._curves) >= MOST_CURVES:
+                return
             curve = self._curves[key] = Curve(key.name, key.host, key.rank, self._points)
         self._changed[key] = self.cursor
         curve.add(step, time, value, self.cursor)
+        if self.on_value is not None:
+            said = curve.values if step is None else step
+            self.on_value(key, ModelValue(key.name, key.host, key.rank, said, time, value))
 
     def _read_logged(self, log: Path) -> None:
         folder, host = log.parent / Path(Layout("").logged_metrics).name, host_of(log)
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if not path.is_file():  # a script may make anything here
+                continue
             identity = _identity(path)
             if identity not in self._logged:
                 try:
@@ -145,7 +181,7 @@ class _FileTail:
     def read(self, path: Path) -> Iterator[bytes]:
         """What has been written since the last call. A file that has just been set aside is read the next time."""
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=regular_file) as file:
                 file.seek(self._at)
                 while data := file.read(READ_SIZE):
                     self._at += len(data)

@@ -59,6 +59,7 @@ PARTITIONS = """
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 PartitionName=other Nodes={other} MaxTime=INFINITE State=UP
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10
+PartitionName=short Nodes=ALL MaxTime=20 State=UP
 """
 NODES_OF_OTHER = NODES[:4]
 REQUEUE_SECONDS = 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import BackendError
@@ -114,11 +115,12 @@ def ask(
     *command: str,
     text: str | None = None,
     variables: Mapping[str, str] | None = None,
+    folder: Path | None = None,
     seconds: float = ANSWER_SECONDS,
 ) -> str:
-    """What one of Slurm's programs prints; `text` is its input. Raises BackendError with what it says is wrong.
+    """What one of Slurm's programs prints; `text` is its input, and `folder` where it runs.
 
-    So does an answer that takes more than `seconds`.
+    Raises BackendError with what it says is wrong, and where an answer takes more than `seconds`.
     """
     import subprocess  # who lists the jobs of a home without any need not load it
 
@@ -128,6 +130,7 @@ def ask(
             input=text,
             stdin=subprocess.DEVNULL if text is None else None,
             env=_without_options(os.environ if variables is None else variables),
+            cwd=folder,
             capture_output=True,
             text=True,
             errors="replace",
@@ -182,11 +185,11 @@ def cancel(number: int, *options: str) -> None:
             raise
 
 
-def kill_step(number: int, name: str) -> None:
-    """End a step of a job, by its name, with all that runs in it. Raises BackendError."""
+def kill_steps(number: int, *names: str) -> None:
+    """End steps of a job, by their names, with all that runs in them. Raises BackendError."""
     for line in ask("squeue", "--steps", "--noheader", f"--jobs={number}", "--format=%i|%j").splitlines():
         step, _, found = line.strip().partition("|")
-        if found == name:
+        if found in names:
             ask("scancel", "--signal=KILL", step)
 
 

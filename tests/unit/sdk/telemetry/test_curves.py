@@ -72,7 +72,7 @@ def test_a_curve_has_few_points_and_in_them_every_value(count):
         assert part.mean[place] == pytest.approx(sum(there) / size)
         at += size
     assert len(set(part.counts[:-1])) <= 1
-    assert part.newest == values[-1]
+    assert (part.newest, part.newest_step) == (values[-1], 10 * count)
 
 
 def test_what_is_not_finite_is_counted_and_spoils_nothing():

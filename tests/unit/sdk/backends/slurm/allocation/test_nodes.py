@@ -80,6 +80,12 @@ def test_a_job_that_is_preempted_for_good_has_failed_by_that(allocation):
     assert "requeue" in found.verdict.message
 
 
+@pytest.mark.parametrize("state", ["JobState=NODE_FAIL Reason=None", "JobState=COMPLETING Reason=NodeDown"])
+def test_a_job_that_ends_for_good_with_a_node_has_failed_by_that(allocation, state):
+    found = allocation(f"JobId=4711 {state} Restarts=0").interruption()
+    assert found.verdict.kind is Kind.HOST_LOST
+
+
 def test_an_interruption_that_slurm_cannot_explain_is_a_cancellation(allocation, monkeypatch):
     made = allocation()
 

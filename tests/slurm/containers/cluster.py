@@ -150,10 +150,12 @@ class ContainerCluster:
         for node in nodes:
             docker("rm", "--force", self.container(node))
             self.start(node)
-        self.wait(lambda: all(self.state(node) == "idle" for node in nodes), "nodes come back")
+        self.wait(lambda: all(map(self.is_up, nodes)), "nodes come back")
 
-    def state(self, node: str) -> str:
-        return self.run("sinfo", "--noheader", "--format=%T", f"--nodes={node}").strip()
+    def is_up(self, node: str) -> bool:
+        """Whether jobs may start there; a node of a job that was put back in the queue may look busy for a while."""
+        state = self.run("sinfo", "--noheader", "--format=%T", f"--nodes={node}").strip()
+        return state in ("idle", "mixed", "allocated")
 
     def queue(self) -> str:
         """What is in the queue, but for what has ended."""

@@ -256,7 +256,12 @@ def _make_network(made: ContainerCluster) -> None:
 
 def _install(made: ContainerCluster) -> None:
     """The project, in an environment on the shared folder, over what the machines have of their own."""
-    files = subprocess.run(["git", "ls-files", "-z"], cwd=image.ROOT, capture_output=True, check=True).stdout
+    files = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=image.ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout
     checkout = io.BytesIO()
     with tarfile.open(fileobj=checkout, mode="w") as archive:
         for name in filter(None, files.decode().split("\0")):

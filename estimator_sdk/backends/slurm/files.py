@@ -62,3 +62,20 @@ class SlurmFolder(JobFolder):
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
         return number if isinstance(number, int) else None
+
+    @property
+    def _start(self) -> Path:
+        """How often Slurm had started the job again when its newest supervisor began."""
+        return self.path / "start"
+
+    def write_start(self, count: int) -> None:
+        """Keep which start of the job is the newest. Raises OSError."""
+        write_private(self._start, str(count))
+
+    def read_start(self) -> int:
+        """Which start of the job is the newest; 0 where that cannot be read."""
+        try:
+            with open(self._start, encoding="utf-8", opener=regular_file) as file:
+                return int(file.read())
+        except (OSError, ValueError):
+            return 0

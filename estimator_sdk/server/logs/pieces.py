@@ -25,7 +25,7 @@ from .selection import LogFile, Place, Selection
 
 PRIME = 1 << 15
 """Bytes before a piece that are read for the begins of lines which end in it."""
-_NEAR = 1 << 17  # bytes in which the frame before is looked for that a line may begin in
+_NEAR = HEADER_SIZE + MAX_PAYLOAD  # bytes in which the frame before is looked for that a line may begin in
 _LOOK = 1 << 16  # bytes in which the begin of a frame is looked for
 
 

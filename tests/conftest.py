@@ -22,6 +22,7 @@ from tests import scheduling, tables
 
 if TYPE_CHECKING:
     from tests.slurm.cluster import Cluster
+    from tests.ssh.pool import SshPool
     from tests.stores.fault_proxy import FaultProxy
     from tests.stores.servers import Server
 
@@ -51,7 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "alone: the test bounds a time or counts what the machine does")
     config.addinivalue_line("markers", "turn(backend): `scripts/test --all` alone runs the law's test on the other one")
     config.addinivalue_line(
-        "markers", "on_one_machine: the test needs hosts on the machine of their supervisor: not on slurm"
+        "markers", "on_one_machine: the test needs hosts on the machine of their supervisor: not on slurm or ssh"
+    )
+    config.addinivalue_line(
+        "markers", "on_one_file_system: the test needs hosts that see files of this machine: not on ssh"
     )
     config.addinivalue_line("markers", "long: the test takes long, and `scripts/test --all` alone runs it")
     config.addinivalue_line("markers", "spins: ranks of the test use TensorFlow or Horovod; set by tests/scheduling.py")
@@ -65,6 +69,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if scheduling.group(item.nodeid) == scheduling.SPINNING:
             item.add_marker(pytest.mark.spins)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    gc.disable()  # nothing of what is made is garbage, and looking for some takes a seventh of the time
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:
@@ -90,11 +103,18 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     # Before all fixtures, for those of a module may start jobs.
-    if _is_on_slurm(item):
+    variables: dict[str, str] = {}
+    if _is_on(item, "slurm"):
         from tests.slurm import cluster
 
+        variables |= cluster.of_run(item.config).environment()
+    if _is_on(item, "ssh", "ssh_pool"):
+        from tests.ssh import pool
+
+        variables |= pool.ENGINE.of_run(item.config).environment()
+    if variables:
         item.stash[ENVIRONMENT] = patch = pytest.MonkeyPatch()
-        for name, value in cluster.of_run(item.config).environment().items():
+        for name, value in variables.items():
             patch.setenv(name, value)
 
 
@@ -107,9 +127,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
             item.stash[ENVIRONMENT].undo()
 
 
-def _is_on_slurm(item: pytest.Item) -> bool:
+def _is_on(item: pytest.Item, backend: str, fixture: str | None = None) -> bool:
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    return "slurm" in (parameters.get("backend"), *getattr(item, "fixturenames", ()))
+    return parameters.get("backend") == backend or (fixture or backend) in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
@@ -143,6 +163,14 @@ def slurm(pytestconfig) -> Cluster:
     from tests.slurm import cluster
 
     return cluster.of_run(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def ssh_pool(pytestconfig) -> SshPool:
+    """A pool of twelve machines with ssh. Tests that use it, or whose `backend` is ssh, find them by their names."""
+    from tests.ssh import pool
+
+    return pool.ENGINE.of_run(pytestconfig)
 
 
 @pytest.fixture

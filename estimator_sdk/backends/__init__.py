@@ -25,6 +25,7 @@ BUILT_IN: Mapping[str, str] = {
     "process": "estimator_sdk.backends.process.backend:ProcessBackend",
     "docker": "estimator_sdk.backends.docker.backend:DockerBackend",
     "slurm": "estimator_sdk.backends.slurm.backend:SlurmBackend",
+    "ssh": "estimator_sdk.backends.ssh.backend:SshBackend",
     "sagemaker": "estimator_sdk.backends.sagemaker.backend:SageMakerBackend",
 }
 """Name -> class. Where nobody names one, the first is taken that fits."""
@@ -135,6 +136,11 @@ def choose(instance_type: str, has_image: bool) -> str:
     if instance_type not in LOCAL:
         return _first(lambda can: can.is_remote)
     return _first(lambda can: can.is_supervised and can.has_images == has_image)
+
+
+def with_pool() -> str:
+    """The first of our backends whose hosts are machines that the job names."""
+    return _first(lambda can: can.has_pool)
 
 
 def with_limits() -> str:

@@ -28,6 +28,7 @@ COMMANDS = {
     "export": "give a job's metrics to Prometheus, TensorBoard or MLflow",
     "checkpoints": "list, verify or download the snapshots of a job",
     "console": "show the jobs in a browser",
+    "pool": "look at the machines of a pool, or at a job that was started from elsewhere",
     "images": "list or build training images",
     "doctor": "check what is installed, and how to install what is missing",
     "completion": "print the completion script for bash or zsh",

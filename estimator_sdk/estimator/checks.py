@@ -132,6 +132,8 @@ def _check_together(estimator: Arguments) -> None:
         raise InvalidArgument("entry_point", f"entry_point is missing, so there is nothing to run; {hint}")
     if estimator.dependencies and not given:
         raise InvalidArgument("dependencies", "dependencies needs entry_point=, which uses them; give both")
+    if estimator.hosts is not None and estimator.hostfile is not None:
+        raise InvalidArgument("hostfile", "hostfile names the machines that hosts names; give only one of them")
     for name, needed in _NEEDS:
         if getattr(estimator, name) not in (None, False) and getattr(estimator, needed) in (None, False):
             raise InvalidArgument(name, f"{name} has no effect without {needed}; give both, or neither")

@@ -79,6 +79,7 @@ def _reserved(given: Arguments, name: str, code: Code | None) -> Reserved:
         restart_policy=given.restart_policy.to_document() if given.restart_policy is not None else None,
         spare_hosts=given.spare_hosts or None,
         slurm=given.slurm.to_document() if given.slurm is not None else None,
+        pool=_pool(given),
         arguments=_tuple(given.arguments),
         command=_tuple(given.command),
         steps=steps_argument.parse(given.steps) or None,
@@ -93,6 +94,16 @@ def _reserved(given: Arguments, name: str, code: Code | None) -> Reserved:
             job_name=name,
         )
     return told if distribution is None else distribution.added_to(told)
+
+
+def _pool(given: Arguments) -> tuple[dict[str, object], ...] | None:
+    """The machines that are named. Raises InvalidArgument."""
+    if given.hosts is None and given.hostfile is None:
+        return None
+    from ..backends.ssh import pool  # most jobs have none
+
+    found = pool.from_argument(given.hosts) if given.hosts is not None else pool.from_file(str(given.hostfile))
+    return tuple(each.to_document() for each in found)
 
 
 def _output(given: Arguments) -> documents.OutputDataConfig | None:

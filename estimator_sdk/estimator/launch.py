@@ -80,6 +80,9 @@ def _planned(chosen: backends.Backend, spec: JobDocument) -> Plan:
         raise InvalidArgument("spare_hosts", f"{what}; leave it out")
     if spec.decoded.reserved.slurm and not chosen.capabilities.is_scheduled:
         raise options.refused_on(chosen.name)
+    if spec.decoded.reserved.pool and not chosen.capabilities.has_pool:
+        what = f"hosts names machines, but backend {chosen.name!r} has its own"
+        raise InvalidArgument("hosts", f"{what}; leave it out, or use backend={backends.with_pool()!r}")
     planned = chosen.plan(spec)
     for name in ("cpus", "memory"):
         if getattr(planned, name) is not None and not chosen.capabilities.has_limits:
@@ -96,6 +99,8 @@ def _backend_for(spec: JobDocument, named: str | None) -> backends.Backend:
     """What is to plan the job. Raises InvalidArgument for names in it that no backend could use."""
     job_names.checked(spec.training_job_name, "TrainingJobName")
     channel_names.check(spec.input_data_config or ())
+    if named is None and spec.decoded.reserved.pool:
+        named = backends.with_pool()
     return backends.load(named or backends.choose(*_type_and_image(spec)))
 
 

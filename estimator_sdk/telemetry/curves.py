@@ -11,6 +11,7 @@ from estimator_container.logs.frames import EVENT, TOOLKIT, FrameParser
 from estimator_container.logs.lines import LineAssembler
 from estimator_container.telemetry.logged import LoggedValues, rank_of_file
 
+from ..values.home import regular_file
 from .curve import MOST_POINTS, Curve, CurvePart
 from .log_values import StreamValues
 from .machines import host_of
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from ..backends.port import StartedJob
 
 READ_SIZE = 1 << 20  # bytes of a file taken at a time
+MOST_CURVES = 50_000
+"""Of a job; who logs under ever new names has no curves of the others."""
 LOGGED, DEFINED, PLAIN = range(3)
 """Where a value comes from: the script's call, a definition of the job, the look of a line. Of one rank's values of one
 name only those of the first of these that there are make a curve."""
@@ -117,6 +120,8 @@ class Curves:
         self.cursor += 1
         curve = self._curves.get(key)
         if curve is None:
+            if len(self._curves) >= MOST_CURVES:
+                return
             curve = self._curves[key] = Curve(key.name, key.host, key.rank, self._points)
         self._changed[key] = self.cursor
         curve.add(step, time, value, self.cursor)
@@ -127,6 +132,8 @@ class Curves:
     def _read_logged(self, log: Path) -> None:
         folder, host = log.parent / Path(Layout("").logged_metrics).name, host_of(log)
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if not path.is_file():  # a script may make anything here
+                continue
             identity = _identity(path)
             if identity not in self._logged:
                 try:
@@ -174,7 +181,7 @@ class _FileTail:
     def read(self, path: Path) -> Iterator[bytes]:
         """What has been written since the last call. A file that has just been set aside is read the next time."""
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=regular_file) as file:
                 file.seek(self._at)
                 while data := file.read(READ_SIZE):
                     self._at += len(data)

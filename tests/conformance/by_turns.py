@@ -5,8 +5,9 @@ So each set of parameters meets one of our own backends, by turns, and `scripts/
 Of a law that code keeps which both backends share, every test runs on processes and each second one on containers. A
 test that takes long says its turn itself: `@pytest.mark.turn`.
 
-On Slurm, whose jobs take longer to start, every run has one test of each law, and `scripts/test --all` has all of them,
-but for those that cannot hold there: `@pytest.mark.on_one_machine`. `pytest --backend slurm` has all of them, too.
+On Slurm and on a pool with ssh, whose jobs take longer to start, every run has one test of each law, and
+`scripts/test --all` has all of them, but for those that cannot hold there: `@pytest.mark.on_one_machine` for both, and
+`@pytest.mark.on_one_file_system` for a pool. `pytest --backend slurm` has all of them, too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ import pytest
 from tests import scheduling
 
 BACKENDS = ("process", "docker")
-SLURM = "slurm"
+BY_LAW = ("slurm", "ssh")
+"""Those on which every run has one test of each law."""
 SERVICE = "sagemaker"
 """The service itself is not here. What stands in for it tells whether what is submitted is right and enough, not when
 and how the service starts, watches and ends its instances: only laws of the first kind are marked `on_service`."""
@@ -34,7 +36,9 @@ def can_hold(backend: str, test: pytest.Function | pytest.FunctionDefinition) ->
     """Whether a test can tell something about that backend at all."""
     if backend == SERVICE:
         return test.get_closest_marker("on_service") is not None
-    return backend != SLURM or test.get_closest_marker("on_one_machine") is None
+    if backend == "ssh" and test.get_closest_marker("on_one_file_system") is not None:
+        return False
+    return backend not in BY_LAW or test.get_closest_marker("on_one_machine") is None
 
 
 def mark(items: Iterable[pytest.Item]) -> None:
@@ -50,11 +54,12 @@ def mark(items: Iterable[pytest.Item]) -> None:
             for test, turn in zip(tests, _turns_of_tests(tests, seen), strict=True):
                 if turn not in (None, _backend(test)):
                     test.add_marker(pytest.mark.long)
-    if of_function:  # else Slurm alone was named
-        on_slurm = [item for item in of_laws if _backend(item) == SLURM]
-        for test, is_chosen in zip(on_slurm, one_of_each(map(_choice, on_slurm)), strict=True):
-            if not is_chosen:
-                test.add_marker(pytest.mark.long)
+    if of_function:  # else one of these alone was named
+        for backend in BY_LAW:
+            there = [item for item in of_laws if _backend(item) == backend]
+            for test, is_chosen in zip(there, one_of_each(map(_choice, there)), strict=True):
+                if not is_chosen:
+                    test.add_marker(pytest.mark.long)
 
 
 def _choice(test: pytest.Function) -> tuple[frozenset[str], int | None]:

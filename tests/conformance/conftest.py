@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from estimator_sdk.backends import BUILT_IN
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.docker.images import build, catalogue
 from tests.interop.sagemaker_service import stand_in
+from tests.ssh import pool
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import BUCKET
 
@@ -51,29 +53,40 @@ def jobs_at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def where(backend: str) -> dict[str, str]:
+def where(backend: str) -> dict[str, Any]:
     """The estimator's arguments that choose the backend; what it needs is made first."""
     if backend == by_turns.SERVICE:
         return service.WHERE
-    instances = {"instance_type": "slurm"} if backend == by_turns.SLURM else {}
-    return {"backend": backend, **instances, **_image(backend, "mpi")}
+    machines = {"slurm": {"instance_type": "slurm"}, "ssh": {"hosts": pool.NAMES}}
+    return {"backend": backend, **machines.get(backend, {}), **_image(backend, "mpi")}
 
 
 @pytest.fixture(scope="session")
-def running_service(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[str]:
-    """Where a service listens that runs whatever is submitted: one of its own, for others play its part themselves."""
+def running_service(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[tuple[str, threading.Event]]:
+    """Where a service listens, and the event while which it runs whatever is submitted.
+
+    It is one of its own, for others play the service's part themselves.
+    """
     folder = tmp_path_factory.mktemp("service")
     python = str(Path(pytestconfig.getoption("python_of_hosts")).absolute())
-    with stand_in.running_service(folder) as platform, service.running(platform, folder, python):
-        yield platform.endpoint
+    with stand_in.running_service(folder) as platform, service.running(platform, folder, python) as awake:
+        yield platform.endpoint, awake
 
 
 @pytest.fixture(autouse=True)
-def account(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The settings of somebody with an account, for jobs of the service alone."""
-    if "backend" in request.fixturenames and request.getfixturevalue("backend") == by_turns.SERVICE:
-        request.getfixturevalue("no_aws")
-        stand_in.become_user(monkeypatch, request.getfixturevalue("running_service"))
+def account(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The settings of somebody with an account, and a service that runs jobs, for jobs of the service alone."""
+    if "backend" not in request.fixturenames or request.getfixturevalue("backend") != by_turns.SERVICE:
+        yield
+        return
+    request.getfixturevalue("no_aws")
+    endpoint, awake = request.getfixturevalue("running_service")
+    stand_in.become_user(monkeypatch, endpoint)
+    awake.set()
+    yield
+    awake.clear()
 
 
 @pytest.fixture(scope="session")

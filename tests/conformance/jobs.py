@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -20,6 +21,7 @@ from estimator_container.runtime.children import descendants
 
 from estimator_sdk import Job, JobFailed
 from estimator_sdk.backends.docker import engine
+from tests.ssh import seen
 from tests.waiting import SECONDS, kill, wait_for, wait_until_stopped
 
 SILENCE_BOUND = 5.0  # seconds from the moment that a host falls silent to the end of the job on all hosts
@@ -65,9 +67,12 @@ time.sleep(600)
 
 
 def less_of_scheduler(names, backend: str) -> set[str]:
-    """The names of variables without those that a scheduler gives everything that it starts."""
-    of_slurm = {"SRUN_DEBUG", "USER", "LOGNAME", "TMPDIR"}
-    return {name for name in names if backend != "slurm" or not (name.startswith("SLURM") or name in of_slurm)}
+    """The names of variables without those that a scheduler, or a login, gives everything that it starts."""
+    of_login = {"USER", "LOGNAME", "MAIL", "SHLVL", "_", "SHELL"}
+    if backend == "ssh":
+        return {*names} - of_login
+    of_slurm = re.compile(r"SLURM|(SRUN_DEBUG|USER|LOGNAME|TMPDIR)$|(I_MPI_)?HYDRA_|(OMPI|PRTE)_MCA_plm_slurm_args$")
+    return {name for name in names if backend != "slurm" or not of_slurm.match(name)}
 
 
 def processes_of(job_folder: Path) -> list[str]:
@@ -99,6 +104,8 @@ def left_of(job: Job, patience: float = 20.0) -> list[str]:
 
 def left_now(job: Job) -> list[str]:
     """Processes, containers and networks of the job that are still there."""
+    if job.backend == "ssh":
+        return [f"{pid} {words!r}" for pid, words, _ in seen.processes(job)]
     left = processes_of(job.folder)
     if job.backend == "docker":
         client = docker.from_env()
@@ -125,6 +132,8 @@ def signal_host(job: Job, host: str, signum: signal.Signals) -> None:
 
 def toolkit_of(job: Job, host: str) -> int:
     """The pid of a host's toolkit: its base directory is the host's."""
+    if job.backend == "ssh":
+        return seen.toolkits(job)[host][0]
     for process in Path("/proc").glob("[0-9]*"):
         try:
             command = (process / "cmdline").read_bytes()
@@ -150,7 +159,11 @@ def wait_until_up(job: Job, ranks: int) -> None:
 def base_directory(job: Job, host: str, attempt: int | None = None) -> Path:
     """A host's `/opt/ml`, or what is left of it of an attempt that was followed by another."""
     is_over = attempt is not None and attempt < job._started.record().attempt
-    return job.folder / (f"attempts/{attempt}/hosts" if is_over else "hosts") / host
+    below = Path(f"attempts/{attempt}/hosts" if is_over else "hosts", host)
+    if job.backend != "ssh":
+        return job.folder / below
+    running = {} if is_over else seen.toolkits(job)
+    return running[host][1] if host in running else seen.folder(job) / below
 
 
 def tell(job: Job, name: str, host: str = "algo-1") -> None:
@@ -166,9 +179,14 @@ def events(job: Job, name: str, host: str = "algo-1", attempt: int | None = None
     return [event for event in found if event["event"] == name]
 
 
+def supervisor_of(job: Job) -> int:
+    """The pid of the job's supervisor."""
+    return seen.supervisor(job) if job.backend == "ssh" else job._started.record().supervisor.pid
+
+
 def agent_of(job: Job) -> int:
     """The pid of the job's checkpoint agent."""
-    supervisor = job._started.record().supervisor.pid
+    supervisor = supervisor_of(job)
     for process in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])

@@ -15,7 +15,16 @@ from estimator_container.storage import Store, open_store
 
 from estimator_sdk import Job, JobFailed
 from tests.chaos import writer
-from tests.conformance.jobs import agent_of, base_directory, events, kill_host, left_of, tell, wait_until_up
+from tests.conformance.jobs import (
+    agent_of,
+    base_directory,
+    events,
+    kill_host,
+    left_of,
+    supervisor_of,
+    tell,
+    wait_until_up,
+)
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import BUCKET, Server
 from tests.waiting import SECONDS, kill, wait_for
@@ -233,7 +242,7 @@ def test_after_the_supervisors_death_nothing_is_left_and_the_other_backend_goes_
     wait_until_up(job, 2)
     wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
     acknowledged = max(event["snapshot"] for event in events(job, "checkpoint_published"))
-    kill(job._started.record().supervisor.pid)
+    kill(supervisor_of(job))
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(SECONDS)
     assert left_of(job, SECONDS) == []

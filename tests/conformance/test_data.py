@@ -18,7 +18,7 @@ from estimator_sdk import InvalidArgument, Job, JobFailed, TrainingInput
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.supervised.job import wait_until_gone
 from estimator_sdk.spec.job_document import ShuffleConfig
-from tests.conformance.jobs import left_of
+from tests.conformance.jobs import left_of, supervisor_of
 from tests.stores.servers import BUCKET
 from tests.waiting import SECONDS, kill, wait_for
 
@@ -380,7 +380,7 @@ def test_a_supervisor_that_is_killed_while_fetching_leaves_nothing(script, s3_ob
     channels = job.folder / "channels"
     assert s3_objects.proxy.stalled.wait(60)
     wait_for(lambda: (channels / "whole").exists() and (channels / "train~part").exists())
-    kill(job._started.record().supervisor.pid)
+    kill(supervisor_of(job))
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(SECONDS)  # Slurm is not asked more often than every ten seconds
     assert left_of(job) == []

@@ -24,6 +24,7 @@ from tests.conformance.jobs import (
     kill_host,
     left_now,
     left_of,
+    supervisor_of,
     tell,
     wait_for,
     wait_until_up,
@@ -260,8 +261,7 @@ time.sleep(60)
 """
     job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
     wait_until_up(job, 2)
-    supervisor = job._started.record().supervisor
-    kill(supervisor.pid)
+    kill(supervisor_of(job))
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(SECONDS)  # Slurm is not asked more often than every ten seconds
     assert left_of(job) == []

@@ -21,6 +21,7 @@ from tests.conformance.jobs import (
     left_of,
     processes_of,
     signal_host,
+    supervisor_of,
     tell,
     toolkit_of,
     wait_until_up,
@@ -189,7 +190,7 @@ def test_hosts_that_stand_by_end_with_their_supervisor(script, tmp_path):
     options = {"restart_policy": {**AGAIN, "backoff": 600}}
     job = script.estimator("import sys; sys.exit(3)", hosts=2, processes=1, **options).fit(wait=False)
     wait_until_it_failed(job)
-    kill(job._started.record().supervisor.pid)
+    kill(supervisor_of(job))
     assert left_of(job) == []
 
 

@@ -10,8 +10,13 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Estimator, JobFailed
-from estimator_sdk.backends.slurm import packages
+from estimator_sdk.backends.slurm.batch import packages
 
+MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
+ADDS_UP = """
+from mpi4py import MPI
+print(MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank), flush=True)
+"""
 WHERE = """
 import os, sys
 print(sys.prefix, os.environ.get("OF_A_MODULE", "nothing"), flush=True)
@@ -25,10 +30,14 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def estimator(tmp_path, slurm):
-    def made(**options: object) -> Estimator:
-        (tmp_path / "train.py").write_text(WHERE)
+    def made(source: str = WHERE, distribution: object = None, **options: object) -> Estimator:
+        (tmp_path / "train.py").write_text(source)
         return Estimator(
-            entry_point=str(tmp_path / "train.py"), instance_type="slurm", instance_count=2, slurm=dict(options)
+            entry_point=str(tmp_path / "train.py"),
+            instance_type="slurm",
+            instance_count=2,
+            distribution=distribution,
+            slurm=dict(options),
         )
 
     return made
@@ -61,3 +70,16 @@ def test_what_modules_set_reaches_the_script(estimator, tmp_path, monkeypatch):
     prefix = Path(sys.executable).parents[1]
     assert [Path(line.split()[0]).samefile(prefix) and line.split()[1] for line in said(job)] == ["load-science"] * 2
     assert "OF_A_MODULE" not in os.environ
+
+
+@pytest.mark.parametrize("transport", ["tcp", "fabric"])
+def test_a_job_says_how_its_ranks_talk(estimator, transport):
+    asked = estimator(ADDS_UP, MPI, transport=transport, interface="lo")
+    how = {"tcp": "TCP, as the job says", "fabric": "Open MPI chooses among UCX, libfabric and TCP, as the job says"}
+    assert f"\n# MPI between nodes, as this machine shows it: {how[transport]}\n" in asked.plan().script
+    assert said(asked.fit(logs="none")) == ["6"] * 4
+
+
+def test_an_interface_that_a_node_lacks_is_named(estimator):
+    with pytest.raises(JobFailed, match="no network interface 'ib9', which the job is to use; it has"):
+        estimator(ADDS_UP, MPI, interface="ib9").fit(logs="none")

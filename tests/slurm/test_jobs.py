@@ -145,6 +145,47 @@ def test_a_job_in_the_queue_can_be_stopped(submit, slurm):
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
 
 
+def test_hosts_that_share_a_node_are_one_world_and_have_a_share_of_its_gpus_each(submit, slurm):
+    source = """
+import os
+from mpi4py import MPI
+total = MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank)
+words = [os.environ[name] for name in ("SM_CURRENT_HOST", "SLURMD_NODENAME", "CUDA_VISIBLE_DEVICES", "SM_NUM_GPUS")]
+print(*words, total, flush=True)
+"""
+    job = submit(
+        source,
+        instance_count=3,
+        distribution=MPI,
+        slurm={"hosts_per_node": 2},
+        environment={"CUDA_VISIBLE_DEVICES": "3,4,6,7"},
+    )
+    assert job.wait(timeout=90) == "Completed", job.why()
+    said = {line.data.decode() for line in job.logs(stream="stdout")}
+    hosts = {line.split()[0]: line.split()[1:] for line in said}
+    nodes = [hosts[f"algo-{number}"][0] for number in (1, 2, 3)]
+    assert nodes[0] == nodes[1] != nodes[2]
+    assert [hosts[f"algo-{number}"][1:] for number in (1, 2, 3)] == [
+        [each, "2", "15"] for each in ("3,4", "6,7", "3,4")
+    ]
+    assert "NumNodes=2 " in slurm.run("scontrol", "--oneliner", "show", "job", str(number_of(job)))
+
+
+def test_a_partition_that_allows_less_than_the_default_gives_a_job_less_time(submit, slurm):
+    job = submit("print(1)", instance_type="slurm.short", instance_count=1)
+    assert job.wait(timeout=60) == "Completed"
+    planned = (job.folder / "plan.txt").read_text()
+    assert "limits        960 s to run, 120 s to stop" in planned
+    assert "# max_run is 960 s, because partition short allows a job 1200 s" in planned
+    assert "TimeLimit=00:20:00" in slurm.run("scontrol", "show", "job", str(number_of(job)))
+
+
+def test_more_time_than_a_partition_allows_is_refused_with_what_it_allows(submit):
+    with pytest.raises(InvalidArgument, match="partition 'short' allows a job 1200 s; ask for at most 960, or name"):
+        submit("print(1)", instance_type="slurm.short", max_run=1100)
+    assert list_jobs() == []
+
+
 def test_a_job_that_was_put_back_in_the_queue_can_be_stopped_there(submit, slurm):
     job = submit(WAITING)
     wait_for_line(job, "up")
@@ -153,6 +194,16 @@ def test_a_job_that_was_put_back_in_the_queue_can_be_stopped_there(submit, slurm
     job.stop()
     assert job.wait(timeout=30) == "Stopped"
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%i") == ""
+
+
+def test_a_job_that_is_stopped_while_slurm_puts_it_back_in_the_queue_does_not_wait_there(submit, slurm):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    slurm.run("scontrol", "requeuehold", str(number_of(job)))
+    job.stop()
+    assert job.wait(timeout=60) == "Stopped"
+    assert job._started.record().reason == "stopped by the user"
+    assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
 
 
 def test_who_follows_a_job_in_the_queue_is_told_why_it_waits(submit):

@@ -42,6 +42,9 @@ LIFELINE_FD = "ESTIMATOR_LIFELINE_FD"  # a pipe whose end of file means: the pla
 SCRATCH_DIR = "ESTIMATOR_SCRATCH_DIR"  # a short-named private folder for sockets and MPI's own files
 SHARED_MEMORY_DIR = "ESTIMATOR_SHARED_MEMORY_DIR"  # a private folder in memory, which the ranks of the host share
 HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this machine's CPUs and name
+GPU_SHARE = "ESTIMATOR_GPU_SHARE"  # "I/N": of the GPUs that this host sees, the share of number I of N, from 0
+INTERFACE = "ESTIMATOR_INTERFACE"  # the network interface that ranks use between hosts, whichever has their address
+TRANSPORT = "ESTIMATOR_TRANSPORT"  # one of TRANSPORTS, for MPI between machines
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
 # Where a platform waits for hosts that are on other machines: "address:port". Such a platform is itself run by a
 # scheduler, and SIGTERM is the scheduler's, which every process of the host has had; its own word comes by the line.
@@ -70,6 +73,9 @@ PLATFORM_VARIABLES = frozenset(
         SCRATCH_DIR,
         SHARED_MEMORY_DIR,
         HOSTS_PER_MACHINE,
+        GPU_SHARE,
+        INTERFACE,
+        TRANSPORT,
         WORLD_TIMEOUT,
         PLATFORM_ADDRESS,
         RESTARTS,
@@ -81,6 +87,7 @@ PLATFORM_VARIABLES = frozenset(
     }
 )
 
+TCP, FABRIC = TRANSPORTS = ("tcp", "fabric")  # with the second one, Open MPI chooses what it talks over
 DEFAULT_WORLD_TIMEOUT = 300.0  # ours; as long as `torch.distributed.TCPStore` waits for others unless it is told
 DEFAULT_STOP_TIMEOUT = 120.0  # what SageMaker grants, "Stop a Training Job" in its API reference
 DEFAULT_HANG_TIMEOUT = 1800.0  # ours; the default `timeout` of `torch.distributed.init_process_group` on Gloo

@@ -8,7 +8,7 @@ by it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -110,6 +110,11 @@ _PATTERNS = _Kind(
 )
 _POLICY = _Kind('a JSON object, such as {"on": ["signal"], "max": 5}', lambda value: isinstance(value, dict))
 _SLURM = _Kind('a JSON object, such as {"partition": "gpu"}', lambda value: isinstance(value, dict))
+_POOL = _Kind(
+    'a JSON list of machines, such as [{"name": "a", "slots": 4}]',
+    lambda value: isinstance(value, list) and all(isinstance(each, dict) for each in value),
+    tuple,
+)
 _STEPS = _Kind(job_steps.FORM, job_steps.are_steps, job_steps.from_value, job_steps.to_value)
 
 
@@ -146,6 +151,8 @@ class Reserved:
     """After which failures a platform of ours begins again."""
     slurm: Mapping[str, Any] | None = _option(_SLURM)
     """What a scheduler is asked for besides."""
+    pool: Sequence[Mapping[str, Any]] | None = _option(_POOL)
+    """The machines that a platform of ours may use."""
     spare_hosts: int | None = _option(_COUNT)
     """How many machines of its own a platform keeps ready for hosts that are suspect."""
     arguments: tuple[str, ...] | None = _option(_WORDS)

@@ -6,7 +6,8 @@ machine_load.py     what it reads of the host
 rank_load.py        what it reads of each rank's processes
 gpu_load.py         what it reads of GPUs
 blocks.py           rows of whole numbers as few bytes
-history.py          the files of these rows, fine for the newest and coarse for all
+history.py          the files of these rows, fine for the newest time and coarse for all, and reading them
+recording.py        writing them
 logged.py           the files of the values that scripts log
 for_scripts/        what a script imports as `estimator_container.metrics`
 """

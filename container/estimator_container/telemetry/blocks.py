@@ -18,6 +18,10 @@ from typing import NamedTuple
 
 SERIES, DEFLATED, PLAIN = b"S", b"B", b"R"
 _HEAD = struct.Struct("<IIcqq")
+_MOST_BYTES = 1 << 26
+"""Of a block; what says more is damaged, or no block of ours."""
+_MOST_BITS = 70
+"""Of a number."""
 
 
 class Row(NamedTuple):
@@ -40,7 +44,7 @@ class FileRecord(NamedTuple):
 
     def columns(self, count: int) -> tuple[list[int], list[list[int | None]]]:
         """The times of a block, and its columns, of which it has so many. Raises ValueError if it has fewer."""
-        data = zlib.decompress(self.body) if self.kind == DEFLATED else self.body
+        data = zlib.decompressobj().decompress(self.body, _MOST_BYTES) if self.kind == DEFLATED else self.body
         try:
             return _decode(_numbers(data), count)
         except StopIteration:
@@ -120,6 +124,8 @@ def _numbers(data: bytes) -> Iterator[int]:
         number |= (byte & 0x7F) << shift
         if byte & 0x80:
             shift += 7
+            if shift > _MOST_BITS:
+                raise ValueError("a number that is too long")
         else:
             yield number
             number = shift = 0

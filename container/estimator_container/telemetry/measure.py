@@ -16,10 +16,11 @@ sys.path.append(os.path.abspath(os.path.join(__file__, "../../..")))
 
 from estimator_container.runtime import machine
 from estimator_container.telemetry import metric_table as table
-from estimator_container.telemetry.history import LEVELS, History
+from estimator_container.telemetry.history import LEVELS
 from estimator_container.telemetry.machine_load import MachineLoad
 from estimator_container.telemetry.metric_table import SeriesKey
 from estimator_container.telemetry.rank_load import RankLoad, Rates
+from estimator_container.telemetry.recording import History
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,18 +102,23 @@ class Timetable:
 
 def main(folder: str, ranks: str) -> None:
     """Measure until nobody reads the standard output."""
-    history, meter, pace = History(folder), Meter(ranks, _gpus()), Timetable()
+    meter, timetable, history = Meter(ranks, _gpus()), Timetable(), None
     meter.measure()  # from which the first rates count
     reader = select.poll()
     reader.register(1, 0)
-    due = pace.next_time(time.time())
+    due = timetable.next_time(time.time())
     while True:
         if reader.poll(max(0.0, 1000 * (due - time.time()))):
             return
         began = time.process_time()
-        history.add(round(1000 * due), meter.measure())
-        pace.took(time.process_time() - began)
-        due = pace.next_time(max(time.time(), due))  # a clock may be set back
+        values = meter.measure()
+        try:
+            history = history or History(folder)
+            history.add(round(1000 * due), values)
+        except OSError:  # a full disk ends nothing; where there is room again, another file begins
+            history = None
+        timetable.took(time.process_time() - began)
+        due = timetable.next_time(max(time.time(), due))  # a clock may be set back
 
 
 def _gpus() -> GpuLoad | None:

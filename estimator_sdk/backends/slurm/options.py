@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 
+from estimator_container.contract.names import TRANSPORTS
+
 from ...errors import InvalidArgument
 from ...values.naming import shown, suggestion
 
@@ -17,10 +19,10 @@ _OURS = frozenset(
     )
 )
 """Options of sbatch that the backend sets itself, or that would take from it what it needs."""
-OUR_OWN = ("after", "python", "modules")
+OUR_OWN = ("after", "hosts_per_node", "python", "modules", "interface", "transport", "export_script")
 """What is no option of sbatch."""
 _FLAGS = ("exclusive", "requeue")
-_NUMBERS = ("nice", "gpus_per_node")
+_NUMBERS = ("nice", "gpus_per_node", "hosts_per_node")
 _OTHER = "sbatch_options."
 """What the name of any other option follows where an option is a word."""
 _IN_A_LINE = re.compile(r"[^\x00-\x1f\x7f\"'\\`$]+")
@@ -43,6 +45,8 @@ class SlurmOptions:
     """Generic resources of each node, such as `"gpu:4"`."""
     gpus_per_node: int | None = None
     """GPUs of each node; the number of processes on each host where `distribution` says none."""
+    hosts_per_node: int | None = None
+    """How many hosts share a node, with its GPUs divided between them; one host a node unless it is given."""
     reservation: str | None = None
     """A reservation to run in."""
     nodelist: str | None = None
@@ -69,6 +73,14 @@ class SlurmOptions:
     """The Python of the nodes, as an absolute path there; the one that calls `fit()` unless it is given."""
     modules: Sequence[str] = field(default_factory=list)
     """What `module load` brings into the environment of the hosts, such as `["openmpi/4.1.8"]`."""
+    interface: str | None = None
+    """The network interface over which ranks on different nodes talk, such as `"ib0"`; by default the one that has the
+    node's address."""
+    transport: str | None = None
+    """How MPI talks between nodes: `"tcp"`, or `"fabric"`, which lets Open MPI choose; by default that is chosen where
+    InfiniBand, EFA or Slingshot is active."""
+    export_script: str | None = None
+    """A file that the batch script is written to; the job starts once somebody gives it to `sbatch`."""
     requeue: bool = True
     """Whether Slurm may start the job again after a preemption or the loss of its first node; it goes on from its
     newest checkpoint then."""
@@ -153,7 +165,7 @@ def _checked(name: str, value: object, where: str) -> object:
         if not isinstance(value, bool):
             raise _refused(where, key, f"must be True or False, not {shown(value)}")
     elif name in _NUMBERS:
-        least = 1 if name == "gpus_per_node" else 0
+        least = 0 if name == "nice" else 1
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
             raise _refused(where, key, f"must be a whole number of at least {least}, not {shown(value)}")
     elif name == "modules":
@@ -162,6 +174,9 @@ def _checked(name: str, value: object, where: str) -> object:
         return _others(value, f"{where}[{key}]")
     else:
         _check_text(value, where, key)
+        if name == "transport" and value not in TRANSPORTS:
+            known = " or ".join(map(repr, TRANSPORTS))
+            raise _refused(where, key, f"is {shown(value)}, but must be {known}; leave it out for what is there")
         if name == "python" and not str(value).startswith("/"):
             raise _refused(
                 where, key, f"must be an absolute path, such as '/shared/env/bin/python', not {shown(value)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import BackendError
@@ -110,18 +111,17 @@ def has_asked_since(moment: float) -> bool:
     return _last.asked >= moment
 
 
-def accounted(number: int) -> Queued | None:
-    """What the accounting says of a job that the controller has forgotten; None without accounting, or a word there."""
-    try:
-        said = ask("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={number}", "--format=State,ExitCode")
-    except BackendError:
-        return None
-    state, _, code = said.partition("\n")[0].partition("|")
-    return Queued(state.split()[0], f"exit code {code}") if state.strip() else None
+def ask(
+    *command: str,
+    text: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    seconds: float = ANSWER_SECONDS,
+) -> str:
+    """What one of Slurm's programs prints; `text` is its input, and `folder` where it runs.
 
-
-def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | None = None) -> str:
-    """What one of Slurm's programs prints; `text` is its input. Raises BackendError with what it says is wrong."""
+    Raises BackendError with what it says is wrong, and where an answer takes more than `seconds`.
+    """
     import subprocess  # who lists the jobs of a home without any need not load it
 
     try:
@@ -130,17 +130,18 @@ def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | N
             input=text,
             stdin=subprocess.DEVNULL if text is None else None,
             env=_without_options(os.environ if variables is None else variables),
+            cwd=folder,
             capture_output=True,
             text=True,
             errors="replace",
             check=False,
-            timeout=ANSWER_SECONDS,
+            timeout=seconds,
         )
     except FileNotFoundError:
         what = f"{command[0]} is not on PATH, so this machine is no login node of a Slurm cluster"
         raise BackendError(f"{what}; log in to one, or load its module, such as `module load slurm`") from None
     except subprocess.TimeoutExpired:
-        what = f"{command[0]} has had no answer from Slurm's controller for {ANSWER_SECONDS:g} s"
+        what = f"{command[0]} has had no answer from Slurm's controller for {seconds:g} s"
         raise BackendError(f"{what}; see `scontrol ping`, and try again") from None
     except OSError as error:
         raise BackendError(f"{command[0]} cannot be run: {error}; ask the administrator of the cluster") from None
@@ -184,11 +185,11 @@ def cancel(number: int, *options: str) -> None:
             raise
 
 
-def kill_step(number: int, name: str) -> None:
-    """End a step of a job, by its name, with all that runs in it. Raises BackendError."""
+def kill_steps(number: int, *names: str) -> None:
+    """End steps of a job, by their names, with all that runs in them. Raises BackendError."""
     for line in ask("squeue", "--steps", "--noheader", f"--jobs={number}", "--format=%i|%j").splitlines():
         step, _, found = line.strip().partition("|")
-        if found == name:
+        if found in names:
             ask("scancel", "--signal=KILL", step)
 
 

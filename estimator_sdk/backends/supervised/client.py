@@ -7,8 +7,9 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ...errors import BackendError, InvalidArgument
@@ -24,8 +25,10 @@ from .stopping import STOPPED_BY
 MAIN = str(Path(__file__).parent)
 
 
-def start(plan: Plan) -> LocalJob:
+def start(plan: Plan, variables: Mapping[str, str] | None = None, inherited: Collection[int] = ()) -> LocalJob:
     """Pass a plan to a new supervisor, and return without waiting for it.
+
+    It has `variables` besides this process's own, and the descriptors in `inherited`.
 
     Raises InvalidArgument when a job of that name exists, and BackendError when the disk does not take the job's
     folder or its record.
@@ -35,7 +38,7 @@ def start(plan: Plan) -> LocalJob:
     if earlier is not None:  # that job's folder was removed, and its name is free
         earlier.wait()
     try:
-        supervisor = _start(plan, folder, record)
+        supervisor = _start(plan, folder, record, partial(detached.start, variables=variables, inherited=inherited))
     except OSError as error:
         raise BackendError(
             f"the job {plan.job_name} could not be started: {error}; set ESTIMATOR_HOME to a folder that you can "
@@ -80,12 +83,14 @@ def new_folder(plan: Plan, folder: JobFolder) -> Iterator[None]:
         raise
 
 
-def _start(plan: Plan, folder: JobFolder, record: Record) -> subprocess.Popen[bytes]:
+def _start(
+    plan: Plan, folder: JobFolder, record: Record, start_detached: Callable[..., subprocess.Popen[bytes]]
+) -> subprocess.Popen[bytes]:
     supervisor = None
     with new_folder(plan, folder):
         try:
             with open(folder.supervisor_log, "wb", opener=private_file) as log:
-                supervisor = detached.start(MAIN, str(folder.path), log, blocked=STOPPED_BY)
+                supervisor = start_detached(MAIN, str(folder.path), log, blocked=STOPPED_BY)
             # Who it is, is known before it says a word: so one that never does is missed.
             _wait_for_earlier(folder, supervisor.pid)
             write_record(replace(record, supervisor=Process.started_as(supervisor.pid)), folder)

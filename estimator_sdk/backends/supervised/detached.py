@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,12 +22,17 @@ def bare(script: str, argument: str) -> list[str]:
 
 
 def start(
-    script: str, argument: str, output: BinaryIO | None = None, blocked: Collection[signal.Signals] = ()
+    script: str,
+    argument: str,
+    output: BinaryIO | None = None,
+    blocked: Collection[signal.Signals] = (),
+    variables: Mapping[str, str] | None = None,
+    inherited: Collection[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Run `script ARGUMENT SEARCH_PATH` in a bare interpreter, with its standard input open for this process.
 
     `output` takes what it writes; None is where this process writes. Signals that are `blocked` wait until it takes
-    them. Raises OSError.
+    them. It has `variables` besides this process's own, and the descriptors in `inherited`. Raises OSError.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     try:
@@ -36,8 +41,12 @@ def start(
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
-            env=dict(os.environ),  # a library of this process may have set more, behind Python's back
+            env={
+                **os.environ,
+                **(variables or {}),
+            },  # a library of this process may have set more, behind Python's back
             start_new_session=True,  # a Ctrl-C in this process's terminal is this process's
+            pass_fds=tuple(inherited),
         )
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from argparse import Namespace
+from argparse import Namespace, _ActionsContainer
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SLOW = 3.0  # seconds that a person waits for the code to be put together without a word
 _AS_THEY_ARE = (
     *("role", "instance_type", "backend", "image_uri", "cpus", "memory", "output_path", "checkpoint_s3_uri"),
-    *("max_run", "max_retry_attempts"),
+    *("max_run", "max_retry_attempts", "hosts", "hostfile"),
 )
 """The options that an Estimator takes under their own names."""
 _PAIRS = {
@@ -80,6 +80,7 @@ def add_job_options(parser: Parser) -> None:
         default=[],
         help="an option of sbatch, on Slurm, such as account=lab or gpus_per_node=4",
     )
+    _add_pool_options(where)
     what = parser.add_argument_group("what")
     what.add_argument("--source-dir", metavar="DIR", default=".", help="the folder to copy and run in")
     what.add_argument("--env", metavar=_PAIRS["--env"], action="append", default=[], help="a variable for the command")
@@ -104,6 +105,13 @@ def add_job_options(parser: Parser) -> None:
     )
     limits.add_argument("--stop-timeout", metavar="SECONDS", type=float, help="seconds between SIGTERM and SIGKILL")
     limits.add_argument("--max-retry-attempts", metavar="N", type=count, help="restarts after failures of the platform")
+
+
+def _add_pool_options(where: _ActionsContainer) -> None:
+    where.add_argument(
+        "--hosts", metavar="HOSTS", help="machines that are reached by ssh, with slots or not, such as a:4,user@b:4"
+    )
+    where.add_argument("--hostfile", metavar="FILE", help="a file that names them instead, such as one of Open MPI's")
 
 
 def plan(arguments: Namespace) -> Plan:

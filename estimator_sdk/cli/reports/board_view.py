@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.table import Table
 
-    from ...display.board import Board
+    from ...telemetry.board import Board
 
 NOTHING = "–"
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.by_turns import BACKENDS, SERVICE, SLURM, one_of_each, turns_of
+from tests.conformance.by_turns import BACKENDS, SERVICE, one_of_each, turns_of
 
 ROOT = Path(__file__).parents[3]
 BACKEND = re.compile(rf"(?<=[\[-])({'|'.join(BACKENDS)})(?=[\]-])")
+SLURM = "slurm"
 ON_SLURM = re.compile(rf"(?<=[\[-]){SLURM}(?=[\]-])")
 
 

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from ...runtime.errors import ConfigurationError
 from .programs import BORROWED_VARIABLES, NO_IPV6
 
+_PROFILE = "( test ! -r ./.profile || . ./.profile;"
+
 
 def daemon(request: str, path: str, scratch: str, renamed: bool, ipv6_port: int | None = None) -> list[str]:
     """The daemon's command on this host, from the shell line that mpirun made for a remote one.
@@ -19,7 +21,7 @@ def daemon(request: str, path: str, scratch: str, renamed: bool, ipv6_port: int 
     on this host, as in Fit. Raises ConfigurationError for a request that is not for a daemon.
     """
     try:
-        words = split_request(request)
+        words = split_request(_without_profile(request))
     except ValueError:
         words = []
     starts = [at for at, word in enumerate(words) if os.path.basename(word) == "orted"]
@@ -35,6 +37,17 @@ def daemon(request: str, path: str, scratch: str, renamed: bool, ipv6_port: int 
     if renamed:
         parameters["ess"] = "slurm"
     return [path, *(word for name, value in parameters.items() for word in ("-mca", name, value))]
+
+
+def _without_profile(request: str) -> str:
+    """The request itself, where mpirun has put it between parentheses.
+
+    It does so for users whose shell reads no file when it is not interactive, sh and ksh, to have it read `.profile`
+    (orte/mca/plm/rsh in Open MPI 4.1). The host's environment is there already.
+    """
+    if request.startswith(_PROFILE) and request.rstrip().endswith(")"):
+        return request.rstrip()[len(_PROFILE) : -1]
+    return request
 
 
 def split_request(request: str) -> list[str]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,19 +22,20 @@ from estimator_container.runtime.children import Children, signal_group
 from estimator_container.runtime.loop import Loop
 
 from ....errors import BackendError
-from ....plan.plan import HostPlan, Plan
+from ....plan.plan import Plan
 from ....values.home import JobFolder, make_folder
 from ...supervised.supervisor import base_directory
 from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
 from ...supervised.supervisor.hosts_line import MISSED_BEATS, HostsLine, OnAttemptFailed
 from ...supervised.supervisor.policy import variables_of_attempt
 from .. import queue
+from . import steps
 from .kept_line import KeptLine
+from .places import Places
 
 if TYPE_CHECKING:
     from .nodes import Node, SlurmAllocation
 
-SRUN = ("srun", "--kill-on-bad-exit=0", "--overlap", "--nodes=1", "--ntasks=1", "--export=ALL")
 FOR_ALL_SECONDS = 1.0
 """In which a scheduler that has signalled the supervisor has signalled every host."""
 END_SECONDS = 15.0
@@ -60,23 +59,28 @@ class SlurmHosts:
         self._plan = plan
         self._folder = folder
         self._attempt = attempt
+        self._own_folder = folder.attempt(attempt)
         self._loop = loop
         self._children = children
         self._on_ended = on_ended
         self._secret = os.urandom(contract.SECRET_BYTES)
         self._steps: dict[str, int] = {}
         """Host -> the process of its srun."""
-        self._nodes: dict[str, Node] = {}
+        self._begun: dict[str, tuple[int, int]] = {}
+        """Host -> the attempt that its step was started for, and how long its log was then."""
+        self._without_node: set[str] = set()
+        """The hosts that have none, because the job is to be started again elsewhere."""
+        self._places: Places
         self._lines: dict[str, KeptLine] = {}
         self._mesh: MeshLeader | None = None
         self._door: socket.socket
         """Where hosts find this process, open as long as any of them may come."""
         self._first_at = ""
         """Where they find the first of them; empty until it has said so."""
-        self._left: list[tuple[str, list[str]]] = []
-        """On which node a host was killed, and which of its folders are still there."""
+        self._left: list[Sequence[str]] = []
+        """What removes the folders of hosts that were killed, each from its node."""
         self._awaits_first = False
-        self._is_stopping = False
+        self._is_stopping = self._is_closing = False
 
     @property
     def first_host_at(self) -> str:
@@ -92,21 +96,20 @@ class SlurmHosts:
         except (BackendError, OSError) as error:
             raise NotStarted(Verdict(Kind.PLATFORM, f"the nodes of the job are not known: {error}")) from None
         hosts = self._plan.hosts
-        if len(nodes) < len(hosts):
-            what = f"the job has {len(hosts)} hosts, but Slurm has granted {len(nodes)} nodes"
-            raise NotStarted(Verdict(Kind.PLATFORM, f"{what}; do not change --nodes of the script"))
-        self._nodes = {host.name: node for host, node in zip(hosts, nodes, strict=False)}
-        member = Member(words.PLATFORM, tuple(host.name for host in hosts), self._secret)
+        if len(nodes) * self._plan.hosts_per_node < len(hosts):
+            self._start_elsewhere(f"{len(nodes)} nodes are left for {len(hosts)} hosts")
+            return
+        names = tuple(host.name for host in hosts)
+        self._places = Places(names, nodes, self._plan.hosts_per_node)
+        member = Member(words.PLATFORM, names, self._secret)
         self._door = socket.create_server((nodes[0].address, 0), backlog=len(hosts) + 128)
         self._mesh = MeshLeader(self._loop, member, self, self._door.dup(), MISSED_BEATS)
         for host in hosts:
-            self._start_host(host, self._attempt)
+            self._start_host(host.name, self._attempt)
 
     def end(self, host: str) -> None:
         if host in self._steps:
-            # What is frozen does not end with its srun.
-            with contextlib.suppress(BackendError):  # its node may be gone
-                queue.kill_step(self._allocation.number, host)
+            self._kill_steps(host)
             signal_group(self._steps[host], signal.SIGKILL)
             self._loop.run_until(lambda: host not in self._steps, END_SECONDS)
 
@@ -116,14 +119,15 @@ class SlurmHosts:
             self._first_at, self._awaits_first = "", True
         elif not self._awaits_first:
             self._first_at = first_host_at
-        if self._is_down(self._nodes[host]):
-            self._ask_for_other_nodes(host)
-            return
-        self._mesh.expect([host], self._door.dup())
-        (again,) = (each for each in self._plan.hosts if each.name == host)
-        self._start_host(again, attempt)
+        left = self._places.node_of(host)
+        if self._places.move(host):
+            self._children.start(steps.on(left.name, "true"), os.environ, lambda code: self._asked(left, code))
+        self._start_where_it_can(host, attempt)
 
     def signal(self, signum: int) -> None:
+        waiting, self._without_node = self._without_node, set()
+        for host in waiting:
+            self._on_ended(host, EXIT_STOPPED)
         if signum == signal.SIGKILL:
             for pid in self._steps.values():
                 signal_group(pid, signum)
@@ -133,21 +137,24 @@ class SlurmHosts:
             self._stop()
 
     def close(self) -> None:
+        self._is_closing = True
+        if self._steps:
+            self._kill_steps(*self._steps)
         self.signal(signal.SIGKILL)
         self._loop.run_until(lambda: not self._steps, END_SECONDS)
         if self._mesh is not None:
             self._mesh.close()
             self._door.close()
 
+    def _kill_steps(self, *hosts: str) -> None:
+        """What is frozen does not end with its srun; of a node that is gone, Slurm may not know a step any more."""
+        with contextlib.suppress(BackendError):
+            queue.kill_steps(self._allocation.number, *hosts)
+
     def wait_until_gone(self) -> None:
         """Remove what hosts that were killed have left on their nodes."""
         left, self._left = self._left, []
-        waiting = {
-            self._children.start(
-                (*SRUN, f"--nodelist={node}", "rm", "-rf", "--", *folders), os.environ, lambda code: None
-            )
-            for node, folders in left
-        }
+        waiting = {self._children.start(command, os.environ, lambda code: None) for command in left}
         self._loop.run_until(lambda: not waiting & self._children.pids, END_SECONDS)
 
     # What hosts are told, and say.
@@ -206,69 +213,85 @@ class SlurmHosts:
             else:
                 self.tell(host, words.JOIN, address)
 
-    def _is_down(self, node: Node) -> bool:
-        with contextlib.suppress(BackendError):
-            (known,) = queue.node_facts(node.name)
-            return any(word in known.get("State", "") for word in ("DOWN", "FAIL", "NOT_RESPONDING", "*"))
-        return False
-
-    def _ask_for_other_nodes(self, host: str) -> None:
-        """Have Slurm start the job again, on nodes that are there; it interrupts this process for that."""
-        try:
-            queue.ask("scontrol", "requeue", str(self._allocation.number))
-        except BackendError as error:
-            what = f"the node of {host}, {self._nodes[host].name}, is down, and Slurm gives no other"
-            raise NotStarted(Verdict(Kind.HOST_LOST, f"{what}: {error}", host)) from None
-
     # How they are started.
 
-    def _start_host(self, host: HostPlan, attempt: int) -> None:
+    def _start_where_it_can(self, host: str, attempt: int) -> None:
+        """Start a host on its node or, if that is gone, on a spare one, or else the whole job elsewhere."""
+        assert self._mesh is not None
+        while self._allocation.is_down(node := self._places.node_of(host)):
+            self._places.drop(node)
+            if not self._places.move(host):
+                self._allocation.lose(node)
+                self._start_elsewhere(f"the node of {host}, {node.name}, is gone", host)
+                return
+            self._give_back(node)
+        self._mesh.expect([host], self._door.dup())
+        self._start_host(host, attempt)
+
+    def _asked(self, node: Node, code: int) -> None:
+        """A node that a host has left runs a program, so it was the host alone that was lost, or it does not."""
+        if code and not self._is_closing:
+            self._places.drop(node)
+            self._give_back(node)
+
+    def _give_back(self, node: Node) -> None:
+        make_folder(self._own_folder)
+        self._allocation.release(node, self._own_folder)
+
+    def _start_elsewhere(self, why: str, host: str | None = None) -> None:
+        """Have Slurm start the job again; until it interrupts this process for that, the host is without a node."""
+        try:
+            self._allocation.ask_for_others()
+        except BackendError as error:
+            raise NotStarted(Verdict(Kind.HOST_LOST, f"{why}, and Slurm gives no other: {error}", host)) from None
+        self._without_node |= {host} if host is not None else {each.name for each in self._plan.hosts}
+
+    def _start_host(self, name: str, attempt: int) -> None:
+        (host,) = (each for each in self._plan.hosts if each.name == name)
         layout = Layout(str(self._folder.hosts / host.base_dir))
-        node = self._nodes[host.name]
+        node = self._places.node_of(name)
         base_directory.write(self._plan, host.name, layout, machine.interface_for(node.address, "eth0"))
         base_directory.write_secret(layout, self._secret)
         base_directory.write_environment(layout, self._plan.environment)
         base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
-        make_folder(self._folder.attempt(self._attempt))
-        log = self._folder.attempt(self._attempt) / f"{host.name}.log"
-        fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        argv = (*SRUN, f"--job-name={host.name}", f"--nodelist={node.name}", *host.argv)
+        make_folder(self._own_folder)
+        fd = os.open(self._own_folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._begun[name] = (attempt, os.fstat(fd).st_size)
+        argv = steps.on(node.name, *host.argv, name=name)
+        environment = {
+            **self._allocation.environment,
+            **steps.variables(self._plan, self._folder, self._attempt, self._places, host),
+            contract.PLATFORM_ADDRESS: text_of(self._door),
+            **variables_of_attempt(self._plan, attempt),
+        }
         try:
-            pid = self._children.start(
-                argv, self._environment(host, attempt), lambda code: self._ended(host.name, code), fd, fd
-            )
+            pid = self._children.start(argv, environment, lambda code: self._ended(name, code), fd, fd)
         finally:
             os.close(fd)
         self._steps[host.name] = pid
 
-    def _environment(self, host: HostPlan, attempt: int) -> Mapping[str, str]:
-        machines = Counter(node.machine for node in self._nodes.values())
-        addresses = {name: node.address for name, node in self._nodes.items()}
-        return {
-            **self._allocation.environment,
-            **host.environment,
-            contract.BASE_DIR_VARIABLE: str(self._folder.hosts / host.base_dir),
-            contract.OVERLAY_DIR: str(self._folder.overlay(self._attempt)),
-            contract.HOSTS_PER_MACHINE: str(machines[self._nodes[host.name].machine]),
-            contract.HOST_ADDRESSES: json.dumps(addresses),
-            contract.PLATFORM_ADDRESS: text_of(self._door),
-            contract.STOP_TIMEOUT: str(self._plan.stop_timeout),
-            contract.JOB_NAME_VARIABLE: self._plan.job_name,
-            **variables_of_attempt(self._plan, attempt),
-        }
-
     def _ended(self, host: str, code: int) -> None:
         del self._steps[host]
-        with contextlib.suppress(KeyError):
+        if host in self._lines:
             self._lines[host].is_up = False
-        code = _code_of_task(code)
+        node, layout, (_, since) = self._places.node_of(host), Layout(str(self._folder.host(host))), self._begun[host]
+        if code > 0 and not self._is_closing and steps.was_not_launched(self._own_folder / f"{host}.log", since):
+            self._not_launched(host, node)
+            return
+        code = steps.code_of_task(code, Path(layout.success).exists())
         if code < 0:
-            with contextlib.suppress(OSError):  # of a host that had not begun
-                folders = Path(Layout(str(self._folder.host(host))).temporary_folders).read_text(encoding="utf-8")
-                self._left.append((self._nodes[host].name, folders.splitlines()))
+            self._left += steps.to_remove(node, layout)
         self._on_ended(host, code)
 
-
-def _code_of_task(code: int) -> int:
-    """The exit code of a step's task, or minus a signal's number; srun says 128 + N of one that a signal ended."""
-    return 128 - code if code > 128 and code != EXIT_STOPPED else code
+    def _not_launched(self, host: str, node: Node) -> None:
+        """Slurm does not reach the node, which it may not know yet."""
+        self._places.drop(node)
+        try:
+            if self._places.move(host):
+                self._give_back(node)
+                self._start_where_it_can(host, self._begun[host][0])
+            else:
+                self._allocation.lose(node)
+                self._start_elsewhere(f"the node of {host}, {node.name}, cannot be reached", host)
+        except NotStarted as reason:
+            self._on_ended(host, -signal.SIGKILL, reason.verdict)

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from estimator_container.failures.kind import Kind
@@ -14,7 +15,10 @@ from estimator_container.failures.verdict import Verdict
 
 from ....errors import BackendError
 from ...supervised.supervisor.surroundings import Interruption
-from .. import queue
+from .. import accounting, queue
+
+UPDATES = 3
+"""How often a change of the job is tried: what interrupts this process may end the program that makes it."""
 
 
 class Node(NamedTuple):
@@ -37,17 +41,52 @@ class SlurmAllocation:
         self.is_interrupted = False
         self._starts = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
         self._nodes: list[Node] = []
+        self._lost: set[str] = set()
+        """The names of nodes that turned out to be gone."""
 
     interrupted_by = (signal.SIGTERM,)
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes, the one that this process runs on first. Raises BackendError."""
+        """Those that are not known to be gone, the one that this process runs on first. Raises BackendError."""
         if not self._nodes:
             here = os.environ["SLURMD_NODENAME"]
             found = map(_node, queue.node_facts(os.environ["SLURM_JOB_NODELIST"]))
             self._nodes = sorted(found, key=lambda node: node.name != here)
-        return self._nodes
+        return [node for node in self._nodes if node.name not in self._lost]
+
+    def lose(self, node: Node) -> None:
+        """Neither use a node any more, nor have the job started there again."""
+        self._lost.add(node.name)
+
+    def release(self, node: Node, folder: Path) -> None:
+        """Give a node back that is gone, or Slurm would end the job once it knows; `folder` takes what it says."""
+        self.lose(node)
+        left = ",".join(each.name for each in self.nodes)
+        with suppress(BackendError):
+            queue.ask("scontrol", "update", f"JobId={self.number}", f"NodeList={left}", folder=folder)
+
+    def is_down(self, node: Node) -> bool:
+        """Whether Slurm knows that a node is."""
+        with suppress(BackendError):
+            (known,) = queue.node_facts(node.name)
+            return any(word in known.get("State", "") for word in ("DOWN", "FAIL", "NOT_RESPONDING", "*"))
+        return False
+
+    def ask_for_others(self) -> None:
+        """Have Slurm start the job again, on nodes that are there; it interrupts this process for that.
+
+        Raises BackendError where it does not, as for a job that may not be started again.
+        """
+        queue.ask("scontrol", "requeue", str(self.number))
+        known = self._known()
+        excluded = {name for name in known.get("ExcNodeList", "(null)").split(",") if name != "(null)"} | self._lost
+        if known.get("ReqNodeList", "(null)") != "(null)":
+            return  # it asks for certain nodes, and waits until they are there again
+        for _ in range(UPDATES):
+            with suppress(BackendError):
+                queue.ask("scontrol", "update", f"JobId={self.number}", f"ExcNodeList={','.join(sorted(excluded))}")
+                return
 
     def interrupt(self) -> None:
         """Slurm's signal has come: the ranks have it too, so hosts are told a moment later."""
@@ -75,12 +114,15 @@ class SlurmAllocation:
             with suppress(BackendError):  # it is given time, but a job that ends in it would not come again
                 queue.ask("scontrol", "requeue", str(self.number))
                 return again
+        if known.get("Reason") == "NodeDown" or known.get("JobState") == "NODE_FAIL":
+            what = f"a node of {job} failed, and the job may not be started again"
+            return Interruption(what, verdict=Verdict(Kind.HOST_LOST, f"{what}; ask for slurm={{'requeue': True}}"))
         if known.get("Reason") == "TimeLimit" or known.get("JobState") == "TIMEOUT":
             return Interruption(f"{job} reached Slurm's time limit")
         if known.get("JobState") == "PREEMPTED" or _is_preempted(known):
             what = f"{job} was preempted, and may not be started again"
             return Interruption(what, verdict=Verdict(Kind.PREEMPTED, f"{what}; ask for slurm={{'requeue': True}}"))
-        return Interruption(f"{job} was cancelled")
+        return Interruption(f"{job} was cancelled{accounting.by_whom(self.number)}")
 
 
 def _is_preempted(known: dict[str, str]) -> bool:

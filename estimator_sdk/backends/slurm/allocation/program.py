@@ -13,12 +13,9 @@ from ....plan.plan import Plan
 from ...supervised.job_folder.hold import Hold
 from ...supervised.job_folder.record import Record, read_record
 from ...supervised.supervisor.supervisor import Supervisor
-from ..files import SlurmFolder
+from ..files import MODULES, SlurmFolder
 from .hosts import SlurmHosts
 from .nodes import SlurmAllocation
-
-MODULES = "LOADEDMODULES"
-"""What Lmod and Environment Modules say they have loaded; it is not among what a job is submitted with."""
 
 
 def main(path: str) -> int:

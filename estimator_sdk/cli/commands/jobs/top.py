@@ -14,7 +14,7 @@ from ...parser import Parser
 
 if TYPE_CHECKING:
     from ....backends.port import StartedJob
-    from ....display.board import Board, BoardReader
+    from ....telemetry.board import Board, BoardReader
 
 SECONDS = 2.0  # between two looks, as hosts measure
 
@@ -25,7 +25,7 @@ def add(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from ....display.board import BoardReader
+    from ....telemetry.board import BoardReader
     from ....telemetry.machines import logs_here
 
     job = job_argument.find(arguments)

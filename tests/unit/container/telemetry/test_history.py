@@ -1,12 +1,14 @@
 """What a host keeps of its measurements: nothing wrong, nothing torn, and not too much."""
 
+import os
 import random
 
 import pytest
 from estimator_container.telemetry import blocks, history
 from estimator_container.telemetry.blocks import Row
-from estimator_container.telemetry.history import LEVELS, MEGABYTE, ROWS_OF_A_BLOCK, History, Level
+from estimator_container.telemetry.history import LEVELS, MEGABYTE, Level
 from estimator_container.telemetry.metric_table import KINDS, METRICS, SeriesKey
+from estimator_container.telemetry.recording import ROWS_OF_A_BLOCK, History
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -171,3 +173,35 @@ def test_thirty_days_of_a_host_take_less_than_50_megabytes(tmp_path):
         )
     assert whole < 50 * MEGABYTE
     assert 1.08 * sum(level.most_bytes for level in LEVELS) < 50 * MEGABYTE
+
+
+def test_another_writer_goes_on_where_one_was_killed(tmp_path):
+    for first in (0, 70, 140):
+        kept = History(str(tmp_path))
+        for number in range(first, first + 65):
+            kept.add(START + 2000 * number, {CPU: 0.5})
+    found = times_of(history.read(str(tmp_path), FINE, 0, 1 << 60)[CPU])
+    assert found == [START + 2000 * number for first in (0, 70, 140) for number in range(first, first + 65)]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        blocks.record(blocks.SERIES, b"not JSON"),
+        blocks.record(blocks.SERIES, b'[["system.cpu.utilization", "rank", []]]'),
+        blocks.record(blocks.SERIES, b"[" * 100_000),
+        blocks.record(blocks.DEFLATED, b"not deflated", START, START + (1 << 50)),
+        blocks.record(blocks.PLAIN, b"\x01" + b"\xff" * 50_000, START, START + 1),
+        blocks.record(b"X", b"", START, START + 1),
+        b"\0" * 1000,
+    ],
+)
+def test_what_a_script_writes_into_a_file_does_no_harm(tmp_path, damage):
+    kept = History(str(tmp_path))
+    kept.add(START, {CPU: 0.5})
+    tail = tmp_path / "2.tail"
+    tail.write_bytes(tail.read_bytes() + damage)
+    assert times_of(history.read(str(tmp_path), FINE, 0, 1 << 60)[CPU]) == [START]
+    (tmp_path / "2-notes.rows").write_text("mine")
+    os.mkfifo(tmp_path / "2-00000000000001.rows")
+    assert times_of(history.read(str(tmp_path), FINE, 0, 1 << 60)[CPU]) == [START]

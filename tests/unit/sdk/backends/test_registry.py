@@ -71,10 +71,13 @@ def test_the_type_and_the_image_choose_a_backend(instance_type, has_image, chose
     assert backends.choose(instance_type, has_image) == chosen
 
 
-@pytest.mark.parametrize("name", backends.BUILT_IN)
+def test_only_backends_that_choose_machines_have_spares():
+    assert [name for name in backends.BUILT_IN if backends.capabilities(name).has_spares] == ["slurm", "ssh"]
+
+
+@pytest.mark.parametrize("name", [name for name in backends.BUILT_IN if not backends.capabilities(name).has_spares])
 def test_a_backend_without_a_choice_of_machines_refuses_spare_hosts(tmp_path, name):
     (tmp_path / "train.py").touch()
-    assert not backends.capabilities(name).has_spares
     estimator = Estimator(entry_point=tmp_path / "train.py", image_uri="i", role="r", spare_hosts=1, backend=name)
     with pytest.raises(InvalidArgument, match=rf"backend {name!r} has no choice of machines; leave it out") as raised:
         estimator.plan()

@@ -75,6 +75,7 @@ EVERYTHING = {
     "disable_profiler": False,
     "container_log_level": logging.DEBUG,
     "slurm": {"partition": "gpu", "exclusive": True},
+    "hosts": ["a", "user@b:2222"],
     "backend": "process",
 }
 
@@ -86,7 +87,9 @@ def refusal(**arguments) -> InvalidArgument:
 
 
 def test_every_argument_has_its_place_in_the_document():
-    assert {*EVERYTHING, "instance_groups", "command", "steps"} == set(inspect.signature(Estimator).parameters)
+    assert {*EVERYTHING, "instance_groups", "command", "steps", "hostfile"} == set(
+        inspect.signature(Estimator).parameters
+    )
     spec = Estimator(**EVERYTHING).spec(
         {"train": TrainingInput("s3://bucket/a")}, "job-1", code_uri="s3://bucket/code/x.tar.gz"
     )
@@ -125,6 +128,7 @@ def test_every_argument_has_its_place_in_the_document():
             "sagemaker_estimator_restart_policy": '{"on": ["signal"], "max": 5}',
             "sagemaker_estimator_spare_hosts": "1",
             "sagemaker_estimator_slurm": '{"partition": "gpu", "exclusive": true}',
+            "sagemaker_estimator_pool": '[{"name": "a"}, {"name": "user@b", "port": 2222}]',
             "sagemaker_mpi_enabled": "true",
             "sagemaker_mpi_num_of_processes_per_host": "4",
             "sagemaker_mpi_custom_mpi_options": '"-x A=b"',

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
-from estimator_container.telemetry.history import History
 from estimator_container.telemetry.metric_table import SeriesKey
+from estimator_container.telemetry.recording import History
 
 from estimator_sdk import EstimatorError
 from estimator_sdk.telemetry import machines

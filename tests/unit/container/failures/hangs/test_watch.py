@@ -101,6 +101,7 @@ def ranks(loop, tmp_path):
 
 STANDS = "import time\ndef wait():\n    time.sleep(600)\nwait()\n"
 LOOPS = "import time\nwhile True: sum(range(9999)); time.sleep(0.01)\n"  # and leaves some of the CPU to other tests
+HALF_A_CPU = "import time\nwhile True: sum(range(399999)); time.sleep(0.005)\n"  # ten times what an idle rank takes
 
 
 def test_ranks_that_stand_still_are_told_of_once_with_their_places(ranks, run_until):
@@ -198,7 +199,7 @@ MOVES = {
     + "    time.sleep(0.07)\n" * 30
     + "threading.Thread(target=work).start()\n",
     "it writes": "import time\nwhile True: open('out', 'a').write('x'); time.sleep(0.01)\n",
-    "its child works": "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'while True: pass'])\n",
+    "its child works": f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {HALF_A_CPU!r}])\n",
     "it is no Python": "import os\nos.execvp('sleep', ['sleep', '60'])\n",
 }
 

@@ -70,6 +70,11 @@ def test_what_stands_before_the_daemons_name_is_left_out_because_this_hosts_own_
     assert daemon("rm -rf / ; orted", "/ours/orted", "/s", False) == ["/ours/orted", "-mca", "orte_tmpdir_base", "/s"]
 
 
+def test_a_request_that_would_read_a_profile_first_is_the_one_between_its_parentheses():
+    wrapped = "( test ! -r ./.profile || . ./.profile; orted --daemonize -mca ess env )"
+    assert daemon(wrapped, "orted", "/s", False) == daemon("orted --daemonize -mca ess env", "orted", "/s", False)
+
+
 def test_no_word_of_a_request_is_ever_expanded():
     words = daemon("orted -mca a '$(ls) `id` ;'", "orted", "/s", renamed=False)
     assert "$(ls) `id` ;" in words

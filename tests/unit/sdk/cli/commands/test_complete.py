@@ -30,7 +30,7 @@ def jobs(home) -> None:
         (["logs", "--stream", ""], ["stdout", "stderr", "toolkit"]),
         (["checkpoints", "v"], ["verify"]),
         (["checkpoints", "ls", "train-o"], ["train-old"]),
-        (["run", "--backend", ""], ["process", "docker", "slurm", "sagemaker"]),
+        (["run", "--backend", ""], ["process", "docker", "slurm", "ssh", "sagemaker"]),
         (["run", "--instance-type", "s"], ["slurm"]),
         (["run", "--instance-type", "ml.g5.48"], ["ml.g5.48xlarge"]),
         (["run", "--max-r"], ["--max-run", "--max-retry-attempts"]),

@@ -24,7 +24,7 @@ def allocation(monkeypatch):
         monkeypatch.delenv("SLURM_RESTART_COUNT", raising=False)
         if restarts is not None:
             monkeypatch.setenv("SLURM_RESTART_COUNT", restarts)
-        monkeypatch.setattr(queue, "ask", lambda *command: said)
+        monkeypatch.setattr(queue, "ask", lambda *command, **_: said)
         return SlurmAllocation({})
 
     return made
@@ -80,10 +80,16 @@ def test_a_job_that_is_preempted_for_good_has_failed_by_that(allocation):
     assert "requeue" in found.verdict.message
 
 
+@pytest.mark.parametrize("state", ["JobState=NODE_FAIL Reason=None", "JobState=COMPLETING Reason=NodeDown"])
+def test_a_job_that_ends_for_good_with_a_node_has_failed_by_that(allocation, state):
+    found = allocation(f"JobId=4711 {state} Restarts=0").interruption()
+    assert found.verdict.kind is Kind.HOST_LOST
+
+
 def test_an_interruption_that_slurm_cannot_explain_is_a_cancellation(allocation, monkeypatch):
     made = allocation()
 
-    def silent(*command):
+    def silent(*command, **_):
         raise BackendError("scontrol says: Unable to contact slurm controller")
 
     monkeypatch.setattr(queue, "ask", silent)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import InvalidArgument
-from .options import SlurmOptions
+from ....errors import InvalidArgument
+from ..files import MODULES
+from ..options import SlurmOptions
 
 OLDEST = (3, 10)
 """That the supervisor runs on; a host's toolkit would run on 3.9."""
@@ -33,6 +33,8 @@ def checked(options: SlurmOptions) -> str:
         return sys.executable
     if not Path(python).exists():
         return python
+    import subprocess  # who looks at jobs need not load it
+
     try:
         done = subprocess.run((python, "-I", "-S", "-c", _IS_OLD), check=False, timeout=_ANSWER_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -45,15 +47,21 @@ def checked(options: SlurmOptions) -> str:
 
 def before_start(options: SlurmOptions) -> Iterator[str]:
     """Lines of the batch script that load modules, and look for the Python where it may not be."""
+    yield from modules(options)
+    if options.python is not None:
+        failed = f"{_WHERE}: {options.python} is not Python {_oldest()} or later on"
+        yield f"{shlex.quote(options.python)} -I -S -c {shlex.quote(_IS_OLD)} || {_end(failed)}"
+
+
+def modules(options: SlurmOptions) -> Iterator[str]:
+    """Lines of a batch script that load modules."""
     if options.modules:
         yield f"for init in {' '.join(_INITS)}; do"
         yield '  command -v module >/dev/null || { [ -r "$init" ] && . "$init"; }'
         yield "done"
         failed = f"slurm['modules']: module load {' '.join(options.modules)} fails on"
         yield f"module load {shlex.join(options.modules)} || {_end(failed)}"
-    if options.python is not None:
-        failed = f"{_WHERE}: {options.python} is not Python {_oldest()} or later on"
-        yield f"{shlex.quote(options.python)} -I -S -c {shlex.quote(_IS_OLD)} || {_end(failed)}"
+        yield f"export {MODULES}=loaded"
 
 
 def _end(sentence: str) -> str:

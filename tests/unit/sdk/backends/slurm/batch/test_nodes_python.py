@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from estimator_sdk.backends.slurm import nodes_python, packages
+from estimator_sdk.backends.slurm.batch import nodes_python, packages
 from estimator_sdk.backends.slurm.options import SlurmOptions
 from estimator_sdk.errors import InvalidArgument
 

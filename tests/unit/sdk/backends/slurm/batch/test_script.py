@@ -85,6 +85,18 @@ def test_a_home_with_a_quote_does_not_end_its_word(plan, tmp_path, monkeypatch):
     assert shlex.split(script.splitlines()[-1])[-2] == f"{tmp_path}/it's a home/slurm/digits"
 
 
+def test_hosts_that_share_nodes_ask_for_fewer_and_for_what_they_need_together(plan):
+    options_of_job = {"hosts_per_node": 2, "gpus_per_node": 4}
+    planned = plan(instance_count=3, cpus=2, memory=1, spare_hosts=1, slurm=options_of_job)
+    said = options(planned.script)
+    assert {"--nodes=3", "--cpus-per-task=4", "--mem=2048M", "--gpus-per-node=4"} <= set(said)
+    assert "hosts-per-node" not in planned.script and "2 hosts on each node" in str(planned)
+    mpi = {"mpi": {"enabled": True}}
+    assert plan(instance_count=4, distribution=mpi, slurm=options_of_job).processes_per_host == 2
+    with pytest.raises(InvalidArgument, match="the 3 GPUs of a node cannot be divided evenly"):
+        plan(instance_count=4, slurm={"hosts_per_node": 2, "gpus_per_node": 3})
+
+
 def test_gpus_of_a_node_are_processes_where_the_distribution_says_none(plan):
     planned = plan(distribution={"mpi": {"enabled": True}}, slurm={"gpus_per_node": 4})
     assert planned.processes_per_host == 4

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import estimator_container
 
-from ...plan.plan import Plan
-from ...values.home import home, make_folder, secured
+from ....plan.plan import Plan
+from ....values.home import home, make_folder, secured
 
-SDK = Path(__file__).parents[2]
+SDK = Path(__file__).parents[3]
 _PACKAGES = (SDK, Path(estimator_container.__file__).parent)
 _FOLDER = "packages"
 

@@ -7,37 +7,55 @@ import math
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from ...errors import BackendError
-from ...plan.plan import Plan
-from . import nodes_python, packages
-from .files import SlurmFolder, jobs_on_slurm
-from .options import SlurmOptions
+from estimator_container.worlds.mpi import fabric
 
-MAIN = str(Path(__file__).parent)
-END_SECONDS = 600.0
-"""Beyond `max_run`, for channels, outputs and the end of what is stopped: our own limit is to come before Slurm's."""
+from ....errors import BackendError
+from ....plan.plan import Plan
+from ..files import SlurmFolder, jobs_on_slurm
+from ..options import SlurmOptions
+from . import nodes_python, packages, time_limit
 
-
-def batch_script(plan: Plan, options: SlurmOptions, partition: str | None, defaults: Path | None) -> str:
-    """What `sbatch` gets: its options, where defaults among them come from, and the supervisor of the job."""
-    source = [] if defaults is None else [f"# with the defaults in {shlex.quote(str(defaults))}"]
-    told = (f"#SBATCH {line}" for line in _options(plan, options, partition))
-    return "\n".join(["#!/bin/sh", *told, *source, *nodes_python.before_start(options), *_program(plan, options)])
+MAIN = str(Path(__file__).parents[1])
 
 
-def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterator[str]:
+def with_script(plan: Plan, options: SlurmOptions, partition: str | None, defaults: Path | None) -> Plan:
+    """The plan with what `sbatch` gets, and with no more time to run than the partition allows.
+
+    Raises InvalidArgument and BackendError for what no script can say.
+    """
+    limit = time_limit.of_partitions(partition or options.partition)
+    plan = time_limit.within(plan, limit)
+    return replace(plan, script=_script(plan, options, partition, defaults, limit))
+
+
+def _script(
+    plan: Plan, options: SlurmOptions, partition: str | None, defaults: Path | None, limit: time_limit.TimeLimit | None
+) -> str:
+    """Its options, where defaults among them come from, and the supervisor of the job."""
+    notes = [] if defaults is None else [f"# with the defaults in {shlex.quote(str(defaults))}"]
+    notes += time_limit.note(plan, limit)
+    if len(plan.hosts) > 1:
+        notes.append(f"# MPI between nodes, as this machine shows it: {fabric.sentence(options.transport)}")
+    told = (f"#SBATCH {line}" for line in _options(plan, options, partition, limit))
+    return "\n".join(["#!/bin/sh", *told, *notes, *nodes_python.before_start(options), *_program(plan, options)])
+
+
+def _options(
+    plan: Plan, options: SlurmOptions, partition: str | None, limit: time_limit.TimeLimit | None
+) -> Iterator[str]:
     folder = SlurmFolder.for_job(plan.job_name)
     yield f"--job-name={plan.job_name}"
-    yield f"--nodes={len(plan.hosts)}"
+    yield f"--nodes={_nodes(plan)}"
     yield "--ntasks-per-node=1"
-    cpus = plan.processes_per_host if plan.cpus is None else plan.cpus
+    cpus = (plan.processes_per_host if plan.cpus is None else plan.cpus) * plan.hosts_per_node
     if plan.cpus is not None or (cpus > 1 and not options.exclusive):
         yield f"--cpus-per-task={math.ceil(cpus)}"  # or Slurm would grant a node's processes one between them
     if plan.memory is not None:
-        yield f"--mem={math.ceil(plan.memory * 1024)}M"
-    yield f"--time={math.ceil((plan.max_run + plan.stop_timeout + END_SECONDS) / 60)}"
+        yield f"--mem={math.ceil(plan.memory * 1024 * plan.hosts_per_node)}M"
+    yield f"--time={time_limit.minutes(plan, limit)}"
     if partition is not None:
         yield f"--partition={partition}"
     yield from options.lines()
@@ -46,6 +64,10 @@ def _options(plan: Plan, options: SlurmOptions, partition: str | None) -> Iterat
     yield "--open-mode=append"
     yield f'--output="{_as_a_name_of_sbatch(str(folder.supervisor_log))}"'
     yield "--export=ALL"  # any other choice has Slurm load what a login shell sets; hosts get what the plan says
+
+
+def _nodes(plan: Plan) -> int:
+    return sum(math.ceil(hosts / plan.hosts_per_node) for hosts in (len(plan.hosts), plan.spare_hosts))
 
 
 def _as_a_name_of_sbatch(path: str) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from estimator_container.telemetry import metric_table as table
 
-from ..telemetry.curves import Curves
-from ..telemetry.machines import MachineSeries, Question, read
+from .curves import Curves
+from .machines import MachineSeries, Question, read
 
 if TYPE_CHECKING:
     from ..backends.port import StartedJob

@@ -1,0 +1,8 @@
+"""A pool of machines with ssh: a job's hosts are processes there, and its supervisor runs on the first of them."""
+
+from __future__ import annotations
+
+from ..port import Capabilities
+
+CAPABILITIES = Capabilities(has_spares=True, has_pool=True)
+"""Here, so that they can be asked for without what the backend itself needs."""

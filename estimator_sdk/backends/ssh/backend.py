@@ -1,0 +1,128 @@
+"""Jobs on a pool of machines that are reached by ssh: nothing is installed there, and no folder is shared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from estimator_container.contract import names as contract
+
+from ...errors import InvalidArgument, JobNotFound
+from ...plan.plan import HostPlan, Plan
+from ...values.home import reading
+from ..port import Finding, findings
+from ..supervised.job_folder import registry
+from . import CAPABILITIES
+from .files import SshFolder, jobs_on_pools
+
+if TYPE_CHECKING:
+    from estimator_container.runtime.children import Children
+    from estimator_container.runtime.loop import Loop
+
+    from ...spec.job_document import JobDocument
+    from ...values.home import JobFolder
+    from ..supervised.supervisor.hosts import Hosts, OnHostEnded
+    from .job import SshJob
+    from .on_host.machines import Machines
+    from .pool import PoolHost
+
+PYTHON = "python3"
+
+
+class SshBackend:
+    """Runs the hosts of a job on the machines of a pool."""
+
+    name = "ssh"
+    capabilities = CAPABILITIES
+
+    def __init__(self) -> None:
+        self._machines: Machines | None = None
+        """In a supervisor: those of its job."""
+
+    def plan(self, spec: JobDocument) -> Plan:
+        """Resolve a job for its pool, without a connection. Raises InvalidArgument for what it cannot do."""
+        from ...plan import distributions, inheritance, kernel_limits
+        from ...plan import local as local_plan
+        from . import checks
+
+        machines = checks.machines_of(spec)
+        plan = local_plan.base(spec, self.name, _host, jobs_on_pools())
+        checks.check(spec, plan, machines)
+        distributions.refuse_others(plan)
+        plan = distributions.distributed(checks.with_slots(plan, machines), 0)
+        checks.check_slots(plan, machines)
+        plan = inheritance.for_containers(local_plan.with_command(plan, PYTHON, None), os.environ)
+        return kernel_limits.check_containers(replace(plan, hosts=_placed(plan.hosts, machines)))
+
+    def start(self, plan: Plan) -> SshJob:
+        """Bring what the machines need, start the plan's hosts under a supervisor, and return at once.
+
+        Raises BackendError, with nothing left running, for a machine that cannot be reached.
+        """
+        from . import launch
+
+        return launch.start(plan)
+
+    def attach(self, name: str) -> SshJob:
+        """The job of that name that was started, or adopted, from this home. Raises JobNotFound."""
+        from .job import SshJob
+
+        with suppress(InvalidArgument):
+            folder = SshFolder.for_job(name)
+            if folder.whereabouts.exists():
+                return SshJob(folder)
+        raise JobNotFound(f"and none in {jobs_on_pools()}" if jobs_on_pools().exists() else "")
+
+    def list(self, limit: int | None = None) -> Sequence[SshJob]:
+        """The jobs that were started from this home, the newest first, at most `limit`."""
+        folder = jobs_on_pools()
+        if not folder.exists():
+            return []
+        from .job import SshJob
+
+        with reading():
+            jobs = [SshJob(SshFolder(folder / name)) for name in registry.names(folder)]
+            found = [(created, job) for job in jobs if (created := job.created()) is not None]
+        return [job for _, job in sorted(found, key=lambda each: -each[0])[:limit]]
+
+    def check(self) -> Iterable[Finding]:
+        """Look for what a client of machines needs."""
+        from .checks import CHECKS
+
+        return findings(self.name, CHECKS)
+
+    def hosts(
+        self,
+        plan: Plan,
+        folder: JobFolder,
+        attempt: int,
+        loop: Loop,
+        children: Children,
+        on_ended: OnHostEnded,
+    ) -> Hosts:
+        """The hosts of one attempt, for its supervisor on the first machine."""
+        from .on_host.hosts import SshHosts
+        from .on_host.machines import Machines
+
+        if self._machines is None:
+            self._machines = Machines.inherited(loop)
+        return SshHosts(self._machines, plan, folder, attempt, loop, children, on_ended)
+
+
+def _host(name: str, index: int, hosts: int) -> HostPlan:
+    return HostPlan(
+        name=name,
+        address="",
+        base_dir=name,
+        argv=(PYTHON, "-I", "-S", "estimator_container", "train"),
+        environment={contract.CONSOLE: "off"},
+    )
+
+
+def _placed(hosts: Sequence[HostPlan], machines: Sequence[PoolHost]) -> tuple[HostPlan, ...]:
+    """Each with the name of its machine where its address would be."""
+    placed = zip(hosts, machines, strict=False)
+    return tuple(replace(host, address=str(machine)) for host, machine in placed)

@@ -1,0 +1,179 @@
+"""A job on a pool, seen from this machine: what has been copied here, and what the first machine says."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
+
+from ...errors import BackendError, EstimatorError, JobNotFound
+from ..port import Summary
+from ..supervised.job import LocalJob
+from ..supervised.job_folder import registry
+from ..supervised.job_folder.record import Record, read_record, write_record
+from ..supervised.watch import Watch
+from .files import SshFolder, Whereabouts
+
+if TYPE_CHECKING:
+    from .mirror import Mirror
+
+LOOK_SECONDS = 0.5
+"""The longest that the first machine waits for a change before it says that there is none."""
+STARTING_SECONDS = 600.0
+"""After which a client that still starts a job has either told where it runs or given up."""
+
+
+class SshJob(LocalJob):
+    """A job on a pool."""
+
+    folder: SshFolder
+
+    def __init__(self, folder: SshFolder) -> None:
+        super().__init__(folder)
+        self._mirror: Mirror | None = None
+        self._whereabouts: Whereabouts | None = None
+
+    def record(self) -> Record:
+        """The state of the job now or, while its machine cannot be reached, as it was last known.
+
+        At the end all that the job has left is here before it is said. Raises JobNotFound, BackendError where nothing
+        is known yet, and EstimatorError for a record that is damaged.
+        """
+        record = registry.last(self.folder)
+        if self._record is not None and self._record.created != record.created:
+            raise JobNotFound(f"the job {self.name} was removed, and {self.path} now belongs to another job")
+        if not record.is_final:
+            record = self._updated(record, with_outputs=True)
+        self._record = record
+        return record
+
+    def created(self) -> float | None:
+        """When the job was created; None where that cannot be understood."""
+        with suppress(EstimatorError):
+            record = read_record(self.folder)
+            return record.created if record is not None else None
+        return None
+
+    def summary(self) -> Summary:
+        """What a list shows: outputs are not copied for that."""
+        record = registry.last(self.folder)
+        return Summary.from_state(record if record.is_final else self._updated(record, with_outputs=False))
+
+    def stop(self) -> None:
+        if not self.record().is_final:
+            self._connected().ask("stop")
+
+    def delete(self) -> None:
+        record = self.record()
+        if record.is_final and self._where() is not None:
+            with suppress(JobNotFound):
+                self._connected().ask("delete")
+        super().delete()
+
+    def _where(self) -> Whereabouts | None:
+        if self._whereabouts is None:
+            self._whereabouts = self.folder.read_whereabouts()
+        return self._whereabouts
+
+    def _connected(self) -> Mirror:
+        if self._mirror is None:
+            known = self._where()
+            if known is None:
+                raise BackendError(f"the job {self.name} is being started; try again when it is")
+            from .mirror import Mirror  # who lists jobs that have ended need not load it
+
+            self._mirror = Mirror(self.folder, known)
+        return self._mirror
+
+    def _watch(self) -> Watch:
+        return _RemoteWatch(self._wait_for_change)
+
+    def _wait_for_change(self, seconds: float) -> None:
+        if self._where() is None:
+            time.sleep(min(seconds, LOOK_SECONDS))
+        else:
+            self._connected().wait(min(seconds, LOOK_SECONDS))
+
+    def _updated(self, record: Record, with_outputs: bool) -> Record:
+        known = self._where()
+        if known is None:
+            return self._being_started(record)
+        from .session.connection import Unreachable
+
+        try:
+            fields = self._connected().update(with_outputs)
+        except Unreachable:
+            return record
+        except JobNotFound as missing:
+            return self._kept(_failed(record, str(missing)))
+        told = _as_here(Record.from_fields({**fields, "name": self.name}), known, record)
+        if told.is_final and with_outputs:
+            told = self._with_outputs(told, known)
+            return self._kept(told)
+        if told != record and not told.is_final:
+            with suppress(OSError):
+                write_record(told, self.folder)
+        return told
+
+    def _being_started(self, record: Record) -> Record:
+        if time.time() - record.created < STARTING_SECONDS:
+            return record
+        return self._kept(_failed(record, f"{record.name} was not started: its client ended before that"))
+
+    def _with_outputs(self, record: Record, known: Whereabouts) -> Record:
+        """Put the archives where they were asked for, if that is elsewhere on this machine."""
+        place = Path(record.output.removeprefix("file://"))
+        if not record.output.startswith("file://") or place == self.folder.output:
+            return record
+        try:
+            if self.folder.output.is_dir():
+                shutil.copytree(self.folder.output, place, dirs_exist_ok=True)
+                shutil.rmtree(self.folder.output)
+        except (OSError, shutil.Error) as error:
+            what = f"the outputs could not be written to {place}: {error}; they are in {self.folder.output}"
+            failed = Verdict(Kind.OUTPUTS, what)
+            return replace(record, status="Failed", verdict=record.verdict or failed, model_data=None)
+        return record
+
+    def _kept(self, ended: Record) -> Record:
+        with suppress(OSError):
+            write_record(ended, self.folder)
+        if self._mirror is not None:
+            self._mirror.close()
+        return ended
+
+
+class _RemoteWatch(Watch):
+    """As the other, but for what changes on the first machine."""
+
+    def __init__(self, wait: Callable[[float], None]) -> None:
+        super().__init__()
+        self._wait_there = wait
+
+    def wait(self, seconds: float | None = None) -> None:
+        self._wait_there(LOOK_SECONDS if seconds is None else max(0.0, seconds))
+
+
+def _as_here(told: Record, known: Whereabouts, before: Record) -> Record:
+    """A record of the first machine, with the places of this one."""
+    there = f"file://{known.remote}/output"
+
+    def here(uri: str | None) -> str | None:
+        return None if uri is None else uri.replace(there, before.output, 1) if uri.startswith(there) else uri
+
+    return replace(
+        told, created=before.created, output=here(told.output) or "", model_data=here(told.model_data), supervisor=None
+    )
+
+
+def _failed(record: Record, what: str) -> Record:
+    if record.attempts and record.attempts[-1].ended is None:
+        record = record.with_attempt(ended=time.time())
+    return replace(record, status="Failed", verdict=Verdict(Kind.PLATFORM, what), ended=time.time())

@@ -1,0 +1,161 @@
+"""This machine's copy of what a job writes on the first machine of its pool, brought up to date piece by piece."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import BackendError, JobNotFound
+from ...values.debugging import debug
+from ...values.home import make_folder, private_file
+from .files import SshFolder, Whereabouts
+from .session.connection import Session, Unreachable
+
+TRY_AGAIN_SECONDS = 1.0
+"""After a connection was cut, between two tries to make another."""
+
+
+class Mirror:
+    """The copy of one job, for any thread of any process."""
+
+    def __init__(self, folder: SshFolder, known: Whereabouts) -> None:
+        self._folder = folder
+        self._known = known
+        self._lock = threading.RLock()
+        self._session: Session | None = None
+        self._failed_at: float | None = None
+
+    def ask(self, operation: str, **facts: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON values
+        """Ask the job's machine for something. Raises BackendError, and JobNotFound where the job is gone there."""
+        return self._ask(operation, **facts)[0]
+
+    def update(self, with_outputs: bool) -> dict[str, Any]:
+        """Copy what is new, at the end the outputs too if they are asked for; returns the fields of the job's record.
+
+        All that was written before the record is here then. Raises as `ask`, and OSError.
+        """
+        with self._lock, self._alone():
+            record: dict[str, Any] | None = None
+            while True:
+                known = self._read_states()
+                answer, contents = self._ask("sync", known=known, with_outputs=with_outputs)
+                record = record or dict(answer["record"])
+                self._apply(known, answer, contents)
+                if not answer["more"]:
+                    return record
+
+    def wait(self, seconds: float) -> None:
+        """Return after a change there, or after so many seconds; a connection that is cut is made again."""
+        try:
+            self._ask("wait", seconds=seconds)
+        except Unreachable:
+            threading.Event().wait(min(seconds, TRY_AGAIN_SECONDS))
+
+    def close(self) -> None:
+        """End the session."""
+        with self._lock:
+            self._drop()
+
+    def _ask(self, operation: str, **facts: Any) -> tuple[dict[str, Any], bytes]:  # noqa: ANN401 - JSON values
+        with self._lock:
+            if self._failed_at is not None and time.monotonic() - self._failed_at < TRY_AGAIN_SECONDS:
+                raise Unreachable(f"{self._known.first} could not be reached by ssh a moment ago")
+            try:
+                if self._session is None:
+                    self._session = Session(self._known.first)
+                answer, contents = self._session.ask_for_data(operation, folder=self._known.remote, **facts)
+                self._failed_at = None
+            except Unreachable as error:
+                debug("%s: %s", self._folder.name, error)
+                self._drop()
+                self._failed_at = time.monotonic()
+                raise
+            except BackendError:
+                raise
+            except BaseException:  # a Ctrl-C: the answer to this would be taken for that to the next request
+                self._drop()
+                raise
+        if "missing" in answer:
+            raise JobNotFound(f"the job {self._folder.name} is not on {self._known.first} any more")
+        return answer, contents
+
+    def _drop(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other process copies meanwhile."""
+        fd = os.open(self._folder.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+    def _read_states(self) -> dict[str, list[int]]:
+        """What the files here were there, as far as they are here."""
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            known = json.loads(self._folder.mirrored.read_text(encoding="utf-8"))
+            return {path: state for path, state in known.items() if self._has(path, state[1])}
+        return {}
+
+    def _has(self, path: str, size: int) -> bool:
+        try:
+            return (self._folder.path / path).stat().st_size >= size
+        except OSError:
+            return False
+
+    def _apply(self, known: Mapping[str, list[int]], answer: Mapping[str, Any], contents: bytes) -> None:
+        files: dict[str, list[int]] = answer["files"]
+        self._move(known, files)
+        taken = 0
+        for path, offset, size in answer["pieces"]:
+            self._write(path, offset, contents[taken : taken + size])
+            taken += size
+        merged = {**(known if answer["more"] else {}), **files}
+        if merged != known:
+            draft = f"{self._folder.mirrored}.new"
+            with open(draft, "w", encoding="utf-8", opener=private_file) as file:
+                json.dump(merged, file)
+            Path(draft).replace(self._folder.mirrored)
+
+    def _move(self, known: Mapping[str, list[int]], files: Mapping[str, list[int]]) -> None:
+        """Files that have another name there get it here, and who reads one goes on reading."""
+        names = {state[0]: path for path, state in known.items()}
+        for path, state in files.items():
+            before = names.get(state[0])
+            if before is not None and before != path and path not in known:
+                place = self._place(path)
+                make_folder(place.parent)
+                with contextlib.suppress(FileNotFoundError):
+                    (self._folder.path / before).replace(place)
+
+    def _write(self, path: str, offset: int, data: bytes) -> None:
+        place = self._place(path)
+        make_folder(place.parent)
+        if offset < 0:
+            place.unlink(missing_ok=True)
+        fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            view, offset = memoryview(data), max(0, offset)
+            while view:
+                written = os.pwrite(fd, view, offset)
+                view, offset = view[written:], offset + written
+        finally:
+            os.close(fd)
+
+    def _place(self, path: str) -> Path:
+        """Raises BackendError for what is not below the job's folder."""
+        parts = Path(path).parts
+        if not parts or path.startswith("/") or ".." in parts:
+            raise BackendError(f"{self._known.first} names a file {path!r}, which is outside of the job's folder")
+        return self._folder.path / path

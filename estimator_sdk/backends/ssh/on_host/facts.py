@@ -1,0 +1,72 @@
+"""What a machine of a pool says of itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from estimator_container.runtime import machine
+
+from ....values.home import cache_folder
+
+_ANSWER_SECONDS = 20.0  # that a program may take to say its version
+
+
+def address_of_this_machine() -> str:
+    """The IPv4 address by which other machines reach this one: that at which ssh has been answered."""
+    words = os.environ.get("SSH_CONNECTION", "").split()
+    if len(words) == 4 and ":" not in words[2]:
+        return words[2]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # of RFC 5737: nothing is sent, but a route is chosen
+        except OSError:
+            return "127.0.0.1"
+        address: str = probe.getsockname()[0]
+        return address
+
+
+def facts_of_this_machine() -> dict[str, Any]:
+    """What `estimator pool check` shows, as JSON values."""
+    free = shutil.disk_usage(_existing(cache_folder())).free
+    address = address_of_this_machine()
+    return {
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "mpi": _version("mpirun"),
+        "time": time.time(),
+        "cpus": machine.cpus(),
+        "memory": machine.memory_bytes(),
+        "gpus": machine.gpus(),
+        "disk": free,
+        "address": address,
+        "interface": machine.interface_for(address, ""),
+        "name": machine.name(),
+    }
+
+
+def boot() -> str:
+    """What tells this machine, since it was started last, from all others; empty where the kernel does not say."""
+    return machine.kernel_file("/proc/sys/kernel/random/boot_id").strip()
+
+
+def _version(program: str) -> str:
+    if shutil.which(program) is None:
+        return ""
+    try:
+        command = [program, "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_ANSWER_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.partition("\n")[0].rpartition(" ")[2]
+
+
+def _existing(folder: Path) -> Path:
+    while not folder.exists():
+        folder = folder.parent
+    return folder

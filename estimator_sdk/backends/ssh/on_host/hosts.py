@@ -1,0 +1,276 @@
+"""The hosts of a job on a pool, for its supervisor: each is kept by a program on a machine of its own.
+
+The supervisor's own machine has the first host, whose files are where those of all jobs with a supervisor are. Of the
+others it has copies: what they need is sent there before they start, what they write comes back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from estimator_container.contract import names as contract
+from estimator_container.contract.names import Layout
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
+from estimator_container.runtime import machine
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
+
+from ....plan.plan import HostPlan, Plan
+from ....values.home import JobFolder, make_folder
+from ...supervised.supervisor import base_directory
+from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
+from ...supervised.supervisor.hosts_line import HostsLine, OnAttemptFailed
+from ...supervised.supervisor.policy import variables_of_attempt
+from . import words
+from .machines import Machines
+from .toolkits import Toolkits
+from .trees import TreeLanding, tree
+
+END_SECONDS = 15.0
+"""That a keeper may take to say that a host is over which was killed, and to send what it has left."""
+FLUSH_SECONDS = 120.0
+"""That keepers may take to send what an attempt has left."""
+_BROUGHT = ("input", "checkpoints")
+
+
+class SshHosts:
+    """The hosts of one allocation. See `KeeperObserver` for what is heard of them."""
+
+    def __init__(
+        self,
+        machines: Machines,
+        plan: Plan,
+        folder: JobFolder,
+        attempt: int,
+        loop: Loop,
+        children: Children,
+        on_ended: OnHostEnded,
+    ) -> None:
+        self._machines = machines
+        self._plan = plan
+        self._folder = folder
+        self._attempt = attempt
+        self._loop = loop
+        self._on_ended = on_ended
+        self._names = tuple(host.name for host in plan.hosts)
+        self._secret = os.urandom(contract.SECRET_BYTES)
+        self._toolkits = Toolkits(loop, self._names, self._secret, machines.address)
+        self._toolkits.before_failed = self._flush
+        self._toolkits.prepare_again = self._bring_checkpoints
+        self._machine_of: dict[str, str] = {}
+        """Host -> the machine that it runs on, or has run on."""
+        self._running: set[str] = set()
+        self._unflushed: set[str] = set()
+        self._then: Callable[[], None] | None = None
+        self._is_stopping = False
+        machines.observer = self
+
+    @property
+    def first_host_at(self) -> str:
+        return self._toolkits.first_host_at
+
+    def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
+        return self._toolkits.line_to(host, on_failed, on_silence)
+
+    def start(self) -> None:
+        missing = self._machines.wait_for(len(self._names), lambda: self._is_stopping)
+        if missing and not self._is_stopping:
+            where = ", ".join(map(self._machines.at, missing))
+            what = f"{where} did not connect to the job's supervisor at {self._machines.address}"
+            raise NotStarted(Verdict(Kind.PLATFORM, f"{what}; see that no firewall is between the machines"))
+        for host in self._names:
+            self._machine_of[host] = self._free_machine(host)
+        for planned in self._plan.hosts:
+            self._start_host(planned, self._attempt)
+
+    def end(self, host: str) -> None:
+        if host in self._running:
+            self._tell(host, words.KILL)
+            self._loop.run_until(lambda: host not in self._running, END_SECONDS)
+            if host in self._running:  # its machine says nothing any more
+                self._ended(host, -signal.SIGKILL)
+
+    def start_again(self, host: str, attempt: int, first_host_at: str) -> None:
+        self._toolkits.expect(host, first_host_at)
+        if self._machine_of[host] not in self._machines.kept:
+            self._machine_of[host] = self._free_machine(host)
+        (again,) = (each for each in self._plan.hosts if each.name == host)
+        self._start_host(again, attempt)
+
+    def signal(self, signum: int) -> None:
+        if signum == signal.SIGKILL:
+            for host in self._running:
+                self._tell(host, words.KILL)
+        else:
+            self._is_stopping = True
+            self._toolkits.stop()
+
+    def close(self) -> None:
+        for host in tuple(self._running):
+            self._tell(host, words.KILL)
+        self._loop.run_until(lambda: not self._running, END_SECONDS)
+        self._toolkits.close()
+        self._machines.observer = None
+
+    def wait_until_gone(self) -> None:
+        """`close` leaves nothing to wait for; what keepers have, they remove when they end."""
+
+    def _tell(self, host: str, *fields: str) -> None:
+        self._machines.send(self._machine_of[host], *fields)
+
+    def _is_here(self, host: str) -> bool:
+        """Whether it has its files in the job's folder itself."""
+        return host == self._names[0]
+
+    def _free_machine(self, host: str) -> str:
+        """One that no host runs on; the first host's is the supervisor's own. Raises NotStarted."""
+        taken = {self._machine_of[other] for other in self._machine_of if other != host}
+        every = [each.name for each in self._machines.machines if each.name in self._machines.kept]
+        own = self._machines.machines[0].name
+        free = [own] if self._is_here(host) else [name for name in every if name not in taken and name != own]
+        if not free or free[0] not in self._machines.kept:
+            was = self._machine_of.get(host)
+            lost = f" in the place of {self._machines.at(was)}, which is lost" if was else ""
+            what = f"the pool has no machine left for {host}{lost}"
+            raise NotStarted(Verdict(Kind.HOST_LOST, f"{what}; give it more machines, and spare_hosts=", host))
+        return free[0]
+
+    # How they are started.
+
+    def _start_host(self, host: HostPlan, attempt: int) -> None:
+        base = self._folder.hosts / host.base_dir
+        layout, name = Layout(str(base)), self._machine_of[host.name]
+        kept = self._machines.kept[name]
+        kept.uses.append(host.name)
+        base_directory.write(self._plan, host.name, layout, machine.interface_for(kept.address, "eth0"))
+        base_directory.write_secret(layout, self._secret)
+        base_directory.write_environment(layout, self._plan.environment)
+        base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
+        self._link_code(layout)
+        make_folder(self._folder.attempt(self._attempt))
+        settings = {
+            "base": str(base) if self._is_here(host.name) else None,
+            "log": str(self._folder.attempt(self._attempt) / f"{host.name}.log"),
+            "environment": self._environment(host, attempt),
+        }
+        self._running.add(host.name)
+
+        def run() -> None:
+            if not self._is_here(host.name):
+                _remove_secrets(layout)
+            self._tell(host.name, words.RUN, json.dumps(settings))
+
+        if self._is_here(host.name):
+            run()
+            return
+        for each in (*_BROUGHT, "output", "model", "code"):
+            self._tell(host.name, words.CLEAR, each)
+        kept.outbox.put(tree(str(base), _BROUGHT, follow=True), run)
+
+    def _link_code(self, layout: Layout) -> None:
+        if self._plan.code is not None:
+            make_folder(layout.channeled_code)
+            bundle = Path(self._plan.code)
+            Path(layout.channeled_code, bundle.name).symlink_to(bundle)
+
+    def _environment(self, host: HostPlan, attempt: int) -> dict[str, str]:
+        kept = {name: self._machines.kept[self._machine_of[name]] for name in self._names if self._is_kept(name)}
+        shared = Counter(each.boot or name for name, each in kept.items())
+        return {
+            **host.environment,
+            contract.HOSTS_PER_MACHINE: str(shared[kept[host.name].boot or host.name]),
+            contract.HOST_ADDRESSES: json.dumps({name: each.address for name, each in kept.items()}),
+            contract.PLATFORM_ADDRESS: self._toolkits.address,
+            contract.STOP_TIMEOUT: str(self._plan.stop_timeout),
+            contract.JOB_NAME_VARIABLE: self._plan.job_name,
+            **variables_of_attempt(self._plan, attempt),
+        }
+
+    def _is_kept(self, host: str) -> bool:
+        return self._machine_of.get(host) in self._machines.kept
+
+    # What is heard of them.
+
+    def keeper_says(self, machine: str, kind: str, fields: list[str]) -> None:
+        host = next((each for each, used in self._machine_of.items() if used == machine), None)
+        if host is None:
+            return
+        if kind == words.ITEM:
+            self._take(host, fields)
+        elif kind == words.ENDED and host in self._running:
+            self._ended(host, int(fields[0]))
+        elif kind == words.NOT_RUN and host in self._running:
+            what = f"{host} could not be started on {self._machines.at(machine)}: {fields[0]}"
+            self._ended(host, contract.EXIT_FRAMEWORK_ERROR, Verdict(Kind.PLATFORM, what, host))
+        elif kind == words.FLUSHED:
+            self._flushed(host)
+
+    def keeper_lost(self, machine: str) -> None:
+        for host, used in self._machine_of.items():
+            if used == machine:
+                self._flushed(host)
+                if host in self._running:
+                    what = f"{host} is lost: {self._machines.at(machine)} is not connected any more"
+                    self._ended(host, -signal.SIGKILL, Verdict(Kind.HOST_LOST, what, host))
+
+    def _take(self, host: str, item: list[str]) -> None:
+        """What cannot be written here ends the host, for its outputs would not be whole."""
+        try:
+            TreeLanding(str(self._folder.host(host))).take(*item)
+        except (OSError, ValueError) as error:
+            what = f"what {host} has written cannot be kept on {self._machines.machines[0].at}: {error}"
+            self._tell(host, words.KILL)
+            if host in self._running:
+                self._ended(host, contract.EXIT_FRAMEWORK_ERROR, Verdict(Kind.OUTPUTS, what, host))
+        self._tell(host, words.TAKEN)
+
+    def _ended(self, host: str, code: int, found: Verdict | None = None) -> None:
+        self._running.discard(host)
+        self._toolkits.ended(host)
+        self._on_ended(host, code, found)
+
+    # Between two attempts on the same hosts.
+
+    def _flush(self, then: Callable[[], None]) -> None:
+        """Have the others send what they have written, for that is set aside next."""
+        self._unflushed = {host for host in self._running if not self._is_here(host) and self._is_kept(host)}
+        self._then = then
+        for host in self._unflushed:
+            self._tell(host, words.FLUSH)
+        self._go_on_if_flushed()
+
+    def _flushed(self, host: str) -> None:
+        self._unflushed.discard(host)
+        self._go_on_if_flushed()
+
+    def _go_on_if_flushed(self) -> None:
+        if not self._unflushed and self._then is not None:
+            then, self._then = self._then, None
+            then()
+
+    def _bring_checkpoints(self, host: str) -> None:
+        """The first host is told before all others: until then they have what was restored."""
+        if self._plan.checkpoint_uri is None or not self._is_here(host):
+            return
+        waiting = {each for each in self._running if not self._is_here(each) and self._is_kept(each)}
+        for each in tuple(waiting):
+            self._tell(each, words.CLEAR, "checkpoints")
+            items = tree(str(self._folder.host(each)), ("checkpoints",))
+            outbox = self._machines.kept[self._machine_of[each]].outbox
+            outbox.put(items, lambda each=each: waiting.discard(each))  # type: ignore[misc]
+        self._loop.run_until(lambda: not {each for each in waiting if self._is_kept(each)}, FLUSH_SECONDS)
+
+
+def _remove_secrets(layout: Layout) -> None:
+    for path in (layout.world_secret, layout.environment):
+        with contextlib.suppress(FileNotFoundError):
+            Path(path).unlink()
+    shutil.rmtree(layout.channeled_code, ignore_errors=True)

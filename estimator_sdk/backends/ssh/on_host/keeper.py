@@ -1,0 +1,225 @@
+"""The program that keeps one host of a job on its machine: it runs the toolkit, and sends on what that leaves.
+
+It belongs to the job's supervisor, on the first machine: when the connection to that is lost, it ends the host and
+itself, and nothing of the job is left here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import estimator_container
+from estimator_container.contract import names as contract
+from estimator_container.contract.cluster import address_and_port
+from estimator_container.contract.names import Layout
+from estimator_container.mesh.mesh import Member, MeshWorker
+from estimator_container.runtime import private_folder
+from estimator_container.runtime.children import Children, become_subreaper, kill_descendants, kill_descendants_but
+from estimator_container.runtime.loop import Loop
+
+from ....values.home import make_folder
+from ...supervised.watch import Watch
+from . import words
+from .facts import address_of_this_machine, boot
+from .trees import PIECE, Item, Outbox, TreeLanding, piece, tree
+
+CONNECT_SECONDS = 60.0
+"""That the supervisor may take to be found."""
+FRAMES = "output/logs/frames"
+_WRITTEN = ("model", "output")
+_OWN = ("output/logs", "output/alive", "output/temporary-folders", "output/training-steps")
+"""What is of no use on another machine."""
+
+
+class Keeper:
+    """One host. See `MeshObserver` for what the supervisor says."""
+
+    def __init__(self, folder: Path, name: str, secret: bytes, supervisor: str, common: str) -> None:
+        """`name` is the machine's in the mesh, and `supervisor` where that listens.
+
+        `common` is a folder that has the same path on all machines: mpirun has one command for all of them.
+        """
+        become_subreaper()
+        self._own = folder
+        self._common = Path(private_folder.given(common))
+        self._software = self._common / "software"
+        self._software.symlink_to(Path(estimator_container.__file__).parents[1])
+        self._base = str(folder)
+        self._loop = Loop()
+        self._children = Children(self._loop)
+        self._is_over = False
+        self._is_elsewhere = True
+        """Whether the supervisor has the host's files only as far as they are sent."""
+        self._toolkit: int | None = None
+        self._lifeline = os.pipe()
+        self._sent: tuple[int, int] = (0, 0)
+        """Of the frames: the file's inode, and how many of its bytes."""
+        self._watch = Watch()
+        self._outbox = Outbox(lambda *item: self._mesh.send(words.ITEM, *item))
+        member = Member(name, (words.SUPERVISOR,), secret)
+        until = time.monotonic() + CONNECT_SECONDS
+        self._mesh = MeshWorker(self._loop, member, self, lambda: address_and_port(supervisor), until)
+        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            self._loop.on_signal(signum, self._end)
+        if self._watch.fileno() >= 0:
+            self._loop.on_readable(self._watch.fileno(), self._see_frames)
+
+    def run(self) -> None:
+        """Keep the host until its supervisor has done with it, or is gone."""
+        self._loop.run_until(lambda: self._is_over)
+        kill_descendants()
+        self._remove_folders()
+        for folder in (self._common, self._own):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    # What the supervisor says.
+
+    def on_joined(self, host: str) -> None:
+        self._mesh.begin_to_beat()
+        self._mesh.send(words.ABOUT, address_of_this_machine(), boot())
+
+    def on_lost(self, host: str, silent: bool) -> None:
+        print("the supervisor is lost: the host ends", file=sys.stderr)
+        self._end()
+
+    def on_message(self, host: str, message: list[str]) -> None:
+        kind, *fields = message
+        if kind == words.ITEM:
+            self._take(fields)
+        elif kind == words.TAKEN:
+            self._outbox.taken()
+        elif kind == words.CLEAR:
+            shutil.rmtree(Path(self._base, fields[0]), ignore_errors=True)
+        elif kind == words.RUN:
+            self._run(json.loads(fields[0]))
+        elif kind == words.KILL:
+            self._kill()
+        elif kind == words.FLUSH:
+            self._flush()
+        elif kind == words.LEAVE:
+            self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
+
+    def _take(self, item: list[str]) -> None:
+        try:
+            TreeLanding(self._base).take(*item)
+        except (OSError, ValueError) as error:
+            self._mesh.send(words.NOT_RUN, str(error))
+        self._mesh.send(words.TAKEN)
+
+    # The host.
+
+    def _run(self, settings: dict[str, Any]) -> None:
+        self._is_elsewhere = settings["base"] is None
+        self._base = settings["base"] or str(self._own)
+        layout = Layout(self._base)
+        reads, _ = self._lifeline
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("SSH_")},
+            **settings["environment"],
+            contract.BASE_DIR_VARIABLE: self._base,
+            contract.LIFELINE_FD: str(reads),
+        }
+        container = self._software / "estimator_container"
+        importable = filter(None, (str(self._software), environment.get("PYTHONPATH")))
+        environment["PYTHONPATH"] = os.pathsep.join(importable)  # ranks import the toolkit
+        make_folder(os.path.dirname(layout.frames))  # noqa: PTH120
+        Path(layout.frames).touch(0o600)
+        self._watch.add(Path(layout.frames))
+        os.set_inheritable(reads, True)
+        try:
+            argv = [sys.executable, "-I", "-S", str(container), "train"]
+            path = f"{self._own}.log" if self._is_elsewhere else settings["log"]
+            log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                self._toolkit = self._children.start(argv, environment, self._ended, log, log)
+            finally:
+                os.close(log)
+        except OSError as error:
+            self._mesh.send(words.NOT_RUN, str(error))
+        finally:
+            os.set_inheritable(reads, False)
+
+    def _kill(self) -> None:
+        if self._toolkit is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._toolkit, signal.SIGKILL)
+
+    def _ended(self, code: int) -> None:
+        self._toolkit = None
+        kill_descendants_but(self._children.pids)
+        if code < 0:
+            self._remove_folders()
+        self._send_frames()
+        self._send_written()
+        self._outbox.put(iter(()), lambda: self._mesh.send(words.ENDED, str(code)))
+
+    def _remove_folders(self) -> None:
+        """What a toolkit that was killed has left outside of its base directory."""
+        with contextlib.suppress(OSError):
+            for folder in Path(Layout(self._base).temporary_folders).read_text(encoding="utf-8").splitlines():
+                shutil.rmtree(folder, ignore_errors=True)
+
+    # What it leaves.
+
+    def _flush(self) -> None:
+        self._send_frames()
+        self._send_written()
+        self._outbox.put(iter(()), self._flushed)
+
+    def _flushed(self) -> None:
+        if self._is_elsewhere:
+            for name in _WRITTEN:
+                shutil.rmtree(Path(self._base, name), ignore_errors=True)
+        self._mesh.send(words.FLUSHED)
+
+    def _see_frames(self) -> None:
+        self._watch.clear()
+        self._send_frames()
+
+    def _send_frames(self) -> None:
+        if self._is_elsewhere:
+            self._outbox.put(self._new_frames())
+
+    def _new_frames(self) -> Iterator[Item]:
+        """Those that have been written since; a new file begins at its beginning."""
+        path = Path(self._base, FRAMES)
+        try:
+            inode = path.stat().st_ino
+            if inode != self._sent[0]:
+                self._sent = (inode, 0)
+                self._watch.add(path)
+            with path.open("rb") as file:
+                file.seek(self._sent[1])
+                while data := file.read(PIECE):
+                    offset = self._sent[1]
+                    self._sent = (inode, offset + len(data))
+                    yield piece(FRAMES, offset, data)
+        except FileNotFoundError:
+            return
+
+    def _send_written(self) -> None:
+        if self._is_elsewhere:
+            self._outbox.put(tree(self._base, _WRITTEN, without=_OWN))
+
+
+def main(folder: str) -> int:
+    """Keep the host that standard input describes, in a folder."""
+    settings = json.loads(sys.stdin.buffer.read())
+    path = Path(folder)
+    make_folder(path)
+    secret = bytes.fromhex(settings["secret"])
+    Keeper(path, settings["name"], secret, settings["supervisor"], settings["common"]).run()
+    Path(f"{folder}.log").unlink(missing_ok=True)
+    return 0

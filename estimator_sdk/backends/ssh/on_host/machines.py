@@ -1,0 +1,135 @@
+"""The machines of a job's pool, as its supervisor knows them: the keepers that have come, and what each is used for."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from estimator_container.mesh.mesh import Member, MeshLeader
+from estimator_container.runtime.loop import Loop
+
+from ...supervised.supervisor.hosts_line import MISSED_BEATS
+from . import words
+from .trees import Outbox
+
+POOL_VARIABLE = "ESTIMATOR_POOL"
+"""Of the supervisor's environment: the descriptors of the socket at which keepers find it, and of a file with the
+secret and the machines, with a comma between them."""
+JOIN_SECONDS = 60.0
+"""That keepers may take to come, which the client starts one after the other."""
+
+
+class PoolMachine(NamedTuple):
+    """A machine of the pool, as the client knows it."""
+
+    name: str
+    """In the mesh."""
+    at: str
+    """As the user has written it."""
+
+
+class KeeperObserver(Protocol):
+    """What is told of keepers: of each that has come, by its machine's name."""
+
+    def keeper_says(self, machine: str, kind: str, fields: list[str]) -> None:
+        """It has sent a message."""
+
+    def keeper_lost(self, machine: str) -> None:
+        """It is gone, and its host with it."""
+
+
+@dataclass
+class KeptMachine:
+    """A machine whose keeper has come."""
+
+    address: str
+    """By which other machines reach it."""
+    boot: str
+    """What tells it from others, if it is not empty."""
+    outbox: Outbox
+    uses: list[str] = field(default_factory=list)
+    """The hosts that have run there."""
+
+
+class Machines:
+    """All machines of the pool, over all attempts. See `MeshObserver` for what their keepers say."""
+
+    def __init__(self, loop: Loop, machines: list[PoolMachine], secret: bytes, door: socket.socket) -> None:
+        """The first machine is the supervisor's own."""
+        self.secret = secret
+        self.machines = machines
+        self.kept: dict[str, KeptMachine] = {}
+        """Those that are there, by their names."""
+        self.lost: set[str] = set()
+        self.observer: KeeperObserver | None = None
+        """Who hears of them at the moment."""
+        self._loop = loop
+        member = Member(words.SUPERVISOR, tuple(machine.name for machine in machines), secret)
+        self.address: str = door.getsockname()[0]
+        self._mesh = MeshLeader(loop, member, self, door, MISSED_BEATS)
+
+    @classmethod
+    def inherited(cls, loop: Loop) -> Machines:
+        """As the client has left them to this process."""
+        door, settings = map(int, os.environ.pop(POOL_VARIABLE).split(","))
+        os.set_inheritable(door, False)
+        os.lseek(settings, 0, os.SEEK_SET)
+        with os.fdopen(settings, "rb") as file:
+            given = json.load(file)
+        machines = [PoolMachine(**each) for each in given["machines"]]
+        return cls(loop, machines, bytes.fromhex(given["secret"]), socket.socket(fileno=door))
+
+    def at(self, name: str) -> str:
+        """How the user calls a machine."""
+        return next(machine.at for machine in self.machines if machine.name == name)
+
+    def wait_for(self, count: int, is_over: Callable[[], bool]) -> list[str]:
+        """Wait until so many machines of those that are not lost are there; returns those that have not come in time.
+
+        It returns early once `is_over` is true.
+        """
+        wanted = [machine.name for machine in self.machines if machine.name not in self.lost][:count]
+
+        def missing() -> list[str]:
+            return [name for name in wanted if name not in self.kept and name not in self.lost]
+
+        self._loop.run_until(lambda: is_over() or not missing(), JOIN_SECONDS)
+        return missing()
+
+    def send(self, machine: str, *fields: str) -> None:
+        """Send a message to a keeper; nothing happens if it is not there."""
+        self._mesh.send(machine, *fields)
+
+    def close(self) -> None:
+        """Have all keepers end."""
+        for name in self.kept:
+            self.send(name, words.LEAVE)
+        self._loop.run_until(lambda: not self.kept, JOIN_SECONDS)
+        self._mesh.close()
+
+    # What keepers say.
+
+    def on_joined(self, host: str) -> None:
+        """It says next what it is."""
+        self._mesh.begin_to_beat()
+
+    def on_message(self, host: str, message: list[str]) -> None:
+        kind, *fields = message
+        if kind == words.ABOUT:
+            outbox = Outbox(lambda *item: self.send(host, words.ITEM, *item))
+            self.kept[host] = KeptMachine(fields[0], fields[1], outbox)
+        elif kind == words.TAKEN:
+            self.kept[host].outbox.taken()
+        elif self.observer is not None:
+            self.observer.keeper_says(host, kind, fields)
+
+    def on_lost(self, host: str, silent: bool) -> None:
+        """Its host has ended: a keeper that finds no supervisor any more sees to that."""
+        self.kept.pop(host, None)
+        self.lost.add(host)
+        if self.observer is not None:
+            self.observer.keeper_lost(host)

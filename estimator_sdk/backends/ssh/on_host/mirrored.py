@@ -1,0 +1,109 @@
+"""What of a job's folder is copied to the machine of its client, piece by piece, as it grows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...supervised.watch import Watch
+
+ROUND_BYTES = 4 << 20
+"""The most that one answer brings."""
+_LOGS = ("supervisor.log", "attempts/*/*.log", "hosts/*/output/logs/frames", "attempts/*/hosts/*/output/logs/frames")
+"""Those that only grow."""
+_WORDS = ("hosts/*/output/failure", "hosts/*/output/verdict.json")
+_OUTPUTS = "output"
+
+
+class FileState(NamedTuple):
+    """What tells a file from another one of its name, and how far it is written."""
+
+    inode: int
+    size: int
+    changed: int
+    """In nanoseconds since 1970."""
+
+
+class MirroredFiles:
+    """The files of one job, and whether they have changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._watch = Watch()
+        self._watch.add(folder)
+        self._watched: set[tuple[str, int]] = set()
+
+    def wait(self, seconds: float) -> None:
+        """Return after a change since the last call, or after so many seconds."""
+        self._watch.wait(seconds)
+
+    def news(self, known: Mapping[str, Sequence[int]], with_outputs: bool) -> tuple[dict[str, Any], bytes]:
+        """What has changed since the files were as `known` says: a description, and the bytes that it speaks of.
+
+        `files` are the states of all that there are now; `pieces` are a path, an offset and a number of bytes each, in
+        the order of the bytes; an offset of -1 is that of a new file. `more` says whether there is more.
+        """
+        files: dict[str, FileState] = {}
+        pieces: list[tuple[str, int, int]] = []
+        contents: list[bytes] = []
+        room = ROUND_BYTES
+        of_inode = {state[0]: (path, state) for path, state in known.items()}
+        for path, only_grows in self._all(with_outputs):
+            state = self._state(path, only_grows)
+            if state is None:
+                continue
+            before = known.get(path) or (of_inode[state.inode][1] if state.inode in of_inode else None)
+            have = _is_there(before, state, only_grows)
+            data = _read(self._folder / path, have or 0, min(room, state.size - (have or 0)))
+            if data or have is None:
+                pieces.append((path, -1 if have is None else have, len(data)))
+                contents.append(data)
+            have = have or 0
+            room -= len(data)
+            files[path] = state._replace(size=have + len(data))
+            if have + len(data) < state.size:
+                return {"files": files, "pieces": pieces, "more": True}, b"".join(contents)
+        return {"files": files, "pieces": pieces, "more": False}, b"".join(contents)
+
+    def _all(self, with_outputs: bool) -> Iterator[tuple[str, bool]]:
+        for patterns, only_grow in ((_LOGS, True), (_WORDS, False)):
+            for pattern in patterns:
+                for path in sorted(self._folder.glob(pattern)):
+                    yield str(path.relative_to(self._folder)), only_grow
+        if with_outputs:
+            for path in sorted((self._folder / _OUTPUTS).rglob("*")):
+                yield str(path.relative_to(self._folder)), False
+
+    def _state(self, path: str, is_watched: bool) -> FileState | None:
+        try:
+            status = (self._folder / path).lstat()
+        except OSError:
+            return None
+        if not os.path.isfile(self._folder / path) or os.path.islink(self._folder / path):  # noqa: PTH113, PTH114
+            return None
+        if is_watched and (path, status.st_ino) not in self._watched:
+            self._watched.add((path, status.st_ino))
+            self._watch.add(self._folder / path)
+        return FileState(status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _is_there(before: Sequence[int] | None, state: FileState, only_grows: bool) -> int | None:
+    """How many bytes of a file are known already; None where it is another one."""
+    if before is None or before[0] != state.inode or before[1] > state.size:
+        return None
+    if only_grows or before[1] < state.size or before[2] == state.changed:
+        return before[1]
+    return None
+
+
+def _read(path: Path, offset: int, size: int) -> bytes:
+    if size <= 0:
+        return b""
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(size)
+    except OSError:
+        return b""

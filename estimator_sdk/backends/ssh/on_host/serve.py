@@ -1,0 +1,138 @@
+"""The program at the other end of a session: it answers requests on standard input, and ends with it.
+
+Each is a line of JSON, with `size` bytes after it; so is each answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ....errors import EstimatorError, JobNotFound
+from ....values.home import JobFolder, cache_folder, make_folder, private_file
+from ...supervised.job import LocalJob
+from ...supervised.job_folder.registry import read
+from ..session.software import STORES
+from . import start
+from .mirrored import MirroredFiles
+
+Facts = Mapping[str, Any]
+Answer = tuple[dict[str, Any], bytes]
+_CODE = "code"
+
+
+class Server:
+    """Answers the requests of one session."""
+
+    def __init__(self, root: str) -> None:
+        """`root` is where the software is."""
+        self._root = root
+        self._files: dict[str, MirroredFiles] = {}
+        self._operations: dict[str, Callable[[Facts, bytes], Answer]] = {
+            "facts": self._tell_facts,
+            "has": self._has,
+            "put": self._put,
+            "channel": self._channel,
+            "supervise": self._supervise,
+            "keep": self._keep,
+            "describe": self._describe,
+            "sync": self._sync,
+            "wait": self._wait,
+            "stop": self._stop,
+            "delete": self._delete,
+        }
+
+    def answer(self, facts: Facts, data: bytes) -> Answer:
+        """The answer to one request; what went wrong is its `error`."""
+        try:
+            return self._operations[facts["operation"]](facts, data)
+        except JobNotFound as error:
+            return {"missing": str(error)}, b""
+        except (EstimatorError, OSError) as error:
+            return {"error": str(error)}, b""
+
+    def _tell_facts(self, facts: Facts, data: bytes) -> Answer:
+        from .facts import facts_of_this_machine
+
+        return facts_of_this_machine(), b""
+
+    def _has(self, facts: Facts, data: bytes) -> Answer:
+        return {"has": _place(facts["name"]).exists()}, b""
+
+    def _put(self, facts: Facts, data: bytes) -> Answer:
+        place = _place(facts["name"])
+        make_folder(place.parent)
+        draft = place.with_name(f".{os.getpid()}.{place.name}")
+        with open(draft, "wb" if facts["begins"] else "ab", opener=private_file) as file:
+            file.write(data)
+        if facts["ends"]:
+            draft.replace(place)
+        return {}, b""
+
+    def _channel(self, facts: Facts, data: bytes) -> Answer:
+        return {"path": start.unpack_channel(_place(facts["archive"]), facts["keeper"], facts["name"])}, b""
+
+    def _supervise(self, facts: Facts, data: bytes) -> Answer:
+        code = str(_place(facts["code"])) if facts["code"] else None
+        os.environ.update(facts["variables"])  # for what reads and writes stores
+        return start.supervise(json.loads(data), code, facts["channels"], facts["pool"]), b""
+
+    def _keep(self, facts: Facts, data: bytes) -> Answer:
+        start.keep(self._root, facts["name"], data)
+        return {}, b""
+
+    def _describe(self, facts: Facts, data: bytes) -> Answer:
+        folder = JobFolder.for_job(facts["name"])
+        record = read(folder)
+        plan, request = folder.plan.read_text(encoding="utf-8", errors="replace"), LocalJob(folder).request()
+        return {"record": record.fields(), "plan": plan, "request": request, "folder": str(folder.path)}, b""
+
+    def _sync(self, facts: Facts, data: bytes) -> Answer:
+        record = read(_folder(facts))
+        with_outputs = bool(facts["with_outputs"]) and record.is_final
+        news, contents = self._files_of(facts).news(facts["known"], with_outputs)
+        return {"record": record.fields(), **news, "size": len(contents)}, contents
+
+    def _wait(self, facts: Facts, data: bytes) -> Answer:
+        self._files_of(facts).wait(float(facts["seconds"]))
+        return {}, b""
+
+    def _stop(self, facts: Facts, data: bytes) -> Answer:
+        LocalJob(_folder(facts)).stop()
+        return {}, b""
+
+    def _delete(self, facts: Facts, data: bytes) -> Answer:
+        LocalJob(_folder(facts)).delete()
+        return {}, b""
+
+    def _files_of(self, facts: Facts) -> MirroredFiles:
+        path = facts["folder"]
+        if path not in self._files:
+            self._files[path] = MirroredFiles(Path(path))
+        return self._files[path]
+
+
+def _folder(facts: Facts) -> JobFolder:
+    return JobFolder(Path(facts["folder"]))
+
+
+def _place(name: str) -> Path:
+    """Where a code bundle is kept, under the hash of its bytes."""
+    return cache_folder() / _CODE / Path(name).name
+
+
+def main(root: str) -> None:
+    """Answer until standard input ends."""
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # nothing that is printed is taken for an answer
+    sys.path.append(str(Path(root) / STORES))  # after what the machine has itself
+    server = Server(root)
+    while line := requests.readline():
+        facts = json.loads(line)
+        answer, contents = server.answer(facts, requests.read(facts["size"]))
+        answers.write(json.dumps(answer).encode() + b"\n" + contents)
+        answers.flush()

@@ -1,0 +1,85 @@
+"""Start what goes on when a session ends: the job's supervisor, and the keeper of a host."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from estimator_container.contract.reserved import Reserved
+from estimator_container.mesh.endpoint import text_of
+
+from ....plan.plan import Plan
+from ....values.home import home, jobs_folder, make_folder, secured
+from ...supervised.client import start
+from .facts import address_of_this_machine
+from .machines import POOL_VARIABLE
+
+ON_HOST = str(Path(__file__).parent)
+
+
+def supervise(
+    given: Mapping[str, Any], code: str | None, channels: Mapping[str, str], pool: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Start the supervisor of a job on this machine. Returns its folder, and where hosts find it.
+
+    `given` is the plan, as its client has made it; where the code's bundle and `channels` are here, it could not know.
+    `pool` is what `machines.Machines` needs, secret included. Raises EstimatorError and OSError.
+    """
+    plan = Plan.from_json(json.dumps(given))
+    told = {**plan.hyperparameters, **(Reserved(submit_directory=code).encode() if code else {})}
+    output = plan.output_path if plan.output_path.startswith("s3://") else f"file://{jobs_folder()}"
+    data = tuple(
+        replace(channel, source=f"file://{channels[channel.name]}") if channel.name in channels else channel
+        for channel in plan.channels
+    )
+    plan = replace(plan, hyperparameters=told, code=code, output_path=output, channels=data)
+    with (
+        socket.create_server((address_of_this_machine(), 0), backlog=256) as door,
+        os.fdopen(os.memfd_create("pool"), "wb") as settings,  # in memory alone: it has the secret
+    ):
+        settings.write(json.dumps(pool).encode())
+        settings.flush()
+        inherited = (door.fileno(), settings.fileno())
+        job = start(plan, {POOL_VARIABLE: ",".join(map(str, inherited))}, inherited)
+        return {"folder": str(job.path), "door": text_of(door)}
+
+
+def unpack_channel(archive: Path, keeper: str, name: str) -> str:
+    """Put a channel of the client's machine where the keeper of this machine removes it. Returns where it is.
+
+    Raises OSError.
+    """
+    folder = secured(home() / "hosts") / keeper / "channels" / name
+    make_folder(folder)
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder)
+    archive.unlink()
+    (inside,) = folder.iterdir()
+    return str(inside)
+
+
+def keep(root: str, name: str, settings: bytes) -> None:
+    """Start the keeper of a host, which is told the settings on its standard input. Raises OSError."""
+    folder = secured(home() / "hosts")
+    python = [sys.executable, "-I", "-S", f"{root}/estimator_sdk/backends/ssh/on_host", str(folder / name)]
+    with (folder / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(
+            python,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env=dict(os.environ),
+            start_new_session=True,  # it goes on when the connection is closed
+        )
+    assert process.stdin is not None
+    with process.stdin as pipe:
+        pipe.write(settings)

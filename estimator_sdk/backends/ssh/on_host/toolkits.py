@@ -1,0 +1,148 @@
+"""The toolkits of a job's hosts on other machines, as their supervisor speaks with them: over one mesh."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from estimator_container.failures.verdict import Verdict
+from estimator_container.host.coordination import platform_line as platform
+from estimator_container.mesh.endpoint import text_of
+from estimator_container.mesh.mesh import Member, MeshLeader
+from estimator_container.runtime.loop import Loop
+
+from ...supervised.supervisor.hosts_line import MISSED_BEATS, OnAttemptFailed
+
+
+class ToolkitLine:
+    """The line to one toolkit: see `HostsLine`."""
+
+    def __init__(
+        self, toolkits: Toolkits, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]
+    ) -> None:
+        self.is_up = False
+        self.is_closed = False
+        self.waits_for_first = False
+        """Whether it begins again once the first host has said where it is."""
+        self._toolkits = toolkits
+        self._host = host
+        self.on_failed = on_failed
+        self.on_silence = on_silence
+
+    def begin_again(self, first_host_at: str = "") -> None:
+        self._toolkits.begin_again(self._host)
+
+    def end(self) -> None:
+        self._toolkits.tell(self._host, platform.END)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Toolkits:
+    """All of them, for as long as one allocation lasts. See `MeshObserver` for what they say."""
+
+    def __init__(self, loop: Loop, hosts: tuple[str, ...], secret: bytes, address: str) -> None:
+        """The first of the hosts leads; `address` is this machine's. Raises OSError."""
+        self.first_host_at = ""
+        """Where the others find the first one; empty until it has said so."""
+        self.prepare_again: Callable[[str], None] = lambda host: None
+        """Called before a host begins again."""
+        self.before_failed: Callable[[Callable[[], None]], None] = lambda then: then()
+        """Called before it is told that an attempt has failed; it calls what it is given when that may be."""
+        self._first = hosts[0]
+        self._lines: dict[str, ToolkitLine] = {}
+        self._joined: set[str] = set()
+        self._is_stopping = False
+        self._awaits_first = False
+        self._door = socket.create_server((address, 0), backlog=len(hosts) + 128)
+        self._mesh = MeshLeader(loop, Member(platform.PLATFORM, hosts, secret), self, self._door.dup(), MISSED_BEATS)
+
+    @property
+    def address(self) -> str:
+        """Where they find this process."""
+        return text_of(self._door)
+
+    def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> ToolkitLine:
+        """A line to a host that is about to be started."""
+        self._lines[host] = line = ToolkitLine(self, host, on_failed, on_silence)
+        return line
+
+    def expect(self, host: str, first_host_at: str) -> None:
+        """A host is about to be started in the place of one that is lost; others than the first join that there."""
+        if host == self._first:
+            self.first_host_at, self._awaits_first = "", True
+        elif not self._awaits_first:
+            self.first_host_at = first_host_at
+        self._joined.discard(host)
+        self._mesh.expect([host], self._door.dup())
+
+    def tell(self, host: str, *fields: str) -> None:
+        """Send a message to a host that is there."""
+        self._mesh.send(host, *fields)
+
+    def begin_again(self, host: str) -> None:
+        """Have a host begin again as soon as it is known where the first one is."""
+        self.prepare_again(host)
+        if self.first_host_at or host == self._first:
+            self.tell(host, platform.AGAIN, self.first_host_at)
+        else:
+            self._lines[host].waits_for_first = True
+
+    def stop(self) -> None:
+        """Have all hosts stop, those too that come later."""
+        self._is_stopping = True
+        for host in self._joined:
+            self.tell(host, platform.STOP)
+
+    def ended(self, host: str) -> None:
+        """Its toolkit is no more."""
+        self._joined.discard(host)
+        if host in self._lines:
+            self._lines[host].is_up = False
+
+    def close(self) -> None:
+        """Speak with nobody any more."""
+        self._mesh.close()
+        self._door.close()
+
+    # What they say.
+
+    def on_joined(self, host: str) -> None:
+        self._joined.add(host)
+        if host in self._lines:
+            self._lines[host].is_up = True
+        if self.first_host_at and host != self._first:
+            self.tell(host, platform.JOIN, self.first_host_at)
+        if self._is_stopping:
+            self.tell(host, platform.STOP)
+
+    def on_message(self, host: str, message: list[str]) -> None:
+        kind, *fields = message
+        if kind == platform.LISTENS:
+            self._first_listens(fields[0])
+        elif kind == platform.FAILED and host in self._lines:
+            verdict, address, *lost = fields
+            self.before_failed(lambda: self._failed(host, Verdict.from_json(verdict), address, tuple(lost)))
+
+    def on_lost(self, host: str, silent: bool) -> None:
+        """A connection that was closed says nothing: the toolkit ends, too."""
+        self._joined.discard(host)
+        if host in self._lines:
+            self._lines[host].is_up = False
+            if silent and not self._lines[host].is_closed:
+                self._lines[host].on_silence()
+
+    def _failed(self, host: str, found: Verdict, address: str, lost: tuple[str, ...]) -> None:
+        if not self._lines[host].is_closed:
+            self._lines[host].on_failed(found, address, lost)
+
+    def _first_listens(self, address: str) -> None:
+        self.first_host_at, self._awaits_first = address, False
+        for host in self._joined - {self._first}:
+            line = self._lines.get(host)
+            if line is not None and line.waits_for_first:
+                line.waits_for_first = False
+                self.tell(host, platform.AGAIN, address)
+            else:
+                self.tell(host, platform.JOIN, address)

@@ -1,0 +1,145 @@
+"""Bring files and folders from one process of a job to another, over messages that arrive in order.
+
+Who sends has a few pieces under way at a time, so that what is large is in the memory of neither.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import stat
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+PIECE = 1 << 18
+"""Bytes of a file in one message."""
+_UNDER_WAY = 8
+"""Messages that have not been taken yet."""
+FOLDER, FILE, LINK, DATA = "folder", "file", "link", "data"
+
+Item = tuple[str, ...]
+
+
+class Outbox:
+    """Sends items, in their order, as fast as they are taken."""
+
+    def __init__(self, send: Callable[..., None]) -> None:
+        """`send` takes the fields of a message."""
+        self._send = send
+        self._waiting: deque[tuple[Iterator[Item], Callable[[], None] | None]] = deque()
+        self._under_way = 0
+
+    def put(self, items: Iterator[Item], then: Callable[[], None] | None = None) -> None:
+        """Send these after all others; `then` is called once all have been taken."""
+        self._waiting.append((items, then))
+        self._go_on()
+
+    def taken(self) -> None:
+        """The other end has taken one more."""
+        self._under_way -= 1
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self._waiting and self._under_way < _UNDER_WAY:
+            items, then = self._waiting[0]
+            item = next(items, None)
+            if item is not None:
+                self._under_way += 1
+                self._send(*item)
+                continue
+            if self._under_way:
+                return
+            self._waiting.popleft()
+            if then is not None:
+                then()
+
+
+def tree(root: str, names: Collection[str], without: Collection[str] = (), follow: bool = False) -> Iterator[Item]:
+    """What is below a folder under these names, as items; `without` are paths below it that are left out.
+
+    Links are followed or brought as they are. What is none of files, folders and links is left out, and so is what
+    goes away meanwhile.
+    """
+    waiting = deque(names)
+    while waiting:
+        name = waiting.popleft()
+        path = os.path.join(root, name)  # noqa: PTH118
+        if name in without:
+            continue
+        try:
+            status = os.stat(path) if follow else os.lstat(path)  # noqa: PTH116
+            if stat.S_ISDIR(status.st_mode):
+                yield FOLDER, name, str(stat.S_IMODE(status.st_mode))
+                waiting.extend(os.path.join(name, each) for each in sorted(os.listdir(path)))  # noqa: PTH118, PTH208
+            elif stat.S_ISLNK(status.st_mode):
+                yield LINK, name, os.readlink(path)  # noqa: PTH115
+            elif stat.S_ISREG(status.st_mode):
+                yield FILE, name, str(stat.S_IMODE(status.st_mode))
+                yield from _pieces(root, name)
+        except FileNotFoundError:
+            continue
+
+
+def _pieces(root: str, name: str) -> Iterator[Item]:
+    offset = 0
+    with open(os.path.join(root, name), "rb") as file:  # noqa: PTH118, PTH123
+        while data := file.read(PIECE):
+            yield piece(name, offset, data)
+            offset += len(data)
+
+
+def piece(name: str, offset: int, data: bytes) -> Item:
+    """These bytes of a file, as an item."""
+    return DATA, name, str(offset), base64.b64encode(data).decode()
+
+
+class TreeLanding(NamedTuple):
+    """Where items arrive: nothing is written outside of the folder, and through no link."""
+
+    root: str
+
+    def take(self, kind: str, name: str, *fields: str) -> None:
+        """Do what an item says. Raises OSError, and ValueError for a place outside of the folder."""
+        path = self._place(name)
+        if kind == FOLDER:
+            os.makedirs(path, 0o700, exist_ok=True)  # noqa: PTH103
+            os.chmod(path, int(fields[0]) & 0o777 | 0o700)  # noqa: PTH101
+        elif kind == LINK:
+            _remove(path)
+            os.symlink(fields[0], path)  # noqa: PTH211
+        elif kind == FILE:
+            _remove(path)
+            os.close(
+                os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, int(fields[0]) & 0o777 | 0o600)
+            )
+        elif kind == DATA:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            try:
+                data = memoryview(base64.b64decode(fields[1]))
+                offset = int(fields[0])
+                while data:
+                    written = os.pwrite(fd, data, offset)
+                    data, offset = data[written:], offset + written
+            finally:
+                os.close(fd)
+
+    def _place(self, name: str) -> str:
+        parts = name.split("/")
+        if not name or any(part in ("", ".", "..") for part in parts):
+            raise ValueError(f"{name!r} is not the name of something below a folder")
+        above = self.root
+        for part in parts[:-1]:
+            above = os.path.join(above, part)  # noqa: PTH118
+            if os.path.islink(above):  # noqa: PTH114
+                raise ValueError(f"{name!r} leads through a link")
+        os.makedirs(above, 0o700, exist_ok=True)  # noqa: PTH103
+        return os.path.join(above, parts[-1])  # noqa: PTH118
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)  # noqa: PTH108

@@ -1,0 +1,191 @@
+"""One machine of a pool, reached by the system's OpenSSH: a session that runs our program there and speaks with it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from estimator_container.runtime import private_folder
+from estimator_container.runtime.errors import ConfigurationError
+
+from ....errors import BackendError
+from ....values.debugging import debug
+from ..pool import PoolHost
+from . import software
+
+CONNECT_SECONDS = 20
+"""That a machine may take to answer at all."""
+KEEP_SECONDS = 60
+"""For which a connection stays open that nobody uses, so that the next command need not make another."""
+_OPTIONS = (
+    "BatchMode=yes",
+    "ControlMaster=auto",
+    f"ControlPersist={KEEP_SECONDS}",
+    f"ConnectTimeout={CONNECT_SECONDS}",
+    "ServerAliveInterval=5",
+    "ServerAliveCountMax=3",
+    "RequestTTY=no",
+    "ForwardAgent=no",
+    "ForwardX11=no",
+    "ClearAllForwardings=yes",
+    "PermitLocalCommand=no",
+    "RemoteCommand=none",
+    "LogLevel=ERROR",
+)
+_RUN = "import sys;exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
+_NOT_FOUND = 127  # of a shell, for a program that it does not have
+
+
+class Unreachable(BackendError):
+    """The machine does not answer, or the connection to it was cut."""
+
+
+class Session:
+    """A program on a machine that answers requests, one after the other; for any thread."""
+
+    def __init__(self, host: PoolHost, with_stores: bool = False) -> None:
+        """Connect, and bring the software if it is not there, `with_stores` with the client of s3:// stores.
+
+        Raises BackendError with OpenSSH's own words.
+        """
+        self.host = host
+        self._with_stores = with_stores
+        self._lock = threading.Lock()
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - it lasts as long as the session
+        self._process = _start(host, self._words)
+        try:
+            self._bring_software()
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, operation: str, data: bytes = b"", **facts: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON values
+        """Have an operation done there; returns its answer. Raises BackendError for one that failed."""
+        answer, _ = self.ask_for_data(operation, data, **facts)
+        return answer
+
+    def ask_for_data(
+        self,
+        operation: str,
+        data: bytes = b"",
+        **facts: Any,  # noqa: ANN401 - JSON values
+    ) -> tuple[dict[str, Any], bytes]:
+        """As `ask`, with the bytes that come with the answer."""
+        with self._lock:
+            self._send({**facts, "operation": operation, "size": len(data)}, data)
+            answer = self._receive()
+            return answer, self._read(int(answer.get("size", 0)))
+
+    def close(self) -> None:
+        """End the program there; the connection stays for a while, for others."""
+        with contextlib.suppress(OSError):
+            self._input.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._output.close()
+        self._words.close()
+
+    def _bring_software(self) -> None:
+        archive, digest = software.archive(self._with_stores)
+        program = software.BOOT.encode()
+        self._write(b"%d\n" % len(program) + program)
+        self._send({"digest": digest})
+        if self._receive()["needs"]:
+            debug("%s: copying the software, %d bytes", self.host, len(archive))
+            self._send({"size": len(archive)}, archive)
+            self._receive()
+
+    @property
+    def _input(self) -> IO[bytes]:
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    @property
+    def _output(self) -> IO[bytes]:
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+    def _send(self, facts: Mapping[str, Any], data: bytes = b"") -> None:
+        self._write(json.dumps(facts).encode() + b"\n" + data)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._input.write(data)
+            self._input.flush()
+        except (OSError, ValueError):
+            raise self._lost() from None
+
+    def _read(self, size: int) -> bytes:
+        data = self._output.read(size) if size else b""
+        if len(data) < size:
+            raise self._lost()
+        return data
+
+    def _receive(self) -> dict[str, Any]:
+        line = self._output.readline()
+        if not line.endswith(b"\n"):
+            raise self._lost()
+        try:
+            answer = dict(json.loads(line))
+        except ValueError:
+            what = f"{self.host} answers {line[:200]!r}, which is not our program's"
+            raise BackendError(f"{what}; let its shell's start-up files print nothing") from None
+        if "error" in answer:
+            raise BackendError(f"{self.host}: {answer['error']}")
+        return answer
+
+    def _lost(self) -> BackendError:
+        """What is said of a session that has ended by itself, with what OpenSSH says."""
+        with contextlib.suppress(OSError, ValueError):
+            self._input.close()
+        try:
+            code = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            code = None
+        self._words.seek(0)
+        words = " ".join(self._words.read().decode("utf-8", "replace").split())
+        if code == _NOT_FOUND:
+            what = f"{self.host} has no python3 on the PATH of its shell ({words})"
+            return BackendError(f"{what}; install Python 3.10 or newer there")
+        if "Traceback" in words:
+            return BackendError(f"{self.host}: our program ended: {words[-500:]}")
+        return Unreachable(f"{self.host} cannot be reached by ssh: {words or 'the connection was closed'}")
+
+
+def close_masters() -> None:
+    """Close the connections that this user's processes have left open."""
+    for path in Path(_folder()).iterdir():
+        subprocess.run(["ssh", "-O", "exit", "-o", f"ControlPath={path}", "-"], capture_output=True, check=False)
+
+
+def _start(host: PoolHost, words: IO[bytes]) -> subprocess.Popen[bytes]:
+    if shutil.which("ssh") is None:
+        raise BackendError("there is no program ssh on PATH; install OpenSSH's client: apt-get install openssh-client")
+    options = [word for each in (*_OPTIONS, f"ControlPath={_folder()}/%C") for word in ("-o", each)]
+    port = [] if host.port is None else ["-p", str(host.port)]
+    return subprocess.Popen(
+        ["ssh", *options, *port, "--", host.name, f"exec python3 -I -c '{_RUN}'"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=words,
+        start_new_session=True,  # a Ctrl-C in this process's terminal is this process's
+    )
+
+
+def _folder() -> str:
+    """A folder of this user alone with a short path, for the sockets of the connections. Raises BackendError."""
+    try:
+        return private_folder.given(f"{private_folder.base()}/est-ssh-{os.geteuid()}")
+    except (ConfigurationError, OSError) as error:
+        raise BackendError(f"there is no place for the connections of ssh: {error}") from None

@@ -1,0 +1,52 @@
+"""What takes long to start, and what all test processes of a run share: by a variable that names its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+class SharedEngine:
+    """An engine of which there is one for all processes, or one of this process's own."""
+
+    def __init__(
+        self, variable: str, found: Callable[[Path], Any], started: Callable[[], AbstractContextManager[Any]]
+    ) -> None:
+        """`found` makes it of its folder, `started` starts one that ends with the block."""
+        self.variable = variable
+        self._found = found
+        self._started = started
+        self._key = pytest.StashKey[Any]()
+
+    @contextlib.contextmanager
+    def shared(self) -> Iterator[Any]:
+        """The one that all test processes share, or one of this process's own."""
+        if folder := os.environ.get(self.variable):
+            yield self._found(Path(folder))
+            return
+        with self._started() as made:
+            yield made
+
+    def of_run(self, config: pytest.Config) -> Any:
+        """The one that all tests of this process use; its own, if it has none from outside, ends with the run."""
+        if self._key not in config.stash:
+            stack = contextlib.ExitStack()
+            config.stash[self._key] = stack.enter_context(self.shared())
+            config.add_cleanup(stack.close)
+        return config.stash[self._key]
+
+    def main(self, command: list[str]) -> int:
+        """Run a command with one; returns its exit code."""
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+        with self._started() as made:
+            variables = {**os.environ, self.variable: str(made.folder)}
+            return subprocess.run(command, check=False, env=variables).returncode

@@ -1,0 +1,1 @@
+"""The backend `ssh`, on a pool of real servers."""

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+from collections import deque
+
+import pytest
+
+from estimator_sdk.backends.ssh.on_host.trees import PIECE, Outbox, TreeLanding, piece, tree
+
+
+def test_a_tree_arrives_as_it_is(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    (source / "model" / "empty").mkdir(parents=True)
+    (source / "model" / "large").write_bytes(os.urandom(3 * PIECE + 7))
+    (source / "model" / "program").write_text("#!/bin/sh\n")
+    (source / "model" / "program").chmod(0o755)
+    (source / "model" / "link").symlink_to("large")
+    (source / "model" / "left").mkdir()
+    (source / "model" / "left" / "out").touch()
+    os.mkfifo(source / "model" / "pipe")
+    target.mkdir()
+    for item in tree(str(source), ["model", "none"], without=["model/left"]):
+        TreeLanding(str(target)).take(*item)
+    assert sorted(path.name for path in (target / "model").iterdir()) == ["empty", "large", "link", "program"]
+    assert (target / "model" / "large").read_bytes() == (source / "model" / "large").read_bytes()
+    assert os.access(target / "model" / "program", os.X_OK)
+    assert (target / "model" / "link").readlink().name == "large"
+
+
+@pytest.mark.parametrize("name", ["../out", "/out", "a/../../out", "", ".", "a//b"])
+def test_nothing_is_written_outside_of_the_folder(tmp_path, name):
+    (tmp_path / "in").mkdir()
+    with pytest.raises(ValueError):
+        TreeLanding(str(tmp_path / "in")).take(*piece(name, 0, b"x"))
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_nothing_is_written_through_a_link(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "file").write_text("kept")
+    landing = TreeLanding(str(tmp_path / "in"))
+    landing.take("link", "folder", str(tmp_path / "out"))
+    landing.take("link", "file", str(tmp_path / "out" / "file"))
+    with pytest.raises(ValueError):
+        landing.take(*piece("folder/file", 0, b"x"))
+    with pytest.raises(OSError):
+        landing.take(*piece("file", 0, b"x"))
+    assert (tmp_path / "out" / "file").read_text() == "kept"
+
+
+def test_an_outbox_sends_no_more_than_is_taken_and_tells_once_all_is():
+    sent, told = deque(), []
+    outbox = Outbox(lambda *item: sent.append(item))
+    outbox.put((("data", str(number)) for number in range(100)), lambda: told.append("all"))
+    outbox.put(iter([("last",)]))
+    assert 0 < len(sent) < 50 and told == []
+    taken = []
+    while sent:
+        taken.append(sent.popleft())
+        assert told == [] or len(taken) >= 100
+        outbox.taken()
+    assert taken == [*(("data", str(number)) for number in range(100)), ("last",)]
+    assert told == ["all"]

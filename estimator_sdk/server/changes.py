@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ MOST_LISTENERS = 64
 _MOST_JOBS = 200  # changes kept for a page that does not read; with more it has to load the table again
 _QUIET_SECONDS = 0.15  # in which changes that come together become one
 _BEAT_SECONDS = 10.0  # after which a page is told that the console is there
-_POLL_SECONDS = 1.0  # where the kernel gives no inotify instance
+_LOOK_SECONDS = 1.0  # between two looks at logs, for those of which the kernel tells nothing
 
 
 class ListeningPage:
@@ -102,22 +102,17 @@ class Hub:
         listener = ListeningPage()
         self._listeners.add(listener)
         watch = Watch()
-        task: asyncio.Task[None] | None = None
+        task = asyncio.create_task(_keep_watching(watch, files, listener)) if files else None
         try:
-            for path in files:
-                watch.add(path if path.exists() else path.parent)
             if files and watch.fileno() >= 0:
                 asyncio.get_running_loop().add_reader(watch.fileno(), _noticed, watch, listener)
-            elif files:
-                task = asyncio.create_task(_poll(listener))
             yield listener
         finally:
             self._listeners.discard(listener)
             if task is not None:
                 task.cancel()
             if watch.fileno() >= 0:
-                with suppress(OSError, ValueError):
-                    asyncio.get_running_loop().remove_reader(watch.fileno())
+                asyncio.get_running_loop().remove_reader(watch.fileno())
             watch.close()
 
 
@@ -126,10 +121,30 @@ def _noticed(watch: Watch, listener: ListeningPage) -> None:
     listener.log_grew()
 
 
-async def _poll(listener: ListeningPage) -> None:
+async def _keep_watching(watch: Watch, files: Sequence[Path], listener: ListeningPage) -> None:
+    """Watch logs that appear, or replace an earlier attempt's, too, and look at those that another machine writes."""
+    seen: dict[Path, tuple[int, int]] = {}
+    is_first = True
     while True:
-        await asyncio.sleep(_POLL_SECONDS)
-        listener.log_grew()
+        for path in files:
+            known, found = seen.get(path), _identity(path)
+            if found is not None and found != known:
+                seen[path] = found
+                if known is None or known[0] != found[0]:
+                    watch.add(path)
+                if not is_first:
+                    listener.log_grew()
+        is_first = False
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a log from the one that took its place, and how long it is; None where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size
 
 
 def _message(event: str, document: object) -> bytes:

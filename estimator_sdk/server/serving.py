@@ -24,8 +24,8 @@ from .state import Console
 
 MOST_CONNECTIONS = 256
 """Connections that are held; for another one the oldest is closed that asks for nothing."""
-FIRST_REQUEST_SECONDS = 10.0
-"""That a connection may take to send a whole request."""
+FIRST_REQUEST_SECONDS = 60.0
+"""That a connection may take to send a whole request: browsers open some ahead, and use them when they need them."""
 _LEAST_TOKEN = 16  # characters
 _open: OrderedDict[BoundedConnection, None] = OrderedDict()
 
@@ -56,7 +56,7 @@ class BoundedConnection(H11Protocol):
 
     def _close_if_idle(self) -> None:
         if self.cycle is None and not self.transport.is_closing():
-            self.transport.abort()
+            self.transport.close()
 
 
 def serve(host: str, port: int, token: str, names: Sequence[str], ready: Callable[[str], None]) -> None:

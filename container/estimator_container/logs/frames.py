@@ -154,6 +154,11 @@ class FrameParser:
         return max(start, len(self._buffer) - (0 if at_end else len(MAGIC) - 1))
 
 
+def frame_begin(stream: int, rank: int) -> bytes:
+    """The first bytes of each frame of a stream of a rank, by which one is found without reading those between."""
+    return _HEAD.pack(MAGIC, stream, rank, 0, 0)[:_TIME_AT]
+
+
 def end_of_frame(data: bytes, at: int) -> int | None:
     """Where the frame ends that begins at a place of a piece of a file; None where none begins there.
 

@@ -8,6 +8,7 @@ from anyio import to_thread
 from starlette.responses import JSONResponse, Response
 
 from ..changes import MOST_LISTENERS
+from ..logs.selection import is_here, select
 from .operation import Operation, Parameter
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
+    from ...backends.port import StartedJob
     from ..state import Console
     from .operation import Values
 
@@ -60,8 +62,13 @@ async def _events(console: Console, values: Values, request: Request) -> Respons
     files: Sequence[Path] = ()
     if name is not None:
         job = await to_thread.run_sync(console.job, name, limiter=console.threads)
-        files = await to_thread.run_sync(job.log_files, limiter=console.threads)
+        files = await to_thread.run_sync(_logs_of, job, limiter=console.threads)
     return Changes(console, files)
+
+
+def _logs_of(job: StartedJob) -> Sequence[Path]:
+    """The logs of the newest attempt, which may not be there yet; none of a job that runs elsewhere."""
+    return [file.path for file in select(job, None, None, None, None).files] if is_here(job) else ()
 
 
 OPERATIONS = (

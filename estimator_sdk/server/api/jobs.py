@@ -13,7 +13,7 @@ from ...spec import masking
 from ...values.home import JobFolder, regular_file
 from ..jobs import control, table
 from ..logs import pieces
-from ..logs.selection import select
+from ..logs.selection import is_here, select
 from .operation import Operation, Parameter
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _job(console: Console, values: Values) -> object:
         "attempts": [asdict(each) for each in state.attempts],
         "model_data": state.model_data,
         "output": state.output if state.is_final else "",
-        "has_logs": bool(job.log_files()),
+        "has_logs": is_here(job),
         "now": time.time(),
     }
 

@@ -59,6 +59,8 @@ class Operation:
                 return JSONResponse(found, 202 if self.method == "POST" else 200)
             except EstimatorError as error:
                 return JSONResponse({"error": str(error)}, _status_of(error))
+            except ValueError as error:  # of what a job's files say, such as a time that is not a number
+                return JSONResponse({"error": f"the files of the job cannot be shown: {error}"}, 500)
             except OSError as error:
                 return JSONResponse({"error": f"{error}; it may pass: try again"}, 503)
 

@@ -16,7 +16,7 @@ from ...backends.port import Summary
 from ...backends.status import FINAL
 from ...backends.supervised.watch import Watch
 from ...errors import EstimatorError
-from ...values.home import jobs_folder
+from ...values.home import JobFolder, jobs_folder
 from ...values.job_name import is_name
 
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ class JobIndex:
         self._lock = threading.Lock()
         self._folder = jobs_folder()
         self._modified = 0
+        self._names = set[str]()
+        """Those of the folders in the home, as they were last."""
+        self._awaited = set[str]()
+        """Folders without a record: each is a job that is about to be started, or none at all."""
+        self._records: dict[str, tuple[int, int]] = {}
+        """What tells the record of a job that runs from the one before: it says more than a summary does."""
         self._watch = Watch(longest=_LOOK_SECONDS)
         self._watched = set[Path]()
         self._over = threading.Event()
@@ -50,6 +56,7 @@ class JobIndex:
         """Read all jobs. Raises EstimatorError for a home that cannot be read."""
         self._add_watch(self._folder)
         self._modified = self._modification()
+        self._names = self._scan() if self._modified else set()
         found = {each.name: each for each in _summaries(backends.jobs(None, None))}
         with self._lock:
             self._jobs = found
@@ -90,32 +97,46 @@ class JobIndex:
         """Look at what may have changed: the names of the jobs, and those that have not ended."""
         before = {each.name: each for each in self.all()}
         removed = set[str]()
-        looked = set(self._running())
+        looked = {*self._running(), *self._awaited}
         modified = self._modification()
         if modified != self._modified:
             self._modified = modified
-            names = self._names()
-            removed = {name for name in before if name not in names and not (self._folder / name).exists()}
-            looked |= names - before.keys()
+            names = self._scan()
+            removed = (self._names - names) & before.keys()
+            looked = looked - (self._names - names) | names - before.keys()
+            self._names = names
         found: dict[str, Summary] = {}
         for name in looked - removed:
             with suppress(EstimatorError, OSError):
                 found[name] = backends.attach(name).summary()
             if name in found and found[name].status not in FINAL:
                 self._add_watch(self._folder / name)
-            elif name not in found and name in before and not (self._folder / name).exists():
-                removed.add(name)
-        changed = tuple(each for name, each in found.items() if before.get(name) != each)
+        self._awaited = looked - found.keys() - before.keys() - removed
+        for name in self._awaited:
+            self._add_watch(self._folder / name)
+        records = {name: self._record(name) for name in found}
+        changed = tuple(
+            each for name, each in found.items() if before.get(name) != each or self._records.get(name) != records[name]
+        )
+        self._records = records
         with self._lock:
             self._jobs.update(found)
             for name in removed:
                 self._jobs.pop(name, None)
+                self._watched.discard(self._folder / name)
         return Change(changed, tuple(sorted(removed)))
+
+    def _record(self, name: str) -> tuple[int, int]:
+        try:
+            status = JobFolder(self._folder / name).record.stat()
+        except OSError:
+            return 0, 0
+        return status.st_ino, status.st_mtime_ns
 
     def _running(self) -> list[str]:
         return [each.name for each in self.all() if each.status not in FINAL]
 
-    def _names(self) -> set[str]:
+    def _scan(self) -> set[str]:
         return {path.name for path in self._folder.iterdir() if is_name(path.name)}
 
     def _modification(self) -> int:

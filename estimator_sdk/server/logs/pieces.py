@@ -16,6 +16,7 @@ from estimator_container.logs.frames import (
     Frame,
     FrameParser,
     end_of_frame,
+    frame_begin,
     time_of_frame,
 )
 from estimator_container.logs.lines import Line, LineAssembler
@@ -24,6 +25,7 @@ from .selection import LogFile, Place, Selection
 
 PRIME = 1 << 15
 """Bytes before a piece that are read for the begins of lines which end in it."""
+_NEAR = HEADER_SIZE + MAX_PAYLOAD  # bytes in which the frame before is looked for that a line may begin in
 _LOOK = 1 << 16  # bytes in which the begin of a frame is looked for
 
 
@@ -33,7 +35,7 @@ class LocatedLine(NamedTuple):
     place: Place
     line: Line
     is_whole: bool
-    """Whether its begin is there too: of a line longer than `PRIME` there may be the end alone."""
+    """Whether its begin is there too: of a line that is longer than a piece there may be the end alone."""
 
 
 class Piece(NamedTuple):
@@ -128,9 +130,16 @@ class Continuous:
             self._begun.add((frame.rank, frame.stream))
             if base + at >= start:
                 for number, line in enumerate(block.lines(), 1):
-                    is_cut = is_first and number == 1 and len(line.data) >= PRIME // 2
-                    found.append(LocatedLine(Place(base + at, number), line, not is_cut))
+                    is_whole = not is_first or number > 1 or self._begins_behind(base, frame)
+                    found.append(LocatedLine(Place(base + at, number), line, is_whole))
         return found
+
+    def _begins_behind(self, base: int, frame: Frame) -> bool:
+        """Whether the last bytes of a frame's stream before `base` end a line, as far as they are near."""
+        data = read(self._file.path, max(0, base - _NEAR), base)
+        at = data.rfind(frame_begin(frame.stream, frame.rank))
+        end = None if at < 0 else end_of_frame(data, at)
+        return end is None or end > len(data) or data[end - 1 : end] == b"\n"
 
     def open(self) -> list[Line]:
         """The newest states of the lines that have no end yet."""

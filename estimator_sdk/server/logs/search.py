@@ -14,7 +14,7 @@ MOST_FOUND = 200
 """Lines of one answer."""
 MOST_WORDS = 200
 """Characters that can be searched for."""
-_PIECE = 1 << 21  # bytes that are searched at a time
+_PIECE = 1 << 19  # bytes that are searched at a time
 _SECONDS = 0.2  # after which an answer says how far it came
 _OVERLAP = 1 << 15  # bytes of a line that begins in an earlier piece
 

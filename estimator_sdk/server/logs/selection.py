@@ -65,6 +65,9 @@ def select(job: StartedJob, attempt: int | None, host: str | None, rank: int | N
 
     Raises InvalidArgument for what the job does not have, and EstimatorError for a job that runs elsewhere.
     """
+    if not is_here(job):
+        what = f"the logs of {job.name} are not on this machine"
+        raise EstimatorError(f"{what}; read them with `estimator logs {job.name}`")
     record = job.record()
     count = max(1, len(record.attempts))
     if attempt is not None and not 1 <= attempt <= count:
@@ -83,11 +86,15 @@ def select(job: StartedJob, attempt: int | None, host: str | None, rank: int | N
     return Selection(files, rank, None if stream is None else _STREAMS[stream], is_final)
 
 
+def is_here(job: StartedJob) -> bool:
+    """Whether this machine keeps the job's folder."""
+    try:
+        return job.path.is_dir()
+    except EstimatorError:
+        return False
+
+
 def _hosts_folder(job: StartedJob, attempt: int, newest: int) -> Path:
-    if not job.log_files():
-        raise EstimatorError(
-            f"the logs of {job.name} are not on this machine; read them with `estimator logs {job.name}`"
-        )
     folder = JobFolder(job.path)
     left = folder.left(attempt)
     return left if attempt < newest or left.exists() else folder.hosts

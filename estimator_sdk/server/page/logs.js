@@ -13,8 +13,9 @@ export function showLogs(place, job) {
   const choice = { attempt: "", host: "", rank: "", stream: "" };
   let pages = []; // in the order of the lines: each with its element, its cursors, whether it is the start or the end
   let isFollowing = true;
-  let isLoading = false;
-  let isStale = false;
+  let loading = null;
+  let hasGrown = false;
+  let isPumping = false;
   let generation = 0;
 
   const attempts = select("Attempt", [["", "newest attempt"]], "", (attempt) => again({ attempt }));
@@ -67,7 +68,6 @@ export function showLogs(place, job) {
   // Show another place of the log: `from` says which one, and `line`, if given, is marked there.
   async function jump(from, line) {
     const mine = ++generation;
-    isLoading = false;
     const isTail = from.after === undefined && from.at === undefined;
     isFollowing = isTail;
     follow.setAttribute("aria-pressed", String(isTail));
@@ -120,10 +120,14 @@ export function showLogs(place, job) {
     else if (toBottom < NEAR && !pages.at(-1)?.isEnd) more(1, generation);
   }
 
-  // Load the page before the first one or behind the last one, and let go of what is far away.
-  async function more(direction, mine) {
-    if (isLoading || !pages.length) return;
-    isLoading = true;
+  // Load the page before the first one or behind the last one, and let go of what is far away: one at a time.
+  function more(direction, mine) {
+    loading ??= load(direction, mine).finally(() => (loading = null));
+    return loading;
+  }
+
+  async function load(direction, mine) {
+    if (!pages.length) return;
     const from = direction < 0 ? { before: pages[0].before } : { after: pages.at(-1).after };
     try {
       const found = await get(ofJob(job.name, "logs"), { ...choice, ...from, limit: LINES });
@@ -133,8 +137,6 @@ export function showLogs(place, job) {
       trim(direction);
     } catch (error) {
       if (mine === generation) notice(error.message);
-    } finally {
-      if (mine === generation) isLoading = false;
     }
   }
 
@@ -169,23 +171,22 @@ export function showLogs(place, job) {
 
   // The log has grown: follow it, page by page; what is far behind its end is passed over.
   async function grown() {
-    if (!pages.length) return jump({});
-    if (isLoading) {
-      isStale = true;
-      return;
+    hasGrown = true;
+    if (isPumping) return;
+    isPumping = true;
+    try {
+      for (let round = 1; hasGrown && isFollowing; round++) {
+        hasGrown = false;
+        await loading;
+        const mine = generation;
+        if (round % 4) await more(1, mine);
+        else await jump({});
+        if (mine === generation && !pages.at(-1)?.isEnd) hasGrown = true;
+      }
+      if (!isFollowing && pages.length) pages.at(-1).isEnd = false;
+    } finally {
+      isPumping = false;
     }
-    const last = pages.at(-1);
-    if (!isFollowing) {
-      last.isEnd = false;
-      return;
-    }
-    for (let round = 0; round < 3; round++) {
-      isStale = false;
-      await more(1, generation);
-      if (pages.at(-1)?.isEnd && !isStale) return;
-      if (!isFollowing) return;
-    }
-    if (!pages.at(-1)?.isEnd) jump({});
   }
 
   jump({});

@@ -12,6 +12,7 @@ from estimator_container.contract import names as contract
 
 from ...errors import InvalidArgument, JobNotFound
 from ...plan.plan import HostPlan, Plan
+from ...spec import instances
 from ...values.home import reading
 from ..port import Finding, findings
 from ..supervised.job_folder import registry
@@ -52,7 +53,7 @@ class SshBackend:
         plan = local_plan.base(spec, self.name, _host, jobs_on_pools())
         checks.check(spec, plan, machines)
         distributions.refuse_others(plan)
-        plan = distributions.distributed(checks.with_slots(plan, machines), 0)
+        plan = distributions.distributed(checks.with_slots(plan, machines), instances.gpus(plan.instance_type) or 0)
         checks.check_slots(plan, machines)
         plan = inheritance.for_containers(local_plan.with_command(plan, PYTHON, None), os.environ)
         return kernel_limits.check_containers(replace(plan, hosts=_placed(plan.hosts, machines)))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .functions.horovod_runner import HorovodRunner as HorovodRunner
     from .functions.remote import remote as remote
     from .job.job import Job as Job
-    from .job.job import list_jobs as list_jobs
+    from .job.listing import list_jobs as list_jobs
     from .plan.plan import Plan as Plan
     from .spec.job_document import InstanceGroup as InstanceGroup
     from .spec.training_input import TrainingInput as TrainingInput
@@ -43,7 +43,7 @@ _HOMES = {
     "PyTorch": "estimator.frameworks",
     "TensorFlow": "estimator.frameworks",
     "TrainingInput": "spec.training_input",
-    "list_jobs": "job.job",
+    "list_jobs": "job.listing",
     "remote": "functions.remote",
 }
 __all__ = [*_HOMES]  # noqa: PLE0604 - which are strings

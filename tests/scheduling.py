@@ -30,6 +30,8 @@ OF_SPINNING_RANKS = (
 )
 SETTING_UP_ONCE = (
     "tests/interop/",
+    "tests/console/",
+    "tests/conformance/test_before_start.py",
     "tests/conformance/test_reports.py",
     "tests/unit/entrypoints/test_digits.py",
     "tests/unit/test_docstrings.py",
@@ -48,14 +50,17 @@ LONGEST = (
 def group(test: str) -> str:
     """The tests that one worker runs because they share what takes long to set up, or must not run at the same time.
 
-    In `tests/interop` each file has a set-up of its own, but for the contract's folder, which has one for all. Laws
-    that look at the same jobs are in one file, and so are tests that import what takes seconds or parse both packages.
+    In `tests/interop` and `tests/console` each file has a set-up of its own, but for the contract's folder, which has
+    one for all; so has the folder of tests on a cluster of containers. Laws that look at the same jobs are in one file,
+    and so are tests that import what takes seconds or parse both packages.
     """
     if test.startswith(OF_SPINNING_RANKS):
         return SPINNING
     path, _, _ = test.partition("::")
     if path.startswith("tests/interop/contract/"):
         return "contract"
+    if path.startswith("tests/slurm/containers/"):
+        return "a cluster of containers"
     return path if path.startswith(SETTING_UP_ONCE) else test
 
 

@@ -44,7 +44,7 @@ def rate(epochs: int, lines: Lines, clock: Clock) -> float:
     return images * (epochs - 1) / clock.between(ends[1], ends[epochs])
 
 
-def ours(hosts: int, epochs: int) -> Lines:
+def ours(hosts: int, epochs: int, **arguments: object) -> Lines:
     estimator = Estimator(
         entry_point=SCRIPT,
         source_dir=FOLDER,
@@ -53,6 +53,7 @@ def ours(hosts: int, epochs: int) -> Lines:
         distribution={"mpi": {"enabled": True, "processes_per_host": RANKS // hosts}},
         hyperparameters={"epochs": epochs},
         base_job_name="bench",
+        **arguments,
     )
     job = jobs.fit(estimator).job
     return [(line.time_ns / 1e9, line.data.decode()) for line in job.logs(rank=0, stream="stdout")]

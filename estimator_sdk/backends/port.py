@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from estimator_container.contract.event_decoding import AnyEvent
@@ -189,6 +189,14 @@ def findings(purpose: str | None, checks: Iterable[Check]) -> Iterator[Finding]:
             yield Finding(what, True, look(), "", purpose)
         except Missing as missing:
             yield Finding(what, False, missing.detail, missing.fix, purpose)
+
+
+@runtime_checkable
+class Probes(Protocol):
+    """A backend that can look at what machines have that only a job of its reaches."""
+
+    def probe(self) -> Iterable[Finding]:
+        """Run a small job, and say what it found; it leaves nothing."""
 
 
 class Backend(Protocol):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 
 from ..errors import JobNotFound
-from ..job.job import Job, list_jobs
+from ..job.job import Job
+from ..job.listing import list_jobs
 from ..values.job_name import checked
 from .parser import Parser
 

@@ -91,8 +91,8 @@ class Arguments:
     """After which failures of the script the job begins again, from its newest snapshot and on the same hosts where
     they are in order: `{"on": ["signal", "deadlock"], "max": 5, "within": 3600, "backoff": 10}`; None is after none."""
     spare_hosts: int = 0
-    """How many more machines are kept ready, so that one of them can take the place of a host that fails again and
-    again; refused by backends that have no choice of machines."""
+    """How many more machines are kept ready, each of which can take the place of a host that is lost; refused by
+    backends that have no choice of machines."""
     stop_timeout: float = contract.DEFAULT_STOP_TIMEOUT
     """Seconds between SIGTERM and SIGKILL when the job is stopped; on SageMaker it is always the default."""
     hang_timeout: float = contract.DEFAULT_HANG_TIMEOUT

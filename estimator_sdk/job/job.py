@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from estimator_container.logs.lines import Block, Line
     from estimator_container.storage import Progress
 
-    from ..backends.port import OnOpenLine, StartedJob, Summary
+    from ..backends.port import OnOpenLine, StartedJob
     from ..backends.status import AttemptRecord, Status
+    from ..telemetry.curves import Curves
+    from ..telemetry.machines import Machines
     from .ledger import Ledger
 
 STREAMS = ("stdout", "stderr", "toolkit")
@@ -39,6 +41,11 @@ class Job:
         from ..values.job_name import checked
 
         return cls(backends.attach(checked(name, "name")))
+
+    @property
+    def started(self) -> StartedJob:
+        """The job as its backend has it."""
+        return self._started
 
     @property
     def name(self) -> str:
@@ -152,12 +159,9 @@ class Job:
 
     def why(self) -> str:
         """Why the job ended as it did, why its earlier attempts failed, and which hosts did so again and again."""
-        record = self._started.record()
-        if record.verdict is not None:
-            text = record.verdict.text()
-        else:
-            text = f"{record.name} is {record.status}{f': {record.reason}' if record.reason else ''}\n"
-        return "\n".join((text, *_lines_about_attempts(record.attempts)))
+        from . import explanation
+
+        return explanation.why(self._started.record())
 
     def logs(
         self,
@@ -195,6 +199,39 @@ class Job:
         lines = (line for block in self._started.blocks(follow=False) for line in block.lines())
         found = ((line, values_in(line, definitions)) for line in lines)
         return [Metric(name, value, line.time_ns / 1e9, line.rank) for line, values in found for name, value in values]
+
+    def curves(self, points: int = 512) -> Curves:
+        """The metrics of the model so far: by rank, step and time, in at most `points` points each.
+
+        Values are those that the script logs by `estimator_container.metrics.log`, that the metric definitions find,
+        that stand alone in a line as `name: value`, and those of Keras. `refresh()` of what is returned reads only
+        what is new, and `parts(since=cursor)` returns only what has changed.
+        """
+        from ..telemetry.curves import Curves
+
+        curves = Curves(self._started, points)
+        curves.refresh()
+        return curves
+
+    def machines(
+        self,
+        metrics: Collection[str] | None = None,
+        hosts: Collection[str] | None = None,
+        ranks: Collection[int] | None = None,
+        *,
+        start: float | None = None,
+        end: float | None = None,
+        points: int = 300,
+        resolution: float | None = None,
+    ) -> Machines:
+        """What the hosts measured of themselves and their ranks: CPU, memory, disks, network, GPUs.
+
+        None is everything there is. `start` and `end` are seconds since 1970; a series has at most about `points`
+        points, or one in each `resolution` seconds. Raises EstimatorError for a job that runs elsewhere.
+        """
+        from ..telemetry import machines
+
+        return machines.read(self._started, machines.Question(metrics, hosts, ranks, start, end, points, resolution))
 
     def download(self, path: str | Path = ".", progress: Progress | None = None) -> Path:
         """Unpack the model into a folder, which is created if necessary, and return the folder.
@@ -249,39 +286,6 @@ class Job:
         for argument, value, known in (("host", host, hosts), ("stream", stream, STREAMS)):
             if value is not None and value not in known:
                 raise InvalidArgument(argument, f"{argument} {value!r} is not in this job; {suggestion(value, known)}")
-
-
-def list_jobs(backend: str | None = None, limit: int | None = None) -> list[Job]:
-    """The jobs on this machine, the newest first; with `backend="sagemaker"` those in the configured AWS region.
-
-    `backend` selects the jobs of one backend, and `limit` that many of the newest; None means all on this machine, and
-    100 on SageMaker. Warns of a job on this machine whose state cannot be understood, and leaves it out. Raises
-    InvalidArgument for an unknown backend, and BackendError if SageMaker does not answer.
-    """
-    return [Job(each) for each in _listed(backend, limit)]
-
-
-def summaries(backend: str | None = None, limit: int | None = None) -> list[Summary]:
-    """Summaries of the same jobs, without reading the records of finished jobs again. Raises as `list_jobs`."""
-    return [each.summary() for each in _listed(backend, limit)]
-
-
-def _listed(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
-    from .. import backends
-
-    return backends.jobs(backend, limit)
-
-
-def _lines_about_attempts(attempts: Sequence[AttemptRecord]) -> Iterator[str]:
-    from ..backends.suspects import suspects
-    from ..telemetry.sentences import sentence_about
-
-    for attempt in attempts[:-1]:
-        if attempt.verdict is not None and attempt.ended is not None:
-            seconds = attempt.ended - attempt.began
-            yield f"attempt {attempt.number} failed after {seconds:.1f} s: {attempt.verdict.message}\n"
-    for suspect in suspects(attempts):
-        yield f"{sentence_about(suspect.host, suspect.event)}\n"
 
 
 def _chosen(block: Block, rank: int | None, host: str | None, stream: str | None) -> bool:

@@ -146,6 +146,10 @@ class Plan:
     """GiB of memory that each host may use; None is all that there is."""
     steps: tuple[StepPlan, ...] = ()
     """What runs in the place of one command."""
+    spare_hosts: int = 0
+    """How many more hosts there is room for than there are, to take the places of those that are lost."""
+    hosts_per_node: int = 1
+    """How many of them share a node, where a scheduler grants nodes."""
     script: str | None = None
     """What a scheduler is given, where one starts the job."""
 
@@ -237,6 +241,8 @@ def _describe(plan: Plan) -> Iterator[str]:
     yield f"job           {plan.job_name}"
     where = f" in {plan.region}" if plan.region else ""
     yield f"backend       {plan.backend}{where}, {hosts} of {plan.instance_type}"
+    if plan.hosts_per_node > 1:
+        yield f"              {plan.hosts_per_node} hosts on each node"
     yield f"distribution  {plan.distribution}, {plan.world_size} processes in all"
     if not plan.steps:
         yield f"command       {shlex.join(plan.command)}"
@@ -251,6 +257,8 @@ def _describe(plan: Plan) -> Iterator[str]:
     yield f"limits        {plan.max_run:g} s to run, {plan.stop_timeout:g} s to stop"
     if plan.cpus is not None:
         yield f"              {plan.cpus:g} CPUs for each host"
+    if plan.spare_hosts:
+        yield f"spare         {plan.spare_hosts}"
     if plan.memory is not None:
         yield f"              {plan.memory:g} GiB of memory for each host"
     if plan.restart_policy is not None:

@@ -28,7 +28,8 @@ from hypothesis import given, strategies
 
 from estimator_sdk import Job
 from estimator_sdk.estimator import launch
-from tests.conformance.jobs import toolkit_of, wait_for
+from tests.conformance.jobs import toolkit_of
+from tests.waiting import wait_for
 
 DESCRIPTORS = 256
 """That the first host of an attacked job may have open."""

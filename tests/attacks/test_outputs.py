@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import tarfile
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from estimator_sdk.backends.supervised import client
 from estimator_sdk.backends.supervised.job_folder.record import Process
 from estimator_sdk.telemetry.sentences import sentence_about
 from estimator_sdk.values.home import JobFolder
+from tests.waiting import wait_until_gone, wait_until_stopped
 
 EVERYTHING = """
 import os, socket
@@ -276,6 +276,7 @@ def test_a_supervisor_that_was_frozen_meanwhile_writes_nothing_into_the_next_job
     name = f"frozen-{os.urandom(4).hex()}"
     first, supervisor = started(script, gate, name, "first")
     os.kill(supervisor.pid, signal.SIGSTOP)
+    wait_until_stopped(supervisor.pid)
     shutil.rmtree(first.folder)
     monkeypatch.setattr(client, "supervisors", lambda folder: ())  # as in a container, which sees no other processes
     (gate / "go").touch()
@@ -284,10 +285,7 @@ def test_a_supervisor_that_was_frozen_meanwhile_writes_nothing_into_the_next_job
         before = tree(JobFolder.for_job(name).path)
     finally:
         os.kill(supervisor.pid, signal.SIGCONT)
-    deadline = time.monotonic() + 30
-    while supervisor.is_alive() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not supervisor.is_alive()
+    wait_until_gone(supervisor.pid)
     assert tree(JobFolder.for_job(name).path) == before
     assert_is_whole(name, "second")
 

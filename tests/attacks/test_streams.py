@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from estimator_sdk import Job
 from estimator_sdk.backends.supervised.job_folder.logs import HostLog
+from tests.waiting import SECONDS
 
 FLOOD = 48 << 20  # bytes
 ROOM = 80_000  # KiB that a process may take in all, Python and its modules included
@@ -131,7 +132,7 @@ class OnTerminal:
     def end(self) -> int:
         self.until(r"Completed")
         self.rest()
-        return self._command.wait(20)
+        return self._command.wait(SECONDS)
 
     def rest(self) -> str:
         """What it has shown from the last `until` on, to its end."""

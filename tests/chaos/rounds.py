@@ -24,6 +24,7 @@ Grade = Literal["correct", "vague", "wrong", "hang"]
 
 DEADLINE = 20.0  # seconds from the fault to the end of the job: more is a hang
 LOOK_SECONDS = 0.01  # between looks for what is to be struck
+UP_SECONDS = 0.05  # between looks at whether all ranks are up, each of which reads of every process
 LEFT_SECONDS = 2.0  # after the supervisor; only what no one waits for, such as a reaper, needs them
 ORPHANED_SECONDS = 10.0  # after a supervisor was killed, when nobody is left who could wait
 BY_ITSELF = {
@@ -179,7 +180,7 @@ def wait_until_up(running: RunningJob, shape: Shape) -> None:
     while len(running.ranks()) < len(shape.ranks):
         if time.monotonic() > deadline or running.job.status not in ("InProgress", "Stopping"):
             raise NotThere(f"not all ranks of {running.job.name} are up")
-        threading.Event().wait(LOOK_SECONDS)
+        threading.Event().wait(UP_SECONDS)
 
 
 def strike_when_there(fault: Fault, running: RunningJob, target: Target) -> tuple[Truth, float]:

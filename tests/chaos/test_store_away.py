@@ -11,9 +11,10 @@ from estimator_container.agents.checkpoints.restore import restore
 from estimator_container.storage import open_store
 
 from estimator_sdk import Estimator
-from tests.conformance.jobs import events, tell, wait_for, wait_until_up
+from tests.conformance.jobs import events, tell, wait_until_up
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import BUCKET
+from tests.waiting import wait_for
 
 AWAY_SECONDS = STORE_SECONDS + 5.0
 BACK_SECONDS = 30.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -62,20 +63,31 @@ def where(backend: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def running_service(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[str]:
-    """Where a service listens that runs whatever is submitted: one of its own, for others play its part themselves."""
+def running_service(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[tuple[str, threading.Event]]:
+    """Where a service listens, and the event while which it runs whatever is submitted.
+
+    It is one of its own, for others play the service's part themselves.
+    """
     folder = tmp_path_factory.mktemp("service")
     python = str(Path(pytestconfig.getoption("python_of_hosts")).absolute())
-    with stand_in.running_service(folder) as platform, service.running(platform, folder, python):
-        yield platform.endpoint
+    with stand_in.running_service(folder) as platform, service.running(platform, folder, python) as awake:
+        yield platform.endpoint, awake
 
 
 @pytest.fixture(autouse=True)
-def account(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The settings of somebody with an account, for jobs of the service alone."""
-    if "backend" in request.fixturenames and request.getfixturevalue("backend") == by_turns.SERVICE:
-        request.getfixturevalue("no_aws")
-        stand_in.become_user(monkeypatch, request.getfixturevalue("running_service"))
+def account(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The settings of somebody with an account, and a service that runs jobs, for jobs of the service alone."""
+    if "backend" not in request.fixturenames or request.getfixturevalue("backend") != by_turns.SERVICE:
+        yield
+        return
+    request.getfixturevalue("no_aws")
+    endpoint, awake = request.getfixturevalue("running_service")
+    stand_in.become_user(monkeypatch, endpoint)
+    awake.set()
+    yield
+    awake.clear()
 
 
 @pytest.fixture(scope="session")

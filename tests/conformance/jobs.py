@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from estimator_container.runtime.children import descendants
 from estimator_sdk import Job, JobFailed
 from estimator_sdk.backends.docker import engine
 from tests.ssh import seen
+from tests.waiting import SECONDS, kill, wait_for, wait_until_stopped
 
 SILENCE_BOUND = 5.0  # seconds from the moment that a host falls silent to the end of the job on all hosts
 # As the frameworks do: rank 0 serves at MASTER_PORT, or each worker at its own address of TF_CONFIG.
@@ -66,10 +68,11 @@ time.sleep(600)
 
 def less_of_scheduler(names, backend: str) -> set[str]:
     """The names of variables without those that a scheduler, or a login, gives everything that it starts."""
-    of_slurm, of_login = {"SRUN_DEBUG", "USER", "LOGNAME", "TMPDIR"}, {"USER", "LOGNAME", "MAIL", "SHLVL", "_", "SHELL"}
+    of_login = {"USER", "LOGNAME", "MAIL", "SHLVL", "_", "SHELL"}
     if backend == "ssh":
         return {*names} - of_login
-    return {name for name in names if backend != "slurm" or not (name.startswith("SLURM") or name in of_slurm)}
+    of_slurm = re.compile(r"SLURM|(SRUN_DEBUG|USER|LOGNAME|TMPDIR)$|(I_MPI_)?HYDRA_|(OMPI|PRTE)_MCA_plm_slurm_args$")
+    return {name for name in names if backend != "slurm" or not of_slurm.match(name)}
 
 
 def processes_of(job_folder: Path) -> list[str]:
@@ -86,11 +89,16 @@ def processes_of(job_folder: Path) -> list[str]:
     return found
 
 
-def left_of(job: Job, patience: float = 5.0) -> list[str]:
+def left_of(job: Job, patience: float = 20.0) -> list[str]:
     """What is still there of the job so many seconds from now; returns as soon as nothing is."""
-    deadline = time.monotonic() + patience
-    while (left := left_now(job)) and time.monotonic() < deadline:
-        threading.Event().wait(0.01)
+    left: list[str] = []
+
+    def is_nothing() -> bool:
+        left[:] = left_now(job)
+        return not left
+
+    with contextlib.suppress(AssertionError):
+        wait_for(is_nothing, patience)
     return left
 
 
@@ -113,9 +121,11 @@ def kill_host(job: Job, host: str) -> None:
 
 
 def signal_host(job: Job, host: str, signum: signal.Signals) -> None:
-    """Send a signal to a host's toolkit."""
+    """Send a signal to a host's toolkit; one that cannot be caught has had its effect on return."""
     if job.backend == "docker":
         container_of(job, host).kill(signum.name)
+    elif signum == signal.SIGKILL:
+        kill(toolkit_of(job, host))
     else:
         os.kill(toolkit_of(job, host), signum)
 
@@ -144,15 +154,6 @@ def wait_until_up(job: Job, ranks: int) -> None:
         if not missing:
             return
     raise AssertionError(f"the job ended before ranks {missing} were up: {job.why()}")
-
-
-def wait_for(condition, seconds: float = 15.0) -> None:
-    """Wait for something outside that cannot tell."""
-    over = threading.Event()
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        over.wait(0.01)
 
 
 def base_directory(job: Job, host: str, attempt: int | None = None) -> Path:
@@ -203,8 +204,11 @@ def freeze_host(job: Job, host: str) -> None:
         container_of(job, host).pause()
     else:
         toolkit = toolkit_of(job, host)
-        for pid in (toolkit, *descendants(toolkit)):
+        frozen = (toolkit, *descendants(toolkit))
+        for pid in frozen:
             os.kill(pid, signal.SIGSTOP)
+        for pid in frozen:
+            wait_until_stopped(pid)
 
 
 def drop_packets(job: Job, host: str) -> None:
@@ -225,7 +229,7 @@ def assert_falls_silent(job: Job, host: str) -> None:
     """What was just done to a host ends the job in time, with an error that names it, and nothing is left."""
     done = time.monotonic()
     with pytest.raises(JobFailed) as failed:
-        job.wait(15)
+        job.wait(SECONDS)
     assert time.monotonic() - done < SILENCE_BOUND
     verdict = failed.value.verdict
     assert (verdict.kind, verdict.host) == ("host_lost", host), verdict

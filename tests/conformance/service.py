@@ -16,12 +16,13 @@ LOOK_SECONDS = 0.05
 
 
 @contextlib.contextmanager
-def running(platform: Platform, folder: Path, python: str) -> Iterator[None]:
+def running(platform: Platform, folder: Path, python: str) -> Iterator[threading.Event]:
     """Run all jobs that are submitted until the end of the block, each as processes of this machine with that Python.
 
-    They know of a job what DescribeTrainingJob says, and what is in S3.
+    They know of a job what DescribeTrainingJob says, and what is in S3. Jobs are looked for while the event that this
+    gives is set, for other tests of the same process need the CPU.
     """
-    closed = threading.Event()
+    awake, closed = threading.Event(), threading.Event()
     known: set[str] = set()
 
     def run(name: str) -> None:
@@ -36,7 +37,7 @@ def running(platform: Platform, folder: Path, python: str) -> Iterator[None]:
     def look() -> None:
         with ThreadPoolExecutor() as pool:
             client = platform.client("sagemaker")
-            while not closed.wait(LOOK_SECONDS):
+            while awake.wait() and not closed.wait(LOOK_SECONDS):
                 page = client.list_training_jobs(SortBy="CreationTime", SortOrder="Descending", MaxResults=20)
                 for name in {each["TrainingJobName"] for each in page["TrainingJobSummaries"]} - known:
                     known.add(name)
@@ -44,6 +45,7 @@ def running(platform: Platform, folder: Path, python: str) -> Iterator[None]:
 
     watcher = threading.Thread(target=look)
     watcher.start()
-    yield
+    yield awake
     closed.set()
+    awake.set()
     watcher.join()

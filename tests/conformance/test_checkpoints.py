@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -25,13 +23,12 @@ from tests.conformance.jobs import (
     left_of,
     supervisor_of,
     tell,
-    wait_for,
     wait_until_up,
 )
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import BUCKET, Server
+from tests.waiting import SECONDS, kill, wait_for
 
-SECONDS = 60.0  # for what happens soon, on a machine with much else to do
 PRELUDE = """
 import hashlib, os, pathlib, signal, sys, time
 checkpoints = pathlib.Path(os.environ["SM_CHECKPOINT_DIR"])
@@ -132,7 +129,7 @@ def test_an_agent_that_is_killed_is_followed_by_another(script, place):
     wait_until_up(job, 1)
     wait_for(place.holds(**{"closed": "1", "renamed/model": "22"}), SECONDS)
     killed = agent_of(job)
-    os.kill(killed, signal.SIGKILL)
+    kill(killed)
     tell(job, "go")
     wait_for(place.holds(**{"closed": "333", "renamed/model": "22"}), SECONDS)
     assert agent_of(job) != killed
@@ -245,7 +242,7 @@ def test_after_the_supervisors_death_nothing_is_left_and_the_other_backend_goes_
     wait_until_up(job, 2)
     wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
     acknowledged = max(event["snapshot"] for event in events(job, "checkpoint_published"))
-    os.kill(supervisor_of(job), signal.SIGKILL)
+    kill(supervisor_of(job))
     with pytest.raises(JobFailed, match="supervisor"):
         job.wait(SECONDS)
     assert left_of(job, SECONDS) == []

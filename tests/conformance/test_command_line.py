@@ -17,7 +17,8 @@ from xml.etree import ElementTree
 import pytest
 
 from estimator_sdk import Job
-from tests.conformance.jobs import UP_AND_WAIT, wait_for, wait_until_up
+from tests.conformance.jobs import UP_AND_WAIT, wait_until_up
+from tests.waiting import kill, wait_for
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "command_line.md"
 ESTIMATOR = [sys.executable, "-m", "estimator_sdk"]
@@ -244,7 +245,7 @@ def end_supervisor(name: str) -> None:
     """What a job leaves whose ranks would go on for ten minutes: its hosts end with their supervisor."""
     supervisor = Job.attach(name)._started.record().supervisor
     if supervisor is not None and supervisor.is_alive():
-        os.kill(supervisor.pid, signal.SIGKILL)
+        kill(supervisor.pid)
 
 
 def test_a_job_is_asked_from_other_processes(estimator, options):

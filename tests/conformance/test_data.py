@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import random
-import signal
 import struct
 import subprocess
 from pathlib import Path
@@ -19,8 +18,9 @@ from estimator_sdk import InvalidArgument, Job, JobFailed, TrainingInput
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.supervised.job import wait_until_gone
 from estimator_sdk.spec.job_document import ShuffleConfig
-from tests.conformance.jobs import left_of, supervisor_of, wait_for
+from tests.conformance.jobs import left_of, supervisor_of
 from tests.stores.servers import BUCKET
+from tests.waiting import SECONDS, kill, wait_for
 
 LISTING = """
 import hashlib, json, os
@@ -380,10 +380,10 @@ def test_a_supervisor_that_is_killed_while_fetching_leaves_nothing(script, s3_ob
     channels = job.folder / "channels"
     assert s3_objects.proxy.stalled.wait(60)
     wait_for(lambda: (channels / "whole").exists() and (channels / "train~part").exists())
-    os.kill(supervisor_of(job), signal.SIGKILL)
+    kill(supervisor_of(job))
     with pytest.raises(JobFailed, match="supervisor"):
-        job.wait(20)  # Slurm is not asked more often than every ten seconds
-    assert left_of(job, patience=15.0) == []
+        job.wait(SECONDS)  # Slurm is not asked more often than every ten seconds
+    assert left_of(job) == []
     assert list(channels.iterdir()) == []
 
 
@@ -423,7 +423,7 @@ def lose_a_host(job, backend):
             of_the_host = mark in (process / "environ").read_bytes().split(b"\0")
             command = (process / "cmdline").read_bytes()
             if of_the_host and command.endswith(b"estimator_container\0train\0") and not command.startswith(b"srun"):
-                os.kill(int(process.name), signal.SIGKILL)
+                kill(int(process.name))
 
 
 @pytest.mark.law("D4", "D5")

@@ -11,6 +11,7 @@ import pytest
 
 from estimator_sdk import InvalidArgument, Job, JobFailed
 from tests.conformance.jobs import MEET, kill_host, left_of, less_of_scheduler, wait_until_up
+from tests.waiting import SECONDS
 
 TORCH = {"torch_distributed": {"enabled": True, "processes_per_host": 2}}
 MIRRORED = {"multi_worker_mirrored_strategy": {"enabled": True}}
@@ -155,7 +156,7 @@ def test_a_host_that_is_killed_ends_the_job_by_name(script):
     kill_host(job, "algo-2")
     killed = time.time()
     with pytest.raises(JobFailed) as failed:
-        job.wait(15)
+        job.wait(SECONDS)
     assert time.time() - killed < FAIL_BOUND
     assert (failed.value.verdict.kind, failed.value.verdict.host) == ("host_lost", "algo-2")
     assert left_of(job) == []
@@ -187,7 +188,7 @@ time.sleep(600)
     job = script.estimator(source, hosts=2, distribution=TORCH).fit(wait=False)
     wait_until_up(job, 4)
     job.stop()
-    assert job.wait(20) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     assert [out(job, rank=rank) for rank in range(4)] == [b"up\nsaved\n"] * 4
     assert left_of(job) == []
 

@@ -19,14 +19,17 @@ from tests.chaos.playing import own_folders
 from tests.conformance.jobs import (
     UP_AND_WAIT,
     assert_falls_silent,
+    events,
     freeze_host,
     kill_host,
     left_now,
     left_of,
     supervisor_of,
     tell,
+    wait_for,
     wait_until_up,
 )
+from tests.waiting import SECONDS, kill
 
 WAIT_IN_MPI = """
 from mpi4py import MPI
@@ -144,7 +147,7 @@ def test_a_host_that_is_killed_ends_the_job_by_name(script, host):
     kill_host(job, host)
     killed = time.time()
     with pytest.raises(JobFailed) as failed:
-        job.wait(10)
+        job.wait(SECONDS)
     assert time.time() - killed < FAIL_BOUND
     assert failed.value.verdict.kind == "host_lost"
     assert failed.value.verdict.host == host
@@ -159,6 +162,29 @@ def test_a_frozen_host_is_named_by_those_that_hear_nothing_of_it(script, hosts, 
     wait_until_up(job, hosts)
     freeze_host(job, host)
     assert_falls_silent(job, host)
+
+
+TAKES_LONG = {
+    "train.py": "print('ran')",
+    "requirements.txt": "./slow\n",
+    "slow/pyproject.toml": "[build-system]\nrequires = []\nbuild-backend = 'slow'\nbackend-path = ['.']\n",
+    "slow/slow.py": "import time\ntime.sleep(600)\n",
+}
+
+
+@pytest.mark.law("E2b")
+@pytest.mark.parametrize("host", ["algo-1", "algo-2"])
+def test_a_host_that_freezes_while_it_prepares_is_named(script, host):
+    job = script.estimator(TAKES_LONG, hosts=2).fit(wait=False)
+    wait_for(lambda: job.attempts, 60)
+    for each in ("algo-1", "algo-2"):
+        wait_for(lambda each=each: any(e["phase"] == "requirements" for e in events(job, "phase_started", each)), 60)
+    wait_for(lambda: events(job, "host_joined"), 60)
+    freeze_host(job, host)
+    with pytest.raises(JobFailed) as failed:
+        job.wait(60)
+    assert (failed.value.verdict.kind, failed.value.verdict.host) == ("host_lost", host)
+    assert left_of(job) == []
 
 
 @pytest.mark.law("E2")
@@ -235,10 +261,10 @@ time.sleep(60)
 """
     job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
     wait_until_up(job, 2)
-    os.kill(supervisor_of(job), signal.SIGKILL)
+    kill(supervisor_of(job))
     with pytest.raises(JobFailed, match="supervisor"):
-        job.wait(20)  # Slurm is not asked more often than every ten seconds
-    assert left_of(job, patience=15.0) == []
+        job.wait(SECONDS)  # Slurm is not asked more often than every ten seconds
+    assert left_of(job) == []
 
 
 @pytest.mark.law("E3")
@@ -287,7 +313,7 @@ def test_stop_reaches_every_rank_and_honours_the_grace_period(script, out, tmp_p
     wait_until_up(job, 4)
     asked = time.time()
     job.stop()
-    assert job.wait(20) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     for rank in range(4):
         words = out(job, rank=rank).decode().split()
         assert words[0] == "up" and words[4] == "saved"
@@ -304,7 +330,7 @@ def test_a_rank_that_dies_of_the_signal_does_not_cut_the_grace_of_the_others(scr
     job = script.estimator(source, hosts=2, processes=1).fit(wait=False)
     wait_until_up(job, 2)
     job.stop()
-    assert job.wait(20) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     assert out(job, rank=0).decode().split()[4] == "saved"
 
 
@@ -321,7 +347,7 @@ time.sleep(60)
     wait_until_up(job, 2)
     asked = time.time()
     job.stop()
-    assert job.wait(20) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     assert 1.0 <= time.time() - asked < 3.0
     assert left_of(job) == []
 
@@ -340,7 +366,7 @@ Estimator(entry_point={str(tmp_path / "train.py")!r}, **{where!r},
         assert fitting.stdout is not None
         assert any(line == "[1,0]<stdout>:up\n" for line in fitting.stdout)
         fitting.send_signal(signal.SIGINT)
-        shown, _ = fitting.communicate(timeout=20)
+        shown, _ = fitting.communicate(timeout=SECONDS)
     assert "KeyboardInterrupt" in shown
     job = Job.attach(f"law-ctrl-c-{where['backend']}")
     assert job.status == "Stopped" and left_now(job) == []
@@ -352,7 +378,7 @@ Estimator(entry_point={str(tmp_path / "train.py")!r}, **{where!r},
 def test_max_run_stops_the_job_and_says_so(script):
     job = script.estimator("import time; time.sleep(60)", max_run=1).fit(wait=False)
     started = time.time()
-    assert job.wait(20) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     assert 0.9 < time.time() - started < 4
     assert "MaxRuntimeExceeded" in job.why()
 
@@ -428,7 +454,7 @@ def test_without_wait_fit_returns_at_once(script):
     job = estimator.fit(wait=False)
     assert time.time() - started < 0.5
     assert job.status == "InProgress"
-    assert job.wait(20) == "Completed"
+    assert job.wait(SECONDS) == "Completed"
 
 
 @pytest.mark.law("E9")

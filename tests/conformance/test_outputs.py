@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import tarfile
-import time
 
 import pytest
 
 from estimator_sdk import Job
 from tests.conformance.reports import WRITE
+from tests.waiting import wait_for
 
 
 def contents(path):
@@ -90,9 +90,7 @@ def test_intermediate_output_is_in_the_store_while_the_job_runs(script, objects,
     estimator = script.estimator("import os\n" + INTERMEDIATE + WAIT, output_path=objects.uri)
     job = estimator.fit({"go": f"file://{gate}"}, wait=False)
     below = f"{job.name}/output/intermediate/"
-    deadline = time.monotonic() + 60
-    while objects.all(below) != {"deep/early": b"algo-1"} and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_for(lambda: objects.all(below) == {"deep/early": b"algo-1"}, otherwise=lambda: objects.all(below))
     assert job.status == "InProgress"
     assert objects.all(below) == {"deep/early": b"algo-1"}
     (gate / "go").touch()

@@ -22,12 +22,12 @@ from tests.conformance.jobs import (
     processes_of,
     signal_host,
     supervisor_of,
+    tell,
     toolkit_of,
-    wait_for,
     wait_until_up,
 )
+from tests.waiting import SECONDS, kill, wait_for, wait_until_stopped
 
-SECONDS = 60.0  # for what happens soon, on a machine with much else to do
 AGAIN = {"on": ["signal", "exit_code", "exception", "deadlock", "mpi", "frozen"], "max": 20}
 PRELUDE = """
 import json, os, pathlib, signal, subprocess, sys, time
@@ -190,8 +190,8 @@ def test_hosts_that_stand_by_end_with_their_supervisor(script, tmp_path):
     options = {"restart_policy": {**AGAIN, "backoff": 600}}
     job = script.estimator("import sys; sys.exit(3)", hosts=2, processes=1, **options).fit(wait=False)
     wait_until_it_failed(job)
-    os.kill(supervisor_of(job), signal.SIGKILL)
-    assert left_of(job, 15.0) == []
+    kill(supervisor_of(job))
+    assert left_of(job) == []
 
 
 @pytest.mark.law("R1", "E8")
@@ -244,6 +244,40 @@ def test_the_failure_after_which_nothing_follows_is_told_as_ever(script, out):
     assert failed.verdict.kind == "exception" and "ValueError: no such digit" in failed.verdict.message
     job = Job.attach(failed.job_name)
     assert Path(base_directory(job, "algo-1") / "output" / "failure").read_text().startswith(failed.verdict.message)
+    assert left_of(job) == []
+
+
+DIES_WHEN_TOLD = """
+import os, pathlib, signal, sys, time
+if os.listdir(os.environ["SM_CHANNEL_FLAG"]):
+    sys.exit()
+print("up", flush=True)
+told = pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "die")
+while not told.exists():
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.law("R2", "E2b")
+@pytest.mark.parametrize("processes", [0, 1], ids=["alone", "mpi"])
+@pytest.mark.parametrize("attempts", [0, 1], ids=["once", "tried again"])
+def test_a_host_that_dies_is_to_blame_for_its_rank_that_was_heard_to_die_before(script, tmp_path, attempts, processes):
+    """The first host hears both at once, the rank first: it is frozen until both have happened."""
+    flag = tmp_path / "flag"
+    flag.mkdir()
+    options = {**({"max_retry_attempts": attempts} if attempts else {}), **({"processes": 1} if processes else {})}
+    job = script.estimator(DIES_WHEN_TOLD, hosts=2, **options).fit({"flag": f"file://{flag}"}, wait=False)
+    wait_for(lambda: sum(line.data == b"up\n" for line in job.logs(stream="stdout")) == 2, SECONDS)
+    signal_host(job, "algo-1", signal.SIGSTOP)
+    tell(job, "die", "algo-2")
+    wait_for(lambda: events(job, "rank_ended", "algo-2"), SECONDS)
+    (flag / "now").touch()
+    kill_host(job, "algo-2")
+    signal_host(job, "algo-1", signal.SIGCONT)
+    assert job._started.wait(SECONDS).status == ("Completed" if attempts else "Failed")
+    found = job.attempts[0].verdict
+    assert (found.kind, found.host) == ("host_lost", "algo-2"), found
     assert left_of(job) == []
 
 
@@ -423,9 +457,12 @@ def test_hosts_that_are_killed_at_once_are_all_named(script):
     wait_until_up(job, 3)
     is_container, hosts = job.backend == "docker", ("algo-1", "algo-2", "algo-3")
     pids = [container_of(job, each).attrs["State"]["Pid"] if is_container else toolkit_of(job, each) for each in hosts]
-    for signum in (signal.SIGSTOP, signal.SIGKILL):  # so that none sees another one go
-        for pid in pids:
-            os.kill(pid, signum)
+    for pid in pids:  # so that none sees another one go
+        os.kill(pid, signal.SIGSTOP)
+    for pid in pids:
+        wait_until_stopped(pid)
+    for pid in pids:
+        kill(pid)
     with pytest.raises(JobFailed) as failed:
         job.wait(SECONDS)
     verdict = failed.value.verdict

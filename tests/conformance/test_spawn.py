@@ -7,6 +7,7 @@ import re
 import pytest
 
 from estimator_sdk import Job
+from tests.waiting import SECONDS
 
 from .jobs import left_of
 
@@ -133,7 +134,7 @@ time.sleep(60)
     lines = (line.rank for line in job.logs(follow=True, stream="stdout") if line.data == b"up\n")
     up = [next(lines), next(lines)]
     job.stop()
-    assert job.wait(20) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     assert [out(job, rank=rank) for rank in up] == [b"up\nsaved\n"] * 2
     assert left_of(job) == []
 

@@ -16,6 +16,7 @@ from estimator_sdk import BackendError, Estimator, InvalidArgument, JobFailed
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.supervised.job import wait_until_gone
 from tests.conformance.jobs import UP_AND_WAIT, assert_falls_silent, container_of, drop_packets, wait_until_up
+from tests.waiting import SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +42,7 @@ def test_the_description_of_a_container_shows_no_variable_of_the_user(tmp_path, 
     (container,) = client.containers.list(filters={"label": f"{engine.JOB_LABEL}={job.name}"})
     assert "open sesame" not in json.dumps(client.api.inspect_container(container.id))
     job.stop()
-    job.wait(20)
+    job.wait(SECONDS)
 
 
 def test_a_container_that_somebody_removes_fails_the_job_and_leaves_nothing(tmp_path, image):
@@ -53,7 +54,7 @@ def test_a_container_that_somebody_removes_fails_the_job_and_leaves_nothing(tmp_
     (container,) = client.containers.list(filters={**chosen, "name": "algo-2"})
     container.remove(force=True)
     with pytest.raises(JobFailed) as failed:
-        job.wait(20)
+        job.wait(SECONDS)
     assert failed.value.verdict.host == "algo-2"
     wait_until_gone()
     assert client.containers.list(all=True, filters=chosen) == client.networks.list(filters=chosen) == []

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +18,7 @@ from estimator_sdk import Estimator, EstimatorError, JobFailed
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.supervised.job import wait_until_gone
 from tests.chaos import leaks
+from tests.waiting import SECONDS, kill, wait_for
 
 MPI = {"mpi": {"enabled": True}}
 
@@ -56,13 +53,13 @@ class Engine:
         command = ["unshare", "--net", "dockerd", f"--host={self.url}", *places, "--iptables=false"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                return docker.DockerClient(self.url)
-            except docker.errors.DockerException:
-                assert time.monotonic() < deadline, (self.folder / "log").read_text()[-2000:]
-                threading.Event().wait(0.05)
+        return wait_for(self._answering, otherwise=lambda: (self.folder / "log").read_text()[-2000:])
+
+    def _answering(self) -> docker.DockerClient | None:
+        try:
+            return docker.DockerClient(self.url)
+        except docker.errors.DockerException:
+            return None
 
     def kill(self) -> None:
         """End it as a power cut would; its containers go on."""
@@ -71,7 +68,7 @@ class Engine:
         # It would wait for a containerd that is a zombie, where the machine's first process collects none.
         for pid in (self.folder / "pid", self.folder / "exec" / "containerd" / "containerd.pid"):
             with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-                os.kill(int(pid.read_text()), signal.SIGKILL)
+                kill(int(pid.read_text()))
             pid.unlink(missing_ok=True)
 
     def stop(self) -> None:
@@ -114,12 +111,9 @@ def test_an_engine_that_dies_in_mid_job_is_named_and_what_is_left_goes_when_it_i
     meanwhile = "(algo-1 ran|the containers were started)"
     said = rf"the Docker engine \(.*\) stopped answering while {meanwhile}; start it again"
     with pytest.raises(JobFailed, match=said):
-        job.wait(20)
+        job.wait(SECONDS)
     client = own_engine.start()
-    deadline = time.monotonic() + 20
-    while left_of(client, job.name):
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.1)
+    wait_for(lambda: not left_of(client, job.name))
 
 
 def test_an_engine_that_is_closed_to_the_user_is_one_sentence(tmp_path, image):
@@ -142,10 +136,8 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     monkeypatch.setenv("ESTIMATOR_HOME", str(disk / "home"))
     yield disk
     wait_until_gone()
-    deadline = time.monotonic() + 20
-    while held := leaks.processes_of(str(disk)):  # those that take a job's containers away outlive its supervisor
-        assert time.monotonic() < deadline, held
-        threading.Event().wait(0.1)
+    # Those that take a job's containers away outlive its supervisor.
+    wait_for(lambda: not leaks.processes_of(str(disk)), otherwise=lambda: leaks.processes_of(str(disk)))
     subprocess.run(["umount", str(disk)], check=True)
 
 
@@ -205,7 +197,7 @@ def test_limits_are_what_the_script_and_the_engine_see(tmp_path, image):
     limits = container.attrs["HostConfig"]
     assert (limits["NanoCpus"], limits["Memory"], limits["ShmSize"]) == (500_000_000, 1 << 29, 1 << 28)
     job.stop()
-    job.wait(20)
+    job.wait(SECONDS)
 
 
 @pytest.mark.parametrize(("name", "value"), [("cpus", 10_000), ("memory", 1_000_000)])

@@ -32,8 +32,8 @@ SHARED = "TEST_SLURM"
 
 Not SLURM_CONF itself: other suites test what a job does with the variables that it inherits.
 """
-START_SECONDS = 60
-END_SECONDS = 10
+START_SECONDS = 300
+END_SECONDS = 60
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "scancel", "sinfo")
 
 RUNNING = pytest.StashKey["Cluster"]()

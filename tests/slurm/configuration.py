@@ -14,21 +14,12 @@ NODES = tuple(f"n{number}" for number in range(1, 13))
 CPUS = 4  # of each node, whatever this machine has
 PORTS = range(20000, 32000)  # below those that Linux gives to clients: ip(7), ip_local_port_range
 
-CONFIGURATION = """
-ClusterName={folder.name}
-SlurmctldHost={machine}(127.0.0.1)
-SlurmctldPort={port}
-SlurmUser={user}
-SlurmdUser={user}
+EVERYWHERE = """
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge/socket,cred_expire={requeue_seconds}
 CredType=cred/munge
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-JobCompType=jobcomp/filetxt
-JobCompLoc={folder}/completed.log
 SchedulerType=sched/backfill
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
@@ -37,11 +28,25 @@ PreemptMode=REQUEUE
 JobRequeue=1
 MpiDefault=none
 ReturnToService=2
-MinJobAge=86400
 KillWait=5
 SlurmdTimeout=30
 SlurmdParameters=config_overrides
 SchedulerParameters=sched_interval=1,sched_min_interval=0,batch_sched_delay=0,bf_interval=1
+SlurmctldDebug=info
+SlurmdDebug=info
+"""
+"""What the clusters of all tests have in common."""
+CONFIGURATION = """
+ClusterName={folder.name}
+SlurmctldHost={machine}(127.0.0.1)
+SlurmctldPort={port}
+SlurmUser={user}
+SlurmdUser={user}
+AuthInfo=socket={folder}/munge/socket,cred_expire={requeue_seconds}
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/filetxt
+JobCompLoc={folder}/completed.log
+MinJobAge=86400
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool/%n
 TmpFS=/tmp
@@ -49,13 +54,12 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/%n.log
-SlurmctldDebug=info
-SlurmdDebug=info
 """
 PARTITIONS = """
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 PartitionName=other Nodes={other} MaxTime=INFINITE State=UP
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10
+PartitionName=short Nodes=ALL MaxTime=20 State=UP
 """
 NODES_OF_OTHER = NODES[:4]
 REQUEUE_SECONDS = 10
@@ -66,7 +70,7 @@ def text(folder: Path, nodes: Sequence[str]) -> str:
     """A slurm.conf with free ports, and addresses of nodes that no other cluster is likely to have."""
     machine = socket.gethostname().partition(".")[0]
     port, *ports = free_ports(1 + len(nodes))
-    lines = CONFIGURATION.format(
+    lines = EVERYWHERE + CONFIGURATION.format(
         folder=folder,
         machine=machine,
         port=port,

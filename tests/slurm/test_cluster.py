@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,9 @@ import pytest
 from tests.slurm import cluster
 from tests.slurm.cluster import SHARED, Cluster
 from tests.slurm.configuration import NODES
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
-
-
-def wait_for(condition, seconds: float = 30.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def submitted(own: Cluster, script: str, *options: str) -> str:
@@ -73,7 +66,7 @@ def test_a_job_that_is_preempted_begins_again(own, tmp_path):
     def state(number: str) -> str:
         return own.run("squeue", "-h", "-t", "all", "-j", number, "-o", "%T").strip()
 
-    wait_for(lambda: state(urgent) == "COMPLETED" and state(job) == "COMPLETED", 60)
+    wait_for(lambda: state(urgent) == "COMPLETED" and state(job) == "COMPLETED")
     assert said.read_text().count("begins\n") == 2
 
 

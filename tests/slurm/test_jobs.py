@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import re
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed, TrainingInput, list_jobs
-from estimator_sdk.backends.slurm import queue
+from estimator_sdk.backends.slurm import queue, waiting_line
 from estimator_sdk.backends.slurm.queue import UNFINISHED
 from estimator_sdk.errors import BackendError, InvalidArgument
+from tests.waiting import kill, wait_for
 
 from .cluster import Cluster
 
@@ -69,27 +70,34 @@ def number_of(job: Job) -> int:
     return job._started.folder.read_number()
 
 
-def wait_for_line(job: Job, start: str) -> None:
+def wait_for_line(job: Job, start: str, hosts: int = 1) -> None:
+    """Until a line of so many hosts starts like that."""
+    heard = set()
     for line in job.logs(stream="stdout", follow=True):
-        if line.data.decode().startswith(start):
+        heard |= {line.host} if line.data.decode().startswith(start) else set()
+        if len(heard) == hosts:
             return
     raise AssertionError(f"the job ended without saying {start!r}: {job.why()}")
 
 
 def wait_until_published(job: Job) -> None:
-    deadline, told = time.monotonic() + 30, []
-    while not any(event.name == "checkpoint_published" for event in told):
-        assert time.monotonic() < deadline, "no snapshot was published"
-        time.sleep(0.05)
+    def is_told() -> bool:
+        told = []
         list(job._started.blocks(False, lambda host, event: told.append(event)))
+        return any(event.name == "checkpoint_published" for event in told)
+
+    wait_for(is_told, otherwise="no snapshot was published")
+
+
+def wait_until_it_is(state: str, slurm: Cluster, number: int, seconds: float = 60.0) -> None:
+    """Until Slurm says so of a job in the queue."""
+    query = ("squeue", "-h", "-j", str(number), "-o", "%T")
+    wait_for(lambda: slurm.run(*query).strip() == state, seconds, lambda: slurm.run("squeue"))
 
 
 def end_requeued(slurm: Cluster, number: int, seconds: float = 60.0) -> None:
     """Wait until a job that was put back in the queue runs again: what let it start first has to expire."""
-    deadline = time.monotonic() + seconds
-    while slurm.run("squeue", "-h", "-j", str(number), "-o", "%T").strip() != "RUNNING":
-        assert time.monotonic() < deadline, slurm.run("squeue")
-        time.sleep(0.2)
+    wait_until_it_is("RUNNING", slurm, number, seconds)
 
 
 @pytest.mark.law("R6")
@@ -121,7 +129,7 @@ def test_a_job_that_is_cancelled_by_slurm_is_stopped(submit, slurm):
 
 def test_a_job_that_is_stopped_has_its_own_grace(submit, slurm):
     job = submit(COUNTING.replace("sleep(0.5)", "sleep(8)"))  # longer than KillWait
-    wait_for_line(job, "begins")
+    wait_for_line(job, "begins", hosts=2)
     job.stop()
     assert job.wait(timeout=40) == "Stopped"
     assert job._started.record().reason == "stopped by the user"
@@ -137,17 +145,65 @@ def test_a_job_in_the_queue_can_be_stopped(submit, slurm):
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
 
 
+def test_hosts_that_share_a_node_are_one_world_and_have_a_share_of_its_gpus_each(submit, slurm):
+    source = """
+import os
+from mpi4py import MPI
+total = MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank)
+words = [os.environ[name] for name in ("SM_CURRENT_HOST", "SLURMD_NODENAME", "CUDA_VISIBLE_DEVICES", "SM_NUM_GPUS")]
+print(*words, total, flush=True)
+"""
+    job = submit(
+        source,
+        instance_count=3,
+        distribution=MPI,
+        slurm={"hosts_per_node": 2},
+        environment={"CUDA_VISIBLE_DEVICES": "3,4,6,7"},
+    )
+    assert job.wait(timeout=90) == "Completed", job.why()
+    said = {line.data.decode() for line in job.logs(stream="stdout")}
+    hosts = {line.split()[0]: line.split()[1:] for line in said}
+    nodes = [hosts[f"algo-{number}"][0] for number in (1, 2, 3)]
+    assert nodes[0] == nodes[1] != nodes[2]
+    assert [hosts[f"algo-{number}"][1:] for number in (1, 2, 3)] == [
+        [each, "2", "15"] for each in ("3,4", "6,7", "3,4")
+    ]
+    assert "NumNodes=2 " in slurm.run("scontrol", "--oneliner", "show", "job", str(number_of(job)))
+
+
+def test_a_partition_that_allows_less_than_the_default_gives_a_job_less_time(submit, slurm):
+    job = submit("print(1)", instance_type="slurm.short", instance_count=1)
+    assert job.wait(timeout=60) == "Completed"
+    planned = (job.folder / "plan.txt").read_text()
+    assert "limits        960 s to run, 120 s to stop" in planned
+    assert "# max_run is 960 s, because partition short allows a job 1200 s" in planned
+    assert "TimeLimit=00:20:00" in slurm.run("scontrol", "show", "job", str(number_of(job)))
+
+
+def test_more_time_than_a_partition_allows_is_refused_with_what_it_allows(submit):
+    with pytest.raises(InvalidArgument, match="partition 'short' allows a job 1200 s; ask for at most 960, or name"):
+        submit("print(1)", instance_type="slurm.short", max_run=1100)
+    assert list_jobs() == []
+
+
 def test_a_job_that_was_put_back_in_the_queue_can_be_stopped_there(submit, slurm):
     job = submit(WAITING)
     wait_for_line(job, "up")
     slurm.run("scontrol", "requeuehold", str(number_of(job)))
-    deadline = time.monotonic() + 30
-    while not slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%T").startswith("PENDING"):
-        assert time.monotonic() < deadline, slurm.run("squeue")
-        time.sleep(0.1)
+    wait_until_it_is("PENDING", slurm, number_of(job))
     job.stop()
     assert job.wait(timeout=30) == "Stopped"
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%i") == ""
+
+
+def test_a_job_that_is_stopped_while_slurm_puts_it_back_in_the_queue_does_not_wait_there(submit, slurm):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    slurm.run("scontrol", "requeuehold", str(number_of(job)))
+    job.stop()
+    assert job.wait(timeout=60) == "Stopped"
+    assert job._started.record().reason == "stopped by the user"
+    assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
 
 
 def test_who_follows_a_job_in_the_queue_is_told_why_it_waits(submit):
@@ -156,28 +212,64 @@ def test_who_follows_a_job_in_the_queue_is_told_why_it_waits(submit):
     for _ in job._started.blocks(True, lambda host, event: told.append((host, event))):
         pass
     assert ("", "pending", "BeginTime") in [
-        (host, event.status, event.message.partition(";")[0]) for host, event in told if hasattr(event, "message")
+        (host, event.status, event.message.partition(",")[0]) for host, event in told if hasattr(event, "message")
     ]
     assert job.wait() == "Completed"
+
+
+@pytest.fixture
+def narrow(slurm):
+    """A partition of one node, in which three jobs are before any other."""
+    slurm.run("scontrol", "create", "PartitionName=narrow", "Nodes=n12")
+    options = ["--parsable", "--partition=narrow", "--exclusive", "--output=/dev/null", "--wrap=sleep 600"]
+    jobs = [slurm.run("sbatch", *options).strip() for _ in range(3)]
+    yield
+    slurm.run("scancel", *jobs)
+    deadline = time.monotonic() + 60
+    while slurm.run("squeue", "-h", "-p", "narrow", "-o", "%i"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    slurm.run("scontrol", "delete", "PartitionName=narrow")
+
+
+def test_who_waits_is_told_how_many_are_ahead_without_another_query(submit, narrow, monkeypatch):
+    asked, ask = [], queue.ask
+    monkeypatch.setattr(queue, "ask", lambda *command, **rest: asked.append(command[0]) or ask(*command, **rest))
+    monkeypatch.setattr(waiting_line, "LOOK_AGAIN_SECONDS", 2.0)
+    job, began, said = submit("print('hi')", instance_type="slurm.narrow", instance_count=1), time.monotonic(), []
+    too_late = threading.Timer(60.0, job.stop)
+    too_late.start()
+
+    def told(host: str, event: object) -> None:
+        said.append(getattr(event, "message", ""))
+        if " ahead" in said[-1]:
+            job.stop()
+
+    list(job._started.blocks(True, told))
+    too_late.cancel()
+    assert any(re.match(r"(Priority|Resources), [23] ahead", each) for each in said), said
+    assert asked.count("squeue") <= 4 + (time.monotonic() - began) / queue.ASK_AGAIN_SECONDS
 
 
 def test_a_job_whose_supervisor_is_killed_has_failed(submit, slurm):
     job = submit(WAITING)
     wait_for_line(job, "up")
-    os.kill(job._started.record().supervisor.pid, signal.SIGKILL)
+    kill(job._started.record().supervisor.pid)
     with pytest.raises(JobFailed, match="ended without a result"):
         job.wait(timeout=60)
 
 
 def state_of(job: Job, slurm: Cluster) -> str:
     """Slurm's, once it has done with the job."""
-    deadline = time.monotonic() + 60
-    while (
-        state := slurm.run("squeue", "-h", "-t", "all", "-j", str(number_of(job)), "-o", "%T").strip()
-    ) in UNFINISHED:
-        assert time.monotonic() < deadline, state
-        time.sleep(0.2)
-    return state
+    states = []
+
+    def has_done() -> bool:
+        query = ("squeue", "-h", "-t", "all", "-j", str(number_of(job)), "-o", "%T")
+        states.append(slurm.run(*query).strip())
+        return states[-1] not in UNFINISHED
+
+    wait_for(has_done, otherwise=lambda: states[-1])
+    return states[-1]
 
 
 @pytest.mark.parametrize(("source", "state"), [("print(1)", "COMPLETED"), ("raise ValueError", "FAILED")])

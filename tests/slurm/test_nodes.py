@@ -8,7 +8,8 @@ from estimator_sdk import Estimator, JobFailed
 from estimator_sdk.backends.slurm import queue
 
 from . import cluster
-from .test_jobs import COUNTING, wait_for_line, wait_until_published
+from .test_cluster import wait_for
+from .test_jobs import COUNTING, number_of, wait_for_line, wait_until_published
 
 pytestmark = pytest.mark.law("R2")
 
@@ -22,13 +23,15 @@ def own(monkeypatch, tmp_path):
         yield made
 
 
-def started(tmp_path, **options):
-    (tmp_path / "train.py").write_text(COUNTING)
+def started(tmp_path, then="sys.exit()", **options):
+    """A job whose hosts have left a checkpoint; `then` is what they do once they begin from one."""
+    source = COUNTING.replace("sys.exit()", then).replace("flush", 'os.environ["SLURMD_NODENAME"], flush', 1)
+    (tmp_path / "train.py").write_text(source)
     store = f"file://{tmp_path}/checkpoints"
     arguments = {"instance_type": "slurm", "instance_count": 2, "checkpoint_s3_uri": store, **options}
     arguments["distribution"] = {"mpi": {"enabled": True, "processes_per_host": 1}}
     job = Estimator(entry_point=str(tmp_path / "train.py"), **arguments).fit(wait=False)
-    wait_for_line(job, "begins at 0")
+    wait_for_line(job, "begins at 0", hosts=2)
     wait_until_published(job)
     return job
 
@@ -39,8 +42,46 @@ def test_a_job_that_may_be_tried_again_goes_on_without_a_node_that_is_gone(own, 
     job = started(tmp_path, max_retry_attempts=3)
     own.kill_node(node)
     assert job.wait(timeout=150) == "Completed", job.why()
+    if node == "n2":  # which Slurm did not know to be gone when it was asked for others
+        assert " ExcNodeList=n2 " in shown(own, job)
     said = [line.data.decode() for line in job.logs(stream="stdout")]
-    assert any(line.startswith("begins at ") and line != "begins at 0\n" for line in said), said
+    assert any(line.startswith("begins at ") and not line.startswith("begins at 0") for line in said), said
+
+
+def nodes_of(job, host):
+    """The nodes that a host has been on, in the order of its attempts."""
+    lines = [line.data.decode() for line in job.logs(stream="stdout", host=host)]
+    return [line.split()[-1] for line in lines if line.startswith("begins at ")]
+
+
+def shown(own, job):
+    """What Slurm says of a job."""
+    return own.run("scontrol", "--oneliner", "show", "job", str(number_of(job)))
+
+
+def test_a_spare_node_takes_the_place_of_one_that_is_gone(own, tmp_path):
+    go_on = tmp_path / "go on"
+    then = f"while not pathlib.Path({str(go_on)!r}).exists(): time.sleep(0.1)\n    sys.exit()"
+    job = started(tmp_path, then, max_retry_attempts=1, spare_hosts=1)
+    assert nodes_of(job, "algo-2") == ["n2"]
+    own.kill_node("n2")
+    # Or Slurm would end the job once it knows of the node.
+    wait_for(lambda: nodes_of(job, "algo-2")[1:] and " NodeList=n[1,3] " in shown(own, job), 90)
+    go_on.touch()
+    assert job.wait(timeout=90) == "Completed", job.why()
+    (first, second) = job.attempts
+    assert (first.verdict.kind, first.verdict.host, second.verdict) == ("host_lost", "algo-2", None)
+    assert (nodes_of(job, "algo-1"), nodes_of(job, "algo-2")) == (["n1", "n1"], ["n2", "n3"])
+    assert " Restarts=0 " in shown(own, job)
+
+
+@pytest.mark.parametrize("node", ["n1", "n2"], ids=["of the supervisor", "of another host"])
+def test_a_job_that_may_not_be_started_again_has_failed_by_the_node_that_is_gone(own, tmp_path, node):
+    job = started(tmp_path, slurm={"requeue": False}, max_retry_attempts=1)
+    own.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=gone")
+    with pytest.raises(JobFailed) as failed:
+        job.wait(timeout=90)
+    assert failed.value.verdict.kind == "host_lost"
 
 
 @pytest.mark.parametrize("grace", [0, 20])

@@ -26,7 +26,7 @@ from botocore.config import Config
 from botocore.session import Session
 
 LOCALSTACK = Path(__file__).parents[2] / ".venv-localstack" / "bin" / "python"
-START_SECONDS = 60
+START_SECONDS = 300  # after which one is stuck, however slow the machine
 BUCKET = "stores"
 SHARED = "TEST_SERVERS"
 """The variable that names the servers that run already: JSON, kind -> the fields of `Server`."""
@@ -197,11 +197,12 @@ def running(command: list[str], folder: Path, environment: Mapping[str, str], un
                 said.append(line)
                 if until in line:
                     ready.set()
+        ready.set()  # it has ended, and will not be ready
 
     follower = threading.Thread(target=follow, daemon=True)
     follower.start()
     try:
-        if until and not ready.wait(START_SECONDS):
+        if until and not (ready.wait(START_SECONDS) and until in said[-1]):
             raise RuntimeError(f"{command[0]} did not start: {''.join(said)}")
         yield
     finally:

@@ -19,7 +19,7 @@ from estimator_container.agents.watching.folder import WatchedFolder
 from estimator_container.storage import Conflict, Object, SourceChanged, StoreUnavailable, open_store
 from estimator_container.storage.s3 import transfer as s3_transfer
 
-from tests.conformance.jobs import wait_for
+from tests.waiting import SECONDS, wait_for
 
 MIB = 1 << 20
 LARGE = 2 * s3_transfer.AMAZON.range + MIB  # bytes of what comes in three ranges
@@ -141,7 +141,7 @@ def test_no_range_waits_for_another_where_the_size_is_known(proxy, through_proxy
     proxy.choose = lambda request: "stall" if request.number == 0 else None
     asked = threading.Thread(target=store.download, args=(Object("key", len(data), ""), str(folder / "copy")))
     asked.start()
-    assert proxy.stalled.wait(20)
+    assert proxy.stalled.wait(SECONDS)
     wait_for(lambda: len(proxy.requests) == 3)
     proxy.release()
     asked.join(20)
@@ -201,7 +201,7 @@ def test_a_download_that_fails_half_way_leaves_no_file(proxy, through_proxy, fol
 
 
 def test_a_server_that_says_nothing_is_a_fault_after_stall_seconds(proxy, through_proxy, folder):
-    store = through_proxy(stall_seconds=0.3)
+    store = through_proxy(stall_seconds=2.0)  # in which the server answers otherwise, on a busy machine too
     proxy.choose = first(1, "stall")
     store.write("key", b"1")
     proxy.choose = first(1, "stall")
@@ -288,7 +288,7 @@ def stalled_process(proxy, through_proxy, folder):
         proxy.choose = lambda request: "stall" if request.number > 20 else None
         command = [sys.executable, "-c", STALLED, store.uri, str(folder), how]
         running.append(subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-        assert proxy.stalled.wait(20)
+        assert proxy.stalled.wait(SECONDS)
         return running[0]
 
     yield start
@@ -345,7 +345,7 @@ print(store.read("key"))
 
 def test_a_forked_process_is_told_so_and_does_not_wait_for_ever(proxy, through_proxy):
     command = [sys.executable, "-c", FORKED, through_proxy().uri]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.splitlines()
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS).stdout.splitlines()
     assert "belongs to another process" in said[0]
     assert "open the first store after the fork" in said[1]
     assert said[2:] == ["b'1'"]

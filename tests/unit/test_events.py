@@ -10,6 +10,7 @@ from estimator_container.contract.event_decoding import KINDS
 
 import estimator_sdk
 
+ROOT = Path(__file__).parents[2]
 PACKAGES = [Path(package.__file__).parent for package in (estimator_sdk, estimator_container)]
 SOURCES = [path for package in PACKAGES for path in package.rglob("*.py")]
 NAMES = {kind.__name__: kind for kind in KINDS.values()}
@@ -49,7 +50,7 @@ def shown_in(path):
 
 @cache
 def shown():
-    return {name for path in SOURCES if set(SHOWN_BY) & set(path.parts) for name in shown_in(path)}
+    return {name for path in SOURCES if set(SHOWN_BY) & set(path.relative_to(ROOT).parts) for name in shown_in(path)}
 
 
 @pytest.mark.parametrize("name", NAMES)

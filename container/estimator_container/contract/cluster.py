@@ -32,10 +32,14 @@ class Cluster(NamedTuple):
     topology: Any
     addresses: dict[str, tuple[str, int]]
     """Host -> (address, port) for the hosts whose address the platform gave."""
+    chosen_interface: str | None = None
+    """The network interface that ranks are to use; None for the one that has this host's address."""
 
     @classmethod
-    def read(cls, resources: Mapping[str, Any], path: str, addresses: str | None) -> Cluster:
-        """From what `resourceconfig.json` holds, which is at `path`, and what HOST_ADDRESSES says.
+    def read(
+        cls, resources: Mapping[str, Any], path: str, addresses: str | None, interface: str | None = None
+    ) -> Cluster:
+        """From what `resourceconfig.json` holds, which is at `path`, and what HOST_ADDRESSES and INTERFACE say.
 
         Raises ConfigurationError for what describes no cluster.
         """
@@ -57,7 +61,8 @@ class Cluster(NamedTuple):
             current_instance_type=resources.get("current_instance_type") or "local",
             current_group_name=resources.get("current_group_name") or HOMOGENEOUS_GROUP,
             groups=groups,
-            network_interface=resources.get("network_interface_name") or "eth0",
+            network_interface=interface or resources.get("network_interface_name") or "eth0",
+            chosen_interface=interface,
             topology=resources.get("topology"),
             addresses={} if addresses is None else _addresses(addresses),
         )

@@ -42,6 +42,9 @@ LIFELINE_FD = "ESTIMATOR_LIFELINE_FD"  # a pipe whose end of file means: the pla
 SCRATCH_DIR = "ESTIMATOR_SCRATCH_DIR"  # a short-named private folder for sockets and MPI's own files
 SHARED_MEMORY_DIR = "ESTIMATOR_SHARED_MEMORY_DIR"  # a private folder in memory, which the ranks of the host share
 HOSTS_PER_MACHINE = "ESTIMATOR_HOSTS_PER_MACHINE"  # how many hosts share this machine's CPUs and name
+GPU_SHARE = "ESTIMATOR_GPU_SHARE"  # "I/N": of the GPUs that this host sees, the share of number I of N, from 0
+INTERFACE = "ESTIMATOR_INTERFACE"  # the network interface that ranks use between hosts, whichever has their address
+TRANSPORT = "ESTIMATOR_TRANSPORT"  # one of TRANSPORTS, for MPI between machines
 WORLD_TIMEOUT = "ESTIMATOR_WORLD_TIMEOUT"  # seconds to wait for the other hosts
 # Where a platform waits for hosts that are on other machines: "address:port". Such a platform is itself run by a
 # scheduler, and SIGTERM is the scheduler's, which every process of the host has had; its own word comes by the line.
@@ -52,6 +55,7 @@ HANG_FLOOR = "ESTIMATOR_HANG_FLOOR"  # the least number of seconds of silence th
 STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
 HOROVOD_KERAS3 = "ESTIMATOR_HOROVOD_KERAS3"  # "off": Horovod's names stay as they are on Keras 3; for the script
 DRIFT_GUARD = "ESTIMATOR_DRIFT_GUARD"  # "off", or "warn", which ends no job for ranks that differ; for the script
+TELEMETRY = "ESTIMATOR_TELEMETRY"  # "off": hosts do not measure themselves; for the script
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
 OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own
 # Channels of ours, for platforms that bring nothing else to a host. The script is told of none of them.
@@ -69,6 +73,9 @@ PLATFORM_VARIABLES = frozenset(
         SCRATCH_DIR,
         SHARED_MEMORY_DIR,
         HOSTS_PER_MACHINE,
+        GPU_SHARE,
+        INTERFACE,
+        TRANSPORT,
         WORLD_TIMEOUT,
         PLATFORM_ADDRESS,
         RESTARTS,
@@ -80,6 +87,7 @@ PLATFORM_VARIABLES = frozenset(
     }
 )
 
+TCP, FABRIC = TRANSPORTS = ("tcp", "fabric")  # with the second one, Open MPI chooses what it talks over
 DEFAULT_WORLD_TIMEOUT = 300.0  # ours; as long as `torch.distributed.TCPStore` waits for others unless it is told
 DEFAULT_STOP_TIMEOUT = 120.0  # what SageMaker grants, "Stop a Training Job" in its API reference
 DEFAULT_HANG_TIMEOUT = 1800.0  # ours; the default `timeout` of `torch.distributed.init_process_group` on Gloo
@@ -165,6 +173,10 @@ class Layout(_BaseDirectory):
     """Ours: why the job ended, as JSON; `failure` is the same for people."""
     frames = _Below("output", "logs", "frames")
     """Ours: all that the ranks of this host wrote, framed, and the host's events."""
+    telemetry = _Below("output", "logs", "telemetry")
+    """Ours: a folder of what this host measures of itself and its ranks; see `telemetry.history`."""
+    logged_metrics = _Below("output", "logs", "metrics")
+    """Ours: a folder of the values that scripts log, a file for each rank; see `telemetry.logged`."""
     alive = _Below("output", "alive")
     """Ours: a folder of files that are open as long as the ranks of this host live; see `ranks_alive`."""
     temporary_folders = _Below("output", "temporary-folders")

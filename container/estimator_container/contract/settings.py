@@ -62,6 +62,7 @@ class Settings(NamedTuple):
     shared_memory: str | None
     overlay: str | None
     hosts_per_machine: int
+    transport: str | None
     world_timeout: float
     platform_address: str | None
     restarts: Restarts
@@ -92,7 +93,12 @@ class Settings(NamedTuple):
         """As `read`, of files that have been read: `resourceconfig.json`, `inputdataconfig.json` and the third one."""
         return cls(
             layout=layout,
-            cluster=Cluster.read(resources, layout.resource_config, variables.get(names.HOST_ADDRESSES)),
+            cluster=Cluster.read(
+                resources,
+                layout.resource_config,
+                variables.get(names.HOST_ADDRESSES),
+                variables.get(names.INTERFACE),
+            ),
             resource_config=resources,
             channels={name: _channel(given) for name, given in channels.items() if name not in names.OUR_CHANNELS},
             keeps_checkpoints=os.path.exists(layout.checkpoint_config),
@@ -108,6 +114,7 @@ class Settings(NamedTuple):
             shared_memory=variables.get(names.SHARED_MEMORY_DIR),
             overlay=variables.get(names.OVERLAY_DIR),
             hosts_per_machine=int(_number(variables, names.HOSTS_PER_MACHINE, 1)),
+            transport=variables.get(names.TRANSPORT),
             world_timeout=_number(variables, names.WORLD_TIMEOUT, names.DEFAULT_WORLD_TIMEOUT),
             platform_address=variables.get(names.PLATFORM_ADDRESS),
             restarts=Restarts(
@@ -177,6 +184,21 @@ def read_environment(layout: Layout) -> dict[str, str]:
         if not isinstance(value, str):
             raise ConfigurationError(f"{layout.environment} must hold strings, but {name} is {type(value).__name__}")
     return environment
+
+
+def gpu_share(variables: Mapping[str, str]) -> tuple[int, int]:
+    """Which share of the GPUs is this host's, from 0, and of how many. Raises ConfigurationError.
+
+    >>> gpu_share({names.GPU_SHARE: "1/2"}), gpu_share({})
+    ((1, 2), (0, 1))
+    """
+    text = variables.get(names.GPU_SHARE) or "0/1"
+    number, _, shares = text.partition("/")
+    if not (number.isdecimal() and shares.isdecimal() and int(number) < int(shares)):
+        raise ConfigurationError(
+            f"{names.GPU_SHARE} must be the number of a share and how many there are, not {text!r}"
+        )
+    return int(number), int(shares)
 
 
 def _read_object(path: str) -> dict[str, Any]:

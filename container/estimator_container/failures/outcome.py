@@ -12,6 +12,8 @@ from .verdict import Verdict
 
 # When MPI itself ends the world, the report of the rank that made it do so may still be on its way.
 CULPRIT_SECONDS = 0.3
+# After mpirun's own end the reports of the last ranks are still on their way from other hosts.
+LAST_REPORTS_SECONDS = 2.0
 
 
 class Outcome(NamedTuple):

@@ -74,6 +74,11 @@ class Verdict:
         return self.kind.origin is Origin.PLATFORM
 
     @property
+    def may_be_lost_host(self) -> bool:
+        """Whether it is of a process that was killed, as a host that is lost kills all of its own."""
+        return self.host is not None and self.signal == "SIGKILL" and self.kind in (Kind.SIGNAL, Kind.MPI)
+
+    @property
     def blames_another(self) -> bool:
         """Whether the script's own words say that a process elsewhere is gone: that one may be the culprit."""
         return self.kind is Kind.EXCEPTION and _ANOTHER_IS_GONE.search(self.detail) is not None
@@ -217,14 +222,14 @@ def of_lost_host(host: str, seen_by: str) -> Verdict:
 
 def of_silent_host(host: str, heard_by: str, seconds: float) -> Verdict:
     """The verdict on a host whose connection is there and says nothing."""
-    what = f"{host} is frozen or cut off: {heard_by} has heard nothing from it for {seconds:g} s"
+    what = f"{host} is frozen or cut off: {heard_by} has heard nothing from it for more than {seconds:g} s"
     return Verdict(Kind.HOST_LOST, f"{what}, and its connection was never closed", host)
 
 
 def of_cut_off_host(host: str, others: Sequence[str], seconds: float) -> Verdict:
     """The verdict of a host on itself: nothing on its network answers it."""
-    what = f"{host} is cut off from its network: for {seconds:g} s it has heard nothing from {', '.join(others)}"
-    return Verdict(Kind.HOST_LOST, what, host)
+    what = f"{host} is cut off from its network: it has heard nothing for more than {seconds:g} s"
+    return Verdict(Kind.HOST_LOST, f"{what} from {', '.join(others)}", host)
 
 
 def of_frozen_rank(host: str, rank: int | None, signum: int, seconds: float) -> Verdict:

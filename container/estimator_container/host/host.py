@@ -85,12 +85,12 @@ class Host:
     def _work(self) -> None:
         self._listen_to_platform()
         self._coordinator.open()
+        if self.platform is not None:
+            self.platform.begin_to_beat()
         if isinstance(self.spec.world, DirectWorld):
             self._endpoint = Endpoint(address_of(self.spec.cluster), self.spec.world.ports_per_host)
         commands = Preparation(self.spec, self.toolkit, self._until).run()
         self._coordinator.prepared()
-        if self.platform is not None:
-            self.platform.begin_to_beat()
         while True:
             try:
                 self._run_steps(commands)

@@ -21,6 +21,7 @@ from ..worlds.mpi.world import MpiWorld
 from ..worlds.world import DirectWorld
 from .commands import environment_of_programs
 from .coordination.port import Coordinator
+from .measuring import Measuring
 from .spec import HostSpec
 from .toolkit import Toolkit
 
@@ -56,6 +57,7 @@ class LocalRanks:
         self._began = time.monotonic_ns()
         self._first_look = toolkit.loop.after(STEPS_SECONDS, self._watch_steps)
         self._earlier_kills = machine.out_of_memory_kills()
+        self._measuring = Measuring(spec, toolkit)
         self._server = RankServer(
             toolkit.loop,
             toolkit.socket,
@@ -126,6 +128,7 @@ class LocalRanks:
         if self._before_hang_watch is not None:
             self._before_hang_watch.cancel()
         self._first_look.cancel()
+        self._measuring.close()
         if self._have_trained:
             self._watch_steps().close()
         if self._hang_watch is not None:
@@ -140,6 +143,8 @@ class LocalRanks:
 
     def _on_started(self, rank: int) -> None:
         self._toolkit.events.emit(events.RankStarted(rank_or_none(rank)))
+        if rank in self._server.pids:
+            self._measuring.rank_started(rank, self._server.pids[rank])
         if rank < SPAWNED:
             self._started.add(rank)
         else:

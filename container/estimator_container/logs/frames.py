@@ -30,10 +30,13 @@ SPAWNED = 1 << 16
 """From here on ranks are numbered that other ranks started, by MPI_Comm_spawn: see `number_of`."""
 
 MAGIC = b"\xf5ESF"
+EVENT_MAGIC = MAGIC + bytes((EVENT,))
+"""The first bytes of each event, by which one is found without reading the frames between."""
 MAX_PAYLOAD = 1 << 20
 _HEAD = struct.Struct("<4sB3xiQI")
 _CRC = struct.Struct("<I")
 HEADER_SIZE = _HEAD.size + _CRC.size
+_TIME_AT = 12  # where the time of a frame is
 
 # A plain namedtuple: `typing` would cost each rank several milliseconds at its start.
 Frame = namedtuple("Frame", ["time_ns", "rank", "stream", "data"])
@@ -102,12 +105,24 @@ class FrameParser:
 
     def _parse(self, at_end: bool) -> list[Frame]:
         with memoryview(self._buffer) as view:
-            frames, at = self._frames(view, at_end)
+            frames, at = self._frames(view, at_end, None)
         del self._buffer[:at]
         return frames
 
-    def _frames(self, view: memoryview, at_end: bool) -> tuple[list[Frame], int]:
-        """The frames that the buffer holds, and how many bytes they took."""
+    def located(self, data: bytes) -> list[tuple[int, Frame]]:
+        """The frames of a piece of a file that begins and ends with whole ones, each with its place in the piece.
+
+        What was cut short is salvaged. Nothing is kept for another call, and nothing of an earlier one is used.
+        """
+        places: list[int] = []
+        self._buffer = bytearray(data)
+        with memoryview(self._buffer) as view:
+            frames, _ = self._frames(view, True, places)
+        self._buffer = bytearray()
+        return list(zip(places, frames))
+
+    def _frames(self, view: memoryview, at_end: bool, places: list[int] | None) -> tuple[list[Frame], int]:
+        """The frames that the buffer holds, and how many bytes they took; `places` takes where each begins."""
         frames, at = [], 0
         while len(self._buffer) - at >= HEADER_SIZE:
             magic, stream, rank, time_ns, length = _HEAD.unpack_from(self._buffer, at)
@@ -126,6 +141,8 @@ class FrameParser:
             payload = bytes(view[at + HEADER_SIZE : end])
             if payload:
                 frames.append(Frame(time_ns, rank, stream, payload))
+                if places is not None:
+                    places.append(at)
             at = end
         return frames, at
 
@@ -135,6 +152,26 @@ class FrameParser:
             return found
         # Keep what could be the beginning of a magic number whose end has not come yet.
         return max(start, len(self._buffer) - (0 if at_end else len(MAGIC) - 1))
+
+
+def end_of_frame(data: bytes, at: int) -> int | None:
+    """Where the frame ends that begins at a place of a piece of a file; None where none begins there.
+
+    One that ends behind the piece is taken on trust: its checksum cannot be told.
+    """
+    if len(data) - at < HEADER_SIZE:
+        return None
+    magic, stream, _, _, length = _HEAD.unpack_from(data, at)
+    if magic != MAGIC or length > MAX_PAYLOAD or stream not in STREAM_NAMES:
+        return None
+    end: int = at + HEADER_SIZE + length
+    with memoryview(data) as view:
+        return end if end > len(data) or _is_intact(view, at, end) else None
+
+
+def time_of_frame(data: bytes, at: int) -> int:
+    """The time, in nanoseconds since 1970, of the frame that begins at a place where `end_of_frame` finds one."""
+    return int.from_bytes(data[at + _TIME_AT : at + _TIME_AT + 8], "little")
 
 
 def _is_intact(view: memoryview, at: int, end: int) -> bool:

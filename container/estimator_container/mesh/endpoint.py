@@ -19,7 +19,16 @@ def address_of(cluster: Cluster) -> str:
 
 def interface_of(cluster: Cluster) -> str:
     """The network interface that connects the hosts. Raises OSError as `address_of` does."""
+    if cluster.chosen_interface is not None and len(cluster.hosts) > 1:
+        return _interface_here(cluster.chosen_interface)
     return "lo" if len(cluster.hosts) == 1 else machine.interface_for(address_of(cluster), cluster.network_interface)
+
+
+def _interface_here(name: str) -> str:
+    here = [each for _, each in socket.if_nameindex()]
+    if name not in here:
+        raise OSError(f"it has no network interface {name!r}, which the job is to use; it has {', '.join(here)}")
+    return name
 
 
 def listening_socket(given: int | None) -> socket.socket:

@@ -4,48 +4,86 @@ from __future__ import annotations
 
 import errno
 import socket
+import time
 from collections.abc import Callable
+from typing import Protocol
 
 from ..runtime import machine
-from ..runtime.loop import Loop
+from ..runtime.loop import Loop, Timer
 
 BEAT_SECONDS = 0.5
 MISSED_BEATS = 5  # after which the other end counts as silent: 2 to 2.5 seconds after its last word
 SILENT_SECONDS = (MISSED_BEATS - 1) * BEAT_SECONDS
+PATIENT_BEATS = 40
+"""The most that an end which lacks CPU time can have the other one wait for, or which lacks it itself."""
+PATIENCE = 8.0
+"""Seconds of patience for a second by which a beat was late: where many processes start on few CPUs, each delay of a
+toolkit may be several times the one before.
+"""
+FORGETTING = 0.9
+"""What is left of a strain one beat later: half of it after 3.5 s, a tenth after 11 s."""
 ASK_SECONDS = 0.5  # that an answer may take on the network of a job
 _DISCARD_PORT = 9  # RFC 863: nobody listens there, so whoever is there refuses
+
+
+class Timers(Protocol):
+    """What calls back later."""
+
+    def after(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        """Run `callback` in so many seconds."""
+
+
+class Strain:
+    """How far this end was lately kept from its work, by the times at which its beats were due and those they had.
+
+    In seconds: the greatest delay, which is forgotten by and by.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def beat(self, late: float) -> None:
+        """A beat came so many seconds after it was due."""
+        self.seconds = max(late, self.seconds * FORGETTING)
 
 
 class Pulse:
     """Sends beats once this end is ready, and counts those that the other end owes once it has sent one.
 
-    Missed beats are counted in this end's own beats, not in seconds: whoever was himself held up accuses nobody.
+    Missed beats are counted in this end's own beats, not in seconds: whoever was himself held up accuses nobody. And
+    each beat says how far its sender lacks CPU time: from one that is about to lack more, and by one that lacks it
+    itself, more missed beats are borne. A host that is idle, and frozen then, is noticed none the later.
     """
 
     def __init__(
         self,
-        loop: Loop,
-        send: Callable[[], None],
+        loop: Timers,
+        send: Callable[[float], None],
         on_silence: Callable[[], None],
         missed_beats: int = MISSED_BEATS,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`on_silence` is called once, when the other end owes so many beats."""
+        """`on_silence` is called once, when the other end owes so many beats; `send` gets this end's strain."""
         self._loop = loop
         self._missed_beats = missed_beats
         self._send = send
         self._on_silence = on_silence
+        self._now = now
         self._sends = False
         self._missed: int | None = None
-        self._timer = loop.after(BEAT_SECONDS, self._beat)
+        self._strain = Strain()
+        self._strain_there = 0.0
+        self._timer = self._wait()
 
     def begin(self) -> None:
         """From now on this end answers to nothing that could hold it up for long."""
         self._sends = True
-        self._send()
+        self._send(self._strain.seconds)
 
-    def heard_beat(self) -> None:
-        """The other end has begun, or goes on."""
+    def heard_beat(self, strain: float = 0.0) -> None:
+        """The other end has begun, or goes on; with its strain in seconds."""
         self._missed = 0
+        self._strain_there = strain
 
     def heard(self) -> None:
         """The other end has said something."""
@@ -56,15 +94,26 @@ class Pulse:
         """Neither send nor expect anything any more."""
         self._timer.cancel()
 
+    def _wait(self) -> Timer:
+        self._due = self._now() + BEAT_SECONDS
+        return self._loop.after(BEAT_SECONDS, self._beat)
+
     def _beat(self) -> None:
-        self._timer = self._loop.after(BEAT_SECONDS, self._beat)
+        self._strain.beat(self._now() - self._due)
+        self._timer = self._wait()
         if self._sends:
-            self._send()
+            self._send(self._strain.seconds)
         if self._missed is not None:
             self._missed += 1
-            if self._missed >= self._missed_beats:
+            if self._missed >= self._bearable_beats:
                 self.stop()
                 self._on_silence()
+
+    @property
+    def _bearable_beats(self) -> int:
+        strain = max(self._strain.seconds, self._strain_there)
+        borne = self._missed_beats + int(PATIENCE * strain / BEAT_SECONDS)
+        return min(borne, max(PATIENT_BEATS, self._missed_beats))
 
 
 class Reach:

@@ -11,6 +11,7 @@ from .handshake import Seal
 from .pulse import MISSED_BEATS, Pulse
 
 BEAT = "beat"
+"""With the seconds of the sender's strain: see `Pulse`."""
 
 OnMessage = Callable[[str, "list[str]"], None]
 OnLost = Callable[[str, bool], None]
@@ -33,7 +34,7 @@ class SealedLink:
         self._seal = seal
         self._on_message = on_message
         self._on_lost = on_lost
-        self._pulse = Pulse(loop, lambda: self.send(BEAT), lambda: self._lose(silent=True), missed_beats)
+        self._pulse = Pulse(loop, self._beat, lambda: self._lose(silent=True), missed_beats)
         link.allow_messages_of(MAX_MESSAGE)
         link.on_message = self._unwrap
         link.on_close = lambda link: self._lose(silent=False)
@@ -56,12 +57,23 @@ class SealedLink:
         fields = self._seal.unwrap(message)
         if fields is None:
             self._lose(silent=False)
-        elif fields == [BEAT]:
-            self._pulse.heard_beat()
+        elif fields[:1] == [BEAT]:
+            self._pulse.heard_beat(_seconds(fields[1:]))
         else:
             self._pulse.heard()
             self._on_message(link.peer, fields)
 
+    def _beat(self, strain: float) -> None:
+        self.send(BEAT, f"{strain:.3f}")
+
     def _lose(self, silent: bool) -> None:
         self.close()
         self._on_lost(self._link.peer, silent)
+
+
+def _seconds(said: list[str]) -> float:
+    """A strain; 0 from a toolkit that says none."""
+    try:
+        return float(said[0])
+    except (IndexError, ValueError):
+        return 0.0

@@ -3,6 +3,35 @@
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
+
+
+class FolderReplaced(OSError):
+    """The folder that a process was told to hold is no longer the one at its path."""
+
+
+class HeldFolder(NamedTuple):
+    """A folder that one process holds, told to another: as long as the first one does, no other has these numbers."""
+
+    path: str
+    device: int
+    inode: int
+
+    def hold(self) -> FolderHold:
+        """Hold it, too. Raises FolderReplaced where another folder, or none, is at its path, and OSError."""
+        try:
+            found = FolderHold(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise FolderReplaced(self.replaced) from None
+        if found.identity != self:
+            found.close()
+            raise FolderReplaced(self.replaced)
+        return found
+
+    @property
+    def replaced(self) -> str:
+        """The sentence for whoever works there once that is so."""
+        return f"the job's folder {self.path} was removed or replaced, so nothing in it belongs to this job"
 
 
 class FolderHold:
@@ -17,6 +46,16 @@ class FolderHold:
     def fileno(self) -> int:
         """Its descriptor."""
         return self._fd
+
+    @property
+    def identity(self) -> HeldFolder:
+        """What tells it from any other, for a process of this machine. Raises OSError."""
+        held = os.fstat(self._fd)
+        return HeldFolder(self._path, held.st_dev, held.st_ino)
+
+    def close(self) -> None:
+        """Hold it no longer."""
+        os.close(self._fd)
 
     def is_there(self) -> bool:
         """Whether it is still the one at the path; also where that cannot be told, as while a file system is away."""

@@ -13,9 +13,11 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Callback = Callable[[], object]
 LONGEST_WAIT = 86400.0
 """Seconds of one wait: epoll and poll count milliseconds in 32 bits, so they take no 25 days; a job may take 28."""
@@ -69,6 +71,23 @@ class Loop:
         with contextlib.suppress(BlockingIOError):  # the pipe is full, so the loop is woken anyway
             os.write(self._wakeup_write, b"\0")
 
+    def aside(self, work: Callable[[], T], then: Callable[[T], object]) -> None:
+        """Do in a thread what may wait for a disk or a network, and call `then` in the loop with what it returns.
+
+        What it raises is raised in the loop, as if it had been done there.
+        """
+        import threading  # most need none
+
+        def run() -> None:
+            try:
+                found = work()
+            except BaseException as error:
+                self.from_thread(partial(_raise, error))
+            else:
+                self.from_thread(lambda: then(found))
+
+        threading.Thread(target=run, name="aside", daemon=True).start()
+
     def after(self, seconds: float, callback: Callback) -> Timer:
         """Run `callback` in so many seconds."""
         timer = Timer(callback)
@@ -107,6 +126,10 @@ class Loop:
                 self._signal_callbacks[signum]()
         while self._from_threads:
             self._from_threads.popleft()()
+
+
+def _raise(error: BaseException) -> None:
+    raise error
 
 
 def _only_wake_up(signum: int, frame: Any) -> None:  # noqa: ANN401 - the frame type of `signal` is private

@@ -11,17 +11,19 @@ import socket
 import struct
 
 _SIOCGIFADDR = 0x8915  # linux/sockios.h
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_taken: list[int] = []
 _NVIDIA_DEVICE = re.compile(r"nvidia\d+")
 
 
 def cpus() -> int:
     """How many CPUs this process may use: its affinity, cut by the quota of its cgroup."""
     allowed = len(os.sched_getaffinity(0))
-    quota = _cgroup_quota()
+    quota = cgroup_quota()
     return allowed if quota is None else max(1, min(allowed, math.ceil(quota)))
 
 
-def _cgroup_quota() -> float | None:
+def cgroup_quota() -> float | None:
     """CPUs granted by cgroup v2, then v1; None without a limit."""
     v1 = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"
     try:
@@ -58,8 +60,20 @@ def out_of_memory_kills() -> int:
     return 0
 
 
+def take_gpus(number: int, shares: int) -> None:
+    """Leave to this process, and to what it starts, one of so many shares of the GPUs that it sees."""
+    given = os.environ.get(_VISIBLE)
+    seen = given.split(",") if given else [str(each) for each in range(gpus())]
+    taken = seen[len(seen) * number // shares : len(seen) * (number + 1) // shares]
+    if shares > 1 and seen:
+        os.environ[_VISIBLE] = ",".join(taken)
+        _taken.append(len(taken))
+
+
 def gpus() -> int:
-    """How many NVIDIA GPUs this host has, by their device files."""
+    """How many NVIDIA GPUs this host has, by their device files, or by the share of them that it has taken."""
+    if _taken:
+        return _taken[-1]
     try:
         return sum(1 for name in os.listdir("/dev") if _NVIDIA_DEVICE.fullmatch(name))
     except OSError:

@@ -43,15 +43,22 @@ class DockerBackend(Supervised):
         # Not for the supervisor, which loads this module to start what was planned.
         from ...plan import distributions, inheritance, kernel_limits
         from ...plan import local as local_plan
+        from ...spec import instances
         from .images import catalogue
 
         spec, image = _with_image(spec)
         client = engine.connect()
-        is_ours = catalogue.by_name(image) is not None  # it may not be built yet
-        if not is_ours:
+        ours = catalogue.by_name(image)  # it may not be built yet
+        if ours is None:
             engine.require_image(client, image)
-        has_toolkit = is_ours or engine.has_toolkit(client, image)
+        has_toolkit = ours is not None or engine.has_toolkit(client, image)
         plan = local_plan.base(spec, self.name, _host if has_toolkit else _other_host)
+        if ours is not None and ours.is_for_cpus and instances.gpus(plan.instance_type) != 0:
+            raise InvalidArgument(
+                "instance_type",
+                f"instance_type {plan.instance_type!r} asks for GPUs, but {image} contains the CPU build of "
+                f"{ours.framework}, which would leave them idle; set image_uri to an image with CUDA, or use 'local'",
+            )
         plan = replace(plan, image=image, sees_only_mounts=True)
         engine.require_room(client, plan.cpus, plan.memory)
         if plan.code is not None:

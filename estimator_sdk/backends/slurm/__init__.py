@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from ..port import Capabilities
 
-CAPABILITIES = Capabilities(is_scheduled=True, has_limits=True, is_this_environment=True)
+CAPABILITIES = Capabilities(is_scheduled=True, has_limits=True, has_spares=True, is_this_environment=True)
 """Here, so that they can be asked for without what the backend itself needs."""

@@ -11,6 +11,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from estimator_container.contract import names as contract
@@ -18,11 +20,12 @@ from estimator_container.contract import names as contract
 from ...errors import BackendError, InvalidArgument, JobNotFound
 from ...plan.plan import HostPlan, Plan
 from ...spec import instances
-from ...values.home import reading
+from ...values.home import reading, write_private
 from ..port import Finding, findings
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import write_record
-from . import CAPABILITIES, queue, script, site
+from . import CAPABILITIES, queue, site
+from .batch import nodes_python, packages, script
 from .files import SlurmFolder, jobs_on_slurm
 from .job import SlurmJob
 from .options import SlurmOptions, is_word
@@ -30,7 +33,16 @@ from .options import SlurmOptions, is_word
 if TYPE_CHECKING:
     from ...spec.job_document import JobDocument
 
-_VARIABLES = ("SLURM_CONF", "SLURM_CLUSTERS", "MODULEPATH", "LMOD_*", "http_proxy", "https_proxy", "no_proxy")
+_VARIABLES = (
+    "SLURM_CONF",
+    "SLURM_CLUSTERS",
+    "MODULEPATH",
+    "MODULESHOME",
+    "LMOD_*",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+)
 """What hosts have of the login node besides what any process needs."""
 
 
@@ -42,8 +54,6 @@ class SlurmBackend:
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job for the cluster. Raises InvalidArgument for what it cannot do."""
-        import sys
-
         from ...plan import distributions, inheritance, kernel_limits
         from ...plan import local as local_plan
         from ...plan.plan import DEFAULT_CHECKPOINTS
@@ -52,7 +62,11 @@ class SlurmBackend:
         options, defaults = site.chosen(reserved.slurm or {})
         options = self._after_another(options)
         _refuse_image(spec)
-        plan = local_plan.base(spec, self.name, _host, jobs_on_slurm())
+        python = nodes_python.checked(options)
+        host = partial(_host, python, options)
+        plan = local_plan.base(spec, self.name, host, jobs_on_slurm())
+        per_node = min(options.hosts_per_node or 1, len(plan.hosts))
+        plan = replace(plan, spare_hosts=reserved.spare_hosts or 0, hosts_per_node=per_node)
         _refuse_pipes(plan)
         if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
             what = (
@@ -63,16 +77,15 @@ class SlurmBackend:
             )
         distributions.refuse_others(plan)
         gpus = options.gpus_per_node or instances.gpus(plan.instance_type) or 0
-        plan = distributions.distributed(plan, gpus)
+        _refuse_uneven(gpus, per_node)
+        plan = distributions.distributed(plan, gpus // per_node)
         folder = SlurmFolder.for_job(plan.job_name)
         overlay = folder.overlay(1)
-        plan = inheritance.for_nodes(local_plan.with_command(plan, sys.executable, overlay), _VARIABLES)
+        plan = inheritance.for_nodes(local_plan.with_command(plan, python, overlay), _VARIABLES)
         base = str(folder.hosts / plan.hosts[-1].base_dir)
         inherited = plan.inherited_from(os.environ)
         plan = kernel_limits.check_processes(plan, base, inherited, str(overlay / "bin" / "python"))
-        return replace(
-            plan, script=script.batch_script(plan, options, _partition(plan.instance_type, options), defaults)
-        )
+        return script.with_script(plan, options, _partition(plan.instance_type, options), defaults)
 
     def _after_another(self, options: SlurmOptions) -> SlurmOptions:
         """The same, with the job that has to be done before among the dependencies. Raises InvalidArgument."""
@@ -100,20 +113,29 @@ class SlurmBackend:
         code_store.upload(plan.code, plan.code_uri)
         folder = SlurmFolder.for_job(plan.job_name)
         try:
+            if packages.travel_with(plan):
+                packages.make_copy()
             with new_folder(plan, folder):
                 write_record(first_record(plan), folder)
                 _keep(plan, folder)
-                number = _submit(plan)
-                try:
-                    folder.write_number(number)
-                except BaseException:
-                    queue.cancel(number)
-                    raise
+                exported = (plan.decoded.reserved.slurm or {}).get("export_script")
+                if exported is None:
+                    self._submit(plan, folder)
+                else:
+                    _export(plan, folder, Path(str(exported)).expanduser().absolute())
         except OSError as error:
             what = f"the job {plan.job_name} could not be submitted: {error}"
             hint = "set ESTIMATOR_HOME to a folder on a file system that the nodes share, with free space"
             raise BackendError(f"{what}; {hint}") from None
         return SlurmJob(folder)
+
+    def _submit(self, plan: Plan, folder: SlurmFolder) -> None:
+        number = _submitted(plan)
+        try:
+            folder.write_number(number)
+        except BaseException:
+            queue.cancel(number)
+            raise
 
     def attach(self, name: str) -> SlurmJob:
         """The job of that name. Raises JobNotFound."""
@@ -142,18 +164,25 @@ class SlurmBackend:
 
         return findings(self.name, CHECKS)
 
+    def probe(self) -> Iterable[Finding]:
+        """Submit a job of two nodes that looks for what jobs need there, and wait for what it finds."""
+        from .probe.on_login_node import probe
 
-def _host(name: str, index: int, hosts: int) -> HostPlan:
-    import sys
+        return probe(self.name)
 
+
+def _host(python: str, options: SlurmOptions, name: str, index: int, hosts: int) -> HostPlan:
+    """A host with the toolkit that is here, or with a copy where another Python runs it."""
     from ..process.backend import TOOLKIT
 
+    toolkit = TOOLKIT if options.python is None else str(packages.copy() / Path(TOOLKIT).name)
+    network = {contract.INTERFACE: options.interface, contract.TRANSPORT: options.transport}
     return HostPlan(
         name=name,
         address="",
         base_dir=name,
-        argv=(sys.executable, "-I", "-S", TOOLKIT, "train"),
-        environment={contract.CONSOLE: "off"},
+        argv=(python, "-I", "-S", toolkit, "train"),
+        environment={contract.CONSOLE: "off", **{name: told for name, told in network.items() if told is not None}},
     )
 
 
@@ -163,6 +192,13 @@ def _refuse_image(spec: JobDocument) -> None:
         what = f"image_uri is {algorithm.training_image}, but hosts on Slurm are processes"
         hint = "leave it out, and have what the script needs in the environment that calls fit()"
         raise InvalidArgument("image_uri", f"{what}; {hint}")
+
+
+def _refuse_uneven(gpus: int, hosts_per_node: int) -> None:
+    if gpus % hosts_per_node:
+        where = "slurm['hosts_per_node']"
+        what = f"{where} is {hosts_per_node}, but the {gpus} GPUs of a node cannot be divided evenly by that"
+        raise InvalidArgument(where, f"{what}; choose a divisor of {gpus}")
 
 
 def _refuse_pipes(plan: Plan) -> None:
@@ -190,14 +226,25 @@ def _partition(instance_type: str, options: SlurmOptions) -> str | None:
 
 
 def _keep(plan: Plan, folder: SlurmFolder) -> None:
-    from ...values.home import write_private
-
     of_stores = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
     write_private(folder.given, json.dumps({"plan": plan.to_json(), "variables": of_stores}))
     write_private(folder.supervisor_log, "")  # Slurm opens it as it is, for this user alone
 
 
-def _submit(plan: Plan) -> int:
+def _export(plan: Plan, folder: SlurmFolder, path: Path) -> None:
+    """Write the plan's script for somebody who submits it. Raises BackendError where there is a file already."""
+    write_private(folder.exported, str(path))
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(plan.script or "")
+    except FileExistsError:
+        what = f"slurm['export_script'] is {str(path)!r}, which is there already"
+        raise BackendError(f"{what}; remove it, or name another file") from None
+    except OSError as error:
+        raise BackendError(f"slurm['export_script'] is {str(path)!r}, which cannot be written: {error}") from None
+
+
+def _submitted(plan: Plan) -> int:
     """The job's number. Raises BackendError."""
     said = queue.ask("sbatch", "--parsable", text=plan.script, variables=plan.inherited_from(_own_variables()))
     number = said.strip().rpartition("\n")[2].partition(";")[0]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 
-from ...errors import BackendError, EstimatorError
+from ...errors import BackendError, EstimatorError, InvalidArgument
 from ...values.home import secured
 from ..port import Check, Missing
-from . import queue
+from . import queue, site
 from .files import jobs_on_slurm
 
 _NEEDED = ("sbatch", "srun", "squeue", "scontrol", "scancel")
@@ -35,6 +35,24 @@ def _controller() -> str:
     return ", ".join(up)
 
 
+def _right_to_submit() -> str:
+    """Slurm checks a job as if it were submitted, and forgets it."""
+    try:
+        options, defaults = site.chosen({})
+    except InvalidArgument as error:
+        raise Missing(str(error), "estimator doctor --backend slurm") from None
+    script = "\n".join(["#!/bin/sh", *(f"#SBATCH {line}" for line in options.lines()), ""])
+    where = "the default partition" if options.partition is None else f"partition {options.partition}"
+    try:
+        queue.ask("sbatch", "--test-only", "--nodes=1", text=script)
+    except BackendError as error:
+        if shutil.which("sbatch") is None:
+            raise Missing(str(error), "module load slurm") from None
+        file = f"the defaults in {defaults}" if defaults else "a slurm.toml with a partition and an account of yours"
+        raise Missing(f"you may submit nothing to {where}: {error}; see {file}", "sacctmgr show associations") from None
+    return where
+
+
 def _folder() -> str:
     try:
         return str(secured(jobs_on_slurm()))
@@ -42,4 +60,9 @@ def _folder() -> str:
         raise Missing(str(error), "export ESTIMATOR_HOME=/a/shared/folder") from None
 
 
-CHECKS: tuple[Check, ...] = (("Slurm", _programs), ("partitions", _controller), ("job folder", _folder))
+CHECKS: tuple[Check, ...] = (
+    ("Slurm", _programs),
+    ("partitions", _controller),
+    ("right to submit", _right_to_submit),
+    ("job folder", _folder),
+)

@@ -9,6 +9,9 @@ from pathlib import Path
 from ...values.home import JobFolder, home, regular_file, write_private
 from ...values.job_name import checked
 
+MODULES = "_ESTIMATOR_MODULES"
+"""The variable that a batch script sets where it has loaded modules."""
+
 
 def jobs_on_slurm() -> Path:
     """The folder of all of them, which may not exist yet. Raises EstimatorError for a user without a home."""
@@ -36,6 +39,11 @@ class SlurmFolder(JobFolder):
     def stop_request(self) -> Path:
         """A file that says, beside a signal, that the job is to stop: its supervisor may not run yet."""
         return self.path / "stop"
+
+    @property
+    def exported(self) -> Path:
+        """Of a job that somebody submits by hand: a file with the path of the script."""
+        return self.path / "exported"
 
     @property
     def submission(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,13 +14,13 @@ from estimator_container.contract.events import ServiceStatus
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict, last_words
 
-from ...errors import EstimatorError, JobNotFound
+from ...errors import BackendError, EstimatorError, JobNotFound
 from ..port import OnEvent, OnOpenLine, Summary
 from ..supervised.job import LocalJob
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import Record, read_record, write_record
 from ..supervised.watch import Watch
-from . import queue
+from . import accounting, queue
 from .files import SlurmFolder
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ LAST_WORD_SECONDS = 5.0
 """That such a file system may take to show what a node wrote before it was done."""
 SUBMISSION_SECONDS = 4 * queue.ANSWER_SECONDS
 """After which a client that still runs has either heard of a job's number or given up."""
+_LEAVING = ("COMPLETING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT")
+"""The states of a job that is being taken off its nodes: a signal would reach nothing, and scancel waits for longer."""
 LONG_OVER_SECONDS = 60.0
 """After the end that Slurm names, which may be the beginning of its KillWait, nothing more is to come."""
 
@@ -79,14 +82,27 @@ class SlurmJob(LocalJob):
     def _wait_in_queue(self, on_event: OnEvent) -> None:
         told, watch = "", self._watch()
         try:
-            while not (record := self.record()).is_final and record.attempt == 0:
-                known = (queue.look() or {}).get(self.folder.read_number() or 0)
-                if known is not None and known.state == "PENDING" and known.why_pending not in (told, "None"):
-                    told = known.why_pending
+            while True:
+                queue.look(in_line=True)  # before anybody asks for this user's jobs alone
+                record = self.record()
+                if record.is_final or record.attempt:
+                    return
+                why = self._why_pending()
+                if why not in (told, "", "None"):
+                    told = why
                     on_event("", ServiceStatus("pending", told))
                 watch.wait()
         finally:
             watch.close()
+
+    def _why_pending(self) -> str:
+        number = self.folder.read_number()
+        if number is None:
+            with suppress(OSError):
+                return f"submit it with `sbatch {shlex.quote(self.folder.exported.read_text(encoding='utf-8'))}`"
+            return ""
+        known = (queue.look() or {}).get(number)
+        return known.why_pending if known is not None and known.state == "PENDING" else ""
 
     def summary(self) -> Summary:
         return Summary.from_state(self.record())
@@ -99,12 +115,18 @@ class SlurmJob(LocalJob):
         self._is_told_to_stop = True
         with suppress(OSError):
             self.folder.stop_request.touch(0o600)  # before the signal, for a supervisor that is about to run
-        if number is None:
+        if number is None and self.folder.exported.exists():
+            self._kept(_stopped(record, "stopped by the user"))  # a script that is submitted now finds that
+        elif number is None:
             return  # it is being submitted, and stops as soon as it starts
+        else:
+            self._stop_at_slurm(number)
+
+    def _stop_at_slurm(self, number: int) -> None:
         known = (queue.look(0.0) or {}).get(number)
         if known is not None and known.state == "PENDING":
             queue.cancel(number)  # nothing of it runs, also where it was put back in the queue
-        else:
+        elif known is None or known.state not in _LEAVING:  # else whoever looks next cancels it, if it comes again
             queue.cancel(number, "--batch", "--signal=INT")  # to the supervisor alone, which stops the job
 
     def _watch(self) -> Watch:
@@ -128,17 +150,20 @@ class SlurmJob(LocalJob):
                 return record  # Slurm may have been asked before it had the job
         elif not known.is_over:
             self._over_since = None
+            if known.state == "PENDING" and self.folder.stop_request.exists():
+                with suppress(BackendError):
+                    queue.cancel(number)  # it was told to before it was there, or while Slurm took it off its nodes
             return record
         elif record.attempt and not self._has_said_all(known):
             return record
         record = registry.last(self.folder)
         if record.is_final:
             return record
-        return self._kept(_ended(record, number, known or queue.accounted(number), self.folder))
+        return self._kept(_ended(record, number, known or accounting.find(number), self.folder))
 
     def _being_submitted(self, record: Record) -> Record:
         """The record of a job that has no number yet; it failed if who was submitting it is long gone."""
-        if time.time() - record.created < SUBMISSION_SECONDS:
+        if time.time() - record.created < SUBMISSION_SECONDS or self.folder.exported.exists():
             return record
         what = f"{record.name} has no number at Slurm: who was submitting it ended before it had one"
         return self._kept(_over(record, status="Failed", verdict=Verdict(Kind.PLATFORM, what)))
@@ -164,8 +189,10 @@ def _ended(record: Record, number: int, known: queue.Queued | None, folder: Slur
     """The record of a job whose supervisor left no word of its end."""
     state = known.state if known is not None else ""
     job = f"job {number} of Slurm"
+    if state.startswith("CANCELLED") and folder.stop_request.exists():
+        return _stopped(record, "stopped by the user")
     if state.startswith("CANCELLED"):
-        return _stopped(record, f"{job} was cancelled")
+        return _stopped(record, f"{job} was cancelled{accounting.by_whom(number)}")
     if state == "TIMEOUT":
         return _stopped(record, f"{job} reached Slurm's time limit")
     what = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+
+from estimator_container.contract.names import TRANSPORTS
 
 from ...errors import InvalidArgument
 from ...values.naming import shown, suggestion
@@ -17,8 +19,10 @@ _OURS = frozenset(
     )
 )
 """Options of sbatch that the backend sets itself, or that would take from it what it needs."""
+OUR_OWN = ("after", "hosts_per_node", "python", "modules", "interface", "transport", "export_script")
+"""What is no option of sbatch."""
 _FLAGS = ("exclusive", "requeue")
-_NUMBERS = ("nice", "gpus_per_node")
+_NUMBERS = ("nice", "gpus_per_node", "hosts_per_node")
 _OTHER = "sbatch_options."
 """What the name of any other option follows where an option is a word."""
 _IN_A_LINE = re.compile(r"[^\x00-\x1f\x7f\"'\\`$]+")
@@ -27,7 +31,7 @@ _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 @dataclass(frozen=True)
 class SlurmOptions:
-    """What `sbatch` is told: each field is its option of that name (manual of sbatch, 22.05)."""
+    """What `sbatch` is told: each field but those in `OUR_OWN` is its option of that name (manual of sbatch, 22.05)."""
 
     partition: str | None = None
     """Partitions to run in, with commas between them; `instance_type="slurm.NAME"` names one, too."""
@@ -41,6 +45,8 @@ class SlurmOptions:
     """Generic resources of each node, such as `"gpu:4"`."""
     gpus_per_node: int | None = None
     """GPUs of each node; the number of processes on each host where `distribution` says none."""
+    hosts_per_node: int | None = None
+    """How many hosts share a node, with its GPUs divided between them; one host a node unless it is given."""
     reservation: str | None = None
     """A reservation to run in."""
     nodelist: str | None = None
@@ -63,6 +69,18 @@ class SlurmOptions:
     """What mail is sent about, such as `"END,FAIL"`."""
     mail_user: str | None = None
     """Who gets it."""
+    python: str | None = None
+    """The Python of the nodes, as an absolute path there; the one that calls `fit()` unless it is given."""
+    modules: Sequence[str] = field(default_factory=list)
+    """What `module load` brings into the environment of the hosts, such as `["openmpi/4.1.8"]`."""
+    interface: str | None = None
+    """The network interface over which ranks on different nodes talk, such as `"ib0"`; by default the one that has the
+    node's address."""
+    transport: str | None = None
+    """How MPI talks between nodes: `"tcp"`, or `"fabric"`, which lets Open MPI choose; by default that is chosen where
+    InfiniBand, EFA or Slingshot is active."""
+    export_script: str | None = None
+    """A file that the batch script is written to; the job starts once somebody gives it to `sbatch`."""
     requeue: bool = True
     """Whether Slurm may start the job again after a preemption or the loss of its first node; it goes on from its
     newest checkpoint then."""
@@ -89,9 +107,7 @@ class SlurmOptions:
         """
         others = {key.removeprefix(_OTHER): text for key, text in given.items() if key.startswith(_OTHER)}
         found: dict[str, object] = {
-            key: int(text) if key in _NUMBERS and text.isdecimal() else _truth(text) if key in _FLAGS else text
-            for key, text in given.items()
-            if not key.startswith(_OTHER)
+            key: _from_word(key, text) for key, text in given.items() if not key.startswith(_OTHER)
         }
         if others:
             found["sbatch_options"] = {name: text.lower() == "true" or text for name, text in others.items()}
@@ -109,8 +125,8 @@ class SlurmOptions:
         ['--partition=gpu', '--exclusive', '--comment="two words"', '--requeue']
         """
         for name, value in asdict(self).items():
-            if name == "after":
-                continue  # its job is in `dependency` by then
+            if name in OUR_OWN:
+                continue
             if name == "sbatch_options":
                 yield from (_word(key, each) for key, each in value.items())
             elif name == "requeue":
@@ -119,8 +135,12 @@ class SlurmOptions:
                 yield _word(name.replace("_", "-"), value)
 
 
-def _truth(text: str) -> object:
-    return {"true": True, "false": False}.get(text.lower(), text)
+def _from_word(key: str, text: str) -> object:
+    if key in _NUMBERS and text.isdecimal():
+        return int(text)
+    if key in _FLAGS:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    return text.split(",") if key == "modules" else text
 
 
 def is_word(text: str) -> bool:
@@ -145,14 +165,32 @@ def _checked(name: str, value: object, where: str) -> object:
         if not isinstance(value, bool):
             raise _refused(where, key, f"must be True or False, not {shown(value)}")
     elif name in _NUMBERS:
-        least = 1 if name == "gpus_per_node" else 0
+        least = 0 if name == "nice" else 1
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
             raise _refused(where, key, f"must be a whole number of at least {least}, not {shown(value)}")
+    elif name == "modules":
+        return _names(value, f"{where}[{key}]")
     elif name == "sbatch_options":
         return _others(value, f"{where}[{key}]")
     else:
         _check_text(value, where, key)
+        if name == "transport" and value not in TRANSPORTS:
+            known = " or ".join(map(repr, TRANSPORTS))
+            raise _refused(where, key, f"is {shown(value)}, but must be {known}; leave it out for what is there")
+        if name == "python" and not str(value).startswith("/"):
+            raise _refused(
+                where, key, f"must be an absolute path, such as '/shared/env/bin/python', not {shown(value)}"
+            )
     return value
+
+
+def _names(given: object, where: str) -> list[str]:
+    if not isinstance(given, (list, tuple)):
+        raise InvalidArgument(where, f"{where} must be a list such as ['openmpi/4.1.8'], not {shown(given)}")
+    for number, name in enumerate(given):
+        if not isinstance(name, str) or not is_word(name) or name.startswith("-"):
+            raise _refused(where, str(number), f"must be the name of a module, not {shown(name)}")
+    return [*given]
 
 
 def _others(given: object, where: str) -> dict[str, str | int | bool]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import BackendError
+from . import waiting_line
 
 ANSWER_SECONDS = 30.0  # that Slurm's controller may take
 ASK_AGAIN_SECONDS = 10.0
@@ -20,6 +22,8 @@ UNFINISHED = frozenset(
 )
 """The states of a job that is not over ("JOB STATE CODES" in the manual of squeue, 22.05)."""
 
+_FORMAT = "%i|%T|%r|%S|%e|%U|%P|%Q"
+"""Number, state, reason, start, end, the user's number, partitions, priority (manual of squeue, 22.05)."""
 _OPTIONS = ("SACCT_", "SCANCEL_", "SCONTROL_", "SINFO_", "SQUEUE_", "SLURM_TIME_FORMAT")
 """How the names of variables start which set options of these programs: they are meant for people."""
 
@@ -35,15 +39,22 @@ class Queued(NamedTuple):
     """When Slurm expects it to start, as it writes a time; empty where it does not know."""
     ends: str = ""
     """The same for its end."""
+    ahead: int = 0
+    """How many jobs Slurm would rather start, of those that wait for the same partitions, as far as that is known."""
 
     @property
     def why_pending(self) -> str:
-        """What somebody who waits for it is told.
+        """What somebody who waits for it is told; the day only where that is not today.
 
-        >>> Queued("PENDING", "Priority", "2026-11-25T14:20:00").why_pending
-        'Priority; expected to start at 2026-11-25T14:20:00'
+        >>> Queued("PENDING", "Priority", "2020-11-25T14:20:00", ahead=3).why_pending
+        'Priority, 3 ahead, estimated 2020-11-25 14:20'
+        >>> Queued("PENDING", "Resources").why_pending
+        'Resources'
         """
-        return f"{self.reason}; expected to start at {self.starts}" if self.starts else self.reason
+        day, _, hour = self.starts.rpartition("T")
+        when = hour[:5] if day == time.strftime("%Y-%m-%d") else f"{day} {hour[:5]}".strip()
+        ahead = f"{self.ahead} ahead" if self.ahead else ""
+        return ", ".join(filter(None, (self.reason, ahead, when and f"estimated {when}")))
 
     @property
     def is_over(self) -> bool:
@@ -70,22 +81,28 @@ class _Look(NamedTuple):
 
 
 _last = _Look(-ASK_AGAIN_SECONDS, -ASK_AGAIN_SECONDS, None)
+_line = waiting_line.Seen()
 
 
-def look(age: float | None = None) -> Mapping[int, Queued] | None:
+def look(age: float | None = None, in_line: bool = False) -> Mapping[int, Queued] | None:
     """This user's jobs by their numbers, as Slurm knew them at most `age` seconds ago; None without an answer.
 
-    `age` is ASK_AGAIN_SECONDS unless there is a reason to ask more often, which is not for long.
+    `age` is ASK_AGAIN_SECONDS unless there is a reason to ask more often, which is not for long. With `in_line` they
+    say how many others are ahead: once in a while Slurm is asked about all jobs, in the place of this user's alone.
     """
     global _last
     asked, cluster = time.monotonic(), tuple(map(os.environ.get, ("SLURM_CONF", "SLURM_CLUSTERS")))
     if cluster != _last.cluster or asked - _last.at >= (ASK_AGAIN_SECONDS if age is None else age):
+        of_all = in_line and _line.is_old(asked)
+        whose = () if of_all else ("--me",)
         try:
-            said = ask("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%S|%e")
+            said = ask("squeue", *whose, "--noheader", "--states=all", f"--format={_FORMAT}").splitlines()
         except BackendError:
             _last = _Look(asked, time.monotonic(), None, cluster)
         else:
-            _last = _Look(asked, time.monotonic(), dict(filter(None, map(_parsed, said.splitlines()))), cluster)
+            if of_all:
+                _line.see(asked, filter(None, map(waiting_line.parsed, said)))
+            _last = _Look(asked, time.monotonic(), dict(filter(None, map(_parsed, said))), cluster)
     return _last.jobs
 
 
@@ -94,18 +111,17 @@ def has_asked_since(moment: float) -> bool:
     return _last.asked >= moment
 
 
-def accounted(number: int) -> Queued | None:
-    """What the accounting says of a job that the controller has forgotten; None without accounting, or a word there."""
-    try:
-        said = ask("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={number}", "--format=State,ExitCode")
-    except BackendError:
-        return None
-    state, _, code = said.partition("\n")[0].partition("|")
-    return Queued(state.split()[0], f"exit code {code}") if state.strip() else None
+def ask(
+    *command: str,
+    text: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    seconds: float = ANSWER_SECONDS,
+) -> str:
+    """What one of Slurm's programs prints; `text` is its input, and `folder` where it runs.
 
-
-def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | None = None) -> str:
-    """What one of Slurm's programs prints; `text` is its input. Raises BackendError with what it says is wrong."""
+    Raises BackendError with what it says is wrong, and where an answer takes more than `seconds`.
+    """
     import subprocess  # who lists the jobs of a home without any need not load it
 
     try:
@@ -114,17 +130,18 @@ def ask(*command: str, text: str | None = None, variables: Mapping[str, str] | N
             input=text,
             stdin=subprocess.DEVNULL if text is None else None,
             env=_without_options(os.environ if variables is None else variables),
+            cwd=folder,
             capture_output=True,
             text=True,
             errors="replace",
             check=False,
-            timeout=ANSWER_SECONDS,
+            timeout=seconds,
         )
     except FileNotFoundError:
         what = f"{command[0]} is not on PATH, so this machine is no login node of a Slurm cluster"
         raise BackendError(f"{what}; log in to one, or load its module, such as `module load slurm`") from None
     except subprocess.TimeoutExpired:
-        what = f"{command[0]} has had no answer from Slurm's controller for {ANSWER_SECONDS:g} s"
+        what = f"{command[0]} has had no answer from Slurm's controller for {seconds:g} s"
         raise BackendError(f"{what}; see `scontrol ping`, and try again") from None
     except OSError as error:
         raise BackendError(f"{command[0]} cannot be run: {error}; ask the administrator of the cluster") from None
@@ -168,17 +185,19 @@ def cancel(number: int, *options: str) -> None:
             raise
 
 
-def kill_step(number: int, name: str) -> None:
-    """End a step of a job, by its name, with all that runs in it. Raises BackendError."""
+def kill_steps(number: int, *names: str) -> None:
+    """End steps of a job, by their names, with all that runs in them. Raises BackendError."""
     for line in ask("squeue", "--steps", "--noheader", f"--jobs={number}", "--format=%i|%j").splitlines():
         step, _, found = line.strip().partition("|")
-        if found == name:
+        if found in names:
             ask("scancel", "--signal=KILL", step)
 
 
 def _parsed(line: str) -> tuple[int, Queued] | None:
+    """A job of this user's; None for any other line."""
     fields: Sequence[str] = line.split("|")
-    if len(fields) != 5 or not fields[0].isdecimal():
+    if len(fields) != 8 or not fields[0].isdecimal() or fields[5] != str(os.getuid()):
         return None
-    number, state, reason, *times = fields
-    return int(number), Queued(state, reason, *("" if each == "N/A" else each for each in times))
+    number, state, reason, *times = fields[:5]
+    starts, ends = ("" if each == "N/A" else each for each in times)
+    return int(number), Queued(state, reason, starts, ends, _line.ahead_of(int(number)))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterable
 
-from ...backends.port import Finding
+from ... import backends
+from ...backends.port import Finding, Probes
 from ...errors import InvalidArgument
 from ...values.naming import suggestion
 from .. import answer
@@ -21,15 +23,23 @@ def add(parser: Parser) -> None:
         help=f"what is needed besides MPI jobs on this machine: {', '.join(PURPOSES)}, or a backend that another "
         "package provides; may be given several times",
     )
+    parser.add_argument("--backend", metavar="NAME", help="look at what this backend needs, and at nothing else")
+    parser.add_argument(
+        "--probe",
+        action="store_true",
+        help="with --backend slurm: submit a job of two nodes, which looks for what jobs need there",
+    )
 
 
 def run(arguments: Namespace) -> int:
     """1 where something is missing that every job needs, or that serves a purpose that was named."""
+    if arguments.probe and arguments.backend is None:
+        raise InvalidArgument("--probe", "--probe has no effect without --backend; add --backend slurm")
     known = purposes()
     for purpose in arguments.needs:
         if purpose not in known:
             raise InvalidArgument("--needs", f"--needs {purpose!r} is not known; {suggestion(purpose, known)}")
-    found = list(every_finding())
+    found = list(_found(arguments))
     missing = {each.what for each in found if not each.is_there and _is_needed(each, arguments)}
     document = [{**each._asdict(), "is_needed": _is_needed(each, arguments)} for each in found]
     rows = [[_word(each, arguments), each.what, each.detail] for each in found]
@@ -40,8 +50,20 @@ def run(arguments: Namespace) -> int:
     return 1 if missing else 0
 
 
+def _found(arguments: Namespace) -> Iterable[Finding]:
+    if arguments.backend is None:
+        return every_finding()
+    backend = backends.load(arguments.backend)
+    if not arguments.probe:
+        return backend.check()
+    if not isinstance(backend, Probes):
+        what = f"--probe: the backend {arguments.backend} reaches nothing but this machine"
+        raise InvalidArgument("--probe", f"{what}; leave it out")
+    return (*backend.check(), *backend.probe())
+
+
 def _is_needed(finding: Finding, arguments: Namespace) -> bool:
-    return finding.purpose is None or finding.purpose in arguments.needs
+    return finding.purpose in (None, arguments.backend) or finding.purpose in arguments.needs
 
 
 def _word(finding: Finding, arguments: Namespace) -> str:

@@ -7,7 +7,6 @@ import io
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from estimator_sdk import Estimator, EstimatorError, Job, JobFailed, JobNotFound, list_jobs
 from estimator_sdk.cli.main import main
 from tests.conformance.foreign import shell_backend
+from tests.waiting import wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -75,15 +75,13 @@ def test_it_is_found_and_listed_by_any_process_and_the_command_line(fit):
 
 def test_it_is_stopped(fit):
     job = fit("import time; time.sleep(60)", wait=False)
-    while not (job.folder / "pid").exists():
-        time.sleep(0.05)
+    wait_for((job.folder / "pid").exists)
     assert cli("stop", job.name, "--wait")[:2] == (0, f"{job.name} is Stopped\n")
 
 
 def test_it_is_deleted_once_it_has_ended_and_not_before(fit):
     job = fit("import time; time.sleep(60)", wait=False)
-    while not (job.folder / "pid").exists():
-        time.sleep(0.05)
+    wait_for((job.folder / "pid").exists)
     with pytest.raises(EstimatorError, match="stop it first"):
         job.delete()
     job.stop()

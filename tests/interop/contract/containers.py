@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import wait_for
 
 SECONDS = 120  # that a container may take on a loaded machine
 
@@ -64,10 +65,7 @@ class Host:
         subprocess.run(["docker", "stop", "-t", str(grace), self.container], check=True, capture_output=True)
 
     def waits_for(self, text: str) -> None:
-        deadline = time.monotonic() + SECONDS
-        while text not in self.log:
-            assert time.monotonic() < deadline, self.log
-            time.sleep(0.1)
+        wait_for(lambda: text in self.log, SECONDS, lambda: self.log)
 
     def ended(self) -> Ended:
         """Wait for its end; returns what is left of it, also when the container is gone."""

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from estimator_sdk import HorovodRunner, JobFailed
-from tests.conformance.jobs import wait_for
+from tests.waiting import wait_for
 
 from .conftest import IMAGE, ROLE
 from .instances import Instances

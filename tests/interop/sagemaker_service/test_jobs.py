@@ -9,6 +9,7 @@ import pytest
 
 from estimator_sdk import EstimatorError, InvalidArgument, Job, JobFailed, JobNotFound, list_jobs
 from tests.stores.fault_proxy import Request
+from tests.waiting import SECONDS
 
 from .conftest import cloud, in_background
 from .stand_in import ACCOUNT, IMAGE, REGION, ROLE
@@ -224,7 +225,7 @@ def test_ctrl_c_stops_a_job_whose_submission_has_not_been_answered(platform, est
         return "stall" if submissions.pop() else "lose the answer"
 
     def run() -> None:
-        assert aws_proxy.stalled.wait(20)
+        assert aws_proxy.stalled.wait(SECONDS)
         os.kill(os.getpid(), signal.SIGINT)
 
     submissions = [True, False]

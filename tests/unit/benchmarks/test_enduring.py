@@ -5,10 +5,11 @@ import threading
 import pytest
 
 from benchmarks.enduring import SideBySide
+from tests.waiting import SECONDS
 
 
 def test_all_runs_are_under_way_at_the_same_time_and_once():
-    meeting, begun = threading.Barrier(3, timeout=20), []
+    meeting, begun = threading.Barrier(3, timeout=SECONDS), []
 
     def run(value):
         begun.append(value)
@@ -24,7 +25,7 @@ def test_what_a_run_raises_is_raised_once_none_is_under_way_and_hides_no_other()
     may_end, ended = threading.Event(), []
 
     def slow():
-        may_end.wait(20)
+        may_end.wait(SECONDS)
         ended.append("slow")
         return 1.0
 

@@ -3,7 +3,7 @@ import signal
 import pytest
 from estimator_container.runtime.loop import Loop
 
-DEADLINE = 20.0  # seconds after which a test is stuck, however slow the machine
+DEADLINE = 60.0  # seconds after which a test is stuck, however slow the machine
 
 
 @pytest.fixture

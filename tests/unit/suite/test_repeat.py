@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests import repeat
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
 LOAD = b"while True: pass"
@@ -97,7 +97,4 @@ def test_two_processes_compute_until_the_repetition_ends_however_it_does(started
     else:
         started.kill()
     started.wait(DEADLINE)
-    deadline = time.monotonic() + DEADLINE
-    while load_of(started) and time.monotonic() < deadline:
-        os.sched_yield()
-    assert load_of(started) == []
+    wait_for(lambda: not load_of(started), DEADLINE, lambda: load_of(started))

@@ -56,9 +56,9 @@ class CheckpointAgent(WatchingAgent):
         self.in_background(lambda: self._restore(self._settings), self._restored)
 
     def _restore(self, settings: CheckpointSettings) -> tuple[int, Restored]:
+        self._hold(settings.held)
         store = open_store(settings.uri, retry_seconds=STORE_SECONDS, stall_seconds=STALL_SECONDS)
         mine = claim(store, settings.job)
-        self._hold(settings.held)
         self._folder = WatchedFolder(settings.folder, settings.named)
         self._publisher = Publisher(store, mine, self._folder, settings.kept)
         if settings.restore:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ...runtime.folder_hold import HeldFolder
 from ..agent import AgentSettings
 
 KEPT = 3  # snapshots; one would be enough, were it not for a store that damages it
@@ -35,5 +36,5 @@ class CheckpointSettings(AgentSettings):
     log_seconds: float = LOG_SECONDS
     named: str = ""
     """The folder's path as the script knows it, if that is different."""
-    held: str | None = None
-    """The job's folder: once another is in its place, nothing more is published."""
+    held: HeldFolder | None = None
+    """The job's folder, as its owner holds it: where another is in its place, nothing is published."""

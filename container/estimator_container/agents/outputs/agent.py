@@ -24,6 +24,7 @@ from estimator_container.agents.watching.state import FolderState, Stamp
 from estimator_container.contract.agent_events import OutputEvent, OutputsFailed, OutputsLeftOut, OutputsUploaded
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
+from estimator_container.runtime.folder_hold import FolderReplaced, HeldFolder
 from estimator_container.storage import NotFound, SourceChanged, open_store
 from estimator_container.storage.location import fault, parse
 
@@ -50,10 +51,14 @@ class OutputAgent(WatchingAgent):
 
     def _begin(self, settings: str) -> None:
         self._settings = OutputSettings.from_json(settings)
+        try:
+            self._hold(self._settings.held)
+        except FolderReplaced as reason:
+            self._last_word(str(reason))
+            return
         if self._settings.frames:
             with contextlib.suppress(OSError):  # where the script has removed the log, nobody is to be told
                 self._events = EventLog(FrameWriter(self._settings.frames))
-        self._hold(self._settings.held)
         self._left = dict(self._settings.files)
         self._root = parse(self._settings.uri).key_prefix
         for prefix, path in self._settings.folders.items():
@@ -76,10 +81,10 @@ class OutputAgent(WatchingAgent):
 
     def _look(self) -> None:
         """Upload what there is; while something is under way, its end looks again."""
-        if self.is_busy:
+        if self.is_busy or self._is_over:
             return
-        if self._is_job_removed():
-            self._is_over = True
+        if self._settings.held is not None and self._is_job_removed():
+            self._last_word(HeldFolder(*self._settings.held).replaced)
             return
         found = {prefix: self._new_files(prefix) for prefix in self._settings.folders}
         faults = [self._leave_out(prefix, files) for prefix, files in found.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from ...runtime.folder_hold import HeldFolder
 from ..agent import AgentSettings
 
 
@@ -23,5 +24,5 @@ class OutputSettings(AgentSettings):
     """Prefix -> the path by which the script knows the folder, if that is different."""
     frames: str | None = None
     """The log that takes its events."""
-    held: str | None = None
-    """The job's folder: once another is in its place, nothing more goes up."""
+    held: HeldFolder | None = None
+    """The job's folder, as its owner holds it: where another is in its place, nothing goes up."""

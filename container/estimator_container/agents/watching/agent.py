@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 
-from ...runtime.folder_hold import FolderHold
+from ...runtime.folder_hold import FolderHold, HeldFolder
 from ...runtime.loop import Timer
 from ..agent import Agent
 
@@ -28,9 +28,9 @@ class WatchingAgent(Agent):
             self._look_due.cancel()
         self._look_due = self._loop.after(seconds, self._look)
 
-    def _hold(self, job: str | None) -> None:
-        """Take for the job what is in this folder now. Raises OSError."""
-        self._held = FolderHold(job) if job else None
+    def _hold(self, job: HeldFolder | None) -> None:
+        """Take for the job what is in this folder. Raises FolderReplaced where it is not the owner's, and OSError."""
+        self._held = HeldFolder(*job).hold() if job is not None else None
 
     def _is_job_removed(self) -> bool:
         """Whether another job's folder, or none, is where this one's was: then nothing in it is ours."""

@@ -96,10 +96,12 @@ class HangWatch:
         self._is_disturbed = False
         """By `py-spy`, which stops ranks for a moment."""
         self._children: dict[int, float] | None = None
+        self._is_looking = self._is_closed = False
         self._timers = [loop.after(self._look_seconds, self._look)]
 
     def close(self) -> None:
         """Look no more: these ranks have ended."""
+        self._is_closed = True
         for timer in self._timers:
             timer.cancel()
         self._said = None
@@ -135,9 +137,15 @@ class HangWatch:
 
     def _look(self) -> None:
         self._timers = [self._loop.after(self._look_seconds, self._look)]
-        if not self._ranks.pids:
-            return  # all have ended, which others know
-        progressed = self._written.progressed(self._stall)
+        if self._ranks.pids and not self._is_looking:  # else all have ended, which others know
+            self._is_looking = True
+            stall = self._stall
+            self._loop.aside(lambda: self._written.progressed(stall), self._looked)
+
+    def _looked(self, progressed: bool) -> None:
+        self._is_looking = False
+        if self._is_closed or not self._ranks.pids:
+            return
         if progressed:
             self._patience.progress(time.monotonic())
             self._tell_bound()

@@ -7,9 +7,11 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...logs.frames import NO_RANK, STDERR, STDOUT, FrameParser
-from ...training.page import read_pages
+from ...training.page import StepCount, read_pages
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...contract.names import Layout
     from ..horovod_stalls import Stall
 
@@ -36,9 +38,15 @@ class Written:
         self._newest = _newest(layout.checkpoints)
         self._checkpoint: float | None = None
         self._lines: dict[int, float] = {}
+        self._counts: Sequence[StepCount] = ()
 
     def progressed(self, stall: Stall | None) -> bool:
-        """Whether there are new lines or checkpoints; what Horovod says of a stall, while one lasts, is none."""
+        """Look whether there are new lines or checkpoints; what Horovod says of a stall, while one lasts, is none.
+
+        It is for a thread of its own, because the files may be on a network that does not answer; all else here says
+        what the last look has found. Raises OSError.
+        """
+        self._counts = self._read_steps()
         size, newest = os.path.getsize(self._frames), _newest(self._folder)
         has_lines = size > self._read and self._has_lines(size, stall)
         self._read = size
@@ -58,16 +66,18 @@ class Written:
 
     def steps(self) -> dict[int, LastStep]:
         """The last training step of each rank that counts them."""
-        try:
-            with open(self._pages, encoding="utf-8") as file:
-                counts = read_pages(file.read())
-        except OSError:
-            return {}
         now = time.monotonic_ns()
         return {
             NO_RANK if each.rank is None else each.rank: LastStep(each.number, round((now - each.last) / 1e9, 1))
-            for each in counts
+            for each in self._counts
         }
+
+    def _read_steps(self) -> Sequence[StepCount]:
+        try:
+            with open(self._pages, encoding="utf-8") as file:
+                return read_pages(file.read())
+        except OSError:
+            return ()
 
     def _has_lines(self, size: int, stall: Stall | None) -> bool:
         with open(self._frames, "rb") as file:

@@ -84,6 +84,8 @@ class Follower:
             self._find_leader,
             time.monotonic() + spec.settings.world_timeout,
         )
+        self._mesh.begin_to_beat()
+        self._silence.learn()
 
     def _join_another(self, address: str) -> None:
         """Join another first host, to which nothing is said that the one before should have heard."""
@@ -92,13 +94,9 @@ class Follower:
         self._silence.forget(self._leader)
         self._found(address)
         self._join()
-        self.prepared()
 
     def prepared(self) -> None:
         self._is_prepared = True
-        if self._mesh is not None:
-            self._mesh.begin_to_beat()
-            self._silence.learn()
 
     def ready(self) -> None:
         """This host can run the next step, as soon as the MPI daemon of the one before is gone."""
@@ -209,6 +207,8 @@ class Follower:
             self._host.start_ranks(fields)
         elif kind == "daemon":
             self._start_daemon(*fields)
+        elif kind == "are_you_there":
+            self._send("here")
         elif kind == "step_over":
             self._host.step_over()
         elif kind == "stalled":

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ...contract.events import FailureFound, WorldStarting
 from ...failures import verdict
+from ...failures.killed import KilledOrLost
 from ...failures.kind import Kind
-from ...failures.outcome import CULPRIT_SECONDS, Outcome
+from ...failures.outcome import CULPRIT_SECONDS, LAST_REPORTS_SECONDS, Outcome
 from ...failures.verdict import Verdict
 from ...mesh import common_secret
 from ...ranks.server import RankEnd
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from .port import HostPort
     from .restart import Restart
 
-# After mpirun's own end the reports of the last ranks are still on their way from other hosts.
-LAST_REPORTS_SECONDS = 2.0
-
 
 class Leader:
     """The first host's part in the job: see `Coordinator` of the port, and who hears of the others."""
@@ -39,6 +37,7 @@ class Leader:
         self._events = host.toolkit.events
         self._endpoints: dict[str, str] = {}
         self._others = Others(host.spec, host.toolkit, self)
+        self._killed = KilledOrLost(host.spec.name, self._others, self._fail)
         self._restart: Restart | None = None
         """None for a job of one attempt, and on a platform that starts each attempt on hosts of its own."""
 
@@ -51,11 +50,12 @@ class Leader:
 
             self._restart = Restart(self._host, line, self._others, lambda: self._begin_step(0), self._end)
         self._others.open(line)
+        self._others.begin_to_beat()
 
     # This host's own news.
 
     def prepared(self) -> None:
-        self._others.begin_to_beat()
+        pass
 
     def ready(self) -> None:
         self.host_ready(self._spec.name, self._host.endpoint)
@@ -65,8 +65,11 @@ class Leader:
 
     def report(self, found: Verdict) -> None:
         """Something failed on some host: the attempt fails, and with it the job, unless the platform wants another."""
-        if self.is_ending_attempt:
-            return  # because of something else, and this may be a consequence
+        if not self.is_ending_attempt and not self._killed.keeps(found):  # else it may be a consequence
+            self._fail(found)
+
+    def _fail(self, found: Verdict) -> None:
+        self._killed.forget()
         found = self._run.named(found)
         if self._host.outcome is None:
             self._events.emit(FailureFound(found.masked().message))

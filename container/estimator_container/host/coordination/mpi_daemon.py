@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...failures.kind import Kind
 from ...failures.outcome import CULPRIT_SECONDS
-from ...failures.verdict import Verdict, last_words
+from ...failures.verdict import Verdict, last_words, signal_name
 from ...logs.events import ProgramOutput
 from ...worlds.mpi import daemon, programs
 from ..commands import environment_of_programs
@@ -62,4 +62,5 @@ class MpiDaemon:
         assert self._output is not None
         name = self._spec.name
         message = f"the MPI daemon on {name} ended with {code} in the middle of the job"
-        self._report(Verdict(Kind.MPI, message, name, detail=last_words(self._output.finish())))
+        ended_by = signal_name(-code) if code < 0 else None
+        self._report(Verdict(Kind.MPI, message, name, signal=ended_by, detail=last_words(self._output.finish())))

@@ -12,7 +12,7 @@ from ...ranks import spawned
 from ...ranks.server import WRAPPER
 from ...runtime import machine
 from ...runtime.children import OnExit
-from ...worlds.mpi import command_line, mpirun_words, programs
+from ...worlds.mpi import command_line, fabric, mpirun_words, programs
 from ...worlds.mpi.launch_agents import STARTED, LaunchAgents
 from ...worlds.mpi.world import MpiWorld
 from ..commands import environment_of_programs
@@ -96,7 +96,7 @@ class Mpirun:
 
         names = set(os.environ)
         if self._spec.settings.platform_address is not None:  # whose scheduler sets them, and not the user
-            names = {name for name in names if not name.startswith("SLURM")}
+            names = {name for name in names if not inherited.is_of_scheduler(name)}
         sentence = inherited.sentence(names, self._spec.settings.launch_variables)
         if sentence is not None:
             self._toolkit.events.say(sentence)
@@ -110,12 +110,20 @@ class Mpirun:
             scratch=scratch,
             crowded=ranks >= cpus,
             outnumbered=ranks > cpus and spec.settings.hosts_per_machine == len(spec.hosts),
+            fabric=self._uses_fabric(),
             single_copy=machine.ranks_may_read_each_other(),
             ipv6_port=self._toolkit.ipv6_port,
             hostfile=spawned.write_hostfile(scratch, tuple(self._nodes)),
             spawns=len(self._world.hosts) == 1 and spawned.is_asked_for(spec.layout.code),
             fork_agent=spawned.fork_agent(scratch),
         )
+
+    def _uses_fabric(self) -> bool:
+        settings, hosts = self._spec.settings, len(self._spec.hosts)
+        chosen = fabric.is_chosen(settings.transport, settings.hosts_per_machine == hosts)
+        if chosen or settings.transport is not None:
+            self._toolkit.events.say(f"MPI between hosts: {fabric.sentence(settings.transport)}")
+        return chosen
 
 
 def _node_names(hosts: tuple[str, ...]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ...contract.events import HostJoined
@@ -81,6 +81,8 @@ class Others:
         self._mesh: mesh.MeshLeader | None = None
         self._early: list[tuple[str, list[str]]] = []
         """Who is ready for the next attempt before the platform has said that there is one."""
+        self.on_answer: Callable[[str], None] = lambda host: None
+        """Called with a host that was asked whether it is there, and is."""
         self._silence = Silence(toolkit.loop, spec.name, spec.hosts[1:], listener.report)
 
     def open(self, platform: PlatformLine | None) -> None:
@@ -117,6 +119,11 @@ class Others:
         """Have one start an MPI daemon that goes by the name of a node."""
         if self._mesh is not None:
             self._mesh.send(host, "daemon", node, request)
+
+    def ask_whether_there(self, host: str) -> None:
+        """Have one say that it is: `on_answer` is called then."""
+        if self._mesh is not None:
+            self._mesh.send(host, "are_you_there")
 
     def expect(self, hosts: Collection[str]) -> str:
         """Let others join in the place of lost hosts. Returns the address at which. Raises OSError."""
@@ -162,6 +169,8 @@ class Others:
                 self._early.append((host, message))
         elif kind == "ready":
             listener.host_ready(host, fields[0])
+        elif kind == "here":
+            self.on_answer(host)
         elif kind == "ranks_started":
             listener.host_started(host, int(fields[0]))
         elif kind == "failed":

@@ -126,7 +126,7 @@ class HereWire:
         with short_path(path) as short:
             sock = connect_unix(short)
         self._link = Link(loop, sock, lambda link, message: hear(message), lambda link: lost())
-        self._pulse = Pulse(loop, lambda: self._link.send(BEAT), _expect_nothing)
+        self._pulse = Pulse(loop, lambda strain: self._link.send(BEAT), _expect_nothing)
         self.send = self._link.send
         self.begin_to_beat = self._pulse.begin
 

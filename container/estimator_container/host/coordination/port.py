@@ -62,10 +62,13 @@ class Coordinator(Protocol):
     """A host's part in the job, and what that wants to hear of the host."""
 
     def open(self) -> None:
-        """Begin to look for the other hosts. Raises ConfigurationError or OSError."""
+        """Begin to look for the other hosts, and to beat: nothing holds this host up for long from now on.
+
+        Raises ConfigurationError or OSError.
+        """
 
     def prepared(self) -> None:
-        """From now on this host answers to nothing that could hold it up for long."""
+        """This host has what its ranks need."""
 
     def ready(self) -> None:
         """This host can run the next step, which starts when all can."""

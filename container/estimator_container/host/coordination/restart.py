@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...failures.kind import Kind
 from ...failures.outcome import Outcome
+from ...failures.verdict import of_lost_host
 
 if TYPE_CHECKING:
     from ...failures.verdict import Verdict
@@ -64,6 +65,8 @@ class Restart:
 
     def lost(self, host: str) -> None:
         """Another host is gone meanwhile; the platform may have to be told again with which hosts it could go on."""
+        if self.failed is not None and self.failed.may_be_lost_host and (host == self.failed.host in self._uncleared):
+            self.failed = of_lost_host(host, self._host.spec.name)  # which has killed that process with all others
         self._lost.add(host)
         self._uncleared.discard(host)
         self._ask()

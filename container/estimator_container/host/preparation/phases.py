@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from ...contract import entry_point
 from ...contract.entry_point import CommandLine, FrameworkFunction, Program
@@ -18,6 +19,7 @@ from ..spec import HostSpec
 from ..toolkit import Toolkit
 from . import code, requirements
 
+T = TypeVar("T")
 Until = Callable[[Callable[[], bool]], None]
 """Handles events until what it is given is true, or ends the host because the job has ended."""
 
@@ -57,7 +59,8 @@ class Preparation:
         """Bring the code here, and say what of it is run; None for steps. Raises ConfigurationError."""
         program = None if self._spec.settings.steps else self._named_program()
         folder = self._spec.layout.code
-        code.fetch(self._code_source(), folder)
+        source = self._code_source()
+        self._aside(lambda: code.fetch(source, folder))
         return entry_point.program_in(program, folder) if isinstance(program, str) else program
 
     def _named_program(self) -> str | CommandLine | FrameworkFunction:
@@ -108,10 +111,18 @@ class Preparation:
         self._until(lambda: bool(ended))
         return ended[0], output.finish()
 
+    def _aside(self, work: Callable[[], T]) -> T:
+        """Do what may wait for a disk while others hear that this host is there. Raises what that raises."""
+        found: list[T] = []
+        self._toolkit.loop.aside(work, found.append)
+        self._until(lambda: bool(found))
+        return found[0]
+
     def _look_for_channels(self) -> None:
         """Say what is not there; only the script knows whether it needs it, and a host may have no share of it."""
-        for name, channel in self._spec.settings.channels.items():
-            path = os.path.join(self._spec.layout.data, f"{name}_0" if channel.is_piped else name)
-            if not os.path.exists(path):
-                what = f"the channel {name!r} should be at {path}, but nothing is there; the script runs anyway"
-                self._toolkit.events.say(what)
+        channels, data = self._spec.settings.channels.items(), self._spec.layout.data
+        paths = {name: os.path.join(data, f"{name}_0" if each.is_piped else name) for name, each in channels}
+        missing = self._aside(lambda: [name for name in paths if not os.path.exists(paths[name])])
+        for name in missing:
+            what = f"the channel {name!r} should be at {paths[name]}, but nothing is there; the script runs anyway"
+            self._toolkit.events.say(what)

@@ -43,6 +43,8 @@ class Fit(NamedTuple):
     """Whether ranks are expected to start others, to which they talk by TCP only."""
     hostfile: str | None = None
     """What `spawned.write_hostfile` gives; None where ranks are not to start others."""
+    fabric: bool = False
+    """Whether a network is there that Open MPI uses only where it may choose how ranks talk."""
     fork_agent: str | None = None
     """What FORK_AGENT is to be; None where commands are started as they are."""
 
@@ -62,9 +64,9 @@ def mpirun(world: MpiWorld, fit: Fit, path: str, agent: str, given: Collection[s
         "orte_tmpdir_base": fit.scratch,
         "oob_tcp_if_include": fit.interface,
         "btl_tcp_if_include": fit.interface,
-        "pml": "ob1",
+        **({} if fit.fabric else {"pml": "ob1"}),
         **WINDOWS,
-        "btl": "self,vader,tcp" if len(world.hosts) > 1 or fit.spawns or world.oversubscribes else "self,vader",
+        **({} if fit.fabric else {"btl": "self,vader,tcp" if _needs_tcp(world, fit) else "self,vader"}),
         "orte_abort_on_non_zero_status": "1",
         # Aggregation holds a rank's last words back, and 4.1.8 fails to unpack them when it aborts.
         "orte_base_help_aggregate": "0",
@@ -92,6 +94,10 @@ def mpirun(world: MpiWorld, fit: Fit, path: str, agent: str, given: Collection[s
     for name, value in parameters.items():
         command += ["-mca", name, value]
     return [*command, *world.options]
+
+
+def _needs_tcp(world: MpiWorld, fit: Fit) -> bool:
+    return len(world.hosts) > 1 or fit.spawns or bool(world.oversubscribes)
 
 
 def _chooses_algorithms(world: MpiWorld) -> bool:

@@ -21,6 +21,7 @@ _STARTS = re.compile(
     rf"OMPI_MCA_({_PARAMETERS})(_|$)|OMPI_(COMM|UNIVERSE)_|ORTE_|PMIX_|PMI_|PRTE_|SLURM_|SLURMD_|PBS_|LSB_|LOADL_|SGE_"
     r"|PE_HOSTFILE$"
 )
+_OF_SLURM = re.compile(r"SLURM|(OMPI|PRTE)_MCA_plm_slurm_args$")  # the latter two from 23.11 on
 _FAMILY = re.compile(r"([A-Z]+_)(?!MCA_)")
 _LISTED = 3  # of one family, such as SLURM_, that are named one by one
 
@@ -28,6 +29,11 @@ _LISTED = 3  # of one family, such as SLURM_, that are named one by one
 def of_launchers(names: Iterable[str]) -> list[str]:
     """Those of the names that this module is about: whoever sets them for a job says that it has."""
     return sorted(name for name in names if _STARTS.match(name) or _OF_MPI.match(name))
+
+
+def is_of_scheduler(name: str) -> bool:
+    """Whether Slurm gives such a variable to all that it starts, so that nobody has set it on purpose."""
+    return _OF_SLURM.match(name) is not None
 
 
 def for_programs(environment: Mapping[str, str], given: Collection[str]) -> dict[str, str]:

@@ -58,6 +58,11 @@ class Image:
         return VERSIONS[self.framework][self.version] if self.version else ()
 
     @property
+    def is_for_cpus(self) -> bool:
+        """Whether it contains a framework, of which it then has the CPU build."""
+        return bool(self.packages)
+
+    @property
     def is_newest(self) -> bool:
         """Whether no image of its framework is newer."""
         return self == newest(self.framework)

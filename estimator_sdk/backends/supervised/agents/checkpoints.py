@@ -8,6 +8,7 @@ from dataclasses import replace
 from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.contract.names import Layout
 from estimator_container.runtime.children import Children
+from estimator_container.runtime.folder_hold import HeldFolder
 from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
@@ -21,7 +22,9 @@ LAST_SECONDS = 1.0  # beyond its deadline, for its answer
 class Checkpoints(AgentOwner):
     """The checkpoints of one attempt. The first host's are published; every host begins with the same."""
 
-    def __init__(self, plan: Plan, folder: JobFolder, loop: Loop, children: Children, at_hand: bool) -> None:
+    def __init__(
+        self, plan: Plan, folder: JobFolder, loop: Loop, children: Children, held: HeldFolder, at_hand: bool
+    ) -> None:
         """`at_hand` says that the folders are those of the attempt before, on the same hosts."""
         super().__init__(loop, children)
         first, *others = (Layout(str(folder.host(host.name))) for host in plan.hosts)
@@ -36,7 +39,7 @@ class Checkpoints(AgentOwner):
             at_hand=at_hand,
             kept=plan.checkpoint_keep,
             named=plan.checkpoint_path if plan.sees_only_mounts else "",
-            held=str(folder.path),
+            held=held,
         )
         self.began_from = self.newest = ""
         """A checksum of what was restored, and of what would be now; `nothing`, or `plain` for a plain tree."""

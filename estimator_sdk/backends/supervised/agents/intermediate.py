@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from estimator_container.contract.names import Layout
 from estimator_container.runtime.children import Children
+from estimator_container.runtime.folder_hold import HeldFolder
 from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import HostPlan, Plan
@@ -23,7 +24,9 @@ INTERMEDIATE = "intermediate/"
 class Intermediate:
     """`output/intermediate` of every host of an attempt; nothing is started before a script writes there."""
 
-    def __init__(self, plan: Plan, folder: JobFolder, uri: str, loop: Loop, children: Children) -> None:
+    def __init__(
+        self, plan: Plan, folder: JobFolder, uri: str, loop: Loop, children: Children, held: HeldFolder
+    ) -> None:
         self._loop = loop
         self._children = children
 
@@ -35,7 +38,7 @@ class Intermediate:
         self._folders = by_prefix(lambda host: folder.host(host.name))
         # In a container the script knows its folder by another path.
         self._named = by_prefix(lambda host: folder.hosts / host.base_dir)
-        self._held = str(folder.path)
+        self._held = held
         self._frames = Layout(str(folder.host(plan.hosts[0].name))).frames
         self._watch: Watch | None = None
         self._upload: Upload | None = None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from estimator_container.agents.outputs.settings import OutputSettings
 from estimator_container.runtime.children import Children
+from estimator_container.runtime.folder_hold import HeldFolder
 from estimator_container.runtime.loop import Loop
 
 from .agent_process import AgentOwner
@@ -38,6 +39,7 @@ class Upload(AgentOwner):
             self._finished = f"the process that uploads ended with {code}"
 
 
-def upload(loop: Loop, children: Children, uri: str, files: Mapping[str, Path]) -> str:
-    """Upload files, given by their keys. Returns why that failed; "" if it did not."""
-    return Upload(loop, children, OutputSettings(uri, {key: str(path) for key, path in files.items()})).finish()
+def upload(loop: Loop, children: Children, uri: str, files: Mapping[str, Path], held: HeldFolder) -> str:
+    """Upload files, given by their keys, as long as the job's folder is still there. Returns why that failed, or ""."""
+    paths = {key: str(path) for key, path in files.items()}
+    return Upload(loop, children, OutputSettings(uri, paths, held=held)).finish()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estimator_container.runtime.folder_hold import FolderHold
+from estimator_container.runtime.folder_hold import FolderHold, HeldFolder
 from estimator_container.runtime.loop import Loop
 
 from ....values.home import JobFolder
@@ -20,11 +20,17 @@ class Hold:
         """Raises OSError."""
         self._path = folder.path
         self._held = FolderHold(str(folder.path))
+        self._identity = self._held.identity
 
     def check(self) -> None:
         """Raises NotOurs unless the folder under the job's name is still the same."""
         if not self._held.is_there():
             raise NotOurs(f"the job's folder {self._path} was removed or replaced: the job ends and leaves nothing")
+
+    @property
+    def identity(self) -> HeldFolder:
+        """What agents are told, for whom another folder may be at the path by the time that they open it."""
+        return self._identity
 
     def fileno(self) -> int:
         """A descriptor of the folder: what is opened below it is in this folder, whatever has its name by now."""

@@ -167,6 +167,8 @@ class Allocation:
         the first that failed. Where there is no word, there are traces.
         """
         found = self._first_word
+        if found is not None and found.may_be_lost_host and found.host in self._killed:  # with all that ran there
+            found = traces.verdict(found.host, -signal.SIGKILL, self._layout(found.host))
         return found.with_lost_hosts(self._killed) if found is not None and found.kind is Kind.HOST_LOST else found
 
     @property

@@ -11,6 +11,7 @@ from estimator_container.contract.names import Layout
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.runtime.children import Children
+from estimator_container.runtime.folder_hold import HeldFolder
 from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
@@ -40,8 +41,9 @@ class Attempt:
         children: Children,
         allocation: Allocation,
         output: str,
+        held: HeldFolder,
     ) -> None:
-        """`output` is the URI below which the job's outputs go."""
+        """`output` is the URI below which the job's outputs go, `held` the job's folder as its supervisor holds it."""
         self.number = number
         self.allocation = allocation
         self.unpublished: str | None = None
@@ -57,8 +59,8 @@ class Attempt:
         if plan.checkpoint_uri is not None:
             from ..agents.checkpoints import Checkpoints  # a job without them need not load what they need
 
-            self._checkpoints = Checkpoints(plan, folder, loop, children, at_hand=allocation.keeps_first_host)
-        self._intermediate = Intermediate(plan, folder, output, loop, children)
+            self._checkpoints = Checkpoints(plan, folder, loop, children, held, allocation.keeps_first_host)
+        self._intermediate = Intermediate(plan, folder, output, loop, children, held)
 
     def run(self, begun: Callable[[], None]) -> Verdict | None:
         """Run to the end; `begun` is called once each host has a log that can be followed.

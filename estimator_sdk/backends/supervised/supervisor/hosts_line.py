@@ -96,7 +96,7 @@ class LineHere:
         self._listener.close()
         self._path.unlink()
         self._link = Link(self._loop, sock, self._on_message, lambda link: self._expect_nothing())
-        self._pulse = Pulse(self._loop, lambda: None, self._on_silence, MISSED_BEATS)
+        self._pulse = Pulse(self._loop, lambda strain: None, self._on_silence, MISSED_BEATS)
 
     def _expect_nothing(self) -> None:
         """The host has ended, or is about to: that it is silent means nothing."""

@@ -152,7 +152,8 @@ class Supervisor:
 
     def _new_attempt(self, number: int, allocation: Allocation | None = None) -> Attempt:
         of_job = (self._plan, self._folder, number, self._loop, self._children)
-        return Attempt(*of_job, allocation or Allocation(*of_job, self._factory), self._record.output)
+        on = allocation or Allocation(*of_job, self._factory)
+        return Attempt(*of_job, on, self._record.output, self._hold.identity)
 
     def _set_hosts_aside(self, attempt: int) -> None:
         """So that the next attempt finds nothing of this one; `logs.open_logs` counts on its being one step."""
@@ -269,7 +270,7 @@ class Supervisor:
     def _upload(self, uri: str, files: Mapping[str, Path]) -> str:
         from ..agents.uploads import upload  # a job that keeps its outputs here need not load it
 
-        return upload(self._loop, self._children, uri, files)
+        return upload(self._loop, self._children, uri, files, self._hold.identity)
 
 
 def _first_record(folder: JobFolder) -> Record:

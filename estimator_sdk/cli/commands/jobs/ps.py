@@ -8,7 +8,7 @@ from typing import get_args
 
 from ....backends.port import Summary
 from ....backends.status import Status
-from ....job.job import summaries
+from ....job.listing import summaries
 from ... import answer
 from ...parser import Parser, count
 

@@ -14,6 +14,8 @@ from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.agents.outputs.settings import OutputSettings
 from estimator_container.runtime.wire import Unpacker, pack
 
+from tests.waiting import SECONDS
+
 
 @pytest.fixture
 def start():
@@ -74,14 +76,14 @@ def test_no_signal_ends_it_but_its_owner_does(start, settings, name):
     for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         process.send_signal(signum)
     owner.close()
-    assert process.wait(20) == 0
+    assert process.wait(SECONDS) == 0
 
 
 @pytest.mark.parametrize("name", ["channels", "checkpoints", "outputs"])
 def test_it_ends_when_its_owner_is_gone(start, settings, name):
     process, owner = start(settings[name])
     owner.close()
-    assert process.wait(20) == 0
+    assert process.wait(SECONDS) == 0
 
 
 def test_what_was_fetched_goes_away_with_the_owner_of_the_channels(start, settings, tmp_path):
@@ -89,7 +91,7 @@ def test_what_was_fetched_goes_away_with_the_owner_of_the_channels(start, settin
     assert answer(owner) == ["ready", ""]
     assert (tmp_path / "train" / "every-host" / "file").read_text() == "x"
     owner.close()
-    assert process.wait(20) == 0
+    assert process.wait(SECONDS) == 0
     assert not (tmp_path / "train").exists()
     assert (tmp_path / "data" / "file").read_text() == "x"
 

@@ -2,6 +2,7 @@ import errno
 import socket
 
 import pytest
+from estimator_container.contract.cluster import Cluster
 from estimator_container.mesh import endpoint
 from estimator_container.mesh.endpoint import Endpoint
 
@@ -78,3 +79,16 @@ def test_a_machine_without_ipv6_has_one_too(monkeypatch):
     with server("127.0.0.1", port_of(found), reuses=True):
         pass
     found.close()
+
+
+def cluster(chosen: str | None) -> Cluster:
+    resources = {"current_host": "algo-1", "hosts": ["algo-1", "algo-2"]}
+    return Cluster.read(resources, "resourceconfig.json", '{"algo-1": "127.0.0.1", "algo-2": "127.0.0.2"}', chosen)
+
+
+def test_the_interface_of_a_job_is_the_one_that_has_its_address_or_that_it_names():
+    assert endpoint.interface_of(cluster(None)) == "lo"
+    for _, name in socket.if_nameindex():
+        assert endpoint.interface_of(cluster(name)) == name
+    with pytest.raises(OSError, match="no network interface 'ib9', which the job is to use; it has lo"):
+        endpoint.interface_of(cluster("ib9"))

@@ -1,73 +1,184 @@
+import heapq
+import itertools
 import socket
-import time
 
 import pytest
 from estimator_container.mesh import pulse
-from estimator_container.mesh.pulse import BEAT_SECONDS, MISSED_BEATS, Pulse, ask
+from estimator_container.mesh.pulse import BEAT_SECONDS, MISSED_BEATS, PATIENT_BEATS, SILENT_SECONDS, Pulse, ask
 from estimator_container.runtime import machine
+from estimator_container.runtime.loop import Timer
+
+
+class Machine:
+    """A machine's clock, as far as the test has turned it."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.due = []
+        self.order = itertools.count()
+
+    def run(self, seconds):
+        until = self.now + seconds
+        while self.due and self.due[0][0] <= until:
+            self.now, _, callback = heapq.heappop(self.due)
+            callback()
+        self.now = until
+
+
+class End:
+    """One end of a connection, and when it gave the other one up; it gets a CPU as the test says."""
+
+    def __init__(self, machine, missed_beats=MISSED_BEATS):
+        self._machine = machine
+        self._kept_until = 0.0
+        self.sent, self.silences = [], []
+        self.other = None
+        told = self.silences.append
+        self.pulse = Pulse(self, self._send, lambda: told(machine.now), missed_beats, lambda: machine.now)
+
+    def is_kept_from_its_cpu(self, seconds):
+        self._kept_until = self._machine.now + seconds
+
+    def after(self, seconds, callback):
+        timer = Timer(callback)
+        self._push(self._machine.now + seconds, lambda: timer.callback and timer.callback())
+        return timer
+
+    def hears(self, strain):
+        """What has come is read before anything else that is due, as by the loop."""
+        self._push(self._machine.now, lambda: self.pulse.heard_beat(strain))
+
+    def _push(self, when, callback):
+        def run():
+            if self._machine.now < self._kept_until:
+                heapq.heappush(self._machine.due, (self._kept_until, next(self._machine.order), run))
+            else:
+                callback()
+
+        heapq.heappush(self._machine.due, (when, next(self._machine.order), run))
+
+    def _send(self, strain):
+        self.sent.append(strain)
+        if self.other is not None:
+            self.other.hears(strain)
 
 
 @pytest.fixture
-def end(loop):
-    """One end of a connection: what it sends, and when it gave the other one up."""
-
-    class End:
-        def __init__(self):
-            self.sent, self.silences = [], []
-            self.pulse = Pulse(loop, lambda: self.sent.append("beat"), lambda: self.silences.append(time.monotonic()))
-
-    made = End()
-    yield made
-    made.pulse.stop()
+def machine_time():
+    return Machine()
 
 
-def test_an_end_that_is_ready_beats_and_one_that_is_not_does_not(loop, end):
-    loop.run_until(lambda: False, 2.5 * BEAT_SECONDS)
+@pytest.fixture
+def end(machine_time):
+    return End(machine_time)
+
+
+@pytest.fixture
+def ends(machine_time):
+    """Both ends of a connection, which beat."""
+    two = End(machine_time), End(machine_time)
+    for one, other in (two, two[::-1]):
+        one.other = other
+        one.pulse.begin()
+    machine_time.run(1.1)
+    return two
+
+
+def test_an_end_that_is_ready_beats_and_one_that_is_not_does_not(machine_time, end):
+    machine_time.run(2.5 * BEAT_SECONDS)
     assert end.sent == []
     end.pulse.begin()
-    loop.run_until(lambda: False, 2.5 * BEAT_SECONDS)
+    machine_time.run(2.5 * BEAT_SECONDS)
     assert 3 <= len(end.sent) <= 4
 
 
-def test_nobody_is_missed_before_its_first_beat(loop, end):
+def test_beats_come_by_the_loop_too(loop):
+    sent = []
+    beating = Pulse(loop, sent.append, lambda: None)
+    beating.begin()
+    loop.run_until(lambda: len(sent) >= 3, 30)
+    beating.stop()
+    assert len(sent) == 3
+
+
+def test_nobody_is_missed_before_its_first_beat(machine_time, end):
     end.pulse.heard()
-    loop.run_until(lambda: bool(end.silences), (MISSED_BEATS + 2) * BEAT_SECONDS)
+    machine_time.run((MISSED_BEATS + 2) * BEAT_SECONDS)
     assert end.silences == []
 
 
-def test_silence_after_a_beat_is_told_once_and_in_time(loop, end):
+def test_silence_after_a_beat_is_told_once_and_in_time(machine_time, end):
+    machine_time.run(1.7 * BEAT_SECONDS)
     end.pulse.heard_beat()
-    began = time.monotonic()
-    loop.run_until(lambda: bool(end.silences), 10)
-    assert pulse.SILENT_SECONDS - 0.1 < end.silences[0] - began < pulse.SILENT_SECONDS + 2 * BEAT_SECONDS
-    loop.run_until(lambda: False, 2 * BEAT_SECONDS)
-    assert len(end.silences) == 1
+    began = machine_time.now
+    machine_time.run(100)
+    (silence,) = end.silences
+    assert SILENT_SECONDS <= silence - began <= SILENT_SECONDS + BEAT_SECONDS
 
 
-def test_any_word_counts(loop, end):
+def test_any_word_counts(machine_time, end):
     end.pulse.heard_beat()
     for _ in range(MISSED_BEATS + 1):
-        loop.run_until(lambda: False, BEAT_SECONDS)
+        machine_time.run(BEAT_SECONDS)
         end.pulse.heard()
     assert end.silences == []
 
 
-def test_who_was_held_up_accuses_nobody(loop, end):
+def test_who_was_held_up_accuses_nobody(machine_time, end):
     end.pulse.heard_beat()
-    time.sleep((MISSED_BEATS + 2) * BEAT_SECONDS)  # as a machine that is paused, or a disk that does not answer
-    loop.run_until(lambda: False, BEAT_SECONDS / 2)
+    end.is_kept_from_its_cpu((MISSED_BEATS + 2) * BEAT_SECONDS)  # or the machine is paused, or a disk does not answer
+    machine_time.run((MISSED_BEATS + 2.5) * BEAT_SECONDS)
     assert end.silences == []
 
 
-def test_an_end_that_is_patient_waits_for_more_beats(loop):
-    silences = []
-    patient = Pulse(loop, lambda: None, lambda: silences.append(True), 2 * MISSED_BEATS)
-    patient.heard_beat()
-    loop.run_until(lambda: bool(silences), (MISSED_BEATS + 1) * BEAT_SECONDS)
-    assert silences == []
-    loop.run_until(lambda: bool(silences), (MISSED_BEATS + 1) * BEAT_SECONDS)
-    assert silences == [True]
-    patient.stop()
+def test_an_end_that_is_patient_waits_for_more_beats(machine_time):
+    patient = End(machine_time, 2 * MISSED_BEATS)
+    patient.pulse.heard_beat()
+    machine_time.run((MISSED_BEATS + 1) * BEAT_SECONDS)
+    assert patient.silences == []
+    machine_time.run((MISSED_BEATS + 1) * BEAT_SECONDS)
+    assert len(patient.silences) == 1
+
+
+def freeze(end):
+    end.is_kept_from_its_cpu(1e9)
+
+
+def test_a_frozen_end_on_an_idle_machine_is_noticed_in_time(machine_time, ends):
+    one, other = ends
+    freeze(other)
+    began = machine_time.now
+    machine_time.run(100)
+    assert SILENT_SECONDS <= one.silences[0] - began <= SILENT_SECONDS + BEAT_SECONDS
+
+
+@pytest.mark.parametrize("starved", [(0,), (1,), (0, 1)], ids=["the-one", "the-other", "both"])
+def test_ends_that_get_their_cpu_later_and_later_are_not_frozen(machine_time, ends, starved):
+    for kept in (0.2, 0.5, 1.1, 2.6, 4.0, 3.0, 5.0, 1.0):
+        for number in starved:
+            ends[number].is_kept_from_its_cpu(kept)
+        machine_time.run(kept + BEAT_SECONDS)
+    assert [end.silences for end in ends] == [[], []]
+
+
+def test_a_starved_end_that_is_frozen_then_is_noticed_later_but_is(machine_time, ends):
+    one, other = ends
+    other.is_kept_from_its_cpu(1.0)
+    machine_time.run(1.6)
+    freeze(other)
+    began = machine_time.now
+    machine_time.run(100)
+    assert SILENT_SECONDS + BEAT_SECONDS < one.silences[0] - began <= PATIENT_BEATS * BEAT_SECONDS
+
+
+def test_what_an_end_lacked_long_ago_does_not_count(machine_time, ends):
+    one, other = ends
+    other.is_kept_from_its_cpu(2.0)
+    machine_time.run(60)
+    freeze(other)
+    began = machine_time.now
+    machine_time.run(100)
+    assert one.silences[0] - began <= SILENT_SECONDS + BEAT_SECONDS
 
 
 @pytest.mark.parametrize("listens", [True, False])

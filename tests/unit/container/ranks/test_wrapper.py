@@ -1,7 +1,6 @@
 """The wrapper of a rank as a real process, and the toolkit's side of it."""
 
 import os
-import select
 import signal
 import socket
 import sys
@@ -13,6 +12,8 @@ from estimator_container.logs.frames import STDERR, number_of
 from estimator_container.ranks.server import RankCommand
 from estimator_container.ranks.wrapper import FIRST_FD, last_fd
 from estimator_container.runtime.wire import pack
+
+from tests.waiting import wait_until_gone
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
 
@@ -81,17 +82,7 @@ def test_a_held_wrapper_stays_although_its_rank_succeeded(ranks, tmp_path):
 def test_what_a_rank_leaves_running_in_its_group_is_ended_with_it(ranks):
     ranks.start("/bin/sh", "-c", "sleep 1000 & echo $!; exit 0")
     ranks.until_ended()
-    wait_for_the_end_of(int(ranks.output()))
-
-
-def wait_for_the_end_of(pid):
-    """Blocks until a process that is no child of this one has ended."""
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    assert select.select([fd], [], [], 20.0)[0]
-    os.close(fd)
+    wait_until_gone(int(ranks.output()))
 
 
 # What others do to it.
@@ -220,7 +211,7 @@ def test_a_killed_wrapper_takes_its_rank_with_it_and_is_told(ranks, start_waitin
     process, pid = start_waiting()
     process.kill()
     ranks.until_ended()
-    wait_for_the_end_of(pid)
+    wait_until_gone(pid)
     assert (ranks.ended[0].rank, ranks.ended[0].code) == (0, -signal.SIGKILL)
     assert "wrapper" in ranks.ended[0].stderr_tail
 
@@ -229,7 +220,7 @@ def test_a_rank_does_not_outlive_its_toolkit(ranks, start_waiting):
     process, pid = start_waiting()
     ranks.server.close()
     assert process.wait() == 1
-    wait_for_the_end_of(pid)
+    wait_until_gone(pid)
 
 
 def test_wrappers_may_die_while_all_are_told_to_hold(ranks):
@@ -431,7 +422,7 @@ def test_a_killed_wrapper_vouches_for_nothing(ranks, alive):
     pid = ranks.server.pids[0]
     process.kill()
     ranks.until_ended()
-    wait_for_the_end_of(pid)
+    wait_until_gone(pid)
     assert not no_rank_died(str(alive))
 
 

@@ -138,5 +138,19 @@ def test_what_other_threads_hand_over_runs_in_the_loop_even_if_they_outrun_it(lo
     assert ran[-1] is threading.current_thread()
 
 
+def test_what_is_done_aside_holds_up_nothing_and_its_result_comes_in_the_loop(loop, run_until):
+    go_on, found = threading.Event(), []
+    loop.aside(lambda: (go_on.wait(), threading.current_thread())[1], found.append)
+    loop.after(0.0, go_on.set)  # which would never run if the loop waited
+    run_until(lambda: found)
+    assert found != [threading.current_thread()]
+
+
+def test_what_fails_aside_fails_in_the_loop(loop, run_until):
+    loop.aside(lambda: 1 // 0, lambda found: None)
+    with pytest.raises(ZeroDivisionError):
+        run_until(lambda: False)
+
+
 def test_the_loop_does_not_wait_for_a_condition_that_holds_already(loop):
     loop.run_until(lambda: True)

@@ -1,5 +1,7 @@
 """Room for the last word, on a disk that fills up."""
 
+import os
+
 import pytest
 from estimator_container.runtime import reserve
 
@@ -27,3 +29,13 @@ def test_the_last_word_takes_no_new_blocks(tmp_path):
     after = (tmp_path / "verdict.json").stat()
     assert (tmp_path / "verdict.json").read_bytes() == b"the reason"
     assert after.st_ino == before.st_ino and 0 < after.st_blocks <= before.st_blocks and not path.exists()
+
+
+def test_the_room_of_an_earlier_attempt_may_be_read(tmp_path, monkeypatch):
+    """As the C library does on a file system that cannot allocate, before it writes a byte to each block."""
+    monkeypatch.setattr(
+        os, "posix_fallocate", lambda fd, offset, size: (os.pread(fd, 1, offset), os.ftruncate(fd, size))
+    )
+    for _ in range(2):
+        reserve.keep(str(tmp_path / "reserve"))
+    assert (tmp_path / "reserve").stat().st_size == reserve.SIZE

@@ -71,6 +71,10 @@ def test_the_type_and_the_image_choose_a_backend(instance_type, has_image, chose
     assert backends.choose(instance_type, has_image) == chosen
 
 
+def test_only_backends_that_choose_machines_have_spares():
+    assert [name for name in backends.BUILT_IN if backends.capabilities(name).has_spares] == ["slurm", "ssh"]
+
+
 @pytest.mark.parametrize("name", [name for name in backends.BUILT_IN if not backends.capabilities(name).has_spares])
 def test_a_backend_without_a_choice_of_machines_refuses_spare_hosts(tmp_path, name):
     (tmp_path / "train.py").touch()

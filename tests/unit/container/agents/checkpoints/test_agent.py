@@ -16,7 +16,10 @@ from estimator_container.agents.checkpoints.restore import newest_whole_manifest
 from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.contract.event_decoding import KINDS
 from estimator_container.logs.frames import EVENT, FrameParser
+from estimator_container.runtime.folder_hold import FolderHold
 from estimator_container.runtime.links import Link
+
+from tests.waiting import SECONDS
 
 
 class Running:
@@ -110,7 +113,7 @@ def test_what_settles_is_published_and_the_end_is_told(start, store, folder, tmp
     assert running.finish() == ["0", ""]
     newest = newest_whole_manifest(store)
     assert newest is not None and running.newest == newest.content
-    assert running.process.wait(20) == 0
+    assert running.process.wait(SECONDS) == 0
     assert files(store, tmp_path) == {"model": "2"}
 
 
@@ -139,14 +142,14 @@ def test_a_restore_that_cannot_be_is_told_with_its_reason(start, store, folder):
     running = start()
     (reason,) = running.answer("failed")
     assert "none is complete" in reason
-    assert running.process.wait(20) == 0
+    assert running.process.wait(SECONDS) == 0
 
 
 def test_told_to_finish_before_it_has_begun_it_ends(start):
     running = start()
     running.link.send("finish", "20")
     running.until(lambda: running.said)
-    assert running.process.wait(20) == 0
+    assert running.process.wait(SECONDS) == 0
 
 
 def test_when_the_owner_is_gone_it_publishes_and_ends(start, store, folder, tmp_path):
@@ -154,7 +157,7 @@ def test_when_the_owner_is_gone_it_publishes_and_ends(start, store, folder, tmp_
     running.answer("restored")
     (folder / "model").write_text("1")
     running.link.close()
-    assert running.process.wait(20) == 0
+    assert running.process.wait(SECONDS) == 0
     assert files(store, tmp_path) == {"model": "1"}
 
 
@@ -339,7 +342,7 @@ def test_an_overtaken_agent_says_so_and_ends(start, store, folder, tmp_path):
     (folder / "model").write_text("stale")
     _, reason, _ = stale.answer("finished")
     assert "an attempt later than 1" in reason
-    assert stale.process.wait(20) == 0
+    assert stale.process.wait(SECONDS) == 0
     assert newer.finish() == ["0", ""]
     assert list(snapshots(store)) == []
 
@@ -391,11 +394,25 @@ def test_names_are_bytes(start, store, folder, tmp_path):
     assert (tmp_path / "restored" / "link").readlink() == Path(names[0])
 
 
+def test_nothing_is_restored_into_the_folder_of_a_job_that_took_its_place_before_it_began(start, store, tmp_path):
+    job = tmp_path / "job"
+    folder = job / "checkpoints"
+    folder.mkdir(parents=True)
+    held = FolderHold(str(job))
+    job.rename(tmp_path / "removed")
+    folder.mkdir(parents=True)
+    (folder / "model").write_text("of the next job")
+    (reason,) = start(folder=str(folder), held=held.identity).answer("failed")
+    assert "was removed or replaced" in reason
+    assert [path.name for path in folder.iterdir()] == ["model"]
+    assert list(snapshots(store)) == []
+
+
 def test_nothing_is_published_of_a_job_that_took_the_place_of_this_one(start, store, tmp_path):
     job = tmp_path / "job"
     folder = job / "checkpoints"
     folder.mkdir(parents=True)
-    running = start(folder=str(folder), held=str(job))
+    running = start(folder=str(folder), held=FolderHold(str(job)).identity)
     running.answer("restored")
     job.rename(tmp_path / "removed")
     folder.mkdir(parents=True)

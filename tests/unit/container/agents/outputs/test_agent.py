@@ -3,9 +3,11 @@ from __future__ import annotations
 import os
 import socket
 
+import pytest
 from estimator_container.agents.outputs.agent import OutputAgent
 from estimator_container.agents.outputs.settings import OutputSettings
 from estimator_container.agents.watching.folder import WatchedFolder
+from estimator_container.runtime.folder_hold import FolderHold
 from estimator_container.runtime.wire import Unpacker, pack
 
 
@@ -34,3 +36,24 @@ def test_a_folder_that_cannot_be_watched_goes_up_in_the_end(tmp_path, monkeypatc
         ((kind, reason, left_out),) = Unpacker().feed(owner.recv(1 << 16))
     assert (kind, reason) == ("finished", "") and left_out.endswith("dd'… is too long for a path")
     assert (store / "intermediate" / "file").read_text() == "x"
+
+
+@pytest.mark.parametrize("has_next", [True, False], ids=["another job's folder", "no folder"])
+def test_nothing_goes_up_where_the_owners_folder_was_gone_before_the_agent_opened_it(tmp_path, has_next):
+    job, store = tmp_path / "job", tmp_path / "store"
+    job.mkdir()
+    held = FolderHold(str(job))
+    job.rename(tmp_path / "removed")
+    if has_next:
+        job.mkdir()
+        (job / "model.tar.gz").write_text("of the next job")
+    owner, own = socket.socketpair()
+    with owner:
+        agent = OutputAgent(own)
+        files = {"model.tar.gz": str(job / "model.tar.gz")}
+        settings = OutputSettings(f"file://{store}", files, {"": str(job)}, held=held.identity)
+        owner.sendall(pack(("settings", settings.to_json())) + pack(("finish", "")))
+        agent._loop.run_until(lambda: agent._is_over, 30)
+        ((kind, reason, _),) = Unpacker().feed(owner.recv(1 << 16))
+    assert (kind, "was removed or replaced" in reason) == ("finished", True), reason
+    assert not store.exists()

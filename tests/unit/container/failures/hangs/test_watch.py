@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -100,6 +101,7 @@ def ranks(loop, tmp_path):
 
 STANDS = "import time\ndef wait():\n    time.sleep(600)\nwait()\n"
 LOOPS = "import time\nwhile True: sum(range(9999)); time.sleep(0.01)\n"  # and leaves some of the CPU to other tests
+HALF_A_CPU = "import time\nwhile True: sum(range(399999)); time.sleep(0.005)\n"  # ten times what an idle rank takes
 
 
 def test_ranks_that_stand_still_are_told_of_once_with_their_places(ranks, run_until):
@@ -116,6 +118,27 @@ def test_ranks_that_stand_still_are_told_of_once_with_their_places(ranks, run_un
             1: '  File "rank1.py", line 2 in <module>',
         }
     ]
+
+
+def test_a_file_system_that_does_not_answer_holds_up_nothing_and_accuses_nobody(ranks, run_until):
+    """The file of the steps is a pipe that nobody writes to, so who opens it waits."""
+    os.mkfifo(ranks.layout.training_steps)
+    ranks.start(STANDS)
+    ranks.watch(SHORT)
+    beats, watch, loop = [], ranks._watch, ranks._loop
+
+    def beat():
+        beats.append(watch._is_looking)
+        loop.after(SHORT / LOOKS, beat)
+
+    beat()
+    release = threading.Timer(60, lambda: os.open(ranks.layout.training_steps, os.O_RDWR))  # or a failure would hang
+    release.start()
+    run_until(lambda: len(beats) > 4 * LOOKS)
+    release.cancel()
+    assert beats[-2 * LOOKS :] == [True] * 2 * LOOKS
+    assert ranks.said == []
+    os.close(os.open(ranks.layout.training_steps, os.O_RDWR))
 
 
 def test_where_py_spy_is_installed_it_says_where_they_are_in_native_code(ranks, run_until):
@@ -176,7 +199,7 @@ MOVES = {
     + "    time.sleep(0.07)\n" * 30
     + "threading.Thread(target=work).start()\n",
     "it writes": "import time\nwhile True: open('out', 'a').write('x'); time.sleep(0.01)\n",
-    "its child works": "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'while True: pass'])\n",
+    "its child works": f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {HALF_A_CPU!r}])\n",
     "it is no Python": "import os\nos.execvp('sleep', ['sleep', '60'])\n",
 }
 

@@ -48,6 +48,16 @@ def test_a_document_without_an_image_gets_it_too():
 
 
 @pytest.mark.parametrize("kind", [TensorFlow, PyTorch])
+def test_a_gpu_is_not_left_idle_by_a_cpu_build(script, kind):
+    image = catalogue.newest(kind._framework).name
+    with pytest.raises(
+        InvalidArgument,
+        match=f"instance_type 'local_gpu' asks for GPUs, but {image} contains the CPU build of .*; set image_uri",
+    ):
+        kind(entry_point=script, backend="docker", instance_type="local_gpu").plan()
+
+
+@pytest.mark.parametrize("kind", [TensorFlow, PyTorch])
 def test_a_framework_without_a_version_is_the_newest_that_there_is_an_image_of(script, kind):
     newest = catalogue.newest(kind._framework).name
     assert kind(entry_point=script, backend="docker").plan().image == newest

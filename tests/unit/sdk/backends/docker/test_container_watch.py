@@ -9,6 +9,7 @@ import pytest
 from estimator_container.runtime.loop import Loop
 
 from estimator_sdk.backends.docker.container_watch import ContainerWatch
+from tests.waiting import SECONDS
 
 
 class Engine:
@@ -62,7 +63,7 @@ def told(engine, containers, count=1):
         container.ended.set()
     loop.run_until(lambda: len(ends) == count)
     engine.said.put(None)
-    watch.wait(10.0)
+    watch.wait(SECONDS)
     assert all(container.removed.is_set() for container in containers.values())
     more = []
     loop.after(0.0, lambda: more.append(True))

@@ -1,11 +1,13 @@
 """What is said of a job whose supervisor has left no word, by a process that looks once; `squeue` is a script."""
 
+import os
 import time
 from dataclasses import replace
 
 import pytest
 
-from estimator_sdk.backends.slurm import allocated, queue
+from estimator_sdk.backends.slurm import queue
+from estimator_sdk.backends.slurm.allocation import program
 from estimator_sdk.backends.slurm.files import SlurmFolder
 from estimator_sdk.backends.slurm.job import SlurmJob
 from estimator_sdk.backends.status import AttemptRecord
@@ -32,7 +34,7 @@ def folder(tmp_path, monkeypatch):
 def squeue(tmp_path):
     def says(line: str) -> None:
         program = tmp_path / "squeue"
-        program.write_text(f"#!/bin/sh\necho '{line}'\n")
+        program.write_text(f"#!/bin/sh\necho '{line}|{os.getuid()}|gpu|7'\n")
         program.chmod(0o755)
 
     return says
@@ -87,5 +89,5 @@ def test_a_job_that_is_being_submitted_is_told_to_stop_once_it_starts(folder):
 
 def test_a_supervisor_whose_folder_is_another_jobs_leaves_it_alone(folder, monkeypatch, capsys):
     monkeypatch.setenv("SLURM_JOB_ID", "6")
-    assert allocated.main(str(folder.path)) == 1
+    assert program.main(str(folder.path)) == 1
     assert "what is there now belongs to job 7" in capsys.readouterr().err

@@ -22,6 +22,11 @@ ALL = {
     "comment": "two words",
     "mail_type": "END,FAIL",
     "mail_user": "ada@example.com",
+    "python": "/shared/env/bin/python",
+    "modules": ["openmpi/4.1.8", "cuda"],
+    "interface": "ib0",
+    "transport": "fabric",
+    "export_script": "job.sh",
     "requeue": False,
     "sbatch_options": {"wckey": "x", "contiguous": True, "begin": "now+1hour", "switches": 1},
 }
@@ -78,8 +83,14 @@ def test_a_job_without_options_may_be_put_back_in_the_queue():
         ({"nice": -1}, "slurm['nice']", "a whole number of at least 0, not -1"),
         ({"nice": "5"}, "slurm['nice']", "a whole number of at least 0, not '5'"),
         ({"gpus_per_node": 0}, "slurm['gpus_per_node']", "a whole number of at least 1, not 0"),
+        ({"hosts_per_node": 0}, "slurm['hosts_per_node']", "a whole number of at least 1, not 0"),
         ({"gpus_per_node": True}, "slurm['gpus_per_node']", "a whole number of at least 1, not True"),
         ({"gpus_per_node": 1 << 31}, "slurm['gpus_per_node']", "a whole number"),
+        ({"python": "python3"}, "slurm['python']", "must be an absolute path, such as .*, not 'python3'"),
+        ({"transport": "ucx"}, "slurm['transport']", "is 'ucx', but must be 'tcp' or 'fabric'; leave it out"),
+        ({"modules": "cuda"}, "slurm['modules']", r"must be a list such as \['openmpi/4.1.8'\], not 'cuda'"),
+        ({"modules": ["cuda", "a b"]}, "slurm['modules'][1]", "must be the name of a module, not 'a b'"),
+        ({"modules": ["--force"]}, "slurm['modules'][0]", "must be the name of a module"),
         ({"sbatch_options": ["x"]}, "slurm['sbatch_options']", r"must be a dict such as \{'wckey': 'x'\}"),
     ],
 )
@@ -128,6 +139,7 @@ def test_any_other_text_is_the_value_of_one_option(text):
 
 def test_a_command_line_has_words_for_what_is_no_text():
     words = {"gpus_per_node": "4", "exclusive": "True", "requeue": "false", "account": "true", "nodelist": "7"}
+    words["modules"] = "openmpi/4.1.8,cuda"
     others = {"sbatch_options.contiguous": "true", "sbatch_options.wckey": "7"}
     assert SlurmOptions.from_words({**words, **others}).to_document() == {
         "gpus_per_node": 4,
@@ -135,6 +147,7 @@ def test_a_command_line_has_words_for_what_is_no_text():
         "requeue": False,
         "account": "true",
         "nodelist": "7",
+        "modules": ["openmpi/4.1.8", "cuda"],
         "sbatch_options": {"contiguous": True, "wckey": "7"},
     }
     assert SlurmOptions.from_words({}) == SlurmOptions()

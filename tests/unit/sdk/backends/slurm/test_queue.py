@@ -1,4 +1,6 @@
+import os
 import subprocess
+import time
 
 import pytest
 
@@ -6,18 +8,25 @@ from estimator_sdk.backends.slurm import queue
 from estimator_sdk.backends.slurm.queue import UNFINISHED, Queued
 from estimator_sdk.errors import BackendError
 
+UID = os.getuid()
+
 
 def test_a_line_of_the_queue_is_a_job_by_its_number():
-    found = queue._parsed("4711|PENDING|Priority|2026-11-25T14:20:00|N/A")
+    found = queue._parsed(f"4711|PENDING|Priority|2026-11-25T14:20:00|N/A|{UID}|gpu|7")
     assert found == (4711, Queued("PENDING", "Priority", "2026-11-25T14:20:00"))
 
 
 def test_a_start_that_slurm_does_not_know_is_empty():
-    assert queue._parsed("4711|PENDING|Resources|N/A|N/A") == (4711, Queued("PENDING", "Resources"))
+    assert queue._parsed(f"4711|PENDING|Resources|N/A|N/A|{UID}|gpu|7") == (4711, Queued("PENDING", "Resources"))
 
 
 @pytest.mark.parametrize(
-    "line", ["", "slurm_load_jobs error", "4711_3|RUNNING|None|N/A", "1|RUNNING|None", "x|y|z|N/A"]
+    "line",
+    [
+        *("", "slurm_load_jobs error", "1|RUNNING|None", "x|y|z|N/A"),
+        f"4711_3|RUNNING|None|N/A|N/A|{UID}|gpu|7",
+        f"4711|RUNNING|None|N/A|N/A|{UID + 1}|gpu|7",
+    ],
 )
 def test_any_other_line_is_no_job_of_ours(line):
     assert queue._parsed(line) is None
@@ -25,7 +34,11 @@ def test_any_other_line_is_no_job_of_ours(line):
 
 def test_who_waits_is_told_why_and_until_when():
     assert Queued("PENDING", "Resources").why_pending == "Resources"
-    assert Queued("PENDING", "Priority", "14:20").why_pending == "Priority; expected to start at 14:20"
+    today = time.strftime("%Y-%m-%d")
+    assert (
+        Queued("PENDING", "Priority", f"{today}T14:20:00", ahead=3).why_pending == "Priority, 3 ahead, estimated 14:20"
+    )
+    assert Queued("PENDING", "None", "soon").why_pending == "None, estimated soon"
 
 
 @pytest.mark.parametrize("state", sorted(UNFINISHED))

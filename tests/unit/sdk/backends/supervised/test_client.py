@@ -14,6 +14,7 @@ from estimator_sdk import Estimator, EstimatorError, InvalidArgument, Job, JobFa
 from estimator_sdk.backends.supervised import client, detached
 from estimator_sdk.values.home import JobFolder, jobs_folder, list_cache
 from tests.conformance.jobs import kill_host, processes_of
+from tests.waiting import SECONDS, wait_until_stopped
 
 WAITS = """
 import os, time
@@ -72,6 +73,7 @@ def test_a_job_whose_supervisor_does_not_end_keeps_its_name_though_its_folder_wa
     assert next(job.logs(stream="stdout", follow=True)).data == b"up\n"
     supervisor = job._started.record().supervisor
     os.kill(supervisor.pid, signal.SIGSTOP)
+    wait_until_stopped(supervisor.pid)
     try:
         shutil.rmtree(job.folder)
         monkeypatch.setattr(client, "LEAVING_SECONDS", 0.2)
@@ -93,7 +95,7 @@ def test_a_job_whose_supervisor_is_killed_before_it_says_a_word_has_failed_for_e
     monkeypatch.setattr(detached, "start", start)
     job = estimator.fit(wait=False)
     with pytest.raises(JobFailed, match="ended without a result"):
-        job.wait(20)
+        job.wait(SECONDS)
     for each in (job, Job.attach(job.name)):
         assert each.status == "Failed"
         each.stop()
@@ -111,7 +113,7 @@ Estimator(entry_point={str(tmp_path / "train.py")!r}, backend="process").fit(wai
 """
     assert subprocess.run([sys.executable, "-c", client_program], timeout=60, check=False).returncode == -signal.SIGKILL
     with pytest.raises(JobFailed, match="its client ended before it had passed on the plan"):
-        Job.attach("orphan").wait(20)
+        Job.attach("orphan").wait(SECONDS)
 
 
 def test_a_job_is_stopped_as_soon_as_it_is_started(estimator):

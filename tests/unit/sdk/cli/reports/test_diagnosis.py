@@ -40,6 +40,7 @@ def test_each_missing_thing_has_a_command_that_fixes_it(bare, tmp_path):
     nothing = (
         "Open MPI,mpi4py,Horovod,Docker engine,images,Slurm,partitions,OpenSSH,s3 library,boto3,region,credentials"
     )
+    nothing += ",right to submit"
     assert (code, missing) == (1, set(nothing.split(",")))
     assert all(each["fix"] for each in found.values() if not each["is_there"])
     assert found["Open MPI"]["fix"] == "pip install 'estimator-sdk[mpi]'"

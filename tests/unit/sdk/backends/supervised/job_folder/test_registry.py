@@ -20,6 +20,7 @@ from estimator_sdk.backends.supervised.job_folder.record import Process, Record,
 from estimator_sdk.backends.supervised.watch import Watch
 from estimator_sdk.cli.main import main
 from estimator_sdk.values.home import JobFolder
+from tests.waiting import SECONDS
 
 GONE = Process(1 << 22, "1")
 """No process has a number as high as the kernel's limit."""
@@ -62,7 +63,7 @@ def test_a_job_that_nobody_supervises_has_failed_and_is_not_waited_for():
     folder = made(replace(RUNNING, supervisor=None))
     job = Job.attach("running")
     with pytest.raises(JobFailed, match="the record of running names no supervisor, so nothing is running it; see "):
-        job.wait(20)
+        job.wait(SECONDS)
     assert list(job.logs(follow=True)) == []
     assert folder.path.exists() and main(["attach", "running"]) == 1
 
@@ -82,7 +83,7 @@ def test_the_end_of_a_supervisor_is_noticed_without_a_descriptor_of_it(monkeypat
             monkeypatch.delattr(os, "pidfd_open")
         threading.Timer(0.2, process.kill).start()
         with pytest.raises(JobFailed, match="ended without a result"):
-            Job.attach("running").wait(20)
+            Job.attach("running").wait(SECONDS)
 
 
 def test_an_end_that_is_written_while_the_supervisor_leaves_is_no_failure(monkeypatch):

@@ -16,6 +16,7 @@ from estimator_sdk.backends.status import AttemptRecord
 from estimator_sdk.backends.supervised.client import first_record
 from estimator_sdk.backends.supervised.job_folder.record import read_record, write_record
 from estimator_sdk.values.home import JobFolder
+from tests.waiting import SECONDS
 
 PROGRAM = """
 import sys
@@ -59,7 +60,7 @@ def supervise(tmp_path, monkeypatch):
         write_record(replace(first_record(plan), attempts=(left,)), folder)
         (tmp_path / "plan").write_text(plan.to_json())
         words = [sys.executable, "-c", PROGRAM, str(folder.path), str(tmp_path / "plan")]
-        subprocess.run(words, check=True, timeout=20)
+        subprocess.run(words, check=True, timeout=SECONDS)
         return read_record(folder)
 
     return run

@@ -1,0 +1,59 @@
+"""What a cluster's accounting, where it has one, says of a job: how it ended, and who ended it."""
+
+from __future__ import annotations
+
+import pwd
+import time
+
+from ...errors import BackendError
+from . import queue
+
+_CANCELLED = "CANCELLED"
+_WORD_SECONDS = 2.0
+"""That a word more about an end may take which is known without it."""
+_ASK_AGAIN_SECONDS = 0.5
+"""The controller tells the accounting of an end a moment later."""
+
+
+def find(number: int) -> queue.Queued | None:
+    """What it says of a job that the controller has forgotten; None without accounting, or a word there."""
+    said = _ask(number, "State,ExitCode", queue.ANSWER_SECONDS)
+    state, _, code = said.partition("|")
+    return queue.Queued(state.split()[0], f"exit code {code}") if state.strip() else None
+
+
+def by_whom(number: int) -> str:
+    """Who cancelled a job, for the end of a sentence, such as " by ada"; empty where nobody can say."""
+    until = time.monotonic() + _WORD_SECONDS
+    while (left := until - time.monotonic()) > 0:
+        state = _ask(number, "State%40", left)
+        if not state or state.startswith(_CANCELLED):
+            return canceller(state)
+        time.sleep(_ASK_AGAIN_SECONDS)
+    return ""
+
+
+def canceller(state: str) -> str:
+    """Who it was, in the state of a job as `sacct` shows it.
+
+    >>> canceller("CANCELLED by 0")
+    ' by root'
+    >>> canceller("CANCELLED")
+    ''
+    """
+    _, _, uid = state.strip().partition(f"{_CANCELLED} by ")
+    if not uid.isdecimal():
+        return ""
+    try:
+        return f" by {pwd.getpwuid(int(uid)).pw_name}"
+    except KeyError:
+        return f" by the user with the number {uid}"
+
+
+def _ask(number: int, columns: str, seconds: float) -> str:
+    """The line of a job; empty without one, or without an answer."""
+    command = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={number}", f"--format={columns}")
+    try:
+        return queue.ask(*command, seconds=seconds).partition("\n")[0]
+    except BackendError:
+        return ""

@@ -1,0 +1,297 @@
+"""The hosts of a job on Slurm: each is a step of its own, on a node of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from estimator_container.contract import names as contract
+from estimator_container.contract.names import EXIT_STOPPED, Layout
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
+from estimator_container.host.coordination import platform_line as words
+from estimator_container.mesh.endpoint import text_of
+from estimator_container.mesh.mesh import Member, MeshLeader
+from estimator_container.runtime import machine
+from estimator_container.runtime.children import Children, signal_group
+from estimator_container.runtime.loop import Loop
+
+from ....errors import BackendError
+from ....plan.plan import Plan
+from ....values.home import JobFolder, make_folder
+from ...supervised.supervisor import base_directory
+from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
+from ...supervised.supervisor.hosts_line import MISSED_BEATS, HostsLine, OnAttemptFailed
+from ...supervised.supervisor.policy import variables_of_attempt
+from .. import queue
+from . import steps
+from .kept_line import KeptLine
+from .places import Places
+
+if TYPE_CHECKING:
+    from .nodes import Node, SlurmAllocation
+
+FOR_ALL_SECONDS = 1.0
+"""In which a scheduler that has signalled the supervisor has signalled every host."""
+END_SECONDS = 15.0
+"""That Slurm may take to say that a step is over which was killed."""
+
+
+class SlurmHosts:
+    """The hosts of one attempt. See `MeshObserver` for what they say."""
+
+    def __init__(
+        self,
+        allocation: SlurmAllocation,
+        plan: Plan,
+        folder: JobFolder,
+        attempt: int,
+        loop: Loop,
+        children: Children,
+        on_ended: OnHostEnded,
+    ) -> None:
+        self._allocation = allocation
+        self._plan = plan
+        self._folder = folder
+        self._attempt = attempt
+        self._own_folder = folder.attempt(attempt)
+        self._loop = loop
+        self._children = children
+        self._on_ended = on_ended
+        self._secret = os.urandom(contract.SECRET_BYTES)
+        self._steps: dict[str, int] = {}
+        """Host -> the process of its srun."""
+        self._begun: dict[str, tuple[int, int]] = {}
+        """Host -> the attempt that its step was started for, and how long its log was then."""
+        self._without_node: set[str] = set()
+        """The hosts that have none, because the job is to be started again elsewhere."""
+        self._places: Places
+        self._lines: dict[str, KeptLine] = {}
+        self._mesh: MeshLeader | None = None
+        self._door: socket.socket
+        """Where hosts find this process, open as long as any of them may come."""
+        self._first_at = ""
+        """Where they find the first of them; empty until it has said so."""
+        self._left: list[Sequence[str]] = []
+        """What removes the folders of hosts that were killed, each from its node."""
+        self._awaits_first = False
+        self._is_stopping = self._is_closing = False
+
+    @property
+    def first_host_at(self) -> str:
+        return self._first_at
+
+    def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
+        self._lines[host] = line = KeptLine(self, host, on_failed, on_silence)
+        return line
+
+    def start(self) -> None:
+        try:
+            nodes = self._allocation.nodes
+        except (BackendError, OSError) as error:
+            raise NotStarted(Verdict(Kind.PLATFORM, f"the nodes of the job are not known: {error}")) from None
+        hosts = self._plan.hosts
+        if len(nodes) * self._plan.hosts_per_node < len(hosts):
+            self._start_elsewhere(f"{len(nodes)} nodes are left for {len(hosts)} hosts")
+            return
+        names = tuple(host.name for host in hosts)
+        self._places = Places(names, nodes, self._plan.hosts_per_node)
+        member = Member(words.PLATFORM, names, self._secret)
+        self._door = socket.create_server((nodes[0].address, 0), backlog=len(hosts) + 128)
+        self._mesh = MeshLeader(self._loop, member, self, self._door.dup(), MISSED_BEATS)
+        for host in hosts:
+            self._start_host(host.name, self._attempt)
+
+    def end(self, host: str) -> None:
+        if host in self._steps:
+            self._kill_steps(host)
+            signal_group(self._steps[host], signal.SIGKILL)
+            self._loop.run_until(lambda: host not in self._steps, END_SECONDS)
+
+    def start_again(self, host: str, attempt: int, first_host_at: str) -> None:
+        assert self._mesh is not None
+        if host == self._first:
+            self._first_at, self._awaits_first = "", True
+        elif not self._awaits_first:
+            self._first_at = first_host_at
+        left = self._places.node_of(host)
+        if self._places.move(host):
+            self._children.start(steps.on(left.name, "true"), os.environ, lambda code: self._asked(left, code))
+        self._start_where_it_can(host, attempt)
+
+    def signal(self, signum: int) -> None:
+        waiting, self._without_node = self._without_node, set()
+        for host in waiting:
+            self._on_ended(host, EXIT_STOPPED)
+        if signum == signal.SIGKILL:
+            for pid in self._steps.values():
+                signal_group(pid, signum)
+        elif self._allocation.is_interrupted:
+            self._loop.after(FOR_ALL_SECONDS, self._stop)
+        else:
+            self._stop()
+
+    def close(self) -> None:
+        self._is_closing = True
+        if self._steps:
+            self._kill_steps(*self._steps)
+        self.signal(signal.SIGKILL)
+        self._loop.run_until(lambda: not self._steps, END_SECONDS)
+        if self._mesh is not None:
+            self._mesh.close()
+            self._door.close()
+
+    def _kill_steps(self, *hosts: str) -> None:
+        """What is frozen does not end with its srun; of a node that is gone, Slurm may not know a step any more."""
+        with contextlib.suppress(BackendError):
+            queue.kill_steps(self._allocation.number, *hosts)
+
+    def wait_until_gone(self) -> None:
+        """Remove what hosts that were killed have left on their nodes."""
+        left, self._left = self._left, []
+        waiting = {self._children.start(command, os.environ, lambda code: None) for command in left}
+        self._loop.run_until(lambda: not waiting & self._children.pids, END_SECONDS)
+
+    # What hosts are told, and say.
+
+    def tell(self, host: str, *fields: str) -> None:
+        """Send a message to a host that is there."""
+        if self._mesh is not None:
+            self._mesh.send(host, *fields)
+
+    def tell_again(self, host: str) -> None:
+        """Have a host begin again as soon as it is known where the first one is."""
+        if self._first_at or host == self._first:
+            self.tell(host, words.AGAIN, self._first_at)
+        else:
+            self._lines[host].waits_for_first = True
+
+    @property
+    def _first(self) -> str:
+        return self._plan.hosts[0].name
+
+    def _stop(self) -> None:
+        self._is_stopping = True
+        for host in self._steps:
+            self.tell(host, words.STOP)
+
+    def on_joined(self, host: str) -> None:
+        if host in self._lines:
+            self._lines[host].is_up = True
+        if self._first_at and host != self._first:
+            self.tell(host, words.JOIN, self._first_at)
+        if self._is_stopping:
+            self.tell(host, words.STOP)
+
+    def on_message(self, host: str, message: list[str]) -> None:
+        kind, *fields = message
+        if kind == words.LISTENS:
+            self._first_listens(fields[0])
+        elif kind == words.FAILED and host in self._lines:
+            verdict, address, *lost = fields
+            self._lines[host].on_failed(Verdict.from_json(verdict), address, tuple(lost))
+
+    def on_lost(self, host: str, silent: bool) -> None:
+        """A connection that was closed says nothing: the step ends, too."""
+        if host in self._lines:
+            self._lines[host].is_up = False
+            if silent and not self._lines[host].is_closed:
+                self._lines[host].on_silence()
+
+    def _first_listens(self, address: str) -> None:
+        self._first_at, self._awaits_first = address, False
+        for host in self._steps.keys() - {self._first}:
+            line = self._lines.get(host)
+            if line is not None and line.waits_for_first:
+                line.waits_for_first = False
+                self.tell(host, words.AGAIN, address)
+            else:
+                self.tell(host, words.JOIN, address)
+
+    # How they are started.
+
+    def _start_where_it_can(self, host: str, attempt: int) -> None:
+        """Start a host on its node or, if that is gone, on a spare one, or else the whole job elsewhere."""
+        assert self._mesh is not None
+        while self._allocation.is_down(node := self._places.node_of(host)):
+            self._places.drop(node)
+            if not self._places.move(host):
+                self._allocation.lose(node)
+                self._start_elsewhere(f"the node of {host}, {node.name}, is gone", host)
+                return
+            self._give_back(node)
+        self._mesh.expect([host], self._door.dup())
+        self._start_host(host, attempt)
+
+    def _asked(self, node: Node, code: int) -> None:
+        """A node that a host has left runs a program, so it was the host alone that was lost, or it does not."""
+        if code and not self._is_closing:
+            self._places.drop(node)
+            self._give_back(node)
+
+    def _give_back(self, node: Node) -> None:
+        make_folder(self._own_folder)
+        self._allocation.release(node, self._own_folder)
+
+    def _start_elsewhere(self, why: str, host: str | None = None) -> None:
+        """Have Slurm start the job again; until it interrupts this process for that, the host is without a node."""
+        try:
+            self._allocation.ask_for_others()
+        except BackendError as error:
+            raise NotStarted(Verdict(Kind.HOST_LOST, f"{why}, and Slurm gives no other: {error}", host)) from None
+        self._without_node |= {host} if host is not None else {each.name for each in self._plan.hosts}
+
+    def _start_host(self, name: str, attempt: int) -> None:
+        (host,) = (each for each in self._plan.hosts if each.name == name)
+        layout = Layout(str(self._folder.hosts / host.base_dir))
+        node = self._places.node_of(name)
+        base_directory.write(self._plan, host.name, layout, machine.interface_for(node.address, "eth0"))
+        base_directory.write_secret(layout, self._secret)
+        base_directory.write_environment(layout, self._plan.environment)
+        base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
+        make_folder(self._own_folder)
+        fd = os.open(self._own_folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._begun[name] = (attempt, os.fstat(fd).st_size)
+        argv = steps.on(node.name, *host.argv, name=name)
+        environment = {
+            **self._allocation.environment,
+            **steps.variables(self._plan, self._folder, self._attempt, self._places, host),
+            contract.PLATFORM_ADDRESS: text_of(self._door),
+            **variables_of_attempt(self._plan, attempt),
+        }
+        try:
+            pid = self._children.start(argv, environment, lambda code: self._ended(name, code), fd, fd)
+        finally:
+            os.close(fd)
+        self._steps[host.name] = pid
+
+    def _ended(self, host: str, code: int) -> None:
+        del self._steps[host]
+        if host in self._lines:
+            self._lines[host].is_up = False
+        node, layout, (_, since) = self._places.node_of(host), Layout(str(self._folder.host(host))), self._begun[host]
+        if code > 0 and not self._is_closing and steps.was_not_launched(self._own_folder / f"{host}.log", since):
+            self._not_launched(host, node)
+            return
+        code = steps.code_of_task(code, Path(layout.success).exists())
+        if code < 0:
+            self._left += steps.to_remove(node, layout)
+        self._on_ended(host, code)
+
+    def _not_launched(self, host: str, node: Node) -> None:
+        """Slurm does not reach the node, which it may not know yet."""
+        self._places.drop(node)
+        try:
+            if self._places.move(host):
+                self._give_back(node)
+                self._start_where_it_can(host, self._begun[host][0])
+            else:
+                self._allocation.lose(node)
+                self._start_elsewhere(f"the node of {host}, {node.name}, cannot be reached", host)
+        except NotStarted as reason:
+            self._on_ended(host, -signal.SIGKILL, reason.verdict)

@@ -1,0 +1,143 @@
+"""What Slurm gave a job, and what becomes of the job when Slurm takes that back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
+
+from ....errors import BackendError
+from ...supervised.supervisor.surroundings import Interruption
+from .. import accounting, queue
+
+UPDATES = 3
+"""How often a change of the job is tried: what interrupts this process may end the program that makes it."""
+
+
+class Node(NamedTuple):
+    """A node of the allocation."""
+
+    name: str
+    address: str
+    """An IP address at which the others reach it."""
+    machine: str
+    """The name of the machine that it is on; some clusters have several nodes on one."""
+
+
+class SlurmAllocation:
+    """What Slurm gave: see `Surroundings`."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """`environment` is what Slurm has given the job, with what it was submitted with."""
+        self.environment = environment
+        self.number = int(os.environ["SLURM_JOB_ID"])
+        self.is_interrupted = False
+        self._starts = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
+        self._nodes: list[Node] = []
+        self._lost: set[str] = set()
+        """The names of nodes that turned out to be gone."""
+
+    interrupted_by = (signal.SIGTERM,)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Those that are not known to be gone, the one that this process runs on first. Raises BackendError."""
+        if not self._nodes:
+            here = os.environ["SLURMD_NODENAME"]
+            found = map(_node, queue.node_facts(os.environ["SLURM_JOB_NODELIST"]))
+            self._nodes = sorted(found, key=lambda node: node.name != here)
+        return [node for node in self._nodes if node.name not in self._lost]
+
+    def lose(self, node: Node) -> None:
+        """Neither use a node any more, nor have the job started there again."""
+        self._lost.add(node.name)
+
+    def release(self, node: Node, folder: Path) -> None:
+        """Give a node back that is gone, or Slurm would end the job once it knows; `folder` takes what it says."""
+        self.lose(node)
+        left = ",".join(each.name for each in self.nodes)
+        with suppress(BackendError):
+            queue.ask("scontrol", "update", f"JobId={self.number}", f"NodeList={left}", folder=folder)
+
+    def is_down(self, node: Node) -> bool:
+        """Whether Slurm knows that a node is."""
+        with suppress(BackendError):
+            (known,) = queue.node_facts(node.name)
+            return any(word in known.get("State", "") for word in ("DOWN", "FAIL", "NOT_RESPONDING", "*"))
+        return False
+
+    def ask_for_others(self) -> None:
+        """Have Slurm start the job again, on nodes that are there; it interrupts this process for that.
+
+        Raises BackendError where it does not, as for a job that may not be started again.
+        """
+        queue.ask("scontrol", "requeue", str(self.number))
+        known = self._known()
+        excluded = {name for name in known.get("ExcNodeList", "(null)").split(",") if name != "(null)"} | self._lost
+        if known.get("ReqNodeList", "(null)") != "(null)":
+            return  # it asks for certain nodes, and waits until they are there again
+        for _ in range(UPDATES):
+            with suppress(BackendError):
+                queue.ask("scontrol", "update", f"JobId={self.number}", f"ExcNodeList={','.join(sorted(excluded))}")
+                return
+
+    def interrupt(self) -> None:
+        """Slurm's signal has come: the ranks have it too, so hosts are told a moment later."""
+        self.is_interrupted = True
+
+    def is_taken(self) -> bool:
+        """Whether Slurm has preempted the job, and gives it time."""
+        return _is_preempted(self._known())
+
+    def _known(self) -> dict[str, str]:
+        try:
+            (line,) = queue.ask("scontrol", "--oneliner", "show", "job", str(self.number)).splitlines()
+        except (BackendError, ValueError):
+            return {}
+        return queue.facts(line)
+
+    def interruption(self) -> Interruption:
+        """Asked of Slurm, whose signal alone says nothing of its reason."""
+        job = f"job {self.number} of Slurm"
+        known = self._known()
+        again = Interruption(f"{job} was taken off its nodes, and is in the queue again", comes_again=True)
+        if int(known.get("Restarts", "0")) > self._starts or known.get("JobState") in ("PENDING", "REQUEUED"):
+            return again
+        if _is_preempted(known) and known.get("JobState") == "RUNNING" and known.get("Requeue") == "1":
+            with suppress(BackendError):  # it is given time, but a job that ends in it would not come again
+                queue.ask("scontrol", "requeue", str(self.number))
+                return again
+        if known.get("Reason") == "NodeDown" or known.get("JobState") == "NODE_FAIL":
+            what = f"a node of {job} failed, and the job may not be started again"
+            return Interruption(what, verdict=Verdict(Kind.HOST_LOST, f"{what}; ask for slurm={{'requeue': True}}"))
+        if known.get("Reason") == "TimeLimit" or known.get("JobState") == "TIMEOUT":
+            return Interruption(f"{job} reached Slurm's time limit")
+        if known.get("JobState") == "PREEMPTED" or _is_preempted(known):
+            what = f"{job} was preempted, and may not be started again"
+            return Interruption(what, verdict=Verdict(Kind.PREEMPTED, f"{what}; ask for slurm={{'requeue': True}}"))
+        return Interruption(f"{job} was cancelled{accounting.by_whom(self.number)}")
+
+
+def _is_preempted(known: dict[str, str]) -> bool:
+    """Since its start; its state says so only once it is over.
+
+    >>> _is_preempted({"StartTime": "2026-11-25T09:43:28", "PreemptTime": "2026-11-25T09:43:30"})
+    True
+    >>> _is_preempted({"StartTime": "2026-11-25T09:43:28", "PreemptTime": "None"})
+    False
+    """
+    preempted = known.get("PreemptTime", "None")
+    return preempted[:1].isdecimal() and preempted >= known.get("StartTime", "")
+
+
+def _node(known: dict[str, str]) -> Node:
+    name = known["NodeName"]
+    address = known.get("NodeAddr", name)
+    return Node(name, socket.gethostbyname(address), known.get("NodeHostName", name))

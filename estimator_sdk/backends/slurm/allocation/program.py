@@ -1,0 +1,58 @@
+"""The program that supervises a job in its allocation."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+from ....plan.plan import Plan
+from ...supervised.job_folder.hold import Hold
+from ...supervised.job_folder.record import Record, read_record
+from ...supervised.supervisor.supervisor import Supervisor
+from ..files import MODULES, SlurmFolder
+from .hosts import SlurmHosts
+from .nodes import SlurmAllocation
+
+
+def main(path: str) -> int:
+    """Run the job in a folder."""
+    folder = SlurmFolder(Path(path))
+    hold = Hold(folder)
+    number, submitted = int(os.environ["SLURM_JOB_ID"]), folder.read_number()
+    if submitted is None:
+        folder.write_number(number)  # for a client that was killed before it could
+    elif submitted != number:
+        what = f"job {number} of Slurm was submitted for a folder {path} that was removed"
+        print(f"{what}: what is there now belongs to job {submitted}", file=sys.stderr)
+        return 1
+    record = read_record(folder)
+    if record is not None and record.is_final:  # put back in the queue while it ended
+        return _exit_code(record)
+    given = json.loads(folder.given.read_text(encoding="utf-8"))
+    plan = Plan.from_json(given["plan"])
+    allocation = SlurmAllocation(_of_hosts(plan))
+    os.environ.update(given["variables"])  # for what reads and writes stores, and not for hosts
+    if folder.stop_request.exists():
+        os.kill(os.getpid(), signal.SIGINT)  # which is blocked until the supervisor takes it
+    supervisor = Supervisor(plan, folder, hold, partial(SlurmHosts, allocation), allocation)
+    supervisor.run()
+    if not supervisor.comes_again:
+        folder.given.unlink(missing_ok=True)
+    return _exit_code(read_record(folder))
+
+
+def _exit_code(record: Record | None) -> int:
+    """What Slurm, and jobs that depend on this one, are told of its end."""
+    return 0 if record is not None and record.status == "Completed" else 1
+
+
+def _of_hosts(plan: Plan) -> dict[str, str]:
+    """What hosts inherit, of what the job was submitted with and what Slurm and modules have added."""
+    if MODULES in os.environ:  # what each of them sets, only its author knows
+        return dict(os.environ)
+    of_slurm = {name: value for name, value in os.environ.items() if name.startswith("SLURM")}
+    return {**of_slurm, **plan.inherited_from(os.environ)}

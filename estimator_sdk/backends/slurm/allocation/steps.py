@@ -1,0 +1,66 @@
+"""The steps of Slurm that hosts are: how they are started, and what srun says of their ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from estimator_container.contract import names as contract
+from estimator_container.contract.names import EXIT_STOPPED, Layout
+
+from ....plan.plan import HostPlan, Plan
+from ....values.home import JobFolder
+from .nodes import Node
+from .places import Places
+
+_SRUN = ("srun", "--kill-on-bad-exit=0", "--overlap", "--nodes=1", "--ntasks=1", "--export=ALL")
+_NOT_LAUNCHED = (b"srun: error: Task launch for ", b"srun: error: Unable to create step ")
+"""How srun says that a node does not answer, or that there is no such node in the allocation any more (22.05)."""
+
+
+def on(node: str, *argv: str, name: str | None = None) -> Sequence[str]:
+    """The command that runs another one as a step on a node."""
+    named = () if name is None else (f"--job-name={name}",)
+    return (*_SRUN, *named, f"--nodelist={node}", *argv)
+
+
+def variables(plan: Plan, folder: JobFolder, attempt: int, places: Places, host: HostPlan) -> Mapping[str, str]:
+    """What the toolkit of a host is told of its place; `attempt` is the first one on these hosts."""
+    return {
+        **host.environment,
+        contract.BASE_DIR_VARIABLE: str(folder.hosts / host.base_dir),
+        contract.OVERLAY_DIR: str(folder.overlay(attempt)),
+        contract.HOSTS_PER_MACHINE: str(places.hosts_on_machine(host.name)),
+        contract.GPU_SHARE: f"{places.slot_of(host.name)}/{plan.hosts_per_node}",
+        contract.HOST_ADDRESSES: json.dumps(places.addresses),
+        contract.STOP_TIMEOUT: str(plan.stop_timeout),
+        contract.JOB_NAME_VARIABLE: plan.job_name,
+    }
+
+
+def to_remove(node: Node, layout: Layout) -> Iterator[Sequence[str]]:
+    """The command that removes what a host that was killed has left on its node besides its own folder, if it has."""
+    with suppress(OSError):  # of a host that had not begun
+        folders = Path(layout.temporary_folders).read_text(encoding="utf-8").splitlines()
+        yield on(node.name, "rm", "-rf", "--", *folders)
+
+
+def was_not_launched(log: Path, since: int) -> bool:
+    """Whether srun has written, after so many bytes of the log, that its task was never started."""
+    with suppress(OSError):
+        written = log.read_bytes()[since:]
+        return any(words in written for words in _NOT_LAUNCHED)
+    return False
+
+
+def code_of_task(code: int, has_succeeded: bool) -> int:
+    """The exit code of a step's task, or minus a signal's number; srun says 128 + N of one that a signal ended.
+
+    Of a step whose node has failed it says 0, as of one that has done well: only that leaves the marker of success.
+    """
+    if code == 0 and not has_succeeded:
+        return -signal.SIGKILL
+    return 128 - code if code > 128 and code != EXIT_STOPPED else code

@@ -1,0 +1,1 @@
+"""The batch script of a job, and what travels with it."""

@@ -1,0 +1,75 @@
+"""Server-sent events: what changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+from starlette.responses import JSONResponse, Response
+
+from ..changes import MOST_LISTENERS
+from .operation import Operation, Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+    from ..state import Console
+    from .operation import Values
+
+
+class Changes(Response):
+    """The events, for as long as the page listens."""
+
+    def __init__(self, console: Console, files: Sequence[Path]) -> None:
+        super().__init__(media_type="text/event-stream")
+        del self.headers["content-length"]
+        self._console = console
+        self._files = files
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the page, or the console, ends."""
+        import asyncio
+
+        async def leave() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        async def tell() -> None:
+            with self._console.hub.listening(self._files) as listener:
+                async for message in listener.messages():
+                    await send({"type": "http.response.body", "body": message, "more_body": True})
+
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        tasks = [asyncio.create_task(leave()), asyncio.create_task(tell())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _events(console: Console, values: Values, request: Request) -> Response:
+    if console.hub.is_full:
+        return JSONResponse({"error": f"{MOST_LISTENERS} pages listen already; close one"}, 503, {"retry-after": "10"})
+    name = values.text("job")
+    files: Sequence[Path] = ()
+    if name is not None:
+        job = await to_thread.run_sync(console.job, name, limiter=console.threads)
+        files = await to_thread.run_sync(job.log_files, limiter=console.threads)
+    return Changes(console, files)
+
+
+OPERATIONS = (
+    Operation(
+        "/api/events",
+        "Server-sent events: `jobs` with those that changed or went, `stale` where a page has to load the table again, "
+        "`log` when the log of `job` has grown, `beat` every 10 s.",
+        (Parameter("job", "string", "The job whose log is watched."),),
+        stream=_events,
+    ),
+)

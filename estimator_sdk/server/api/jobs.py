@@ -1,0 +1,151 @@
+"""The table, and a job's own page: its state, its story, where its time went, what it was given; stop and retry."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ...errors import EstimatorError, InvalidArgument
+from ...job import accounting
+from ...job.job import Job
+from ...spec import masking
+from ...values.home import JobFolder, regular_file
+from ..jobs import control, table
+from ..logs import pieces
+from ..logs.selection import select
+from .operation import Operation, Parameter
+
+if TYPE_CHECKING:
+    from ..state import Console
+    from .operation import Values
+
+_MOST_LEDGER = 1 << 28  # bytes of logs that a ledger is made of here: it takes seconds for each 100 MB
+_MOST_PLAN = 1 << 20  # bytes
+
+
+def _table(console: Console, values: Values) -> object:
+    found = table.page_of(
+        console.index.all(),
+        values.text("text") or "",
+        values.text("status") or "",
+        values.text("backend") or "",
+        values.text("sort") or "-created",
+        values.number("limit") or 50,
+        values.text("cursor"),
+    )
+    rows = [table.document_of(each) for each in found.rows]
+    return {"jobs": rows, "total": found.total, "next": found.next, "counts": console.index.counts()}
+
+
+def _job(console: Console, values: Values) -> object:
+    job = console.job(values.job)
+    state = job.record()
+    return {
+        "name": state.name,
+        "status": state.status,
+        "backend": state.backend,
+        "hosts": list(state.hosts),
+        "created": state.created,
+        "ended": state.ended,
+        "is_final": state.is_final,
+        "reason": state.reason,
+        "verdict": asdict(state.verdict) if state.verdict else None,
+        "why": Job(job).why() if state.is_final and state.status != "Completed" else "",
+        "attempts": [asdict(each) for each in state.attempts],
+        "model_data": state.model_data,
+        "output": state.output if state.is_final else "",
+        "has_logs": bool(job.log_files()),
+        "now": time.time(),
+    }
+
+
+def _story(console: Console, values: Values) -> object:
+    job = console.job(values.job)
+    state = job.record()
+    count = max(1, len(state.attempts))
+    attempt = values.number("attempt") or count
+    selection = select(job, attempt, None, None, None)
+    story = console.story(job.name, state.created, attempt)
+    is_complete = story.update(selection)
+    now = "" if state.is_final else story.now()
+    return {"attempt": attempt, "is_complete": is_complete, "now": now, **story.to_json()}
+
+
+def _ledger(console: Console, values: Values) -> object:
+    job = console.job(values.job)
+    size = sum(pieces.size_of(path) for path in job.log_files())
+    if size > _MOST_LEDGER:
+        what = f"the logs of {job.name} have {size / 1e6:.0f} MB, and the ledger is made of all of them"
+        raise EstimatorError(f"{what}; ask for it with `estimator describe {job.name}`")
+    key = (job.name, size)
+    with console.ledger_lock:  # one at a time: it computes
+        made = console.ledgers.get(key)
+        if made is None:
+            made = accounting.of_job(job)
+            if job.record().is_final:
+                console.ledgers[key] = made
+                while len(console.ledgers) > 64:
+                    console.ledgers.popitem(last=False)
+    return {**made.to_json(), "sentence": made.sentence()}
+
+
+def _inputs(console: Console, values: Values) -> object:
+    job = console.job(values.job)
+    plan = ""
+    try:
+        with open(JobFolder(job.path).plan, encoding="utf-8", errors="replace", opener=regular_file) as file:
+            plan = file.read(_MOST_PLAN)
+    except (EstimatorError, OSError):  # it runs elsewhere
+        pass
+    request: dict[str, Any] = dict(masking.in_document(job.request()))
+    return {"request": request, "plan": plan}
+
+
+def _stop(console: Console, values: Values) -> object:
+    return {"said": control.stop(console.job(values.job))}
+
+
+def _retry(console: Console, values: Values) -> object:
+    try:
+        return {"name": control.retry(console.job(values.job))}
+    except InvalidArgument as error:
+        raise EstimatorError(f"{values.job} cannot be run again from here: {error}") from None
+
+
+OPERATIONS = (
+    Operation(
+        "/api/jobs",
+        "The jobs, a page at a time.",
+        (
+            Parameter("text", "string", "Only jobs with this in their name."),
+            Parameter("status", "string", "Only jobs with this status."),
+            Parameter("backend", "string", "Only jobs of this backend."),
+            Parameter(
+                "sort",
+                "string",
+                "created, name, status, backend, hosts or seconds; - before it turns it round.",
+                "-created",
+            ),
+            Parameter("limit", "integer", "Jobs of one page.", 50, 1, table.MOST_ROWS),
+            Parameter("cursor", "string", "`next` of the page before."),
+        ),
+        _table,
+    ),
+    Operation("/api/jobs/{job}", "The state of a job: its status, its verdict, its attempts.", (), _job),
+    Operation(
+        "/api/jobs/{job}/story",
+        "What the hosts of a job have told: phases, ranks, notes, checkpoints. Ask again until `is_complete`.",
+        (Parameter("attempt", "integer", "The number of an attempt; the newest without it.", None, 1),),
+        _story,
+    ),
+    Operation("/api/jobs/{job}/ledger", "Where the time of a job went.", (), _ledger),
+    Operation(
+        "/api/jobs/{job}/inputs",
+        "The CreateTrainingJob document of a job, and its plan; secrets are hidden.",
+        (),
+        _inputs,
+    ),
+    Operation("/api/jobs/{job}/stop", "Ask a job to stop.", (), _stop, method="POST"),
+    Operation("/api/jobs/{job}/retry", "Run a job that has ended again, under a new name.", (), _retry, method="POST"),
+)

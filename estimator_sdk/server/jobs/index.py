@@ -1,0 +1,139 @@
+"""All jobs in memory: read once, and after that only where something has changed."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ... import backends
+from ...backends.port import Summary
+from ...backends.status import FINAL
+from ...backends.supervised.watch import Watch
+from ...errors import EstimatorError
+from ...values.home import jobs_folder
+from ...values.job_name import is_name
+
+if TYPE_CHECKING:
+    from ...backends.port import StartedJob
+
+_LOOK_SECONDS = 3.0  # between two looks at jobs that run, for a change that no file tells, such as a killed supervisor
+_QUIET_SECONDS = 0.1  # in which changes that come together become one
+
+
+@dataclass(frozen=True)
+class Change:
+    """What has changed since the last one."""
+
+    changed: tuple[Summary, ...]
+    removed: tuple[str, ...]
+
+
+class JobIndex:
+    """The summaries of all jobs. Any thread may ask it; a thread of its own keeps it up to date."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Summary] = {}
+        self._lock = threading.Lock()
+        self._folder = jobs_folder()
+        self._modified = 0
+        self._watch = Watch(longest=_LOOK_SECONDS)
+        self._watched = set[Path]()
+        self._over = threading.Event()
+
+    def load(self) -> None:
+        """Read all jobs. Raises EstimatorError for a home that cannot be read."""
+        self._add_watch(self._folder)
+        self._modified = self._modification()
+        found = {each.name: each for each in _summaries(backends.jobs(None, None))}
+        with self._lock:
+            self._jobs = found
+        for name in self._running():
+            self._add_watch(self._folder / name)
+
+    def all(self) -> list[Summary]:
+        """Every job, in no order."""
+        with self._lock:
+            return list(self._jobs.values())
+
+    def get(self, name: str) -> Summary | None:
+        """One job; None for one that is not in the index."""
+        with self._lock:
+            return self._jobs.get(name)
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs have each status."""
+        return dict(Counter(each.status for each in self.all()))
+
+    def follow(self, tell: Callable[[Change], None]) -> None:
+        """Keep up to date, and tell what changes, until `close` is called."""
+        while not self._over.is_set():
+            self._watch.wait()
+            if self._over.wait(_QUIET_SECONDS):
+                break
+            with suppress(EstimatorError, OSError):  # a home that is away for a moment; the next look tells
+                change = self.refresh()
+                if change.changed or change.removed:
+                    tell(change)
+        self._watch.close()
+
+    def close(self) -> None:
+        """End `follow` soon."""
+        self._over.set()
+
+    def refresh(self) -> Change:
+        """Look at what may have changed: the names of the jobs, and those that have not ended."""
+        before = {each.name: each for each in self.all()}
+        removed = set[str]()
+        looked = set(self._running())
+        modified = self._modification()
+        if modified != self._modified:
+            self._modified = modified
+            names = self._names()
+            removed = {name for name in before if name not in names and not (self._folder / name).exists()}
+            looked |= names - before.keys()
+        found: dict[str, Summary] = {}
+        for name in looked - removed:
+            with suppress(EstimatorError, OSError):
+                found[name] = backends.attach(name).summary()
+            if name in found and found[name].status not in FINAL:
+                self._add_watch(self._folder / name)
+            elif name not in found and name in before and not (self._folder / name).exists():
+                removed.add(name)
+        changed = tuple(each for name, each in found.items() if before.get(name) != each)
+        with self._lock:
+            self._jobs.update(found)
+            for name in removed:
+                self._jobs.pop(name, None)
+        return Change(changed, tuple(sorted(removed)))
+
+    def _running(self) -> list[str]:
+        return [each.name for each in self.all() if each.status not in FINAL]
+
+    def _names(self) -> set[str]:
+        return {path.name for path in self._folder.iterdir() if is_name(path.name)}
+
+    def _modification(self) -> int:
+        try:
+            self._add_watch(self._folder)
+            return self._folder.stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    def _add_watch(self, folder: Path) -> None:
+        if folder not in self._watched and folder.exists():
+            self._watched.add(folder)
+            self._watch.add(folder)
+
+
+def _summaries(jobs: Iterable[StartedJob]) -> Iterable[Summary]:
+    for each in jobs:
+        try:
+            yield each.summary()
+        except EstimatorError as error:
+            warnings.warn(str(error), stacklevel=3)

@@ -1,0 +1,63 @@
+// All that the page asks of the server: documents, actions, and what changes.
+
+export class Refused extends Error {
+  constructor(status, sentence) {
+    super(sentence);
+    this.status = status;
+  }
+}
+
+async function answered(response) {
+  const found = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
+  if (!response.ok) throw new Refused(response.status, found.error);
+  return found;
+}
+
+export function address(path, values = {}) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    if (value !== null && value !== undefined && value !== "") query.set(name, value);
+  }
+  const words = query.toString();
+  return `api/${path}${words ? `?${words}` : ""}`;
+}
+
+export async function get(path, values, signal) {
+  return answered(await fetch(address(path, values), { signal }));
+}
+
+export async function post(path) {
+  return answered(await fetch(address(path), { method: "POST" }));
+}
+
+export const ofJob = (name, part = "") => `jobs/${encodeURIComponent(name)}${part ? `/${part}` : ""}`;
+
+// One stream of changes at a time: that of the page that is shown. It comes again by itself when the server is back.
+export class Changes {
+  constructor(job, listeners) {
+    this.source = new EventSource(address("events", { job }));
+    for (const [name, listener] of Object.entries(listeners)) {
+      if (name === "open" || name === "away") continue;
+      this.source.addEventListener(name, (event) => listener(JSON.parse(event.data)));
+    }
+    this.source.addEventListener("hello", () => listeners.open());
+    this.source.addEventListener("error", () => {
+      listeners.away();
+      if (this.source.readyState === EventSource.CLOSED && !this.isOver) {
+        this.timer = setTimeout(() => this.again(job, listeners), 2000);
+      }
+    });
+  }
+
+  again(job, listeners) {
+    if (this.isOver) return;
+    const next = new Changes(job, listeners);
+    this.close = () => next.close();
+  }
+
+  close() {
+    this.isOver = true;
+    clearTimeout(this.timer);
+    this.source.close();
+  }
+}

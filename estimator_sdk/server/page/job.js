@@ -1,0 +1,179 @@
+// One job: what is happening in words, why it failed, where its time went, and the parts below.
+
+import { get, ofJob, post } from "./api.js";
+import { attemptsBar, ledgerBar, phasesBar } from "./bars.js";
+import { showCheckpoints } from "./checkpoints.js";
+import { showCurves } from "./curves.js";
+import { ask, badge, date, h, notice, seconds } from "./dom.js";
+import { showInputs } from "./inputs.js";
+import { showLogs } from "./logs.js";
+import { showMachines } from "./machines.js";
+import { showNotes } from "./notes.js";
+
+const PARTS = [
+  ["logs", "Logs", showLogs],
+  ["curves", "Curves", showCurves],
+  ["machines", "Machines", showMachines],
+  ["checkpoints", "Checkpoints", showCheckpoints],
+  ["notes", "Events", showNotes],
+  ["inputs", "Inputs", showInputs],
+];
+
+export function showJob(main, name, firstPart) {
+  document.title = name;
+  const job = { name, state: null, story: null, listeners: new Set() };
+  let part = null;
+  let ledgerAt = 0;
+  let isOver = false;
+  let storyTimer = null;
+
+  const title = h("h1", {}, name);
+  const status = h("span", {});
+  const facts = h("p", { class: "facts" });
+  const now = h("p", { class: "now", role: "status" });
+  const actions = h("div", { class: "actions" });
+  const why = h("section", { class: "why", hidden: true, "aria-label": "Why it ended" });
+  const bars = h("section", { class: "bars", "aria-label": "Where the time went" });
+  const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the job" }, PARTS.map(([key, text]) => h("a", { href: `#/${ofJob(name)}/${key}`, "data-part": key }, text)));
+  const place = h("section", { class: "part", "aria-label": "Part" });
+  main.append(h("div", { class: "head" }, h("div", { class: "title" }, title, status), actions), facts, now, why, bars, tabs, place);
+
+  async function loadState() {
+    try {
+      job.state = await get(ofJob(name));
+    } catch (error) {
+      if (!isOver) notice(error.message);
+      return;
+    }
+    if (isOver) return;
+    showState();
+    loadStory();
+    loadLedger();
+  }
+
+  function showState() {
+    const { state } = job;
+    status.replaceChildren(badge(state.status));
+    showFacts();
+    actions.replaceChildren(...buttons(state));
+    why.hidden = !state.why;
+    why.replaceChildren();
+    if (state.why) {
+      const [first, ...rest] = state.why.trimEnd().split("\n");
+      why.append(h("h2", {}, first));
+      if (rest.join("").trim()) why.append(h("pre", { tabIndex: 0 }, rest.join("\n").replace(/^\n+/, "")));
+      if (state.verdict?.host) why.append(h("button", { type: "button", onclick: toError }, "Jump to the error"));
+    }
+    if (state.is_final) now.textContent = state.reason && !state.why ? state.reason : "";
+    now.hidden = state.is_final && !now.textContent;
+  }
+
+  function showFacts() {
+    const { state } = job;
+    const took = (state.ended ?? Date.now() / 1000) - state.created;
+    const hosts = `${state.hosts.length} host${state.hosts.length === 1 ? "" : "s"}`;
+    const attempts = state.attempts.length > 1 ? `, ${state.attempts.length} attempts` : "";
+    facts.textContent = `${state.backend}, ${hosts}, started ${date(state.created)}, ${seconds(took)}${attempts}`;
+  }
+
+  function buttons(state) {
+    if (state.is_final) return [h("button", { type: "button", class: "retry", onclick: retry }, "Run again")];
+    return [h("button", { type: "button", class: "stop", onclick: stop, disabled: state.status === "Stopping" }, "Stop")];
+  }
+
+  async function stop() {
+    if (!(await ask(`Stop ${name}? Its ranks get SIGTERM and the grace period to save what they have.`, "Stop it"))) return;
+    await act("stop", (found) => notice(found.said));
+  }
+
+  async function retry() {
+    if (!(await ask(`Run ${name} again, as a new job with the same inputs?`, "Run it again"))) return;
+    await act("retry", (found) => (location.hash = `#/${ofJob(found.name)}`));
+  }
+
+  async function act(what, done) {
+    try {
+      done(await post(ofJob(name, what)));
+      loadState();
+    } catch (error) {
+      notice(error.message);
+    }
+  }
+
+  function toError() {
+    location.hash = `#/${ofJob(name)}/logs`;
+    part?.toError?.();
+  }
+
+  async function loadStory() {
+    clearTimeout(storyTimer);
+    if (!job.state?.has_logs) return;
+    try {
+      job.story = await get(ofJob(name, "story"));
+    } catch (error) {
+      if (!isOver) now.textContent = error.message;
+      return;
+    }
+    if (isOver) return;
+    if (!job.state.is_final) now.textContent = job.story.now;
+    for (const told of job.listeners) told();
+    showBars();
+    if (!job.story.is_complete) storyTimer = setTimeout(loadStory, 50);
+  }
+
+  async function loadLedger() {
+    if (!job.state?.has_logs || Date.now() - ledgerAt < 10000) return;
+    ledgerAt = Date.now();
+    try {
+      job.ledger = await get(ofJob(name, "ledger"));
+    } catch (error) {
+      job.ledger = { error: error.message };
+    }
+    if (!isOver) showBars();
+  }
+
+  function showBars() {
+    const made = [attemptsBar(job.state), job.story && phasesBar(job.story), job.ledger && ledgerBar(job.ledger)];
+    bars.replaceChildren(...made.filter(Boolean));
+  }
+
+  function showPart(key) {
+    const [found, , make] = PARTS.find(([each]) => each === key) ?? PARTS[0];
+    for (const tab of tabs.children) {
+      if (tab.dataset.part === found) tab.setAttribute("aria-current", "page");
+      else tab.removeAttribute("aria-current");
+    }
+    part?.close();
+    job.listeners.clear();
+    place.replaceChildren();
+    part = make(place, job);
+  }
+
+  const ticking = setInterval(() => job.state && !job.state.is_final && showFacts(), 1000);
+  loadState().then(() => !isOver && job.state && showPart(firstPart));
+  return {
+    job: name,
+    showPart,
+    reload() {
+      loadState();
+      part?.reload?.();
+    },
+    jobs(change) {
+      if (change.changed.some((each) => each.name === name)) loadState();
+      if (change.removed.includes(name)) notice(`${name} was removed.`);
+    },
+    log() {
+      part?.log?.();
+      loadStory();
+    },
+    beat: () => job.state && !job.state.is_final && loadLedger(),
+    themed: () => part?.themed?.(),
+    key: (event) => part?.key?.(event),
+    close() {
+      isOver = true;
+      clearInterval(ticking);
+      clearTimeout(storyTimer);
+      part?.close();
+    },
+  };
+}

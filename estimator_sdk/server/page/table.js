@@ -1,0 +1,144 @@
+// The table of all jobs: filter, sort, pages, and rows that change while one looks.
+
+import { get, ofJob } from "./api.js";
+import { badge, date, h, notice, seconds, select } from "./dom.js";
+
+const COLUMNS = [
+  ["name", "Job"],
+  ["status", "Status"],
+  ["backend", "Backend"],
+  ["hosts", "Hosts"],
+  ["created", "Started"],
+  ["seconds", "Time"],
+];
+const STATUSES = ["InProgress", "Completed", "Failed", "Stopping", "Stopped"];
+const MOVING = new Set(["status", "seconds"]);
+const choice = { text: "", status: "", backend: "", sort: "-created" };
+
+export function showTable(main) {
+  document.title = "Jobs";
+  const rows = new Map();
+  let cursors = [null];
+  let next = null;
+  let timer = null;
+  let newest = 0;
+
+  const search = h("input", { type: "search", placeholder: "Filter by name ( / )", "aria-label": "Filter by name", value: choice.text });
+  search.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => again({ text: search.value.trim() }), 120);
+  });
+  const statuses = select("Status", [["", "every status"], ...STATUSES.map((each) => [each, each])], choice.status, (status) => again({ status }));
+  const backend = h("input", { type: "text", class: "short", placeholder: "backend", "aria-label": "Backend", value: choice.backend });
+  backend.addEventListener("change", () => again({ backend: backend.value.trim() }));
+  const counted = h("p", { class: "counted", role: "status" });
+  const body = h("tbody");
+  const heads = h("tr", {}, COLUMNS.map(([name, text]) => h("th", { scope: "col", class: name, "data-column": name }, h("button", { type: "button", onclick: () => sort(name) }, text))));
+  const earlier = h("button", { type: "button", onclick: () => turn(-1) }, "Newer page");
+  const later = h("button", { type: "button", onclick: () => turn(1) }, "Next page");
+  main.append(
+    h("h1", { class: "for-readers" }, "Jobs"),
+    h("div", { class: "filters", role: "search" }, search, statuses, backend, counted),
+    h("div", { class: "wide", tabIndex: 0, role: "region", "aria-label": "Table of jobs" }, h("table", { class: "jobs" }, h("thead", {}, heads), body)),
+    h("div", { class: "turning" }, earlier, later),
+  );
+  earlier.textContent = "Previous page";
+
+  function again(changed) {
+    Object.assign(choice, changed);
+    cursors = [null];
+    load();
+  }
+
+  function sort(name) {
+    again({ sort: choice.sort === `-${name}` ? name : `-${name}` });
+  }
+
+  function turn(by) {
+    if (by > 0) cursors.push(next);
+    else cursors.pop();
+    load();
+  }
+
+  async function load() {
+    const mine = ++newest;
+    try {
+      const found = await get("jobs", { ...choice, limit: 50, cursor: cursors.at(-1) });
+      if (mine !== newest) return;
+      next = found.next;
+      show(found);
+    } catch (error) {
+      if (mine === newest) notice(error.message);
+    }
+  }
+
+  function show(found) {
+    rows.clear();
+    for (const job of found.jobs) rows.set(job.name, row(job));
+    body.replaceChildren(...rows.values());
+    if (!found.jobs.length) {
+      const words = found.total || choice.text || choice.status || choice.backend ? "No job matches." : "There is no job yet. Start one with `estimator run`.";
+      body.append(h("tr", {}, h("td", { colSpan: COLUMNS.length, class: "nothing" }, words)));
+    }
+    const running = (found.counts.InProgress ?? 0) + (found.counts.Stopping ?? 0);
+    counted.textContent = `${found.total.toLocaleString("en")} job${found.total === 1 ? "" : "s"}, ${running} running`;
+    earlier.disabled = cursors.length === 1;
+    later.disabled = next === null;
+    earlier.parentElement.hidden = earlier.disabled && later.disabled;
+    for (const head of heads.children) {
+      const name = head.dataset.column;
+      const isChosen = choice.sort.replace("-", "") === name;
+      if (isChosen) head.setAttribute("aria-sort", choice.sort.startsWith("-") ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    }
+  }
+
+  function row(job) {
+    const link = h("a", { href: `#/${ofJob(job.name)}`, title: job.name }, job.name);
+    return h(
+      "tr",
+      { "data-name": job.name },
+      h("td", { class: "name" }, link),
+      h("td", {}, badge(job.status)),
+      h("td", {}, job.backend),
+      h("td", { class: "number" }, String(job.hosts)),
+      h("td", { class: "when" }, date(job.created)),
+      h("td", { class: "number", "data-created": job.ended ? null : job.created }, seconds((job.ended ?? Date.now() / 1000) - job.created)),
+    );
+  }
+
+  function tick() {
+    for (const cell of body.querySelectorAll("[data-created]")) {
+      cell.textContent = seconds(Date.now() / 1000 - Number(cell.dataset.created));
+    }
+  }
+
+  const ticking = setInterval(tick, 1000);
+  load();
+  return {
+    job: null,
+    reload: load,
+    // A change of a row that is shown is drawn in place; what may move rows loads the page again.
+    jobs(change) {
+      const known = change.changed.filter((job) => rows.has(job.name));
+      if (known.length === change.changed.length && !change.removed.length && !choice.status && !MOVING.has(choice.sort.replace("-", ""))) {
+        for (const job of known) {
+          const made = row(job);
+          rows.get(job.name).replaceWith(made);
+          rows.set(job.name, made);
+        }
+      } else load();
+    },
+    key(event) {
+      if (event.key !== "j" && event.key !== "k") return;
+      const links = [...body.querySelectorAll("a")];
+      const at = links.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
+      links[Math.max(0, Math.min(links.length - 1, at))]?.focus();
+    },
+    close() {
+      clearInterval(ticking);
+      clearTimeout(timer);
+      newest++;
+    },
+  };
+}

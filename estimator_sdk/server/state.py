@@ -1,0 +1,93 @@
+"""What the operations share: the index of jobs, the stories of those that are open, and who listens for changes."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, TypeVar
+
+from anyio import CapacityLimiter
+
+from .. import backends
+from ..errors import JobNotFound
+from ..job.ledger import Ledger
+from ..values.job_name import checked
+from .changes import Hub
+from .jobs.curve_bands import CurveReader
+from .jobs.index import JobIndex
+from .jobs.story import Story
+
+if TYPE_CHECKING:
+    from ..backends.port import StartedJob
+
+_KEPT = 32  # jobs that are held open, the last that were asked for
+_KEPT_CURVES = 8  # of these jobs the curves are kept too
+_THREADS = 8
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Console:
+    """The state of a running console."""
+
+    def __init__(self) -> None:
+        self.index = JobIndex()
+        self.hub = Hub()
+        self.threads = CapacityLimiter(_THREADS)
+        self.downloads = 0
+        """How many are under way."""
+        self.ledgers: OrderedDict[tuple[str, int], Ledger] = OrderedDict()
+        """By job and the bytes of its logs, those that were made last."""
+        self.ledger_lock = threading.Lock()
+        self._lock = threading.Lock()
+        self._jobs: OrderedDict[str, StartedJob] = OrderedDict()
+        self._curves: OrderedDict[tuple[str, float | None], CurveReader] = OrderedDict()
+        self._stories: OrderedDict[tuple[str, float | None, int], Story] = OrderedDict()
+
+    def job(self, name: str) -> StartedJob:
+        """The job of that name. Raises InvalidArgument for what is no name, and JobNotFound."""
+        name = checked(name, "job")
+        with self._lock:
+            known = self._jobs.get(name)
+        if known is not None:
+            try:
+                known.record()
+                return known
+            except JobNotFound:  # it was removed, and another one may have its name
+                self._forget(name)
+        found = backends.attach(name)
+        with self._lock:
+            _put(self._jobs, name, found)
+        return found
+
+    def story(self, name: str, created: float | None, attempt: int) -> Story:
+        """The story of an attempt of a job, which is told apart from an earlier job of its name."""
+        with self._lock:
+            key = (name, created, attempt)
+            found = self._stories.get(key) or Story()
+            _put(self._stories, key, found)
+            return found
+
+    def curves(self, job: StartedJob) -> CurveReader:
+        """The curves of a job, which is told apart from an earlier job of its name."""
+        key = (job.name, job.record().created)
+        with self._lock:
+            found = self._curves.get(key)
+        if found is None:
+            made = CurveReader(job)
+            with self._lock:
+                found = self._curves.setdefault(key, made)
+        with self._lock:
+            _put(self._curves, key, found, _KEPT_CURVES)
+        return found
+
+    def _forget(self, name: str) -> None:
+        with self._lock:
+            self._jobs.pop(name, None)
+
+
+def _put(kept: OrderedDict[K, V], key: K, value: V, most: int = _KEPT) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)

@@ -1,0 +1,95 @@
+"""T1 and T2: what a job measures, while it runs and after its end."""
+
+from __future__ import annotations
+
+import pytest
+
+from estimator_sdk import Job
+from tests.waiting import wait_for
+
+MEGABYTE = 1 << 20
+HOLDS = """
+import os, signal
+from estimator_container import metrics
+rank = int(os.environ["RANK"])
+kept = bytearray(os.urandom(1)) * ((rank + 1) * 64 << 20)
+for step in range(1, 6):
+    metrics.log(loss=rank + 1 / step, step=10 * step)
+    print(f"step: {10 * step}, printed: {rank + step}")
+    print(f"value <{rank * step}>")
+status = dict(line.split(":") for line in open("/proc/self/status").read().splitlines())
+print("resident", 1024 * int(status["VmRSS"].split()[0]), flush=True)
+signal.pause()
+"""
+DEFINED = [{"Name": "defined", "Regex": "value <([0-9]+)>"}]
+RANKS, STEPS = range(4), range(1, 6)
+
+
+@pytest.fixture
+def running(script):
+    """A job whose ranks have told all, and hold what they have."""
+    estimator = script.estimator(HOLDS, hosts=2, processes=2, metric_definitions=DEFINED)
+    job = estimator.fit(wait=False)
+    yield job
+    job.stop()
+    job.wait()
+
+
+def memory_of_ranks(job: Job) -> dict[int, tuple[str, float]]:
+    """The host and the memory of each rank that was measured."""
+    series = job.machines(["process.memory.usage"]).series
+    return {one.rank: (one.host, one.mean[-1]) for one in series if one.rank is not None}
+
+
+def curves_of(job: Job) -> dict[tuple[str, int | None], list[tuple[float, float]]]:
+    return {(part.name, part.rank): list(zip(part.steps, part.mean, strict=True)) for part in job.curves().parts()}
+
+
+def are_measured(job: Job) -> bool:
+    """Whether each rank holds what it is to hold, has said so, and has been measured since."""
+    memory = memory_of_ranks(job)
+    rates = job.machines(["process.cpu.utilization"]).series
+    has_all = all(rank in memory and memory[rank][1] > (rank + 1) * 64 * MEGABYTE for rank in RANKS)
+    return has_all and len(rates) == len(RANKS) == len(resident_of_ranks(job))
+
+
+def resident_of_ranks(job: Job) -> dict[int | None, int]:
+    """What each rank says of its memory."""
+    lines = job.logs(stream="stdout")
+    return {line.rank: int(line.data.split()[1]) for line in lines if line.data.startswith(b"resident")}
+
+
+@pytest.mark.law("T1")
+def test_each_rank_is_measured_by_itself(running):
+    wait_for(lambda: are_measured(running))
+    assert running.status == "InProgress"
+    resident, memory, hosts = resident_of_ranks(running), memory_of_ranks(running), running.hosts
+    assert {rank: host for rank, (host, _) in memory.items()} == {rank: hosts[rank // 2] for rank in RANKS}
+    assert {rank: used for rank, (_, used) in memory.items()} == pytest.approx(resident, abs=16 * MEGABYTE)
+    running.stop()
+    running.wait()
+    found = running.machines()
+    assert {(one.host, one.metric) for one in found.series} >= {
+        (host, metric)
+        for host in hosts
+        for metric in ("system.cpu.utilization", "system.memory.usage", "system.network.io", "process.cpu.utilization")
+    }
+    times = [time for one in found.series for time in one.times]
+    assert running.created <= min(times) + found.resolution and max(times) <= running.ended + found.resolution
+    limit = next(one.high[-1] for one in found.series if one.metric == "system.memory.limit")
+    used = [value for one in found.series if one.metric == "system.memory.usage" for value in one.high]
+    assert all(0 < value <= limit for value in used)
+
+
+@pytest.mark.law("T2")
+def test_what_a_script_says_of_its_model_is_read_by_rank_and_step(running):
+    expected = {
+        **{("loss", rank): [(10.0 * step, rank + 1 / step) for step in STEPS] for rank in RANKS},
+        **{("printed", rank): [(10.0 * step, float(rank + step)) for step in STEPS] for rank in RANKS},
+        **{("defined", rank): [(float(step), float(rank * step)) for step in STEPS] for rank in RANKS},
+    }
+    wait_for(lambda: curves_of(running) == expected)
+    assert running.status == "InProgress"
+    running.stop()
+    running.wait()
+    assert curves_of(running) == expected

@@ -1,0 +1,75 @@
+"""Waiting in a test for what cannot say so itself: a condition that comes to hold, or a process that ends or stops.
+
+A bound is there so that a test that fails also ends. It is far beyond what a machine with much else to do takes, and
+says nothing of how fast the product is: a test that does so is `alone`, and takes the time itself.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+SECONDS = 60.0
+"""How long a wait may take unless a test says otherwise."""
+LEAST_REST, LONGEST_REST = 0.01, 0.25
+RESTS = 4
+"""A wait rests so many times as long as its last look took, so that it leaves the CPUs to what it waits for."""
+Found = TypeVar("Found")
+
+
+def wait_for(
+    condition: Callable[[], Found], seconds: float = SECONDS, otherwise: Callable[[], object] | str = ""
+) -> Found:
+    """Look until a condition holds; returns what it then is, the first true value.
+
+    Raises AssertionError when it does not hold in time, with what `otherwise` says or returns then.
+    """
+    rest, deadline = threading.Event(), time.monotonic() + seconds
+    while True:
+        began = time.monotonic()
+        if found := condition():
+            return found
+        ended = time.monotonic()
+        if ended > deadline:
+            raise AssertionError(
+                f"it did not happen in {seconds} s. {otherwise() if callable(otherwise) else otherwise}"
+            )
+        rest.wait(min(max(LEAST_REST, RESTS * (ended - began)), LONGEST_REST))
+
+
+def wait_until_gone(pid: int, seconds: float = SECONDS) -> None:
+    """Wait for the end of a process, child of this one or not; one that nobody has reaped has ended."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        ended, _, _ = select.select([process], [], [], seconds)
+    finally:
+        os.close(process)
+    assert ended, f"process {pid} is still there after {seconds} s"
+
+
+def wait_until_stopped(pid: int, seconds: float = SECONDS) -> None:
+    """Wait until a process stands still, as after SIGSTOP."""
+    wait_for(lambda: state_of(pid) in ("T", "t"), seconds, lambda: f"process {pid} is in state {state_of(pid)!r}")
+
+
+def kill(pid: int) -> None:
+    """End a process at once, and wait until it has ended: until then it may still answer, hold a lock or write."""
+    os.kill(pid, signal.SIGKILL)
+    wait_until_gone(pid)
+
+
+def state_of(pid: int) -> str:
+    """The letter of a process's state, as proc(5) has it; empty where there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...values.home import JobFolder
     from ..supervised.supervisor.hosts import Hosts, OnHostEnded
     from .job import SshJob
-    from .on_host.machines import Machines
+    from .on_host.machines import PoolMachines
     from .pool import PoolHost
 
 PYTHON = "python3"
@@ -40,7 +40,7 @@ class SshBackend:
     capabilities = CAPABILITIES
 
     def __init__(self) -> None:
-        self._machines: Machines | None = None
+        self._machines: PoolMachines | None = None
         """In a supervisor: those of its job."""
 
     def plan(self, spec: JobDocument) -> Plan:
@@ -106,10 +106,10 @@ class SshBackend:
     ) -> Hosts:
         """The hosts of one attempt, for its supervisor on the first machine."""
         from .on_host.hosts import SshHosts
-        from .on_host.machines import Machines
+        from .on_host.machines import PoolMachines
 
         if self._machines is None:
-            self._machines = Machines.inherited(loop)
+            self._machines = PoolMachines.inherited(loop)
         return SshHosts(self._machines, plan, folder, attempt, loop, children, on_ended)
 
 

@@ -52,10 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "alone: the test bounds a time or counts what the machine does")
     config.addinivalue_line("markers", "turn(backend): `scripts/test --all` alone runs the law's test on the other one")
     config.addinivalue_line(
-        "markers", "on_one_machine: the test needs hosts on the machine of their supervisor: not on slurm or ssh"
-    )
-    config.addinivalue_line(
-        "markers", "on_one_file_system: the test needs hosts that see files of this machine: not on ssh"
+        "markers", "on_one_machine: the test needs hosts on the machine of their supervisor: not on slurm"
     )
     config.addinivalue_line("markers", "long: the test takes long, and `scripts/test --all` alone runs it")
     config.addinivalue_line("markers", "spins: ranks of the test use TensorFlow or Horovod; set by tests/scheduling.py")

@@ -6,8 +6,8 @@ Of a law that code keeps which both backends share, every test runs on processes
 test that takes long says its turn itself: `@pytest.mark.turn`.
 
 On Slurm and on a pool with ssh, whose jobs take longer to start, every run has one test of each law, and
-`scripts/test --all` has all of them, but for those that cannot hold there: `@pytest.mark.on_one_machine` for both, and
-`@pytest.mark.on_one_file_system` for a pool. `pytest --backend slurm` has all of them, too.
+`scripts/test --all` has all of them, but for those that cannot hold there: on Slurm `@pytest.mark.on_one_machine`, on a
+pool all that are not in `on_ssh.txt`. `pytest --backend slurm` has all of them, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import pytest
 from tests import scheduling
 
 BACKENDS = ("process", "docker")
-BY_LAW = ("slurm", "ssh")
+POOL = "ssh"
+BY_LAW = ("slurm", POOL)
 """Those on which every run has one test of each law."""
 SERVICE = "sagemaker"
 """The service itself is not here. What stands in for it tells whether what is submitted is right and enough, not when
@@ -30,15 +31,22 @@ and how the service starts, watches and ends its instances: only laws of the fir
 OF_HOSTS = ("E2", "E2b", "E3", "E4", "E9", "R1", "R2")
 """The laws that each backend keeps in a way of its own: how hosts end, what they leave, and who takes their place."""
 LAWS = Path(__file__).parent
+ON_POOL = frozenset((LAWS / "on_ssh.txt").read_text(encoding="utf-8").split())
+"""The tests of the laws that were seen to hold on a pool."""
 
 
 def can_hold(backend: str, test: pytest.Function | pytest.FunctionDefinition) -> bool:
     """Whether a test can tell something about that backend at all."""
     if backend == SERVICE:
         return test.get_closest_marker("on_service") is not None
-    if backend == "ssh" and test.get_closest_marker("on_one_file_system") is not None:
-        return False
+    if backend == POOL:
+        return test.nodeid.partition("[")[0].rpartition("/")[2] in ON_POOL
     return backend not in BY_LAW or test.get_closest_marker("on_one_machine") is None
+
+
+def sees_store(item: pytest.Item) -> bool:
+    """Whether the hosts of a test can reach the store that it is about: a pool has no folder of this machine."""
+    return _backend(item) != POOL or "file" not in item.callspec.params.values()
 
 
 def mark(items: Iterable[pytest.Item]) -> None:

@@ -34,6 +34,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = filter(by_turns.sees_store, items)
     by_turns.mark(items)
 
 
@@ -57,7 +58,7 @@ def where(backend: str) -> dict[str, Any]:
     """The estimator's arguments that choose the backend; what it needs is made first."""
     if backend == by_turns.SERVICE:
         return service.WHERE
-    machines = {"slurm": {"instance_type": "slurm"}, "ssh": {"hosts": pool.NAMES}}
+    machines = {"slurm": {"instance_type": "slurm"}, "ssh": {"hosts": ",".join(pool.NAMES)}}
     return {"backend": backend, **machines.get(backend, {}), **_image(backend, "mpi")}
 
 

@@ -68,7 +68,9 @@ def project(tmp_path) -> Path:
 @pytest.fixture
 def options(where) -> list[str]:
     """Those that choose the backend."""
-    return ["--backend", where["backend"], *(["--image", where["image_uri"]] if "image_uri" in where else [])]
+    image = ["--image", where["image_uri"]] if "image_uri" in where else []
+    machines = ["--hosts", where["hosts"]] if "hosts" in where else []
+    return ["--backend", where["backend"], *image, *machines]
 
 
 @pytest.fixture

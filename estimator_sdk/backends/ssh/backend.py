@@ -12,6 +12,7 @@ from estimator_container.contract import names as contract
 
 from ...errors import InvalidArgument, JobNotFound
 from ...plan.plan import HostPlan, Plan
+from ...spec import instances
 from ...values.home import reading
 from ..port import Finding, findings
 from ..supervised.job_folder import registry
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ...values.home import JobFolder
     from ..supervised.supervisor.hosts import Hosts, OnHostEnded
     from .job import SshJob
-    from .on_host.machines import Machines
+    from .on_host.machines import PoolMachines
     from .pool import PoolHost
 
 PYTHON = "python3"
@@ -39,7 +40,7 @@ class SshBackend:
     capabilities = CAPABILITIES
 
     def __init__(self) -> None:
-        self._machines: Machines | None = None
+        self._machines: PoolMachines | None = None
         """In a supervisor: those of its job."""
 
     def plan(self, spec: JobDocument) -> Plan:
@@ -52,7 +53,7 @@ class SshBackend:
         plan = local_plan.base(spec, self.name, _host, jobs_on_pools())
         checks.check(spec, plan, machines)
         distributions.refuse_others(plan)
-        plan = distributions.distributed(checks.with_slots(plan, machines), 0)
+        plan = distributions.distributed(checks.with_slots(plan, machines), instances.gpus(plan.instance_type) or 0)
         checks.check_slots(plan, machines)
         plan = inheritance.for_containers(local_plan.with_command(plan, PYTHON, None), os.environ)
         return kernel_limits.check_containers(replace(plan, hosts=_placed(plan.hosts, machines)))
@@ -105,10 +106,10 @@ class SshBackend:
     ) -> Hosts:
         """The hosts of one attempt, for its supervisor on the first machine."""
         from .on_host.hosts import SshHosts
-        from .on_host.machines import Machines
+        from .on_host.machines import PoolMachines
 
         if self._machines is None:
-            self._machines = Machines.inherited(loop)
+            self._machines = PoolMachines.inherited(loop)
         return SshHosts(self._machines, plan, folder, attempt, loop, children, on_ended)
 
 

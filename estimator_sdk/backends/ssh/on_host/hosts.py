@@ -30,7 +30,7 @@ from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
 from ...supervised.supervisor.hosts_line import HostsLine, OnAttemptFailed
 from ...supervised.supervisor.policy import variables_of_attempt
 from . import words
-from .machines import Machines
+from .machines import PoolMachines
 from .toolkits import Toolkits
 from .trees import TreeLanding, tree
 
@@ -46,7 +46,7 @@ class SshHosts:
 
     def __init__(
         self,
-        machines: Machines,
+        machines: PoolMachines,
         plan: Plan,
         folder: JobFolder,
         attempt: int,

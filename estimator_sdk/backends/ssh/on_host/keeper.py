@@ -130,6 +130,7 @@ class Keeper:
             **settings["environment"],
             contract.BASE_DIR_VARIABLE: self._base,
             contract.LIFELINE_FD: str(reads),
+            contract.OVERLAY_DIR: str(self._common / "environment"),
         }
         container = self._software / "estimator_container"
         importable = filter(None, (str(self._software), environment.get("PYTHONPATH")))

@@ -55,7 +55,7 @@ class KeptMachine:
     """The hosts that have run there."""
 
 
-class Machines:
+class PoolMachines:
     """All machines of the pool, over all attempts. See `MeshObserver` for what their keepers say."""
 
     def __init__(self, loop: Loop, machines: list[PoolMachine], secret: bytes, door: socket.socket) -> None:
@@ -73,7 +73,7 @@ class Machines:
         self._mesh = MeshLeader(loop, member, self, door, MISSED_BEATS)
 
     @classmethod
-    def inherited(cls, loop: Loop) -> Machines:
+    def inherited(cls, loop: Loop) -> PoolMachines:
         """As the client has left them to this process."""
         door, settings = map(int, os.environ.pop(POOL_VARIABLE).split(","))
         os.set_inheritable(door, False)

@@ -31,7 +31,7 @@ def supervise(
     """Start the supervisor of a job on this machine. Returns its folder, and where hosts find it.
 
     `given` is the plan, as its client has made it; where the code's bundle and `channels` are here, it could not know.
-    `pool` is what `machines.Machines` needs, secret included. Raises EstimatorError and OSError.
+    `pool` is what `machines.PoolMachines` needs, secret included. Raises EstimatorError and OSError.
     """
     plan = Plan.from_json(json.dumps(given))
     told = {**plan.hyperparameters, **(Reserved(submit_directory=code).encode() if code else {})}

@@ -20,7 +20,7 @@ def jobs(home) -> None:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["p"], ["plan", "ps"]),
+        (["p"], ["plan", "ps", "pool"]),
         (["why", ""], ["other", "train-new", "train-old"]),
         (["why", "tr"], ["train-new", "train-old"]),
         (["why", "other", ""], []),

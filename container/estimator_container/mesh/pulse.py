@@ -15,7 +15,7 @@ BEAT_SECONDS = 0.5
 MISSED_BEATS = 5  # after which the other end counts as silent: 2 to 2.5 seconds after its last word
 SILENT_SECONDS = (MISSED_BEATS - 1) * BEAT_SECONDS
 PATIENT_BEATS = 40
-"""The most that an end which lacks CPU time can have the other one wait for, or which lacks it itself."""
+"""The most missed beats that are tolerated where either end lacks CPU time."""
 PATIENCE = 8.0
 """Seconds of patience for a second by which a beat was late: where many processes start on few CPUs, each delay of a
 toolkit may be several times the one before.
@@ -34,10 +34,7 @@ class Timers(Protocol):
 
 
 class Strain:
-    """How far this end was lately kept from its work, by the times at which its beats were due and those they had.
-
-    In seconds: the greatest delay, which is forgotten by and by.
-    """
+    """How far this end was lately kept from its work: the greatest delay of its beats in seconds, slowly forgotten."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -51,8 +48,8 @@ class Pulse:
     """Sends beats once this end is ready, and counts those that the other end owes once it has sent one.
 
     Missed beats are counted in this end's own beats, not in seconds: whoever was himself held up accuses nobody. And
-    each beat says how far its sender lacks CPU time: from one that is about to lack more, and by one that lacks it
-    itself, more missed beats are borne. A host that is idle, and frozen then, is noticed none the later.
+    each beat says how far its sender lacks CPU time: where either end does, more missed beats are tolerated. A host
+    that freezes on an idle machine is noticed no later for that.
     """
 
     def __init__(
@@ -105,15 +102,15 @@ class Pulse:
             self._send(self._strain.seconds)
         if self._missed is not None:
             self._missed += 1
-            if self._missed >= self._bearable_beats:
+            if self._missed >= self._tolerated_beats:
                 self.stop()
                 self._on_silence()
 
     @property
-    def _bearable_beats(self) -> int:
+    def _tolerated_beats(self) -> int:
         strain = max(self._strain.seconds, self._strain_there)
-        borne = self._missed_beats + int(PATIENCE * strain / BEAT_SECONDS)
-        return min(borne, max(PATIENT_BEATS, self._missed_beats))
+        tolerated = self._missed_beats + int(PATIENCE * strain / BEAT_SECONDS)
+        return min(tolerated, max(PATIENT_BEATS, self._missed_beats))
 
 
 class Reach:

@@ -96,7 +96,17 @@ def test_a_job_of_the_service_is_submitted_once_more_under_another_name(platform
 def test_a_request_with_every_argument_is_what_the_service_takes(platform, tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "train.py").write_text("")
-    only_here = ("cpus", "memory", "stop_timeout", "restart_policy", "spare_hosts", "inherit_environment", "slurm")
+    only_here = (
+        "cpus",
+        "memory",
+        "stop_timeout",
+        "restart_policy",
+        "spare_hosts",
+        "inherit_environment",
+        "slurm",
+        "hosts",
+        "hostfile",
+    )
     arguments = {name: value for name, value in EVERYTHING.items() if name not in only_here}
     arguments |= {"source_dir": tmp_path / "src", "dependencies": [], "backend": None}
     estimator = cloud(tmp_path, **{**arguments, "image_uri": IMAGE, "code_location": "s3://data/code"})

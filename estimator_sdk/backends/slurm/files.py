@@ -70,7 +70,11 @@ class SlurmFolder(JobFolder):
 
     def write_start(self, count: int) -> None:
         """Keep which start of the job is the newest. Raises OSError."""
-        write_private(self._start, str(count))
+        written = self.path / f"start.{count}"
+        write_private(written, str(count))
+        written.replace(
+            self._start
+        )  # a new file, or another machine's cache might go on with what it knew of the old one
 
     def read_start(self) -> int:
         """Which start of the job is the newest; 0 where that cannot be read."""

@@ -72,9 +72,8 @@ class SlurmFolder(JobFolder):
         """Keep which start of the job is the newest. Raises OSError."""
         written = self.path / f"start.{count}"
         write_private(written, str(count))
-        written.replace(
-            self._start
-        )  # a new file, or another machine's cache might go on with what it knew of the old one
+        # A new file, or another machine's cache might go on with what it knew of the old one.
+        written.replace(self._start)
 
     def read_start(self) -> int:
         """Which start of the job is the newest; 0 where that cannot be read."""

@@ -1,11 +1,12 @@
 // A line that a script printed, as text in spans: colours by ansi_up, and nothing that a screen would act on.
 
+import { library } from "./api.js";
 import { h } from "./dom.js";
 
 const HIDDEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/g;
 let Painter = null;
 
-import("./vendor/ansi_up.js").then(({ AnsiUp }) => {
+library("./vendor/ansi_up.js").then(({ AnsiUp }) => {
   // It makes markup of each piece of a text; ours takes the pieces instead, so that no markup is ever made.
   Painter = class extends AnsiUp {
     pieces = [];

@@ -22,8 +22,27 @@ export function address(path, values = {}) {
   return `api/${path}${words ? `?${words}` : ""}`;
 }
 
-export async function get(path, values, signal) {
-  return answered(await fetch(address(path, values), { signal }));
+// A request that a browser has given up, as when a network of the machine comes or goes, is made once more.
+async function asked(path, values) {
+  try {
+    return await fetch(address(path, values));
+  } catch {
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return fetch(address(path, values));
+  }
+}
+
+export async function get(path, values) {
+  return answered(await asked(path, values));
+}
+
+// A library, which a page can do without.
+export async function library(path) {
+  try {
+    return await import(path);
+  } catch {
+    return import(`${path}?again`);
+  }
 }
 
 export async function post(path) {

@@ -1,9 +1,10 @@
 // Charts by uPlot, in the colours of the theme, with their numbers in a legend that follows the pointer.
 
+import { library } from "./api.js";
 import { clock, h } from "./dom.js";
 
 let uPlot = null;
-const loading = import("./vendor/uPlot.esm.js").then(
+const loading = library("./vendor/uPlot.esm.js").then(
   (module) => (uPlot = module.default),
   () => console.warn("uPlot is missing: there are no charts; run scripts/setup"),
 );

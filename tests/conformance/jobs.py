@@ -22,7 +22,7 @@ from estimator_container.runtime.children import descendants
 from estimator_sdk import Job, JobFailed
 from estimator_sdk.backends.docker import engine
 from tests.ssh import seen
-from tests.waiting import SECONDS, kill, wait_for, wait_until_stopped
+from tests.waiting import SECONDS, kill, state_of, wait_for, wait_until_stopped
 
 SILENCE_BOUND = 5.0  # seconds from the moment that a host falls silent to the end of the job on all hosts
 # As the frameworks do: rank 0 serves at MASTER_PORT, or each worker at its own address of TF_CONFIG.
@@ -204,11 +204,12 @@ def freeze_host(job: Job, host: str) -> None:
         container_of(job, host).pause()
     else:
         toolkit = toolkit_of(job, host)
-        frozen = (toolkit, *descendants(toolkit))
-        for pid in frozen:
-            os.kill(pid, signal.SIGSTOP)
-        for pid in frozen:
-            wait_until_stopped(pid)
+        os.kill(toolkit, signal.SIGSTOP)
+        wait_until_stopped(toolkit)
+        for pid in descendants(toolkit):
+            with contextlib.suppress(ProcessLookupError):  # one that ends by itself, as an installer's do
+                os.kill(pid, signal.SIGSTOP)
+                wait_for(lambda pid=pid: state_of(pid) in ("T", "t", "Z", ""))
 
 
 def drop_packets(job: Job, host: str) -> None:

@@ -1,8 +1,7 @@
 """Whether the ranks of this host still get anywhere: what they write, where they stand, what their children do.
 
-A rank that waits in MPI burns its CPU as one that works does, so the CPU alone tells nothing. Where each thread of the
-script stands does: `script_runner` lets the interpreter write that down when it gets a signal. A rank gets that signal
-only when half the time has passed in silence.
+CPU alone tells nothing (see `work.py`). Where each thread of the script stands does: `script_runner` lets the
+interpreter write that down when it gets a signal, and a rank gets that only when half the time has passed in silence.
 """
 
 from __future__ import annotations
@@ -17,8 +16,9 @@ from . import evidence, waiting
 from .dumps import DUMP_SECONDS
 from .evidence import Use
 from .patience import HangPatience
-from .standing import AT_ITS_END, NO_SCRIPT, StandingRank
+from .standing import NO_SCRIPT, StandingRank
 from .waiting import Stacks
+from .work import BUSY_SHARE, Work
 from .written import LastStep, Written
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 LOOKS = 6  # in the shortest time after which ranks are stuck; so often their stacks are compared, too
 CHEAP_LOOKS = 3  # of those, that leave the ranks alone
-BUSY_SHARE = 0.05  # of a CPU: what a rank or its children may take and still be idle
 SPINNING_SHARE = 0.5  # of a CPU: who takes that in a call waits for others by looking again and again
-WAKING = 2.0  # times in a second that an idle thread may wake up
 WHISPER = 4096  # bytes: what the threads beside the first one may write between two looks and get nowhere
 _SERVER = Stacks(NO_SCRIPT)
 
@@ -89,10 +87,7 @@ class HangWatch:
         self._silent_since = time.monotonic()
         self._comparisons = 0
         self._stacks: dict[int, Stacks] = {}
-        self._shares: dict[int, float] = {}
-        self._working: set[int] = set()
-        self._measured: dict[int, Use] = {}
-        self._measured_at = 0.0
+        self._work = Work(layout.code)
         self._is_disturbed = False
         """By `py-spy`, which stops ranks for a moment."""
         self._children: dict[int, float] | None = None
@@ -194,42 +189,19 @@ class HangWatch:
         if not all(each.text for each in stacks.values()) or self._waits_for_us():
             self._moved()
         elif is_first or self._is_disturbed:
-            self._begin_measuring()
-        elif stacks != before or children_worked or self._measure():
+            self._work.begin(self._uses)
+        elif stacks != before or children_worked or self._somebody_works():
             self._moved()
         elif time.monotonic() - self._silent_since >= self.bound:
             self._tell()
 
-    def _begin_measuring(self) -> None:
-        self._measured_at = time.monotonic()
-        self._measured = self._uses
-
-    def _measure(self) -> bool:
-        """Find out who uses CPU; returns whether one does that nobody awaits."""
-        seconds = time.monotonic() - self._measured_at
-        for rank, use in self._uses.items():
-            before = self._measured[rank]
-            self._shares[rank] = (use.cpu - before.cpu) / seconds
-            if self._works(rank, before, use, seconds):
-                self._working.add(rank)
-        self._begin_measuring()
-        return not all(self._is_awaited(rank) for rank in self._working)
-
-    def _works(self, rank: int, before: Use, now: Use, seconds: float) -> bool:
-        """Whether a rank has used CPU, or woken up often, outside of a call in which it waits for others."""
-        stacks = self._stacks[rank]
-        call = waiting.call_in(stacks.first, self._layout.code)
-        if stacks.text == AT_ITS_END:
-            return False
-        of_first = now.cpu_of_first - before.cpu_of_first
-        of_others = now.cpu - before.cpu - of_first
-        waits_in_library = call is not None and call.in_library and not stacks.others
-        counted = (0.0 if call else of_first) + (0.0 if waits_in_library else of_others)
-        wakes = call is None and now.pauses_of_first - before.pauses_of_first > WAKING * seconds + 1
-        return counted > BUSY_SHARE * seconds or wakes
+    def _somebody_works(self) -> bool:
+        """Whether a rank does that nobody awaits."""
+        self._work.measure(self._uses, self._stacks)
+        return not all(self._is_awaited(rank) for rank in self._work.ranks)
 
     def _tell(self) -> None:
-        works = {rank: rank in self._working for rank in self._ranks.pids}
+        works = {rank: self._work.may_work(rank, self.bound) for rank in self._ranks.pids}
         if works == self._said:
             return
         self._said = works
@@ -240,7 +212,7 @@ class HangWatch:
         def tell() -> None:
             self._is_disturbed = False
             self._uses = self._uses_now()
-            self._begin_measuring()
+            self._work.begin(self._uses)
             if self._said is works:  # else they have moved meanwhile, or this is over
                 told = {rank: each._replace(native=self._dumps.native(pids[rank])) for rank, each in standing.items()}
                 self._is_told = True
@@ -252,11 +224,11 @@ class HangWatch:
     def _standing(self, rank: int, pid: int, step: LastStep | None) -> StandingRank:
         stacks = self._stacks[rank]
         call = waiting.call_in(stacks.first, self._layout.code)
-        share = self._shares.get(rank, 0.0)
+        share = self._work.shares.get(rank, 0.0)
         return StandingRank(
             stack=stacks.text,
             place=waiting.place_of(stacks.first),
-            works=rank in self._working,
+            works=self._work.may_work(rank, self.bound),
             sleeps=evidence.sleeps(pid) or waiting.says_sleep(stacks.first, self._layout.code),
             call=call.name if call is not None else "",
             is_collective=call is not None and call.is_collective,
@@ -280,8 +252,8 @@ class HangWatch:
     def _begin_silence(self) -> None:
         self._silent_since = time.monotonic()
         self._comparisons = 0
-        self._stacks, self._shares, self._measured, self._children = {}, {}, {}, None
-        self._working = set()
+        self._stacks, self._children = {}, None
+        self._work.forget()
 
     def _waits_for_us(self) -> bool:
         return any(evidence.waits_for_us(pid, self._layout.data) for pid in self._ranks.pids.values())

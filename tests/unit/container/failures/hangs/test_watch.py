@@ -12,9 +12,12 @@ import pytest
 from estimator_container.contract.names import Layout
 from estimator_container.failures.hangs import dumps
 from estimator_container.failures.hangs.dumps import Dumps
+from estimator_container.failures.hangs.evidence import Use
 from estimator_container.failures.hangs.report import HangFinding, HangRule, after_stall
 from estimator_container.failures.hangs.standing import AT_ITS_END, StandingRank
+from estimator_container.failures.hangs.waiting import Stacks
 from estimator_container.failures.hangs.watch import LOOKS, Bounds, HangWatch
+from estimator_container.failures.hangs.work import Work
 from estimator_container.failures.horovod_stalls import Stall
 from estimator_container.failures.verdict import of_rank
 from estimator_container.logs.events import EventLog
@@ -220,6 +223,32 @@ def test_that_they_move_again_is_told_too(ranks, run_until):
     os.kill(ranks.pids[0], 10)
     run_until(lambda: len(ranks.said) == 2)
     assert ranks.said[1] is None
+
+
+WORKS_AND_STANDS = f"""
+import time
+def does():
+    end = time.monotonic() + {1.5 * SHORT}
+    next(filter(end.__lt__, iter(time.monotonic, 0))); time.sleep(600)
+does()
+"""
+
+
+def test_a_rank_that_has_worked_in_its_silence_and_then_stands_is_told_of_again(ranks, run_until):
+    """Work that is over proves nothing for ever: the job would end at `hang_timeout` only."""
+    ranks.start(WORKS_AND_STANDS)
+    ranks.watch(SHORT)
+    run_until(lambda: len(ranks.standing) == 2)
+    assert [each[0].works for each in ranks.standing] == [True, False]
+
+
+def test_a_rank_that_waits_several_times_to_say_where_it_stands_does_not_work():
+    work = Work("")
+    work.begin({0: Use(0, 0, 0.0, 0.0, 0)})
+    work.measure({0: Use(0, 0, 0.0, 0.0, 4)}, {0: Stacks("a", '  File "a.py", line 1 in a')})
+    assert not work.may_work(0, 60)
+    work.measure({0: Use(0, 0, 0.0, 0.0, 9)}, {0: Stacks("a", '  File "a.py", line 1 in a')})
+    assert work.may_work(0, 60) and not work.may_work(0, 0)
 
 
 def test_a_script_does_not_see_the_variable(ranks, tmp_path):

@@ -118,6 +118,11 @@ def of_fit(title: str, seconds: float, image: str, store: Path) -> float:
     return goodput(said, seconds)
 
 
+def unattributed(title: str) -> float:
+    """What the ledger of our job under a class of faults does not explain, in per cent of its time."""
+    return 100 * ledgers[title]["unattributed"]
+
+
 def of_torchrun(faults: Sequence[str], seconds: float, image: str) -> float:
     """That of torchrun, for which somebody starts another agent in the moment in which a host is lost."""
     with torchrun.agents(image, SCRIPT, ("--folder", "/tmp"), restarts=1000, seconds=seconds) as agents:

@@ -210,6 +210,8 @@ def enduring_cases() -> Iterator[Case]:
                     Way(TORCH, "ours", partial(taken.result, (title, TORCH)), at_most=1),
                 )
                 yield Case((goodput_panel(title),), MINUTES, ways)
+                ledger = Way(TORCH, "ours", partial(enduring.unattributed, title), at_most=1)
+                yield Case((unattributed_panel(title),), MINUTES, (ledger,))
 
 
 def goodput_panel(title: str) -> Panel:
@@ -217,6 +219,10 @@ def goodput_panel(title: str) -> Panel:
     target = harness.Target(TORCH, TORCHRUN, plus=0.0 if title == enduring.RANKS_ALONE else 10.0)
     words = f"goodput while {title}, every {enduring.BETWEEN_FAULTS:g} s in the mean"
     return Panel(words, "minutes", "%", (target,), higher_is_better=True)
+
+
+def unattributed_panel(title: str) -> Panel:
+    return Panel(f"what our ledger cannot explain while {title}", "minutes", "%", (harness.Target(TORCH, plus=5.0),))
 
 
 def tables() -> Sequence[Table]:

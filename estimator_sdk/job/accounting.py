@@ -215,16 +215,21 @@ class AttemptOfRank:
         return self._before if not self._spans else "unattributed" if self._is_by_output else phase
 
     def _take_steps(self, limit: float) -> None:
+        if self._rank is not None and self._rank.ended is not None:
+            limit = min(limit, self._rank.ended)  # the lines of others tell of this one as long as it runs
         for span in self._spans:
             self._walk.until(min(span.first, limit), "first_step")
             self._walk.steps_until(min(span.last, limit), self._cut, self._number)
 
 
 def _spans_of(attempt: AttemptTimeline, rank: RankTimeline | None, source: Source) -> list[Span]:
-    """When a rank made steps; of one that says nothing of them, when others did."""
+    """When a rank made steps; of one that says nothing of them, when others did.
+
+    What a rank writes tells little of its own steps: often the first one alone tells of those of all.
+    """
     if rank is None:
         return []
-    own = _own_spans(rank, source)
+    own = _own_spans(rank, source) if source != "output" else []
     if own or rank.started is None:
         return own
     return _merged(span for other in attempt.ranks.values() for span in _own_spans(other, source))

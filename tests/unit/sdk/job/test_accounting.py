@@ -180,6 +180,14 @@ def test_without_marks_lines_with_metrics_tell_the_steps_and_without_those_the_o
     assert "steps 78 s of 100 s, by the first and the last line of output" in found.sentence()
 
 
+def test_a_rank_that_writes_little_trains_while_the_output_of_another_goes_on_and_no_longer_than_it_runs():
+    ranks = [rank(10, ended=95, output=Span(12, 90)), rank(10, ended=60, output=Span(14, 14))]
+    found = made(attempt(1, 0, 100, ranks))
+    assert found.seconds["steps"] == (78 + 48) / 2
+    assert found.seconds["unattributed"] == 2.5
+    assert found.seconds["ranks_missing"] == 35 / 2
+
+
 def test_a_hang_is_unnoticed_since_the_last_rank_has_moved():
     found = Verdict(Kind.DEADLOCK, "a deadlock is suspected")
     stuck = attempt(1, 0, 100, [rank(0, (10, 30), ended=95), rank(0, (10, 40), ended=95)], found, failure_found=90.0)

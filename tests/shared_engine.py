@@ -7,12 +7,29 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+
+Made = TypeVar("Made")
+
+
+@contextlib.contextmanager
+def side_by_side(engines: Sequence[AbstractContextManager[Made]]) -> Iterator[list[Made]]:
+    """Start all of them, each in a thread of its own; those that have started end with the block.
+
+    The threads stay until then, for a daemon ends with the thread that started it (`setpriv --pdeathsig`).
+    """
+    with ThreadPoolExecutor(len(engines)) as threads, contextlib.ExitStack() as started:
+        starting = [threads.submit(started.enter_context, engine) for engine in engines]
+        try:
+            yield [each.result() for each in starting]
+        finally:
+            wait(starting)
 
 
 class SharedEngine:

@@ -25,6 +25,8 @@ from pathlib import Path
 from botocore.config import Config
 from botocore.session import Session
 
+from tests.shared_engine import side_by_side
+
 LOCALSTACK = Path(__file__).parents[2] / ".venv-localstack" / "bin" / "python"
 START_SECONDS = 300  # after which one is stuck, however slow the machine
 BUCKET = "stores"
@@ -221,8 +223,9 @@ def free_port() -> int:
 KINDS = {"localstack": localstack, "ceph": ceph}
 
 
-def main(command: list[str]) -> int:
-    """Run a command with one server of each kind; returns its exit code."""
+@contextlib.contextmanager
+def shared() -> Iterator[dict[str, str]]:
+    """One server of each kind, as the variable by which test processes share them."""
     with contextlib.ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="servers-")))
 
@@ -231,8 +234,14 @@ def main(command: list[str]) -> int:
             folder.mkdir()
             return folder
 
-        servers = {kind: asdict(stack.enter_context(started(kind, make_folder))) for kind in KINDS}
-        return subprocess.run(command, check=False, env={**os.environ, SHARED: json.dumps(servers)}).returncode
+        servers = stack.enter_context(side_by_side([started(kind, make_folder) for kind in KINDS]))
+        yield {SHARED: json.dumps(dict(zip(KINDS, map(asdict, servers), strict=True)))}
+
+
+def main(command: list[str]) -> int:
+    """Run a command with one server of each kind; returns its exit code."""
+    with shared() as variables:
+        return subprocess.run(command, check=False, env={**os.environ, **variables}).returncode
 
 
 if __name__ == "__main__":

@@ -37,6 +37,16 @@ def resolve(given: str | None) -> tuple[str | None, str | None]:
     return str(_fetch(given)), None
 
 
+def here(given: str) -> Path | None:
+    """Where the code of a job description is on this machine, without a fetch; None for what is elsewhere alone."""
+    if "://" not in given:
+        return Path(given)
+    if given.startswith("file://"):
+        return Path(given.removeprefix("file://"))
+    name = given.rpartition("/")[2]
+    return bundles_folder() / name if _ADDRESSED.fullmatch(name) else None
+
+
 def upload(bundle: str | None, uri: str | None) -> None:
     """Put a bundle where it is to be kept, unless it is there. Raises BackendError, with nothing started.
 

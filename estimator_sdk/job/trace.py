@@ -7,7 +7,8 @@ Training steps are told now and then, so a slice is all steps between two tellin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,49 +24,95 @@ if TYPE_CHECKING:
     from ..backends.port import StartedJob
 
 READ_SIZE = 1 << 20  # bytes of a log taken at a time
-_PHASES = 0  # the thread of a host's own phases; rank n is thread n + 1
+PHASES = 0
+"""The thread of a host's own phases; rank n is thread n + 1."""
 
 
-@dataclass
-class _HostTrace:
-    """The events of one host in one attempt."""
+class SliceKind(str, Enum):
+    """What a slice is of."""
 
-    process: int
-    slices: list[dict[str, Any]] = field(default_factory=list)
-    _phases: dict[str, float] = field(default_factory=dict)
-    _ranks: dict[int | None, float] = field(default_factory=dict)
-    _steps: dict[int | None, tuple[int, int, float]] = field(default_factory=dict)
-    """Of each rank how many steps were told last, the number of the last one, and when that ended."""
+    PHASE = "phase"
+    RANK = "rank"
+    STEPS = "steps"
+    CHECKPOINT = "checkpoint"
+    MOMENT = "moment"
 
-    def take(self, time: float, event: AnyEvent) -> None:
+
+@dataclass(frozen=True)
+class Slice:
+    """Something that a host or a rank did. Times are seconds since 1970."""
+
+    kind: SliceKind
+    name: str
+    thread: int
+    began: float
+    ended: float
+    code: int | None = None
+    """With which a rank ended."""
+    steps: int = 0
+    last: int = 0
+    """The number of the last one of its steps."""
+
+    def to_json(self, process: int) -> dict[str, Any]:
+        """As an event of the format."""
+        place = {
+            "name": self.name,
+            "cat": self.kind.value,
+            "pid": process,
+            "tid": self.thread,
+            "ts": round(1e6 * self.began, 1),
+        }
+        if self.kind is SliceKind.MOMENT:
+            return {**place, "ph": "i", "s": "p"}
+        facts: dict[str, Any] = {}
+        if self.kind is SliceKind.RANK and self.code is not None:
+            facts = {"exit code": self.code}
+        elif self.kind is SliceKind.STEPS:
+            facts = {"steps": self.steps, "mean seconds": round((self.ended - self.began) / self.steps, 6)}
+        return {**place, "ph": "X", "dur": round(1e6 * (self.ended - self.began), 1), "args": facts}
+
+
+class HostTrace:
+    """Makes slices of the events of one host in one attempt."""
+
+    def __init__(self) -> None:
+        self._phases: dict[str, float] = {}
+        self._ranks: dict[int | None, float] = {}
+        self._steps: dict[int | None, tuple[int, int, float]] = {}
+        """Of each rank how many steps were told last, the number of the last one, and when that ended."""
+
+    def take(self, time: float, event: AnyEvent) -> Iterator[Slice]:
+        """The slices that end with this event."""
         match event:
             case events.PhaseStarted():
                 self._phases[event.phase] = time
             case events.PhaseEnded():
-                self._add(event.phase, _PHASES, self._phases.pop(event.phase, time), time)
+                yield Slice(SliceKind.PHASE, event.phase, PHASES, self._phases.pop(event.phase, time), time)
             case events.RankStarted() if (event.rank or 0) < SPAWNED:
                 self._ranks[event.rank] = time
             case events.RankEnded() if event.rank in self._ranks:
                 began = self._ranks.pop(event.rank)
-                self._add("rank", _thread(event.rank), began, time, {"exit code": event.code})
+                yield Slice(SliceKind.RANK, "rank", _thread(event.rank), began, time, event.code)
             case events.TrainingSteps():
                 told = zip(event.ranks, event.steps, event.numbers, event.first, event.last, strict=False)
                 for rank, steps, number, first, last in told:
-                    self._add_steps(rank, steps, number, first, last)
+                    yield from self._steps_of(rank, steps, number, first, last)
             case agent_events.CheckpointPublished():
-                self._add(f"checkpoint {event.snapshot}", _PHASES, time - event.seconds, time)
-            case events.FailureFound() | events.Stopping():
-                name = "failure found" if isinstance(event, events.FailureFound) else "stopping"
-                self.slices.append({**self._place(name, _PHASES, time), "ph": "i", "s": "p"})
+                name = f"checkpoint {event.snapshot}"
+                yield Slice(SliceKind.CHECKPOINT, name, PHASES, time - event.seconds, time)
+            case events.FailureFound():
+                yield Slice(SliceKind.MOMENT, "failure found", PHASES, time, time)
+            case events.Stopping():
+                yield Slice(SliceKind.MOMENT, "stopping", PHASES, time, time)
 
-    def close(self, time: float) -> None:
-        """End what has not ended at the time of the last event."""
+    def unfinished(self, time: float) -> Iterator[Slice]:
+        """What has not ended, as if it did at that time."""
         for phase, began in self._phases.items():
-            self._add(phase, _PHASES, began, max(began, time))
+            yield Slice(SliceKind.PHASE, phase, PHASES, began, max(began, time))
         for rank, began in self._ranks.items():
-            self._add("rank", _thread(rank), began, max(began, time))
+            yield Slice(SliceKind.RANK, "rank", _thread(rank), began, max(began, time))
 
-    def _add_steps(self, rank: int | None, steps: int, number: int, first: float, last: float) -> None:
+    def _steps_of(self, rank: int | None, steps: int, number: int, first: float, last: float) -> Iterator[Slice]:
         before = self._steps.get(rank)
         self._steps[rank] = (steps, number, last)
         if before is None or before[0] >= steps:  # another process of the rank has begun to count
@@ -73,16 +120,8 @@ class _HostTrace:
         else:
             count, begin, since = steps - before[0], before[1], before[2]
         if count > 0:
-            mean = (last - since) / count
             name = f"step {number}" if count == 1 else f"steps {begin + 1} to {number}"
-            self._add(name, _thread(rank), since, last, {"steps": count, "mean seconds": round(mean, 6)})
-
-    def _add(self, name: str, thread: int, began: float, ended: float, facts: dict[str, Any] | None = None) -> None:
-        length = round(1e6 * (ended - began), 1)
-        self.slices.append({**self._place(name, thread, began), "ph": "X", "dur": length, "args": facts or {}})
-
-    def _place(self, name: str, thread: int, time: float) -> dict[str, Any]:
-        return {"name": name, "pid": self.process, "tid": thread, "ts": round(1e6 * time, 1)}
+            yield Slice(SliceKind.STEPS, name, _thread(rank), since, last, steps=count, last=number)
 
 
 def make(job: StartedJob) -> dict[str, Any]:
@@ -91,13 +130,11 @@ def make(job: StartedJob) -> dict[str, Any]:
     processes: dict[str, int] = {}
     for log in logs_here(job):
         host = host_of(log)
-        trace = _HostTrace(processes.setdefault(host, len(processes) + 1))
-        newest = 0.0
+        process, trace, newest = processes.setdefault(host, len(processes) + 1), HostTrace(), 0.0
         for time, event in _events(log):
             newest = max(newest, time)
-            trace.take(time, event)
-        trace.close(newest)
-        found += trace.slices
+            found += [each.to_json(process) for each in trace.take(time, event)]
+        found += [each.to_json(process) for each in trace.unfinished(newest)]
     begin = min((each["ts"] for each in found), default=0.0)
     for each in found:
         each["ts"] = round(each["ts"] - begin, 1)
@@ -122,8 +159,13 @@ def _names(processes: dict[str, int], found: list[dict[str, Any]]) -> Iterator[d
     for host, process in processes.items():
         yield {"name": "process_name", "ph": "M", "pid": process, "args": {"name": host}}
         for thread in sorted({each["tid"] for each in found if each["pid"] == process}):
-            name = "phases" if thread == _PHASES else "script" if thread == _thread(None) else f"rank {thread - 1}"
+            name = name_of_thread(thread)
             yield {"name": "thread_name", "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
+
+
+def name_of_thread(thread: int) -> str:
+    """As people know it."""
+    return "phases" if thread == PHASES else "script" if thread == _thread(None) else f"rank {thread - 1}"
 
 
 def _thread(rank: int | None) -> int:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from estimator_sdk import Estimator, Job
-from tests.console.folders import make_job, writer
-from tests.console.server import PATIENCE, console, wait_until
+from tests.console.browsed import Page, keep_picture, violations
+from tests.console.folders import make_job, tell_of_training, writer
+from tests.console.server import console, wait_until
 from tests.interop.notebooks.browser import browser
 
-ROOT = Path(__file__).parents[2]
-AXE = ROOT / ".venv-page" / "node_modules" / "axe-core" / "axe.min.js"
-PICTURES = ROOT / "build" / "console"
-"""What the page looked like, for people."""
 WIDTHS = (1280, 768, 320)
 """A screen, a tablet, and a phone, which is also a screen at 400 %."""
 VIEWS = {
@@ -26,6 +21,7 @@ VIEWS = {
     "logs": ".line",
     "curves": ".chart canvas",
     "machines": ".part .nothing",
+    "timeline": "canvas.map",
     "checkpoints": ".part td",
     "notes": ".notes li",
     "inputs": "pre.document",
@@ -69,56 +65,6 @@ class Told:
         draft.write_bytes(data)
         draft.rename(folder / str(self._count))
         self._count += 1
-
-
-class Page:
-    """A browser that shows the console."""
-
-    def __init__(self, driver, server) -> None:
-        self.driver = driver
-        self.server = server
-
-    def go(self, where: str = "") -> None:
-        self.driver.get(f"{self.server.page}#/{where}")
-
-    def one(self, selector: str):
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def all(self, selector: str):
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
-
-    def text(self, selector: str) -> str:
-        """What all elements say, read in one step, for the page may change at any moment."""
-        script = "return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent).join('\\n')"
-        return self.driver.execute_script(script, selector)
-
-    def count(self, selector: str) -> int:
-        return self.driver.execute_script("return document.querySelectorAll(arguments[0]).length", selector)
-
-    def click(self, selector: str) -> None:
-        self.wait(lambda: self.count(selector), f"there is no {selector}")
-        self.driver.execute_script("document.querySelector(arguments[0]).click()", selector)
-
-    def wait(self, condition, what: str) -> None:
-        try:
-            wait_until(condition, what)
-        except AssertionError:
-            state = {"text": self.text("body")[-3000:], "complaints": self.complaints()}
-            raise AssertionError(f"{what}: {state}") from None
-
-    def wait_for(self, selector: str, words: str) -> None:
-        self.wait(lambda: words in self.text(selector), f"{selector} never shows {words!r}")
-
-    def width(self, pixels: int) -> None:
-        size = {"width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-    def complaints(self) -> list[str]:
-        """What the browser has to say against the page since it was asked last."""
-        messages = [each["message"] for each in self.driver.get_log("browser")]
-        # Another test has made or removed a network of containers: the page asks again.
-        is_passing = any("ERR_NETWORK_CHANGED" in each for each in messages)
-        return [] if is_passing else messages
 
 
 @pytest.fixture(scope="module")
@@ -307,6 +253,7 @@ def test_every_view_fits_its_width_and_pleases_axe(page, home, width):
     frames = writer(make_job(home, name, "Failed", hosts=2))
     for number in range(300):
         frames.write(number % 2, 1 + number % 2, f"\x1b[32mstep\x1b[0m {number}\nloss: {1 / (number + 1)}\n".encode())
+    tell_of_training(frames)
     page.width(width)
     for part in VIEWS:
         look_at(page, name, part, "light", width)
@@ -325,14 +272,4 @@ def look_at(page, name: str, part: str, theme: str, width: int) -> None:
     fits = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert page.driver.execute_script(fits), f"{view} is wider than {width}"
     assert violations(page) == []
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.driver.save_screenshot(str(PICTURES / f"{view}-{theme}-{width}.png"))
-
-
-def violations(page) -> list[str]:
-    """What axe finds wrong, each with the first place."""
-    page.driver.set_script_timeout(PATIENCE)
-    page.driver.execute_script(f"if (!window.axe) {{ {AXE.read_text()} }}")
-    script = "const done = arguments[arguments.length - 1]; axe.run().then((found) => done(found.violations))"
-    found = page.driver.execute_async_script(script)
-    return [f"{each['id']}: {each['nodes'][0]['html'][:200]}: {each['nodes'][0]['failureSummary']}" for each in found]
+    keep_picture(page, f"{view}-{theme}-{width}")

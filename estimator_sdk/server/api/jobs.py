@@ -11,12 +11,15 @@ from ...job import accounting
 from ...job.job import Job
 from ...spec import masking
 from ...values.home import JobFolder, regular_file
-from ..jobs import control, table
+from ..jobs import control, difference, table
+from ..jobs.timeline_rows import MOST_STEP_SLICES
 from ..logs import pieces
 from ..logs.selection import is_here, select
 from .operation import Operation, Parameter
 
 if TYPE_CHECKING:
+    from ...backends.port import State
+    from ..jobs.story import Story
     from ..state import Console
     from .operation import Values
 
@@ -60,16 +63,26 @@ def _job(console: Console, values: Values) -> object:
     }
 
 
-def _story(console: Console, values: Values) -> object:
+def _read(console: Console, values: Values) -> tuple[Story, dict[str, object], State]:
+    """The story of the attempt that is asked for, what every answer about it says, and the state of the job."""
     job = console.job(values.job)
     state = job.record()
-    count = max(1, len(state.attempts))
-    attempt = values.number("attempt") or count
+    attempt = values.number("attempt") or max(1, len(state.attempts))
     selection = select(job, attempt, None, None, None)
     story = console.story(job.name, state.created, attempt)
-    is_complete = story.update(selection)
-    now = "" if state.is_final else story.now()
-    return {"attempt": attempt, "is_complete": is_complete, "now": now, **story.to_json()}
+    return story, {"attempt": attempt, "is_complete": story.update(selection)}, state
+
+
+def _story(console: Console, values: Values) -> object:
+    story, about, state = _read(console, values)
+    return {**about, "now": "" if state.is_final else story.now(), **story.to_json()}
+
+
+def _timeline(console: Console, values: Values) -> object:
+    story, about, state = _read(console, values)
+    attempts = state.attempts[: int(str(about["attempt"]))]
+    ended = attempts[-1].ended or state.ended if attempts else state.ended
+    return {**about, "ended": ended, "now": time.time(), "rows": story.timeline()}
 
 
 def _ledger(console: Console, values: Values) -> object:
@@ -100,6 +113,13 @@ def _inputs(console: Console, values: Values) -> object:
         pass
     request: dict[str, Any] = dict(masking.in_document(job.request()))
     return {"request": request, "plan": plan}
+
+
+def _difference(console: Console, values: Values) -> object:
+    other = values.text("other")
+    if other is None:
+        raise InvalidArgument("other", "other: say with which job this one is compared")
+    return difference.between(console.job(values.job), console.job(other))
 
 
 def _stop(console: Console, values: Values) -> object:
@@ -135,9 +155,17 @@ OPERATIONS = (
     Operation("/api/jobs/{job}", "The state of a job: its status, its verdict, its attempts.", (), _job),
     Operation(
         "/api/jobs/{job}/story",
-        "What the hosts of a job have told: phases, ranks, notes, checkpoints. Ask again until `is_complete`.",
+        "What the hosts of a job have told: phases, ranks, notes, checkpoints, and where ranks are that stand still. "
+        "Ask again until `is_complete`.",
         (Parameter("attempt", "integer", "The number of an attempt; the newest without it.", None, 1),),
         _story,
+    ),
+    Operation(
+        "/api/jobs/{job}/timeline",
+        "What the hosts and ranks of an attempt did when, as `estimator timeline` has it, with at most "
+        f"{MOST_STEP_SLICES} slices of steps a rank. Ask again until `is_complete`.",
+        (Parameter("attempt", "integer", "The number of an attempt; the newest without it.", None, 1),),
+        _timeline,
     ),
     Operation("/api/jobs/{job}/ledger", "Where the time of a job went.", (), _ledger),
     Operation(
@@ -145,6 +173,13 @@ OPERATIONS = (
         "The CreateTrainingJob document of a job, and its plan; secrets are hidden.",
         (),
         _inputs,
+    ),
+    Operation(
+        "/api/jobs/{job}/difference",
+        "What another job has in another way: the lines of the CreateTrainingJob document, and of the files of the "
+        "code, as in a unified diff. Secrets in the document are hidden.",
+        (Parameter("other", "string", "The name of the other job."),),
+        _difference,
     ),
     Operation("/api/jobs/{job}/stop", "Ask a job to stop.", (), _stop, method="POST"),
     Operation("/api/jobs/{job}/retry", "Run a job that has ended again, under a new name.", (), _retry, method="POST"),

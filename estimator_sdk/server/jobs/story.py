@@ -14,6 +14,8 @@ from estimator_container.logs.frames import EVENT_MAGIC, HEADER_SIZE, end_of_fra
 
 from ...telemetry.sentences import sentence_about
 from ..logs import pieces
+from . import standing
+from .timeline_rows import TimelineRows
 
 if TYPE_CHECKING:
     from estimator_container.contract.event_decoding import AnyEvent
@@ -71,6 +73,8 @@ class _Facts:
     notes: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MOST_NOTES))
     checkpoints: deque[PublishedSnapshot] = field(default_factory=lambda: deque(maxlen=MOST_CHECKPOINTS))
     is_stopping: bool = False
+    standing: dict[str, object] | None = None
+    """Where the ranks are that stand still, while they do."""
 
 
 class Story:
@@ -78,6 +82,7 @@ class Story:
 
     def __init__(self) -> None:
         self._facts = _Facts()
+        self._timeline = TimelineRows()
         self._offsets: dict[int, int] = {}
         self._lock = threading.Lock()
 
@@ -116,6 +121,7 @@ class Story:
 
     def _take_event(self, host: str, at: float, event: AnyEvent) -> None:
         facts = self._facts
+        self._timeline.take(host, at, event)
         match event:
             case events.PhaseStarted():
                 facts.phases[host, event.phase] = PhaseOfHost(host, event.phase, at)
@@ -124,6 +130,10 @@ class Story:
                 known.ended = at
             case events.Stopping():
                 facts.is_stopping = True
+            case events.RanksStand():
+                facts.standing = standing.folded(event, at)
+            case events.RanksMove():
+                facts.standing = None
             case events.RankStarted():
                 self._rank(host, event.rank).started = at
             case events.RankEnded():
@@ -153,7 +163,13 @@ class Story:
                 "ranks": [asdict(each) for each in ranks],
                 "notes": [{"time": at, "text": text} for at, text in facts.notes],
                 "checkpoints": [asdict(each) for each in facts.checkpoints],
+                "standing": facts.standing,
             }
+
+    def timeline(self) -> list[dict[str, object]]:
+        """The rows of the timeline, as the API shows them."""
+        with self._lock:
+            return self._timeline.to_json()
 
     def now(self) -> str:
         """What is happening, in words; empty where nothing has been told yet."""

@@ -22,7 +22,7 @@ library("./vendor/ansi_up.js").then(({ AnsiUp }) => {
 }).catch(() => console.warn("ansi_up is missing: colours are not shown; run scripts/setup"));
 
 // The text with an escape for each character that a screen would act on.
-function plain(text) {
+export function plain(text) {
   const nodes = [];
   let at = 0;
   for (const found of text.matchAll(HIDDEN)) {

@@ -9,8 +9,9 @@ let changes = null;
 let view = null;
 
 function route() {
-  const [, kind, name, part] = location.hash.split("/");
-  return kind === "jobs" && name ? { job: decodeURIComponent(name), part: part || "logs" } : { job: null };
+  const [, kind, name, part, others] = location.hash.split("/");
+  if (kind !== "jobs" || !name) return { job: null };
+  return { job: decodeURIComponent(name), part: part || "logs", others: (others ?? "").split(",").map(decodeURIComponent).filter(Boolean) };
 }
 
 function connection(state, words) {
@@ -31,17 +32,17 @@ async function away() {
 }
 
 function show() {
-  const { job, part } = route();
+  const { job, part, others } = route();
   const main = document.getElementById("main");
   if (view && view.job === job && job !== null) {
-    view.showPart(part);
+    view.showPart(part, others);
     return;
   }
   view?.close();
   changes?.close();
   notice("");
   main.replaceChildren();
-  view = job === null ? showTable(main) : showJob(main, job, part);
+  view = job === null ? showTable(main) : showJob(main, job, part, others);
   let isFirst = true;
   const shown = view;
   changes = new Changes(job, {

@@ -32,6 +32,7 @@ export class Chart {
     this.isTime = isTime;
     this.format = format;
     this.isFromZero = isFromZero;
+    this.across = isTime ? "time" : "step";
     this.watch = new ResizeObserver(() => this.plot?.setSize({ width: this.width(), height: HEIGHT }));
     this.watch.observe(this.figure);
   }
@@ -65,7 +66,7 @@ export class Chart {
         height: HEIGHT,
         scales: { x: { time: this.isTime }, y: this.isFromZero ? { range: (_, __, most) => [0, most > 0 ? 1.05 * most : 1] } : {} },
         axes: [this.isTime ? { ...axis, space: 90, values: (_, times) => times.map((time) => clock(time).slice(0, 8)) } : axis, { ...axis, size: 62, values: (_, values) => values.map(this.format) }],
-        series: [{ label: this.isTime ? "time" : "step", value: (_, at) => (at === null || at === undefined ? "–" : this.isTime ? clock(at).slice(0, 8) : shown(at)) }, ...lines.map((line) => this.line(line))],
+        series: [{ label: this.across, value: (_, at) => (at === null || at === undefined ? "–" : this.isTime ? clock(at).slice(0, 8) : shown(at)) }, ...lines.map((line) => this.line(line))],
         bands,
         legend: { show: lines.length <= 8 },
         cursor: { drag: { x: true, y: false } },

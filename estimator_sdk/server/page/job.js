@@ -3,25 +3,29 @@
 import { get, ofJob, post } from "./api.js";
 import { attemptsBar, ledgerBar, phasesBar } from "./bars.js";
 import { showCheckpoints } from "./checkpoints.js";
+import { MOST_OTHERS } from "./compare.js";
 import { showCurves } from "./curves.js";
 import { ask, badge, date, h, notice, seconds } from "./dom.js";
 import { showInputs } from "./inputs.js";
 import { showLogs } from "./logs.js";
 import { showMachines } from "./machines.js";
 import { showNotes } from "./notes.js";
+import { standing } from "./standing.js";
+import { showTimeline } from "./timeline.js";
 
 const PARTS = [
   ["logs", "Logs", showLogs],
   ["curves", "Curves", showCurves],
   ["machines", "Machines", showMachines],
+  ["timeline", "Timeline", showTimeline],
   ["checkpoints", "Checkpoints", showCheckpoints],
   ["notes", "Events", showNotes],
   ["inputs", "Inputs", showInputs],
 ];
 
-export function showJob(main, name, firstPart) {
+export function showJob(main, name, firstPart, firstOthers) {
   document.title = name;
-  const job = { name, state: null, story: null, listeners: new Set() };
+  const job = { name, state: null, story: null, others: [], listeners: new Set(), compare: compareWith };
   let part = null;
   let ledgerAt = 0;
   let isOver = false;
@@ -33,10 +37,11 @@ export function showJob(main, name, firstPart) {
   const now = h("p", { class: "now", role: "status" });
   const actions = h("div", { class: "actions" });
   const why = h("section", { class: "why", hidden: true, "aria-label": "Why it ended" });
+  const where = h("section", { class: "where", hidden: true, "aria-label": "Where the ranks are" });
   const bars = h("section", { class: "bars", "aria-label": "Where the time went" });
   const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the job" }, PARTS.map(([key, text]) => h("a", { href: `#/${ofJob(name)}/${key}`, "data-part": key }, text)));
   const place = h("section", { class: "part", "aria-label": "Part" });
-  main.append(h("div", { class: "head" }, h("div", { class: "title" }, title, status), actions), facts, now, why, bars, tabs, place);
+  main.append(h("div", { class: "head" }, h("div", { class: "title" }, title, status), actions), facts, now, h("div", { class: "reasons" }, why, where), bars, tabs, place);
 
   async function loadState() {
     try {
@@ -118,6 +123,7 @@ export function showJob(main, name, firstPart) {
     if (!job.state.is_final) now.textContent = job.story.now;
     for (const told of job.listeners) told();
     showBars();
+    showWhere();
     if (!job.story.is_complete) storyTimer = setTimeout(loadStory, 50);
   }
 
@@ -137,7 +143,29 @@ export function showJob(main, name, firstPart) {
     bars.replaceChildren(...made.filter(Boolean));
   }
 
-  function showPart(key) {
+  function showWhere() {
+    const told = JSON.stringify(job.story.standing);
+    if (told === where.dataset.told) return; // what is open stays so
+    where.dataset.told = told;
+    where.hidden = !job.story.standing;
+    where.replaceChildren(...(job.story.standing ? standing(job.story.standing) : []));
+  }
+
+  // The jobs beside this one are in the address too, so that a link to it shows them.
+  function compare(names) {
+    job.others = names;
+    const suffix = names.length ? `/${names.map(encodeURIComponent).join(",")}` : "";
+    for (const tab of tabs.children) tab.setAttribute("href", `#/${ofJob(name)}/${tab.dataset.part}${suffix}`);
+  }
+
+  // One that is chosen in the page: the address follows.
+  function compareWith(names) {
+    compare(names);
+    history.replaceState(null, "", tabs.querySelector("[aria-current]").getAttribute("href"));
+  }
+
+  function showPart(key, others) {
+    compare([...new Set(others)].filter((each) => each !== name).slice(0, MOST_OTHERS));
     const [found, , make] = PARTS.find(([each]) => each === key) ?? PARTS[0];
     for (const tab of tabs.children) {
       if (tab.dataset.part === found) tab.setAttribute("aria-current", "page");
@@ -150,7 +178,7 @@ export function showJob(main, name, firstPart) {
   }
 
   const ticking = setInterval(() => job.state && !job.state.is_final && showFacts(), 1000);
-  loadState().then(() => !isOver && job.state && showPart(firstPart));
+  loadState().then(() => !isOver && job.state && showPart(firstPart, firstOthers));
   return {
     job: name,
     showPart,

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
 import sys
+import threading
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from google.protobuf import json_format
 from google.protobuf.message import Message
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from prometheus_client.parser import text_string_to_metric_families
 from tensorboardX.proto.event_pb2 import Event
 
 from estimator_sdk import Estimator, Job
 from estimator_sdk.cli.main import main
-from estimator_sdk.telemetry.sinks import prometheus
+from estimator_sdk.telemetry.sinks import opentelemetry, prometheus
 from tests.waiting import wait_for
 
 TRAINS = """
@@ -161,6 +167,136 @@ def test_what_mlflow_refuses_is_said_in_its_words(job, tmp_path, capsys, monkeyp
     assert f"MLflow does not take the job {job.name}" in capsys.readouterr().err
 
 
+def otlp_points(requests: list[Message]) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Times and values of OTLP's messages, by the metric and what tells its series apart."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for resource in (each for request in requests for each in request.resource_metrics):
+        about = {each.key: each.value.string_value for each in resource.resource.attributes}
+        for metric in (each for scope in resource.scope_metrics for each in scope.metrics):
+            for point in metric.gauge.data_points:
+                words = [f"{each.key}={each.value.string_value or each.value.int_value}" for each in point.attributes]
+                value = point.as_double if point.HasField("as_double") else float(point.as_int)
+                key = metric.name, " ".join([about["host.name"], *sorted(words)])
+                found.setdefault(key, []).append((point.time_unix_nano / 1e9, value))
+    return found
+
+
+def check_otlp(job: Job, requests: list[Message], told: int) -> None:
+    found = otlp_points(requests)
+    assert sum(map(len, found.values())) == told
+    (host,) = job.hosts
+    for rank in RANKS:
+        losses = found["training.metric", f"{host} metric=loss rank={rank}"]
+        assert [value for _, value in losses] == [rank + 1 / step for step in (1, 2, 3)]
+        assert all(job.created < time < job.ended for time, _ in losses)
+        steps = found["training.metric.step", f"{host} metric=loss rank={rank}"]
+        assert [value for _, value in steps] == [1, 2, 3]
+    (memory,) = job.machines(["system.memory.usage"], resolution=2).series
+    assert found["system.memory.usage", host] == [
+        (pytest.approx(time), value) for time, value in zip(memory.times, memory.mean, strict=True)
+    ]
+    assert ("system.disk.io", f"{host} disk.io.direction=write") in found
+
+
+def test_opentelemetrys_file_has_every_value(job, tmp_path, capsys):
+    path = tmp_path / "metrics.jsonl"
+    assert main(["export", job.name, "--to", "opentelemetry", "--output", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    requests = [json_format.Parse(line, MetricsData()) for line in path.read_text().splitlines()]
+    check_otlp(job, requests, told["points"])
+
+
+def test_a_collector_of_opentelemetry_gets_every_value(job, capsys, monkeypatch):
+    monkeypatch.setattr(opentelemetry, "MOST_IN_A_REQUEST", 10)
+    received: list[Message] = []
+    refused: list[str] = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if self.path != "/v1/metrics":
+                refused.append(self.path)
+                self.send_response(400)
+            else:
+                body = gzip.decompress(body) if self.headers["content-encoding"] == "gzip" else body
+                received.append(ExportMetricsServiceRequest.FromString(body))
+                self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        uri = f"http://127.0.0.1:{server.server_port}"
+        assert main(["export", job.name, "--to", "opentelemetry", "--uri", uri, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert main(["export", job.name, "--to", "opentelemetry", "--uri", f"{uri}/elsewhere"]) == 1
+        server.shutdown()
+    check_otlp(job, received, told["points"])
+    assert len(received) == -(-told["points"] // 10)
+    assert refused == ["/elsewhere"]
+    assert f"{uri}/elsewhere does not take the metrics of {job.name}" in capsys.readouterr().err
+
+
+def test_an_address_that_is_no_collectors_is_refused(job, capsys):
+    assert main(["export", job.name, "--to", "opentelemetry", "--uri", "localhost:4318"]) == 2
+    assert "as http://localhost:4318, not localhost:4318" in capsys.readouterr().err
+
+
+def test_wandbs_files_have_every_value_and_no_secret(job, tmp_path):
+    arguments = ["export", job.name, "--to", "wandb", "--output", str(tmp_path), "--experiment", "tries", "--json"]
+    command = [sys.executable, "-m", "estimator_sdk", *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
+    told = json.loads(done.stdout)
+    (path,) = Path(told["folder"]).glob("run-*.wandb")
+    rows, run = wandb_rows(path)
+    assert (run.project, run.display_name, run.run_id) == ("tries", job.name, job.name)
+    config = {each.key: json.loads(each.value_json) for each in run.config.update}
+    assert config["lr"] == "0.1" and "hide-me" not in str(config)
+    assert all(b"hide-me" not in each.read_bytes() for each in tmp_path.rglob("*") if each.is_file())
+    for rank, name in ((0, "loss"), (1, "rank_1/loss")):
+        found = [row for row in rows if name in row]
+        assert [(row["global_step"], row[name]) for row in found] == [(step, rank + 1 / step) for step in (1, 2, 3)]
+        assert all(job.created < row["_timestamp"] < job.ended for row in found)
+    (memory,) = job.machines(["system.memory.usage"], resolution=2).series
+    tag = f"machines/system.memory.usage/{job.hosts[0]}"
+    assert [(row["_timestamp"], row[tag]) for row in rows if tag in row] == list(
+        zip(memory.times, memory.mean, strict=True)
+    )
+
+
+def wandb_rows(path: Path) -> tuple[list[dict[str, float]], Message]:
+    """The rows of a run, and the run, by the messages of wandb."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    records = [Record.FromString(data) for data in records_of_log(path.read_bytes())]
+    rows = [
+        {each.key or "/".join(each.nested_key): json.loads(each.value_json) for each in record.history.item}
+        for record in records
+        if record.WhichOneof("record_type") == "history"
+    ]
+    (run,) = [record.run for record in records if record.WhichOneof("record_type") == "run"]
+    return rows, run
+
+
+def records_of_log(data: bytes) -> list[bytes]:
+    """The records of a log in LevelDB's format: blocks of 32 KiB, in which each piece has a checksum, a length, a kind.
+
+    The kinds are 1 for a whole record, and 2, 3 and 4 for the first piece, one between, and the last one.
+    """
+    found, at = [b""], len(b":W&B") + 3
+    while at + 7 <= len(data):
+        left = -at % 32768
+        if 0 < left < 7:
+            at += left
+            continue
+        length, kind = int.from_bytes(data[at + 4 : at + 6], "little"), data[at + 6]
+        found[-1] += data[at + 7 : at + 7 + length]
+        if kind in (1, 4):
+            found.append(b"")
+        at += 7 + length
+    return found[:-1]
+
+
 def test_an_option_of_another_product_is_refused(job, capsys):
     assert main(["export", job.name, "--to", "mlflow", "--port", "80"]) == 2
     assert "--port has no effect without --to prometheus" in capsys.readouterr().err
@@ -192,7 +328,10 @@ def test_a_scrape_goes_on_until_the_job_has_ended(job):
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize(("to", "module"), [("prometheus", "prometheus_client"), ("tensorboard", "tensorboardX")])
+@pytest.mark.parametrize(
+    ("to", "module"),
+    [("prometheus", "prometheus_client"), ("tensorboard", "tensorboardX"), ("wandb", "wandb")],
+)
 def test_without_its_library_the_command_that_installs_it_is_said(job, to, module):
     script = (
         f"import sys; sys.modules[{module!r}] = None\n"

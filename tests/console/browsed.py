@@ -1,0 +1,79 @@
+"""What the tests do with the console's page in a browser, and what they hold every view of it to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from selenium.webdriver.common.by import By
+
+from tests.console.server import PATIENCE, wait_until
+
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / ".venv-page" / "node_modules" / "axe-core" / "axe.min.js"
+PICTURES = ROOT / "build" / "console"
+"""What the page looked like, for people."""
+
+
+class Page:
+    """A browser that shows the console."""
+
+    def __init__(self, driver, server) -> None:
+        self.driver = driver
+        self.server = server
+
+    def go(self, where: str = "") -> None:
+        self.driver.get(f"{self.server.page}#/{where}")
+
+    def one(self, selector: str):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector: str):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector: str) -> str:
+        """What all elements say, read in one step, for the page may change at any moment."""
+        script = "return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent).join('\\n')"
+        return self.driver.execute_script(script, selector)
+
+    def count(self, selector: str) -> int:
+        return self.driver.execute_script("return document.querySelectorAll(arguments[0]).length", selector)
+
+    def click(self, selector: str) -> None:
+        self.wait(lambda: self.count(selector), f"there is no {selector}")
+        self.driver.execute_script("document.querySelector(arguments[0]).click()", selector)
+
+    def wait(self, condition, what: str) -> None:
+        try:
+            wait_until(condition, what)
+        except AssertionError:
+            state = {"text": self.text("body")[-3000:], "complaints": self.complaints()}
+            raise AssertionError(f"{what}: {state}") from None
+
+    def wait_for(self, selector: str, words: str) -> None:
+        self.wait(lambda: words in self.text(selector), f"{selector} never shows {words!r}")
+
+    def width(self, pixels: int) -> None:
+        size = {"width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def complaints(self) -> list[str]:
+        """What the browser has to say against the page since it was asked last."""
+        messages = [each["message"] for each in self.driver.get_log("browser")]
+        # Another test has made or removed a network of containers: the page asks again.
+        is_passing = any("ERR_NETWORK_CHANGED" in each for each in messages)
+        return [] if is_passing else messages
+
+
+def keep_picture(page: Page, name: str) -> None:
+    """Keep what the page looks like."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.driver.save_screenshot(str(PICTURES / f"{name}.png"))
+
+
+def violations(page) -> list[str]:
+    """What axe finds wrong, each with the first place."""
+    page.driver.set_script_timeout(PATIENCE)
+    page.driver.execute_script(f"if (!window.axe) {{ {AXE.read_text()} }}")
+    script = "const done = arguments[arguments.length - 1]; axe.run().then((found) => done(found.violations))"
+    found = page.driver.execute_async_script(script)
+    return [f"{each['id']}: {each['nodes'][0]['html'][:200]}: {each['nodes'][0]['failureSummary']}" for each in found]

@@ -1,0 +1,126 @@
+"""What the page shows beside something else: jobs beside a job, stacks beside a verdict, ranks beside each other."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from estimator_sdk.code import bundle
+from tests.console.browsed import Page, keep_picture, violations
+from tests.console.folders import STACKS, make_job, tell_of_training, writer
+from tests.console.server import console
+from tests.interop.notebooks.browser import browser
+
+HOSTILE = "<img src=x onerror='window.hacked = 1'>\u202e"
+SHOWN = HOSTILE.replace("\u202e", "\\u202e")
+HALVES = 7  # jobs with "half" in their names
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("home")
+    folder.chmod(0o700)
+    for name, speed in (("whole", 1.0), *((f"half-{number}", 0.5) for number in range(HALVES))):
+        made = make_job(folder, name, "Failed" if name == "whole" else "Completed", created=1.7e9)
+        sources = folder / f"{name}-sources"
+        sources.mkdir()
+        (sources / "train.py").write_text(f"speed = {speed}\n{HOSTILE}\n" if name == "whole" else f"speed = {speed}\n")
+        bundle.write({"train.py": sources / "train.py"}, folder / f"{name}.tar.gz")
+        told = {"speed": str(speed), "sagemaker_submit_directory": json.dumps(str(folder / f"{name}.tar.gz"))}
+        made.request.write_text(json.dumps({"TrainingJobName": name, "HyperParameters": told}))
+        frames = writer(made)
+        for step in range(1, 4):
+            frames.write(0, 1, f"step: {step}, loss: {speed / step}\n".encode())
+        if name == "whole":
+            tell_of_training(frames, ranks=4)
+        frames.close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory, home):
+    with console(home) as server, browser(tmp_path_factory.mktemp("browser")) as driver:
+        driver.get(server.address)
+        made = Page(driver, server)
+        made.width(1280)
+        made.wait_for("#connection", "live")
+        made.complaints()
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def is_clean(page):
+    """No test leaves a complaint, and nothing that a job wrote has become markup."""
+    yield
+    assert page.complaints() == []
+    assert page.driver.execute_script("return window.hacked") is None
+    assert violations(page) == []
+
+
+def put_beside(page, words: str) -> None:
+    page.wait(lambda: page.count(".part .beside"), "there is no field for a job")
+    field = page.one(".part .beside")
+    field.clear()
+    field.send_keys(words, Keys.ENTER)
+
+
+def test_curves_of_jobs_lie_over_each_other_and_are_in_the_address(page):
+    page.go("jobs/whole/curves")
+    page.wait_for(".chart figcaption", "loss: 0.3333")
+    put_beside(page, "half-1")
+    page.wait_for(".chart figcaption", "loss: 0.3333, 0.1667")
+    assert page.text(".jobs-beside li").splitlines() == ["whole", "half-1×"]
+    page.wait_for(".u-legend", "half-1")
+    put_beside(page, "half")
+    page.wait_for("#notice", "More than one job has half in its name")
+    put_beside(page, "ALF-2")
+    page.wait_for(".chart figcaption", "loss: 0.3333, 0.1667, 0.1667")
+    assert page.driver.current_url.endswith("#/jobs/whole/curves/half-1,half-2")
+    keep_picture(page, "jobs-beside-each-other")
+    page.driver.refresh()
+    page.wait_for(".chart figcaption", "loss: 0.3333, 0.1667, 0.1667")
+    page.click(".jobs-beside button")
+    page.wait_for(".jobs-beside", "half-2")
+    page.wait(lambda: "half-1" not in page.text(".jobs-beside, .u-legend"), "half-1 stays")
+    page.go("jobs/whole/curves/no-such-job")
+    page.wait_for("#notice", "no-such-job")
+    page.wait_for(".chart figcaption", "loss: 0.3333")
+    page.complaints()  # the browser names the answer 404
+
+
+def test_the_difference_of_two_jobs_is_shown_as_text(page):
+    page.go("jobs/half-1/inputs")
+    page.wait(lambda: page.count("pre.document"), "there are no inputs")
+    put_beside(page, "whole")
+    page.wait_for(".compared h2", "From half-1 (-) to whole (+)")
+    page.wait_for(".compared .removed", "-speed = 0.5")
+    assert "+speed = 1.0" in page.text(".compared .added")
+    assert f"+{SHOWN}" in page.text(".compared .added")
+    assert page.count(".compared img") == 0
+    assert '"TrainingJobName": "whole"' in page.text(".compared .added")
+    keep_picture(page, "difference")
+
+
+def test_equal_stacks_are_folded_beside_the_verdict(page):
+    page.go("jobs/whole/notes")
+    page.wait_for(".where .who", "ranks 0, 1 and 2")
+    assert page.text(".where .who").splitlines() == ["rank 3", "ranks 0, 1 and 2"]
+    lines = [line for line in page.text(".where pre").splitlines() if line]
+    assert lines == [stack.rstrip("\n") for stack in reversed(STACKS)]
+    assert page.count(".where b") == 0
+    keep_picture(page, "stacks")
+
+
+def test_the_timeline_names_the_slowest_rank_and_is_zoomed(page):
+    page.go("jobs/whole/timeline")
+    page.wait_for(".part .aside", "A step takes 500 ms to 1.0 s; rank 3 on algo-1 is the slowest.")
+    picture = "return document.querySelector('canvas.map').toDataURL()"
+    before = page.driver.execute_script(picture)
+    for button in page.all(".part .filters button")[:1]:
+        button.click()
+    page.wait(lambda: page.driver.execute_script(picture) != before, "nothing is zoomed")
+    page.click(".part .filters button:last-of-type")
+    page.wait(lambda: page.driver.execute_script(picture) == before, "the whole is not shown again")
+    keep_picture(page, "timeline")

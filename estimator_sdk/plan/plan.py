@@ -150,6 +150,9 @@ class Plan:
     """How many more hosts there is room for than there are, to take the places of those that are lost."""
     hosts_per_node: int = 1
     """How many of them share a node, where a scheduler grants nodes."""
+    local_scratch: str | None = None
+    """A folder of each node's own disk for the channels that are fetched, or the node's variable that names it; None
+    fetches them once, for all hosts."""
     script: str | None = None
     """What a scheduler is given, where one starts the job."""
 
@@ -267,6 +270,8 @@ def _describe(plan: Plan) -> Iterator[str]:
         yield f"checkpoints   {plan.checkpoint_path} <-> {plan.checkpoint_uri}, the newest {plan.checkpoint_keep}"
     for channel in plan.channels:
         yield f"channel       {channel.name} <- {channel.source}{_how(channel)}"
+    if plan.local_scratch is not None:
+        yield f"              fetched to {plan.local_scratch} of each node"
     if plan.inherited:
         named = "all variables of this process" if plan.inherited == EVERYTHING else " ".join(plan.inherited)
         yield f"inherits      {named}"

@@ -25,7 +25,7 @@ from ..port import Finding, findings
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import write_record
 from . import CAPABILITIES, queue, site
-from .batch import nodes_python, packages, script
+from .batch import local_scratch, nodes_python, packages, script
 from .files import SlurmFolder, jobs_on_slurm
 from .job import SlurmJob
 from .options import SlurmOptions, is_word
@@ -68,6 +68,7 @@ class SlurmBackend:
         per_node = min(options.hosts_per_node or 1, len(plan.hosts))
         plan = replace(plan, spare_hosts=reserved.spare_hosts or 0, hosts_per_node=per_node)
         _refuse_pipes(plan)
+        plan = local_scratch.with_scratch(plan, options, "local_scratch" in (reserved.slurm or {}))
         if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
             what = (
                 f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, but hosts on Slurm are none"

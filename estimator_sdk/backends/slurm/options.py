@@ -19,7 +19,9 @@ _OURS = frozenset(
     )
 )
 """Options of sbatch that the backend sets itself, or that would take from it what it needs."""
-OUR_OWN = ("after", "hosts_per_node", "python", "modules", "interface", "transport", "export_script")
+OUR_OWN = (
+    *("after", "hosts_per_node", "python", "modules", "interface", "transport", "local_scratch", "export_script"),
+)
 """What is no option of sbatch."""
 _FLAGS = ("exclusive", "requeue")
 _NUMBERS = ("nice", "gpus_per_node", "hosts_per_node")
@@ -27,6 +29,7 @@ _OTHER = "sbatch_options."
 """What the name of any other option follows where an option is a word."""
 _IN_A_LINE = re.compile(r"[^\x00-\x1f\x7f\"'\\`$]+")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,9 @@ class SlurmOptions:
     transport: str | None = None
     """How MPI talks between nodes: `"tcp"`, or `"fabric"`, which lets Open MPI choose; by default that is chosen where
     InfiniBand, EFA or Slingshot is active."""
+    local_scratch: str | None = None
+    """A folder of each node's own disk, such as `"/scratch"`, or the name of the variable in which a node has it, such
+    as `"SLURM_TMPDIR"`: channels from a store are fetched to there, once for all hosts of a node."""
     export_script: str | None = None
     """A file that the batch script is written to; the job starts once somebody gives it to `sbatch`."""
     requeue: bool = True
@@ -177,6 +183,9 @@ def _checked(name: str, value: object, where: str) -> object:
         if name == "transport" and value not in TRANSPORTS:
             known = " or ".join(map(repr, TRANSPORTS))
             raise _refused(where, key, f"is {shown(value)}, but must be {known}; leave it out for what is there")
+        if name == "local_scratch" and not (str(value).startswith("/") or _VARIABLE.fullmatch(str(value))):
+            what = "must be an absolute path, such as '/scratch', or the name of a variable, such as 'SLURM_TMPDIR'"
+            raise _refused(where, key, f"{what}, not {shown(value)}")
         if name == "python" and not str(value).startswith("/"):
             raise _refused(
                 where, key, f"must be an absolute path, such as '/shared/env/bin/python', not {shown(value)}"

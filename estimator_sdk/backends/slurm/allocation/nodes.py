@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
@@ -16,6 +16,14 @@ from estimator_container.failures.verdict import Verdict
 from ....errors import BackendError
 from ...supervised.supervisor.surroundings import Interruption
 from .. import accounting, queue
+
+if TYPE_CHECKING:
+    from estimator_container.runtime.children import Children
+    from estimator_container.runtime.loop import Loop
+
+    from ....plan.plan import Plan
+    from ....values.home import JobFolder
+    from .disks import LocalDisks
 
 UPDATES = 3
 """How often a change of the job is tried: what interrupts this process may end the program that makes it."""
@@ -39,6 +47,8 @@ class SlurmAllocation:
         self.environment = environment
         self.number = int(os.environ["SLURM_JOB_ID"])
         self.is_interrupted = False
+        self._disks: LocalDisks | None = None
+        """What the nodes have on disks of their own, where the job has channels there."""
         self._starts = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
         self._nodes: list[Node] = []
         self._lost: set[str] = set()
@@ -67,7 +77,9 @@ class SlurmAllocation:
             queue.ask("scontrol", "update", f"JobId={self.number}", f"NodeList={left}", folder=folder)
 
     def is_down(self, node: Node) -> bool:
-        """Whether Slurm knows that a node is."""
+        """Whether Slurm knows that a node is, or it lacks what hosts need there."""
+        if self._disks is not None and self._disks.on(node) is None:
+            return True
         with suppress(BackendError):
             (known,) = queue.node_facts(node.name)
             return any(word in known.get("State", "") for word in ("DOWN", "FAIL", "NOT_RESPONDING", "*"))
@@ -87,6 +99,23 @@ class SlurmAllocation:
             with suppress(BackendError):
                 queue.ask("scontrol", "update", f"JobId={self.number}", f"ExcNodeList={','.join(sorted(excluded))}")
                 return
+
+    def close(self) -> None:
+        """Remove what the nodes have."""
+        if self._disks is not None:
+            self._disks.close()
+
+    def disks_for(self, plan: Plan, folder: JobFolder, loop: Loop, children: Children) -> LocalDisks:
+        """The nodes' own disks, for the one job of this allocation."""
+        if self._disks is None:
+            from .disks import LocalDisks  # most jobs have nothing there
+
+            self._disks = LocalDisks(plan, folder, self.environment, loop, children)
+        return self._disks
+
+    def channels_on(self, node: Node) -> JobFolder | None:
+        """What has the channels that are on a node's own disk; None where they are not."""
+        return None if self._disks is None else self._disks.on(node)
 
     def interrupt(self) -> None:
         """Slurm's signal has come: the ranks have it too, so hosts are told a moment later."""

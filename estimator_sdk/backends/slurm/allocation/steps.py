@@ -11,8 +11,10 @@ from pathlib import Path
 from estimator_container.contract import names as contract
 from estimator_container.contract.names import EXIT_STOPPED, Layout
 
+from ....errors import BackendError
 from ....plan.plan import HostPlan, Plan
 from ....values.home import JobFolder
+from .. import queue
 from .nodes import Node
 from .places import Places
 
@@ -25,6 +27,12 @@ def on(node: str, *argv: str, name: str | None = None) -> Sequence[str]:
     """The command that runs another one as a step on a node."""
     named = () if name is None else (f"--job-name={name}",)
     return (*_SRUN, *named, f"--nodelist={node}", *argv)
+
+
+def kill(number: int, *names: str) -> None:
+    """What is frozen does not end with its srun; of a node that is gone, Slurm may not know a step any more."""
+    with suppress(BackendError):
+        queue.kill_steps(number, *names)
 
 
 def variables(plan: Plan, folder: JobFolder, attempt: int, places: Places, host: HostPlan) -> Mapping[str, str]:

@@ -116,6 +116,8 @@ class Plan:
     """Where the bundle is kept besides; it is uploaded before the start if it is not there."""
     image: str | None = None
     """The container image, where hosts are containers."""
+    image_words: tuple[str, ...] = ()
+    """How a scheduler's node runs it: options of what starts a host there, or a program that is given the host's."""
     sees_only_mounts: bool = False
     """Whether a host sees of this machine's files only what is mounted into it."""
     output_path: str = ""
@@ -214,7 +216,7 @@ class Plan:
         values["steps"] = tuple(StepPlan(step["name"], tuple(step["command"])) for step in values["steps"])
         if values.get("restart_policy") is not None:
             values["restart_policy"] = RestartPolicy.from_document(values["restart_policy"])
-        tuples = {name: tuple(values[name]) for name in ("command", "model_hosts", "inherited")}
+        tuples = {name: tuple(values[name]) for name in ("command", "model_hosts", "inherited", "image_words")}
         return cls(**{**values, **tuples})
 
     def __repr__(self) -> str:
@@ -256,6 +258,8 @@ def _describe(plan: Plan) -> Iterator[str]:
         yield f"              kept as {plan.code_uri}"
     if plan.image is not None:
         yield f"image         {plan.image}"
+    if plan.image_words:
+        yield f"              by {shlex.join(plan.image_words)}"
     yield f"output        {plan.output_path}"
     yield f"limits        {plan.max_run:g} s to run, {plan.stop_timeout:g} s to stop"
     if plan.cpus is not None:

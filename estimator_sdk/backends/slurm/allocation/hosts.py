@@ -257,13 +257,13 @@ class SlurmHosts:
         make_folder(self._own_folder)
         fd = os.open(self._own_folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._begun[name] = (attempt, os.fstat(fd).st_size)
+        of_job = (self._allocation.environment, self._plan, self._folder)
         environment = {
-            **self._allocation.environment,
-            **steps.variables(self._plan, self._folder, self._attempt, self._places, host),
+            **steps.variables(*of_job, self._attempt, self._places, host),
             contract.PLATFORM_ADDRESS: text_of(self._door),
             **variables_of_attempt(self._plan, attempt),
         }
-        step = steps.on(node.name, *host.argv, name=name)
+        step = steps.of_host(self._plan, host, node)
         try:
             self._steps[name] = self._children.start(step, environment, lambda code: self._ended(name, code), fd, fd)
         finally:

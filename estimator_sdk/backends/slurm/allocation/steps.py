@@ -19,6 +19,8 @@ from .nodes import Node
 from .places import Places
 
 _SRUN = ("srun", "--kill-on-bad-exit=0", "--overlap", "--nodes=1", "--ntasks=1", "--export=ALL")
+_OF_THIS_SYSTEM: tuple[str, ...] = ("LD_", "PYTHON", "VIRTUAL_ENV")
+"""How variables begin that name places of a node's own system, which an image has not."""
 _NOT_LAUNCHED = (b"srun: error: Task launch for ", b"srun: error: Unable to create step ")
 """How srun says that a node does not answer, or that there is no such node in the allocation any more (22.05)."""
 
@@ -35,9 +37,21 @@ def kill(number: int, *names: str) -> None:
         queue.kill_steps(number, *names)
 
 
-def variables(plan: Plan, folder: JobFolder, attempt: int, places: Places, host: HostPlan) -> Mapping[str, str]:
-    """What the toolkit of a host is told of its place; `attempt` is the first one on these hosts."""
+def of_host(plan: Plan, host: HostPlan, node: Node) -> Sequence[str]:
+    """The command that runs a host on a node: what takes options of srun, or a program that is given the host's own."""
+    return on(node.name, *plan.image_words, *host.argv, name=host.name)
+
+
+def variables(
+    around: Mapping[str, str], plan: Plan, folder: JobFolder, attempt: int, places: Places, host: HostPlan
+) -> Mapping[str, str]:
+    """The environment of a host: what is `around` it, as far as that fits an image, and what it is told of its place.
+
+    `attempt` is the first one on these hosts.
+    """
+    left_out = _OF_THIS_SYSTEM if plan.image is not None else ()
     return {
+        **{name: value for name, value in around.items() if not name.startswith(left_out)},
         **host.environment,
         contract.BASE_DIR_VARIABLE: str(folder.hosts / host.base_dir),
         contract.OVERLAY_DIR: str(folder.overlay(attempt)),

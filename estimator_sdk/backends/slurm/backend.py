@@ -25,7 +25,7 @@ from ..port import Finding, findings
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import write_record
 from . import CAPABILITIES, queue, site
-from .batch import images, local_scratch, nodes_python, packages, script
+from .batch import images, local_scratch, nodes_python, packages, script, store_client
 from .files import SlurmFolder, jobs_on_slurm
 from .job import SlurmJob
 from .options import SlurmOptions, is_word
@@ -114,8 +114,7 @@ class SlurmBackend:
         code_store.upload(plan.code, plan.code_uri)
         folder = SlurmFolder.for_job(plan.job_name)
         try:
-            if packages.travel_with(plan):
-                packages.make_copy()
+            self._bring_packages(plan)
             with new_folder(plan, folder):
                 write_record(first_record(plan), folder)
                 _keep(plan, folder)
@@ -129,6 +128,15 @@ class SlurmBackend:
             hint = "set ESTIMATOR_HOME to a folder on a file system that the nodes share, with free space"
             raise BackendError(f"{what}; {hint}") from None
         return SlurmJob(folder)
+
+    def _bring_packages(self, plan: Plan) -> None:
+        if not packages.travel_with(plan):
+            return
+        packages.make_copy()
+        options, _ = site.chosen(plan.decoded.reserved.slurm or {})
+        client = store_client.needed(plan, options)
+        if client is not None:
+            store_client.make(client)
 
     def _submit(self, plan: Plan, folder: SlurmFolder) -> None:
         number = _submitted(plan)

@@ -274,13 +274,16 @@ class SlurmHosts:
         if host in self._lines:
             self._lines[host].is_up = False
         node, layout, (_, since) = self._places.node_of(host), Layout(str(self._folder.host(host))), self._begun[host]
-        if code > 0 and not self._is_closing and steps.was_not_launched(self._own_folder / f"{host}.log", since):
+        log = self._own_folder / f"{host}.log"
+        if code > 0 and not self._is_closing and steps.was_not_launched(log, since):
             self._not_launched(host, node)
             return
         code = steps.code_of_task(code, Path(layout.success).exists())
         if code < 0:
             self._left += steps.to_remove(node, layout)
-        self._on_ended(host, code)
+        self._on_ended(
+            host, code, steps.without_image(self._plan, host, node, layout, log, since) if code > 0 else None
+        )
 
     def _not_launched(self, host: str, node: Node) -> None:
         """Slurm does not reach the node, which it may not know yet."""

@@ -16,7 +16,7 @@ from ....plan.plan import Plan
 from ....values.home import JobFolder, make_folder
 from ...supervised.detached import bare
 from . import keeper, steps
-from .nodes import Node
+from .nodes import Node, SlurmAllocation
 from .places import Places
 
 STEP = "channels"
@@ -86,6 +86,13 @@ class LocalDisks:
         make_folder(logs)
         argv = (*bare(keeper.__file__, str(self._folder.path)), ",".join(places.hosts_on(node)))
         return _Disk(node, argv, self._environment, logs / f"{STEP}-{node.name}.log", self._loop, self._children)
+
+
+def disks_of(allocation: SlurmAllocation, plan: Plan, folder: JobFolder, loop: Loop, children: Children) -> LocalDisks:
+    """Those of the nodes of an allocation, which has one job."""
+    if not isinstance(allocation.disks, LocalDisks):
+        allocation.disks = LocalDisks(plan, folder, allocation.environment, loop, children)
+    return allocation.disks
 
 
 class _Disk:

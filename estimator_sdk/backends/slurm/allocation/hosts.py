@@ -95,8 +95,7 @@ class SlurmHosts:
         if len(nodes) * self._plan.hosts_per_node < len(hosts):
             self._start_elsewhere(f"{len(nodes)} nodes are left for {len(hosts)} hosts")
             return
-        names = tuple(host.name for host in hosts)
-        self._places = Places(names, nodes, self._plan.hosts_per_node)
+        self._places = Places(names := tuple(host.name for host in hosts), nodes, self._plan.hosts_per_node)
         if self._plan.local_scratch is not None and not self._brings_channels(nodes):
             return
         self._door = socket.create_server((nodes[0].address, 0), backlog=len(hosts) + 128)
@@ -210,13 +209,15 @@ class SlurmHosts:
 
     def _brings_channels(self, nodes: Sequence[Node]) -> bool:
         """Have them on the nodes' own disks; returns whether the hosts are still to start. Raises NotStarted."""
+        from .disks import disks_of  # most jobs have nothing there
+
         self._without_node = {host.name for host in self._plan.hosts}  # `signal` empties it
-        disks = self._allocation.disks_for(self._plan, self._folder, self._loop, self._children)
+        disks = disks_of(self._allocation, self._plan, self._folder, self._loop, self._children)
         failed = disks.fill(nodes, self._places, self._own_folder, lambda: not self._without_node)
-        goes_on, self._without_node = bool(self._without_node), set()
+        waiting, self._without_node = self._without_node, set()
         if failed is not None:
             raise NotStarted(Verdict(Kind.CHANNELS, failed))
-        return goes_on
+        return bool(waiting)
 
     def _start_where_it_can(self, host: str, attempt: int) -> None:
         """Start a host on its node or, if that is gone, on a spare one, or else the whole job elsewhere."""

@@ -8,22 +8,15 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 
 from ....errors import BackendError
+from ....values.home import JobFolder
 from ...supervised.supervisor.surroundings import Interruption
 from .. import accounting, queue
-
-if TYPE_CHECKING:
-    from estimator_container.runtime.children import Children
-    from estimator_container.runtime.loop import Loop
-
-    from ....plan.plan import Plan
-    from ....values.home import JobFolder
-    from .disks import LocalDisks
 
 UPDATES = 3
 """How often a change of the job is tried: what interrupts this process may end the program that makes it."""
@@ -39,6 +32,16 @@ class Node(NamedTuple):
     """The name of the machine that it is on; some clusters have several nodes on one."""
 
 
+class NodeDisks(Protocol):
+    """What nodes have on disks of their own."""
+
+    def on(self, node: Node) -> JobFolder | None:
+        """A folder that has the channels of a node as that of a job has its own; None where they are not there."""
+
+    def close(self) -> None:
+        """Have all of it removed, and wait for that."""
+
+
 class SlurmAllocation:
     """What Slurm gave: see `Surroundings`."""
 
@@ -47,7 +50,7 @@ class SlurmAllocation:
         self.environment = environment
         self.number = int(os.environ["SLURM_JOB_ID"])
         self.is_interrupted = False
-        self._disks: LocalDisks | None = None
+        self.disks: NodeDisks | None = None
         """What the nodes have on disks of their own, where the job has channels there."""
         self._starts = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
         self._nodes: list[Node] = []
@@ -78,7 +81,7 @@ class SlurmAllocation:
 
     def is_down(self, node: Node) -> bool:
         """Whether Slurm knows that a node is, or it lacks what hosts need there."""
-        if self._disks is not None and self._disks.on(node) is None:
+        if self.disks is not None and self.disks.on(node) is None:
             return True
         with suppress(BackendError):
             (known,) = queue.node_facts(node.name)
@@ -102,20 +105,12 @@ class SlurmAllocation:
 
     def close(self) -> None:
         """Remove what the nodes have."""
-        if self._disks is not None:
-            self._disks.close()
-
-    def disks_for(self, plan: Plan, folder: JobFolder, loop: Loop, children: Children) -> LocalDisks:
-        """The nodes' own disks, for the one job of this allocation."""
-        if self._disks is None:
-            from .disks import LocalDisks  # most jobs have nothing there
-
-            self._disks = LocalDisks(plan, folder, self.environment, loop, children)
-        return self._disks
+        if self.disks is not None:
+            self.disks.close()
 
     def channels_on(self, node: Node) -> JobFolder | None:
         """What has the channels that are on a node's own disk; None where they are not."""
-        return None if self._disks is None else self._disks.on(node)
+        return None if self.disks is None else self.disks.on(node)
 
     def interrupt(self) -> None:
         """Slurm's signal has come: the ranks have it too, so hosts are told a moment later."""

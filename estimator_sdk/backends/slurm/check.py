@@ -75,5 +75,5 @@ CHECKS: tuple[Check, ...] = (
     ("partitions", _controller),
     ("right to submit", _right_to_submit),
     ("job folder", _folder),
-    ("images", _images),
+    ("images on nodes", _images),
 )

@@ -1,6 +1,7 @@
 """The client of s3:// stores for a Python of the nodes that has none: a copy that travels with the packages.
 
-It is compiled, for a version of Python and all later ones, or for one version alone.
+It is compiled, for a version of Python and all later ones, or for one version alone. What few jobs need is imported
+where it is used, for whoever lists jobs loads this module.
 """
 
 from __future__ import annotations
@@ -9,12 +10,8 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
-import zipfile
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,10 +61,12 @@ def needed(plan: Plan, options: SlurmOptions) -> StoreClient | None:
 
 def make(client: StoreClient) -> None:
     """Make the copy, unless it is there. Raises BackendError where it cannot be had, and OSError."""
+    from tempfile import mkdtemp
+
     if client.folder.exists():
         return
     secured(client.folder.parent)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{client.folder.name}-", dir=client.folder.parent))
+    unfinished = Path(mkdtemp(prefix=f".{client.folder.name}-", dir=client.folder.parent))
     fill: Callable[[Path], None] = _copy_own if client.version is None else _downloader(client.version)
     try:
         fill(unfinished)
@@ -85,6 +84,8 @@ def _place(what: str) -> Path:
 
 def _facts(python: str) -> tuple[bool, Version] | None:
     """Whether it has a client, and its version; None where it cannot be asked here."""
+    import subprocess
+
     try:
         done = subprocess.run((python, "-I", "-c", _FACTS), capture_output=True, check=True, timeout=_ANSWER_SECONDS)
         has, *version = json.loads(done.stdout)
@@ -94,6 +95,8 @@ def _facts(python: str) -> tuple[bool, Version] | None:
 
 
 def _own_version() -> str | None:
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         return distribution(_NAME).version
     except PackageNotFoundError:
@@ -102,6 +105,8 @@ def _own_version() -> str | None:
 
 def _fits(version: Version) -> bool:
     """Whether the client of this process can be loaded by that Python: it says so in the tags of its wheel."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         tags = distribution(_NAME).read_text("WHEEL") or ""
     except PackageNotFoundError:
@@ -130,6 +135,10 @@ def _copy_own(folder: Path) -> None:
 
 def _downloader(version: Version) -> Callable[[Path], None]:
     """What gets the wheels for that Python, as this process's pip gets packages."""
+    import subprocess
+    import tempfile
+    import zipfile
+
     named = ".".join(map(str, version))
 
     def fill(folder: Path) -> None:

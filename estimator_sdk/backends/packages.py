@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 
 from .port import Missing
+
+CLIENT_OF_STORES = ("obstore", "typing_extensions")
+"""The client of s3:// stores, and what it needs."""
 
 
 def is_installed(name: str) -> bool:
@@ -36,3 +40,20 @@ def package(name: str, fix: str) -> Callable[[], str]:
         return found
 
     return look
+
+
+def files_of(*packages: str) -> dict[str, Path]:
+    """The modules of packages, by their names below a folder to import them from; of one that is missing, none."""
+    found = {}
+    for package in packages:
+        spec = find_spec(package)
+        if spec is None or spec.origin is None:
+            continue
+        origin = Path(spec.origin)
+        if spec.submodule_search_locations is None:
+            found[origin.name] = origin
+            continue
+        for path in origin.parent.rglob("*"):
+            if path.suffix in (".py", ".so"):
+                found[f"{package}/{path.relative_to(origin.parent)}"] = path
+    return found

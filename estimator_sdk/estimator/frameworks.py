@@ -47,7 +47,7 @@ class _FrameworkEstimator(Estimator):
         """As `Estimator.plan`; on processes it also compares this environment with `framework_version`."""
         plan = super().plan(inputs, job_name)
         runs_here = backends.capabilities(plan.backend).is_this_environment
-        if runs_here and self.framework_version is not None:
+        if runs_here and self.image_uri is None and self.framework_version is not None:
             self._check_environment(self.framework_version)
         return plan
 

@@ -116,6 +116,8 @@ class Plan:
     """Where the bundle is kept besides; it is uploaded before the start if it is not there."""
     image: str | None = None
     """The container image, where hosts are containers."""
+    image_words: tuple[str, ...] = ()
+    """How a scheduler's node runs it: options of what starts a host there, or a program that is given the host's."""
     sees_only_mounts: bool = False
     """Whether a host sees of this machine's files only what is mounted into it."""
     output_path: str = ""
@@ -150,6 +152,9 @@ class Plan:
     """How many more hosts there is room for than there are, to take the places of those that are lost."""
     hosts_per_node: int = 1
     """How many of them share a node, where a scheduler grants nodes."""
+    local_scratch: str | None = None
+    """A folder of each node's own disk for the channels that are fetched, or the node's variable that names it; None
+    fetches them once, for all hosts."""
     script: str | None = None
     """What a scheduler is given, where one starts the job."""
 
@@ -211,7 +216,7 @@ class Plan:
         values["steps"] = tuple(StepPlan(step["name"], tuple(step["command"])) for step in values["steps"])
         if values.get("restart_policy") is not None:
             values["restart_policy"] = RestartPolicy.from_document(values["restart_policy"])
-        tuples = {name: tuple(values[name]) for name in ("command", "model_hosts", "inherited")}
+        tuples = {name: tuple(values[name]) for name in ("command", "model_hosts", "inherited", "image_words")}
         return cls(**{**values, **tuples})
 
     def __repr__(self) -> str:
@@ -253,6 +258,8 @@ def _describe(plan: Plan) -> Iterator[str]:
         yield f"              kept as {plan.code_uri}"
     if plan.image is not None:
         yield f"image         {plan.image}"
+    if plan.image_words:
+        yield f"              by {shlex.join(plan.image_words)}"
     yield f"output        {plan.output_path}"
     yield f"limits        {plan.max_run:g} s to run, {plan.stop_timeout:g} s to stop"
     if plan.cpus is not None:
@@ -267,6 +274,8 @@ def _describe(plan: Plan) -> Iterator[str]:
         yield f"checkpoints   {plan.checkpoint_path} <-> {plan.checkpoint_uri}, the newest {plan.checkpoint_keep}"
     for channel in plan.channels:
         yield f"channel       {channel.name} <- {channel.source}{_how(channel)}"
+    if plan.local_scratch is not None:
+        yield f"              fetched to {plan.local_scratch} of each node"
     if plan.inherited:
         named = "all variables of this process" if plan.inherited == EVERYTHING else " ".join(plan.inherited)
         yield f"inherits      {named}"

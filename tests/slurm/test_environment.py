@@ -51,11 +51,12 @@ def said(job) -> list[str]:
     return [line.data.decode().strip() for line in job.logs(stream="stdout")]
 
 
-def test_nodes_need_a_python_and_nothing_of_ours_in_it(estimator, tmp_path):
+@pytest.mark.parametrize(("distribution", "ranks"), [(None, 2), (MPI, 4)], ids=["alone", "mpi"])
+def test_nodes_need_a_python_and_nothing_of_ours_in_it(estimator, tmp_path, distribution, ranks):
     venv.create(tmp_path / "env", with_pip=False)
     python = str(tmp_path / "env" / "bin" / "python")
-    job = estimator(python=python).fit(logs="none")
-    assert said(job) == [f"{tmp_path}/env nothing"] * 2
+    job = estimator(WHERE, distribution, python=python).fit(logs="none")
+    assert said(job) == [f"{tmp_path}/env nothing"] * ranks
     supervisor = job._started.record().supervisor
     assert supervisor is not None and packages.copy().exists()
 

@@ -388,7 +388,7 @@ def test_without_slurm_a_job_is_refused_in_a_sentence(tmp_path, monkeypatch):
         ({"instance_type": "slurm.debug\ntouch x"}, "names no partition that a cluster can have"),
         ({"instance_type": "slurm."}, "names no partition"),
         ({"inputs": {"train": TrainingInput("s3://b/k", input_mode="Pipe")}}, "use input_mode 'File'"),
-        ({"image_uri": "x"}, "hosts on Slurm are processes"),
+        ({"slurm": {"container_mounts": ["/x"]}}, "is for jobs with an image"),
         ({"instance_type": "slrum"}, "did you mean 'slurm'"),
     ],
 )

@@ -134,7 +134,7 @@ class Kind(str, Enum):
     IMAGE = (
         "image",
         Origin.OTHER,
-        "Start the image by hand with `docker run` to see what it lacks.",
+        "Start the image by hand, such as with `docker run`, to see what it lacks.",
     )
     HOST_LOST = (
         "host_lost",

@@ -36,17 +36,18 @@ def spawn(
     stdout: int | None = None,
     stderr: int | None = None,
     blocked: Collection[int] = (),
+    stdin: int | None = None,
 ) -> int:
-    """Start a program in a process group of its own, with no standard input, and return its pid.
+    """Start a program in a process group of its own, and return its pid.
 
-    It begins with those signals blocked.
+    It begins with those signals blocked, and without `stdin` it has no standard input.
 
     Raises OSError when the program cannot be started.
     """
-    actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
-        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
-    ]
-    for fd, target in ((stdout, 1), (stderr, 2)):
+    actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = []
+    if stdin is None:
+        actions.append((os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0))
+    for fd, target in ((stdin, 0), (stdout, 1), (stderr, 2)):
         if fd is not None:
             actions.append((os.POSIX_SPAWN_DUP2, fd, target))
     return os.posix_spawnp(
@@ -75,9 +76,10 @@ class Children:
         stdout: int | None = None,
         stderr: int | None = None,
         blocked: Collection[int] = (),
+        stdin: int | None = None,
     ) -> int:
         """`spawn` a program and call `on_exit` once it has ended. Returns its pid."""
-        pid = spawn(argv, env, stdout, stderr, blocked)
+        pid = spawn(argv, env, stdout, stderr, blocked, stdin)
         self._on_exit[pid] = on_exit
         return pid
 

@@ -25,7 +25,7 @@ from ..port import Finding, findings
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import write_record
 from . import CAPABILITIES, queue, site
-from .batch import nodes_python, packages, script
+from .batch import images, local_scratch, nodes_python, packages, script, store_client
 from .files import SlurmFolder, jobs_on_slurm
 from .job import SlurmJob
 from .options import SlurmOptions, is_word
@@ -61,27 +61,28 @@ class SlurmBackend:
         reserved = spec.decoded.reserved
         options, defaults = site.chosen(reserved.slurm or {})
         options = self._after_another(options)
-        _refuse_image(spec)
+        image = images.checked(spec)
         python = nodes_python.checked(options)
-        host = partial(_host, python, options)
+        host = partial(_host, python if image is None else images.PYTHON, options, image is not None)
         plan = local_plan.base(spec, self.name, host, jobs_on_slurm())
         per_node = min(options.hosts_per_node or 1, len(plan.hosts))
         plan = replace(plan, spare_hosts=reserved.spare_hosts or 0, hosts_per_node=per_node)
         _refuse_pipes(plan)
+        of_job = dict(reserved.slurm or {})
+        plan = local_scratch.with_scratch(plan, options, "local_scratch" in of_job)
+        plan = images.with_image(plan, image, options, of_job)
         if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
-            what = (
-                f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, but hosts on Slurm are none"
-            )
-            raise InvalidArgument(
-                "checkpoint_local_path", f"{what}: leave it out, and let the script write to SM_CHECKPOINT_DIR"
-            )
+            where = "checkpoint_local_path"
+            what = f"{where} is {plan.checkpoint_path}, but a host on Slurm has its folders in that of its job"
+            raise InvalidArgument(where, f"{what}: leave it out, and let the script write to SM_CHECKPOINT_DIR")
         distributions.refuse_others(plan)
         gpus = options.gpus_per_node or instances.gpus(plan.instance_type) or 0
         _refuse_uneven(gpus, per_node)
         plan = distributions.distributed(plan, gpus // per_node)
         folder = SlurmFolder.for_job(plan.job_name)
         overlay = folder.overlay(1)
-        plan = inheritance.for_nodes(local_plan.with_command(plan, python, overlay), _VARIABLES)
+        plan = _with_command(plan, python, overlay)
+        plan = inheritance.for_nodes(plan, _VARIABLES)
         base = str(folder.hosts / plan.hosts[-1].base_dir)
         inherited = plan.inherited_from(os.environ)
         plan = kernel_limits.check_processes(plan, base, inherited, str(overlay / "bin" / "python"))
@@ -113,8 +114,7 @@ class SlurmBackend:
         code_store.upload(plan.code, plan.code_uri)
         folder = SlurmFolder.for_job(plan.job_name)
         try:
-            if packages.travel_with(plan):
-                packages.make_copy()
+            self._bring_packages(plan)
             with new_folder(plan, folder):
                 write_record(first_record(plan), folder)
                 _keep(plan, folder)
@@ -128,6 +128,15 @@ class SlurmBackend:
             hint = "set ESTIMATOR_HOME to a folder on a file system that the nodes share, with free space"
             raise BackendError(f"{what}; {hint}") from None
         return SlurmJob(folder)
+
+    def _bring_packages(self, plan: Plan) -> None:
+        if not packages.travel_with(plan):
+            return
+        packages.make_copy()
+        options, _ = site.chosen(plan.decoded.reserved.slurm or {})
+        client = store_client.needed(plan, options)
+        if client is not None:
+            store_client.make(client)
 
     def _submit(self, plan: Plan, folder: SlurmFolder) -> None:
         number = _submitted(plan)
@@ -171,11 +180,11 @@ class SlurmBackend:
         return probe(self.name)
 
 
-def _host(python: str, options: SlurmOptions, name: str, index: int, hosts: int) -> HostPlan:
+def _host(python: str, options: SlurmOptions, in_image: bool, name: str, index: int, hosts: int) -> HostPlan:
     """A host with the toolkit that is here, or with a copy where another Python runs it."""
     from ..process.backend import TOOLKIT
 
-    toolkit = TOOLKIT if options.python is None else str(packages.copy() / Path(TOOLKIT).name)
+    toolkit = TOOLKIT if options.python is None and not in_image else str(packages.copy() / Path(TOOLKIT).name)
     network = {contract.INTERFACE: options.interface, contract.TRANSPORT: options.transport}
     return HostPlan(
         name=name,
@@ -186,12 +195,14 @@ def _host(python: str, options: SlurmOptions, name: str, index: int, hosts: int)
     )
 
 
-def _refuse_image(spec: JobDocument) -> None:
-    algorithm = spec.algorithm_specification
-    if algorithm is not None and algorithm.training_image is not None:
-        what = f"image_uri is {algorithm.training_image}, but hosts on Slurm are processes"
-        hint = "leave it out, and have what the script needs in the environment that calls fit()"
-        raise InvalidArgument("image_uri", f"{what}; {hint}")
+def _with_command(plan: Plan, python: str, overlay: Path) -> Plan:
+    """With what its ranks run; nobody can look for a program in an image from here."""
+    from ...plan import local as local_plan
+
+    if plan.image is None:
+        return local_plan.with_command(plan, python, overlay)
+    is_known = plan.decoded.reserved.command is None
+    return local_plan.with_command(plan, images.PYTHON, overlay if is_known else None)
 
 
 def _refuse_uneven(gpus: int, hosts_per_node: int) -> None:

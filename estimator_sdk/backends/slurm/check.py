@@ -60,9 +60,20 @@ def _folder() -> str:
         raise Missing(str(error), "export ESTIMATOR_HOME=/a/shared/folder") from None
 
 
+def _images() -> str:
+    """None is no fault: hosts are processes then."""
+    from .batch import images
+
+    runtime = images.found()
+    if runtime is None:
+        return "nothing here runs them: jobs have no image_uri, unless nodes have more than this machine"
+    return f"{runtime} runs them"
+
+
 CHECKS: tuple[Check, ...] = (
     ("Slurm", _programs),
     ("partitions", _controller),
     ("right to submit", _right_to_submit),
     ("job folder", _folder),
+    ("images on nodes", _images),
 )

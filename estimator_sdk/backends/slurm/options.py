@@ -19,14 +19,22 @@ _OURS = frozenset(
     )
 )
 """Options of sbatch that the backend sets itself, or that would take from it what it needs."""
-OUR_OWN = ("after", "hosts_per_node", "python", "modules", "interface", "transport", "export_script")
+OUR_OWN = (
+    *("after", "hosts_per_node", "python", "modules", "interface", "transport", "local_scratch", "export_script"),
+    *("container_runtime", "container_mounts", "container_options"),
+)
 """What is no option of sbatch."""
 _FLAGS = ("exclusive", "requeue")
 _NUMBERS = ("nice", "gpus_per_node", "hosts_per_node")
-_OTHER = "sbatch_options."
-"""What the name of any other option follows where an option is a word."""
+DICTS = ("sbatch_options", "container_options")
+"""What takes options of other programs; where an option is a word, theirs follow the name and a dot."""
+RUNTIMES = ("pyxis", "apptainer", "charliecloud")
+"""What can run an image on a node."""
+_OF_IMAGES = ("container-image", "container-mounts", "container-env", "bind")
+"""Options of those that the backend sets itself."""
 _IN_A_LINE = re.compile(r"[^\x00-\x1f\x7f\"'\\`$]+")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -79,8 +87,18 @@ class SlurmOptions:
     transport: str | None = None
     """How MPI talks between nodes: `"tcp"`, or `"fabric"`, which lets Open MPI choose; by default that is chosen where
     InfiniBand, EFA or Slingshot is active."""
+    local_scratch: str | None = None
+    """A folder of each node's own disk, such as `"/scratch"`, or the name of the variable in which a node has it, such
+    as `"SLURM_TMPDIR"`: channels from a store are fetched to there, once for all hosts of a node."""
     export_script: str | None = None
     """A file that the batch script is written to; the job starts once somebody gives it to `sbatch`."""
+    container_runtime: str | None = None
+    """What runs `image_uri` on nodes: `"pyxis"`, `"apptainer"` or `"charliecloud"`; by default the first of them that
+    this machine has."""
+    container_mounts: Sequence[str] = field(default_factory=list)
+    """Folders of nodes that the image sees besides those of the job, such as `["/datasets"]` or `["/nvme:/fast"]`."""
+    container_options: Mapping[str, str | int | bool] = field(default_factory=dict)
+    """Other options of what runs the image, by their long names without dashes; True is for one without a value."""
     requeue: bool = True
     """Whether Slurm may start the job again after a preemption or the loss of its first node; it goes on from its
     newest checkpoint then."""
@@ -105,12 +123,15 @@ class SlurmOptions:
         >>> SlurmOptions.from_words({"gpus_per_node": "4", "sbatch_options.contiguous": "true"}).to_document()
         {'gpus_per_node': 4, 'sbatch_options': {'contiguous': True}}
         """
-        others = {key.removeprefix(_OTHER): text for key, text in given.items() if key.startswith(_OTHER)}
-        found: dict[str, object] = {
-            key: _from_word(key, text) for key, text in given.items() if not key.startswith(_OTHER)
-        }
-        if others:
-            found["sbatch_options"] = {name: text.lower() == "true" or text for name, text in others.items()}
+        found: dict[str, object] = {}
+        for key, text in given.items():
+            option, dot, name = key.partition(".")
+            if option in DICTS and dot:
+                others = found.setdefault(option, {})
+                assert isinstance(others, dict)
+                others[name] = text.lower() == "true" or text
+            else:
+                found[key] = _from_word(key, text)
         return cls.from_document(found)
 
     def to_document(self) -> dict[str, object]:
@@ -128,11 +149,16 @@ class SlurmOptions:
             if name in OUR_OWN:
                 continue
             if name == "sbatch_options":
-                yield from (_word(key, each) for key, each in value.items())
+                yield from words(value)
             elif name == "requeue":
                 yield "--requeue" if value else "--no-requeue"
             elif value is not None and value is not False:
                 yield _word(name.replace("_", "-"), value)
+
+
+def words(given: Mapping[str, object]) -> Iterator[str]:
+    """Options by their long names, as words of a line."""
+    return (_word(key, each) for key, each in given.items())
 
 
 def _from_word(key: str, text: str) -> object:
@@ -140,7 +166,7 @@ def _from_word(key: str, text: str) -> object:
         return int(text)
     if key in _FLAGS:
         return {"true": True, "false": False}.get(text.lower(), text)
-    return text.split(",") if key == "modules" else text
+    return text.split(",") if key in ("modules", "container_mounts") else text
 
 
 def is_word(text: str) -> bool:
@@ -170,13 +196,23 @@ def _checked(name: str, value: object, where: str) -> object:
             raise _refused(where, key, f"must be a whole number of at least {least}, not {shown(value)}")
     elif name == "modules":
         return _names(value, f"{where}[{key}]")
+    elif name == "container_mounts":
+        return _mounts(value, f"{where}[{key}]")
     elif name == "sbatch_options":
         return _others(value, f"{where}[{key}]")
+    elif name == "container_options":
+        return _of_container(value, f"{where}[{key}]")
     else:
         _check_text(value, where, key)
         if name == "transport" and value not in TRANSPORTS:
             known = " or ".join(map(repr, TRANSPORTS))
             raise _refused(where, key, f"is {shown(value)}, but must be {known}; leave it out for what is there")
+        if name == "container_runtime" and value not in RUNTIMES:
+            known = ", ".join(map(repr, RUNTIMES))
+            raise _refused(where, key, f"is {shown(value)}, but must be one of {known}; leave it out for what is there")
+        if name == "local_scratch" and not (str(value).startswith("/") or _VARIABLE.fullmatch(str(value))):
+            what = "must be an absolute path, such as '/scratch', or the name of a variable, such as 'SLURM_TMPDIR'"
+            raise _refused(where, key, f"{what}, not {shown(value)}")
         if name == "python" and not str(value).startswith("/"):
             raise _refused(
                 where, key, f"must be an absolute path, such as '/shared/env/bin/python', not {shown(value)}"
@@ -193,18 +229,47 @@ def _names(given: object, where: str) -> list[str]:
     return [*given]
 
 
+def _mounts(given: object, where: str) -> list[str]:
+    if not isinstance(given, (list, tuple)):
+        raise InvalidArgument(where, f"{where} must be a list such as ['/datasets'], not {shown(given)}")
+    for number, each in enumerate(given):
+        key = str(number)
+        _check_text(each, where, key)
+        if not is_word(each) or "," in each or not all(path.startswith("/") for path in each.split(":")[:2]):
+            what = "must be an absolute path, or two with a colon between them, without commas and spaces"
+            raise _refused(where, key, f"{what}, not {shown(each)}")
+    return [*given]
+
+
+def _of_container(given: object, where: str) -> dict[str, str | int | bool]:
+    found = _dict(given, where, "nv")
+    for name in found:
+        if name in _OF_IMAGES:
+            what = "is set by the backend itself; name folders in container_mounts, and the image in image_uri"
+            raise _refused(where, shown(name), what)
+    return found
+
+
 def _others(given: object, where: str) -> dict[str, str | int | bool]:
-    if not isinstance(given, Mapping):
-        raise InvalidArgument(where, f"{where} must be a dict such as {{'wckey': 'x'}}, not {shown(given)}")
-    own = {each.name.replace("_", "-"): each.name for each in fields(SlurmOptions) if each.name != "sbatch_options"}
-    for name, value in given.items():
+    own = {each.name.replace("_", "-"): each.name for each in fields(SlurmOptions) if each.name not in DICTS}
+    found = _dict(given, where, "wckey")
+    for name in found:
         key = shown(name)
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise _refused(where, key, "is not the long name of an option of sbatch, without dashes, such as 'wckey'")
         if name in own and name not in _OURS:
             raise _refused(where, key, f"has a place of its own: write slurm={{{own[name]!r}: …}}")
         if any(ours.startswith(name) for ours in _OURS):  # sbatch takes any start of a name that is no other's
             raise _refused(where, key, "is set by the backend itself, or would break what it relies on; leave it out")
+    return found
+
+
+def _dict(given: object, where: str, example: str) -> dict[str, str | int | bool]:
+    """Options of another program, by their long names."""
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(where, f"{where} must be a dict such as {{{example!r}: 'x'}}, not {shown(given)}")
+    for name, value in given.items():
+        key = shown(name)
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise _refused(where, key, f"is not the long name of an option, without dashes, such as {example!r}")
         if not isinstance(value, (bool, int)):
             _check_text(value, where, key)
         elif value is False:

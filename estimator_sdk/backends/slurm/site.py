@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import InvalidArgument
-from .options import SlurmOptions
+from .options import DICTS, SlurmOptions
 
 FILE = "slurm.toml"
 _CONFIG_VARIABLE = "XDG_CONFIG_HOME"
@@ -32,9 +32,10 @@ def chosen(given: Mapping[str, object]) -> tuple[SlurmOptions, Path | None]:
         return SlurmOptions.from_document(given), None
     SlurmOptions.from_document(defaults.options, str(defaults.path))
     both = {**defaults.options, **given}
-    others: list[Any] = [each["sbatch_options"] for each in (defaults.options, given) if "sbatch_options" in each]
-    if all(isinstance(each, Mapping) for each in others):
-        both["sbatch_options"] = {name: value for each in others for name, value in each.items()}
+    for option in DICTS:
+        others: list[Any] = [each[option] for each in (defaults.options, given) if option in each]
+        if all(isinstance(each, Mapping) for each in others):
+            both[option] = {name: value for each in others for name, value in each.items()}
     return SlurmOptions.from_document(both), defaults.path
 
 

@@ -79,7 +79,8 @@ class ChannelAgent(Agent):
                 self._events.emit(ChannelProgress(channel.name, size, objects, round(reported - started, 2)))
 
         source = open_source(channel)
-        found = fetch(channel, source, list(self._settings.hosts), self._settings.links, progress)
+        told = self._settings
+        found = fetch(channel, source, list(told.hosts), told.links, progress, told.wanted)
         seconds = round(time.monotonic() - started, 4)
         self._events.emit(ChannelFetched(channel.name, found.size, found.objects, seconds))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ...storage import Object, Progress
 from ...storage.landing import disk_errors
@@ -27,21 +27,30 @@ class Fetched:
 
 
 def fetch(
-    channel: ChannelTask, source: ChannelSource, hosts: Sequence[str], links: Links, progress: Progress
+    channel: ChannelTask,
+    source: ChannelSource,
+    hosts: Sequence[str],
+    links: Links,
+    progress: Progress,
+    wanted: Sequence[str] | None = None,
 ) -> Fetched:
     """Fill the channel's folder, which appears when all of it is there: `every-host`, or a folder for each host.
 
-    Fetching starts with the first page of the listing. Files of this machine are not copied where a link of the kind
-    that is asked for can stand for them. Raises StorageError.
+    Where there is a share for each host, those of the hosts that are `wanted` are fetched, or without a word all of
+    them. Fetching starts with the first page of the listing, unless that has to be divided first. Files of this machine
+    are not copied where a link of the kind that is asked for can stand for them. Raises StorageError.
     """
     draft = channel.draft
     whole = os.path.join(draft, FETCHED)
     with disk_errors(whole):
         os.makedirs(whole)
+    given: dict[str, list[Object]] | None = None
+    if channel.is_sharded and wanted is not None:
+        source, given = _divided(source, hosts, channel.seed, wanted)
     found = _download(source, whole, links, progress)
     with disk_errors(draft):
         if channel.is_sharded:
-            _share(found, draft, hosts, channel.seed)
+            _share(draft, dict(zip(hosts, shares(found, len(hosts), channel.seed))) if given is None else given)
         else:
             os.rename(whole, os.path.join(draft, EVERY_HOST))
         os.rename(draft, channel.target)
@@ -97,8 +106,21 @@ def _link_hard(path: str, place: str) -> None:
         shutil.copyfile(path, place)
 
 
-def _share(found: Sequence[Object], draft: str, hosts: Sequence[str], seed: int | None) -> None:
-    for host, share in zip(hosts, shares(found, len(hosts), seed)):
+def _divided(
+    source: ChannelSource, hosts: Sequence[str], seed: int | None, wanted: Sequence[str]
+) -> tuple[ChannelSource, dict[str, list[Object]]]:
+    """The source with what the hosts that are wanted get, and what that is; sizes are asked of the store."""
+    items = list(_each_once(source))
+    sizes = [each.size for each in replace(source, items=iter(items)).objects()]
+    listed = [Object(item.path, size, "") for item, size in zip(items, sizes)]
+    given = {host: share for host, share in zip(hosts, shares(listed, len(hosts), seed)) if host in wanted}
+    paths = {each.key for share in given.values() for each in share}
+    return replace(source, items=(item for item in items if item.path in paths)), given
+
+
+def _share(draft: str, given: Mapping[str, Sequence[Object]]) -> None:
+    """Move what was fetched to the folders of the hosts."""
+    for host, share in given.items():
         os.makedirs(os.path.join(draft, host))
         for each in share:
             place = os.path.join(draft, host, each.key)

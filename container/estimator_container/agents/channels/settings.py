@@ -22,6 +22,8 @@ class ChannelSettings(AgentSettings):
     """What stands for a file of this machine."""
     frames: str
     """The log that takes its events."""
+    wanted: tuple[str, ...] | None = None
+    """The hosts whose shares are fetched, where others are fetched elsewhere; None is all hosts."""
 
     @classmethod
     def from_json(cls, text: str) -> ChannelSettings:

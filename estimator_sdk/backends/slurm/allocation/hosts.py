@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
@@ -17,19 +16,16 @@ from estimator_container.failures.verdict import Verdict
 from estimator_container.host.coordination import platform_line as words
 from estimator_container.mesh.endpoint import text_of
 from estimator_container.mesh.mesh import Member, MeshLeader
-from estimator_container.runtime import machine
 from estimator_container.runtime.children import Children, signal_group
 from estimator_container.runtime.loop import Loop
 
 from ....errors import BackendError
 from ....plan.plan import Plan
 from ....values.home import JobFolder, make_folder
-from ...supervised.supervisor import base_directory
 from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
 from ...supervised.supervisor.hosts_line import MISSED_BEATS, HostsLine, OnAttemptFailed
 from ...supervised.supervisor.policy import variables_of_attempt
-from .. import queue
-from . import steps
+from . import host_folder, steps
 from .kept_line import KeptLine
 from .places import Places
 
@@ -99,17 +95,18 @@ class SlurmHosts:
         if len(nodes) * self._plan.hosts_per_node < len(hosts):
             self._start_elsewhere(f"{len(nodes)} nodes are left for {len(hosts)} hosts")
             return
-        names = tuple(host.name for host in hosts)
-        self._places = Places(names, nodes, self._plan.hosts_per_node)
-        member = Member(words.PLATFORM, names, self._secret)
+        self._places = Places(names := tuple(host.name for host in hosts), nodes, self._plan.hosts_per_node)
+        if self._plan.local_scratch is not None and not self._brings_channels(nodes):
+            return
         self._door = socket.create_server((nodes[0].address, 0), backlog=len(hosts) + 128)
+        member = Member(words.PLATFORM, names, self._secret)
         self._mesh = MeshLeader(self._loop, member, self, self._door.dup(), MISSED_BEATS)
         for host in hosts:
             self._start_host(host.name, self._attempt)
 
     def end(self, host: str) -> None:
         if host in self._steps:
-            self._kill_steps(host)
+            steps.kill(self._allocation.number, host)
             signal_group(self._steps[host], signal.SIGKILL)
             self._loop.run_until(lambda: host not in self._steps, END_SECONDS)
 
@@ -139,22 +136,17 @@ class SlurmHosts:
     def close(self) -> None:
         self._is_closing = True
         if self._steps:
-            self._kill_steps(*self._steps)
+            steps.kill(self._allocation.number, *self._steps)
         self.signal(signal.SIGKILL)
         self._loop.run_until(lambda: not self._steps, END_SECONDS)
         if self._mesh is not None:
             self._mesh.close()
             self._door.close()
 
-    def _kill_steps(self, *hosts: str) -> None:
-        """What is frozen does not end with its srun; of a node that is gone, Slurm may not know a step any more."""
-        with contextlib.suppress(BackendError):
-            queue.kill_steps(self._allocation.number, *hosts)
-
     def wait_until_gone(self) -> None:
         """Remove what hosts that were killed have left on their nodes."""
-        left, self._left = self._left, []
-        waiting = {self._children.start(command, os.environ, lambda code: None) for command in left}
+        waiting = {self._children.start(command, os.environ, lambda code: None) for command in self._left}
+        self._left = []
         self._loop.run_until(lambda: not waiting & self._children.pids, END_SECONDS)
 
     # What hosts are told, and say.
@@ -215,6 +207,18 @@ class SlurmHosts:
 
     # How they are started.
 
+    def _brings_channels(self, nodes: Sequence[Node]) -> bool:
+        """Have them on the nodes' own disks; returns whether the hosts are still to start. Raises NotStarted."""
+        from .disks import disks_of  # most jobs have nothing there
+
+        self._without_node = {host.name for host in self._plan.hosts}  # `signal` empties it
+        disks = disks_of(self._allocation, self._plan, self._folder, self._loop, self._children)
+        failed = disks.fill(nodes, self._places, self._own_folder, lambda: not self._without_node)
+        waiting, self._without_node = self._without_node, set()
+        if failed is not None:
+            raise NotStarted(Verdict(Kind.CHANNELS, failed))
+        return bool(waiting)
+
     def _start_where_it_can(self, host: str, attempt: int) -> None:
         """Start a host on its node or, if that is gone, on a spare one, or else the whole job elsewhere."""
         assert self._mesh is not None
@@ -248,40 +252,39 @@ class SlurmHosts:
 
     def _start_host(self, name: str, attempt: int) -> None:
         (host,) = (each for each in self._plan.hosts if each.name == name)
-        layout = Layout(str(self._folder.hosts / host.base_dir))
         node = self._places.node_of(name)
-        base_directory.write(self._plan, host.name, layout, machine.interface_for(node.address, "eth0"))
-        base_directory.write_secret(layout, self._secret)
-        base_directory.write_environment(layout, self._plan.environment)
-        base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
+        channels = self._allocation.channels_on(node) or self._folder
+        host_folder.fill(self._plan, self._folder, channels, host, node, self._secret)
         make_folder(self._own_folder)
         fd = os.open(self._own_folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._begun[name] = (attempt, os.fstat(fd).st_size)
-        argv = steps.on(node.name, *host.argv, name=name)
+        of_job = (self._allocation.environment, self._plan, self._folder)
         environment = {
-            **self._allocation.environment,
-            **steps.variables(self._plan, self._folder, self._attempt, self._places, host),
+            **steps.variables(*of_job, self._attempt, self._places, host),
             contract.PLATFORM_ADDRESS: text_of(self._door),
             **variables_of_attempt(self._plan, attempt),
         }
+        step = steps.of_host(self._plan, host, node)
         try:
-            pid = self._children.start(argv, environment, lambda code: self._ended(name, code), fd, fd)
+            self._steps[name] = self._children.start(step, environment, lambda code: self._ended(name, code), fd, fd)
         finally:
             os.close(fd)
-        self._steps[host.name] = pid
 
     def _ended(self, host: str, code: int) -> None:
         del self._steps[host]
         if host in self._lines:
             self._lines[host].is_up = False
         node, layout, (_, since) = self._places.node_of(host), Layout(str(self._folder.host(host))), self._begun[host]
-        if code > 0 and not self._is_closing and steps.was_not_launched(self._own_folder / f"{host}.log", since):
+        log = self._own_folder / f"{host}.log"
+        if code > 0 and not self._is_closing and steps.was_not_launched(log, since):
             self._not_launched(host, node)
             return
         code = steps.code_of_task(code, Path(layout.success).exists())
         if code < 0:
             self._left += steps.to_remove(node, layout)
-        self._on_ended(host, code)
+        self._on_ended(
+            host, code, steps.without_image(self._plan, host, node, layout, log, since) if code > 0 else None
+        )
 
     def _not_launched(self, host: str, node: Node) -> None:
         """Slurm does not reach the node, which it may not know yet."""

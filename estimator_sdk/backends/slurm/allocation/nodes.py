@@ -8,12 +8,13 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 
 from ....errors import BackendError
+from ....values.home import JobFolder
 from ...supervised.supervisor.surroundings import Interruption
 from .. import accounting, queue
 
@@ -31,6 +32,16 @@ class Node(NamedTuple):
     """The name of the machine that it is on; some clusters have several nodes on one."""
 
 
+class NodeDisks(Protocol):
+    """What nodes have on disks of their own."""
+
+    def on(self, node: Node) -> JobFolder | None:
+        """A folder that has the channels of a node as that of a job has its own; None where they are not there."""
+
+    def close(self) -> None:
+        """Have all of it removed, and wait for that."""
+
+
 class SlurmAllocation:
     """What Slurm gave: see `Surroundings`."""
 
@@ -39,6 +50,8 @@ class SlurmAllocation:
         self.environment = environment
         self.number = int(os.environ["SLURM_JOB_ID"])
         self.is_interrupted = False
+        self.disks: NodeDisks | None = None
+        """What the nodes have on disks of their own, where the job has channels there."""
         self._starts = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
         self._nodes: list[Node] = []
         self._lost: set[str] = set()
@@ -67,7 +80,9 @@ class SlurmAllocation:
             queue.ask("scontrol", "update", f"JobId={self.number}", f"NodeList={left}", folder=folder)
 
     def is_down(self, node: Node) -> bool:
-        """Whether Slurm knows that a node is."""
+        """Whether Slurm knows that a node is, or it lacks what hosts need there."""
+        if self.disks is not None and self.disks.on(node) is None:
+            return True
         with suppress(BackendError):
             (known,) = queue.node_facts(node.name)
             return any(word in known.get("State", "") for word in ("DOWN", "FAIL", "NOT_RESPONDING", "*"))
@@ -87,6 +102,15 @@ class SlurmAllocation:
             with suppress(BackendError):
                 queue.ask("scontrol", "update", f"JobId={self.number}", f"ExcNodeList={','.join(sorted(excluded))}")
                 return
+
+    def close(self) -> None:
+        """Remove what the nodes have."""
+        if self.disks is not None:
+            self.disks.close()
+
+    def channels_on(self, node: Node) -> JobFolder | None:
+        """What has the channels that are on a node's own disk; None where they are not."""
+        return None if self.disks is None else self.disks.on(node)
 
     def interrupt(self) -> None:
         """Slurm's signal has come: the ranks have it too, so hosts are told a moment later."""

@@ -22,6 +22,10 @@ class Places:
         """Where a host is, or is about to be."""
         return self._at[host]
 
+    def hosts_on(self, node: Node) -> list[str]:
+        """The hosts that are there, in their order; none on a node that is spare."""
+        return [host for host, at in self._at.items() if at == node]
+
     @property
     def addresses(self) -> dict[str, str]:
         """Host -> the address of its node."""

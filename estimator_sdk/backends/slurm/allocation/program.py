@@ -42,6 +42,7 @@ def main(path: str) -> int:
         os.kill(os.getpid(), signal.SIGINT)  # which is blocked until the supervisor takes it
     supervisor = Supervisor(plan, folder, hold, partial(SlurmHosts, allocation), allocation)
     supervisor.run()
+    allocation.close()
     try:
         hold.check()
     except NotOurs:

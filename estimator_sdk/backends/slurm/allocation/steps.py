@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
+import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -10,13 +13,20 @@ from pathlib import Path
 
 from estimator_container.contract import names as contract
 from estimator_container.contract.names import EXIT_STOPPED, Layout
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
 
+from ....errors import BackendError
 from ....plan.plan import HostPlan, Plan
 from ....values.home import JobFolder
+from .. import queue
+from ..batch import packages
 from .nodes import Node
 from .places import Places
 
 _SRUN = ("srun", "--kill-on-bad-exit=0", "--overlap", "--nodes=1", "--ntasks=1", "--export=ALL")
+_OF_THIS_SYSTEM: tuple[str, ...] = ("LD_", "PYTHON", "VIRTUAL_ENV")
+"""How variables begin that name places of a node's own system, which an image has not."""
 _NOT_LAUNCHED = (b"srun: error: Task launch for ", b"srun: error: Unable to create step ")
 """How srun says that a node does not answer, or that there is no such node in the allocation any more (22.05)."""
 
@@ -27,9 +37,30 @@ def on(node: str, *argv: str, name: str | None = None) -> Sequence[str]:
     return (*_SRUN, *named, f"--nodelist={node}", *argv)
 
 
-def variables(plan: Plan, folder: JobFolder, attempt: int, places: Places, host: HostPlan) -> Mapping[str, str]:
-    """What the toolkit of a host is told of its place; `attempt` is the first one on these hosts."""
+def kill(number: int, *names: str) -> None:
+    """What is frozen does not end with its srun; of a node that is gone, Slurm may not know a step any more."""
+    with suppress(BackendError):
+        queue.kill_steps(number, *names)
+
+
+def of_host(plan: Plan, host: HostPlan, node: Node) -> Sequence[str]:
+    """The command that runs a host on a node: what takes options of srun, or a program that is given the host's own."""
+    return on(node.name, *plan.image_words, *host.argv, name=host.name)
+
+
+def variables(
+    around: Mapping[str, str], plan: Plan, folder: JobFolder, attempt: int, places: Places, host: HostPlan
+) -> Mapping[str, str]:
+    """The environment of a host: what is `around` it, as far as that fits an image, and what it is told of its place.
+
+    `attempt` is the first one on these hosts.
+    """
+    around = dict(around) if plan.image is None else _for_images(around)
+    if packages.travel_with(plan):  # ranks of a world import the toolkit
+        importable = (str(Path(host.argv[3]).parent), around.get("PYTHONPATH"))
+        around["PYTHONPATH"] = os.pathsep.join(filter(None, importable))
     return {
+        **around,
         **host.environment,
         contract.BASE_DIR_VARIABLE: str(folder.hosts / host.base_dir),
         contract.OVERLAY_DIR: str(folder.overlay(attempt)),
@@ -39,6 +70,12 @@ def variables(plan: Plan, folder: JobFolder, attempt: int, places: Places, host:
         contract.STOP_TIMEOUT: str(plan.stop_timeout),
         contract.JOB_NAME_VARIABLE: plan.job_name,
     }
+
+
+def _for_images(around: Mapping[str, str]) -> dict[str, str]:
+    """With a USER, without which some of what runs images does not start."""
+    user = {} if "USER" in around else {"USER": pwd.getpwuid(os.getuid()).pw_name}
+    return user | {name: value for name, value in around.items() if not name.startswith(_OF_THIS_SYSTEM)}
 
 
 def to_remove(node: Node, layout: Layout) -> Iterator[Sequence[str]]:
@@ -54,6 +91,23 @@ def was_not_launched(log: Path, since: int) -> bool:
         written = log.read_bytes()[since:]
         return any(words in written for words in _NOT_LAUNCHED)
     return False
+
+
+def without_image(plan: Plan, host: str, node: Node, layout: Layout, log: Path, since: int) -> Verdict | None:
+    """Why a host that has ended never began: nobody has taken its secret, so its image was not run.
+
+    What runs images has said why after so many bytes of the log.
+    """
+    if plan.image is None or not Path(layout.world_secret).exists():
+        return None
+    with suppress(OSError):
+        said = log.read_bytes()[since:].decode(errors="replace").splitlines()
+        lines = [line.strip() for line in said if line.strip() and not line.startswith("srun: ")]
+        wrong = [line for line in lines if re.search("error|fatal", line, re.IGNORECASE)]
+        why = next(iter([*wrong, *lines]), "nothing says why")
+        what = f"the image {plan.image} does not run on {node.name}: {why}"
+        return Verdict(Kind.IMAGE, f"{what}; see {log}", host)
+    return None
 
 
 def code_of_task(code: int, has_succeeded: bool) -> int:

@@ -16,7 +16,7 @@ from ....errors import BackendError
 from ....plan.plan import Plan
 from ..files import SlurmFolder, jobs_on_slurm
 from ..options import SlurmOptions
-from . import nodes_python, packages, time_limit
+from . import nodes_python, packages, store_client, time_limit
 
 MAIN = str(Path(__file__).parents[1])
 
@@ -85,12 +85,13 @@ def _program(plan: Plan, options: SlurmOptions) -> Iterator[str]:
         words = [sys.executable, "-I", "-S", MAIN, folder, search_path]
     else:  # what that Python has itself comes after the packages
         copy = packages.copy()
+        client = store_client.needed(plan, options)
         words = [
             options.python,
             "-I",
             str(copy / Path(MAIN).relative_to(packages.SDK.parent)),
             folder,
-            json.dumps([str(copy)]),
+            json.dumps([str(copy), *([str(client.folder)] if client is not None else ())]),
         ]
     yield "trap '' INT HUP  # they stop a job, once its supervisor can take them"
     yield f"exec {shlex.join(words)}"

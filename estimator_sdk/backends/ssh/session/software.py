@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import gzip
 import hashlib
-import importlib.util
 import io
 import tarfile
 from pathlib import Path
 
 import estimator_container
+
+from ...packages import CLIENT_OF_STORES, files_of
 
 BOOT = """
 import io, json, os, shutil, sys, tarfile
@@ -50,7 +51,6 @@ main(root)
 
 STORES = "stores"
 """The folder of the software that has the client of s3:// stores, where a job has one: scripts do not see it."""
-_CLIENT = ("obstore", "typing_extensions")
 
 
 @functools.cache
@@ -61,7 +61,7 @@ def archive(with_stores: bool = False) -> tuple[bytes, str]:
         for path in folder.rglob("*.py"):
             files[f"{folder.name}/{path.relative_to(folder)}"] = path
     if with_stores:
-        files |= {f"{STORES}/{name}": path for name, path in _client_of_stores().items()}
+        files |= {f"{STORES}/{name}": path for name, path in files_of(*CLIENT_OF_STORES).items()}
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name in sorted(files):
@@ -70,20 +70,3 @@ def archive(with_stores: bool = False) -> tuple[bytes, str]:
             member.size, member.mode = len(data), 0o600
             tar.addfile(member, io.BytesIO(data))
     return gzip.compress(packed.getvalue(), 6, mtime=0), hashlib.sha256(packed.getvalue()).hexdigest()
-
-
-def _client_of_stores() -> dict[str, Path]:
-    """Its files on this machine, by their names; the machine may have one of its own where this one has none."""
-    found = {}
-    for package in _CLIENT:
-        spec = importlib.util.find_spec(package)
-        if spec is None or spec.origin is None:
-            continue
-        origin = Path(spec.origin)
-        if spec.submodule_search_locations is None:
-            found[origin.name] = origin
-            continue
-        for path in origin.parent.rglob("*"):
-            if path.suffix in (".py", ".so"):
-                found[f"{package}/{path.relative_to(origin.parent)}"] = path
-    return found

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,8 +32,12 @@ class Channels(AgentOwner):
         loop: Loop,
         children: Children,
         on_failed: Callable[[str], None],
+        own: Sequence[str] | None = None,
     ) -> None:
-        """`on_failed` is called with the reason when a pipe fails after `wait`."""
+        """`on_failed` is called with the reason when a pipe fails after `wait`.
+
+        `own` are the hosts of this machine, where others have channels of their own; None is all hosts.
+        """
         super().__init__(loop, children)
         self._on_failed = on_failed
         layouts = {host.name: Layout(str(folder.host(host.name))) for host in plan.hosts}
@@ -41,7 +46,8 @@ class Channels(AgentOwner):
             channels=tuple(as_channel(each, folder) for each in missing),
             hosts={name: layout.data for name, layout in layouts.items()},
             links="hard" if plan.sees_only_mounts else "symbolic",
-            frames=layouts[plan.hosts[0].name].frames,
+            frames=_log_of(layouts, own),
+            wanted=None if own is None else tuple(own),
         )
         self._ready = False
         self._failed: str | None = None
@@ -90,6 +96,13 @@ class Channels(AgentOwner):
 
     def _lost(self, code: int) -> None:
         self._on_message(["failed", f"the process that fetches the channels ended with {code}; run the job again"])
+
+
+def _log_of(layouts: Mapping[str, Layout], own: Sequence[str] | None) -> str:
+    """That of the first host of this machine; a machine without one, which is spare, tells nobody."""
+    if own is None:
+        return next(iter(layouts.values())).frames
+    return layouts[own[0]].frames if own else os.devnull
 
 
 def _remove_pipes(folder: Path, name: str) -> None:

@@ -70,7 +70,7 @@ class Allocation:
         self.has_started = False
         """Whether its hosts have been, so that an attempt finds what the one before has left."""
         self._channels: Channels | None = None
-        if not all(channel.is_in_place for channel in plan.channels):
+        if plan.local_scratch is None and not all(channel.is_in_place for channel in plan.channels):
             from ..agents.channels import Channels
 
             self._channels = Channels(plan, folder, loop, children, self._channel_failed)

@@ -54,14 +54,14 @@ def make_mount_point(place: Path, is_folder: bool) -> None:
 def link_channels(plan: Plan, folder: JobFolder, host: str, data: Path) -> None:
     """Put each channel of a host under its name: a folder as a link to it, a file as a link in a folder.
 
-    Nothing is copied, however many hosts read the channel.
+    Nothing is copied, however many hosts read the channel. What was fetched may be on a disk of another machine.
     """
     for channel in plan.channels:
         source = channel_places.place(channel, folder, host)
         if source is None:
             continue
         place = data / channel.name
-        if source.is_dir():
+        if not channel.is_in_place or source.is_dir():
             place.symlink_to(source)
         else:
             place.mkdir(0o700)

@@ -52,7 +52,7 @@ def job(home) -> None:
         (["run", "--slurm", "nice=low", *RUN], "must be a whole number of at least 0, not 'low'"),
         (["run", "--slurm", "exclusive=yes", *RUN], "must be True or False, not 'yes'"),
         (["run", "--slurm", "sbatch_options.time=5", *RUN], "is set by the backend itself"),
-        (["run", "-t", "slurm", "--image", "x", *RUN], "hosts on Slurm are processes"),
+        (["run", "-t", "slurm", "--image", "estimator/mpi:py311", *RUN], "which Docker has on this machine"),
         (["run", "--max-run", "0", *RUN], "'0' is not a whole number of at least 1"),
         (["run", "--memory", "much", *RUN], "invalid float value: 'much'"),
         (["run", "--cpus", "2", *RUN], "or use backend='docker'"),

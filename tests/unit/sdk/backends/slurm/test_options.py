@@ -26,6 +26,10 @@ ALL = {
     "modules": ["openmpi/4.1.8", "cuda"],
     "interface": "ib0",
     "transport": "fabric",
+    "local_scratch": "SLURM_TMPDIR",
+    "container_runtime": "pyxis",
+    "container_mounts": ["/datasets", "/nvme:/fast:ro"],
+    "container_options": {"container-writable": True},
     "export_script": "job.sh",
     "requeue": False,
     "sbatch_options": {"wckey": "x", "contiguous": True, "begin": "now+1hour", "switches": 1},
@@ -88,9 +92,20 @@ def test_a_job_without_options_may_be_put_back_in_the_queue():
         ({"gpus_per_node": 1 << 31}, "slurm['gpus_per_node']", "a whole number"),
         ({"python": "python3"}, "slurm['python']", "must be an absolute path, such as .*, not 'python3'"),
         ({"transport": "ucx"}, "slurm['transport']", "is 'ucx', but must be 'tcp' or 'fabric'; leave it out"),
+        ({"local_scratch": "tmp/x"}, "slurm['local_scratch']", "must be an absolute path.*or the name of a variable"),
         ({"modules": "cuda"}, "slurm['modules']", r"must be a list such as \['openmpi/4.1.8'\], not 'cuda'"),
         ({"modules": ["cuda", "a b"]}, "slurm['modules'][1]", "must be the name of a module, not 'a b'"),
         ({"modules": ["--force"]}, "slurm['modules'][0]", "must be the name of a module"),
+        (
+            {"container_runtime": "podman"},
+            "slurm['container_runtime']",
+            "must be one of 'pyxis', 'apptainer', 'charlie",
+        ),
+        ({"container_mounts": "/data"}, "slurm['container_mounts']", r"must be a list such as \['/datasets'\]"),
+        ({"container_mounts": ["data"]}, "slurm['container_mounts'][0]", "must be an absolute path, or two with"),
+        ({"container_mounts": ["/a,/b"]}, "slurm['container_mounts'][0]", "without commas"),
+        ({"container_options": {"bind": "/x"}}, "slurm['container_options']['bind']", "is set by the backend itself"),
+        ({"container_options": {"nv": False}}, "slurm['container_options']['nv']", "must be True, a number or a"),
         ({"sbatch_options": ["x"]}, "slurm['sbatch_options']", r"must be a dict such as \{'wckey': 'x'\}"),
     ],
 )
@@ -108,10 +123,10 @@ def test_a_wrong_option_is_named_with_what_is_wrong_in_it(given, argument, words
         ("wrap", "rm", "is set by the backend itself"),
         ("requeue", True, "is set by the backend itself"),
         ("mail-user", "x", r"has a place of its own: write slurm=\{'mail_user': …\}"),
-        ("--wckey", "x", "is not the long name of an option of sbatch"),
-        ("A", "x", "is not the long name of an option of sbatch"),
-        ("wckey=x\n#SBATCH --wrap", "x", "is not the long name of an option of sbatch"),
-        (7, "x", "is not the long name of an option of sbatch"),
+        ("--wckey", "x", "is not the long name of an option, without dashes, such as 'wckey'"),
+        ("A", "x", "is not the long name of an option, without dashes, such as 'wckey'"),
+        ("wckey=x\n#SBATCH --wrap", "x", "is not the long name of an option, without dashes, such as 'wckey'"),
+        (7, "x", "is not the long name of an option, without dashes, such as 'wckey'"),
         ("contiguous", False, "must be True, a number or a string, not False; leave it out"),
         ("wckey", None, "must be a string, not None"),
         ("wckey", "a\nb", "a control character"),
@@ -140,7 +155,8 @@ def test_any_other_text_is_the_value_of_one_option(text):
 def test_a_command_line_has_words_for_what_is_no_text():
     words = {"gpus_per_node": "4", "exclusive": "True", "requeue": "false", "account": "true", "nodelist": "7"}
     words["modules"] = "openmpi/4.1.8,cuda"
-    others = {"sbatch_options.contiguous": "true", "sbatch_options.wckey": "7"}
+    words["container_mounts"] = "/a,/b:/c"
+    others = {"sbatch_options.contiguous": "true", "sbatch_options.wckey": "7", "container_options.nv": "true"}
     assert SlurmOptions.from_words({**words, **others}).to_document() == {
         "gpus_per_node": 4,
         "exclusive": True,
@@ -148,6 +164,8 @@ def test_a_command_line_has_words_for_what_is_no_text():
         "account": "true",
         "nodelist": "7",
         "modules": ["openmpi/4.1.8", "cuda"],
+        "container_mounts": ["/a", "/b:/c"],
+        "container_options": {"nv": True},
         "sbatch_options": {"contiguous": True, "wckey": "7"},
     }
     assert SlurmOptions.from_words({}) == SlurmOptions()

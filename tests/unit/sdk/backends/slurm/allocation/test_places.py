@@ -37,6 +37,7 @@ def test_hosts_share_nodes_in_their_order_and_move_one_by_one():
     assert [places.node_of(f"algo-{number}") for number in range(1, 5)] == [N1, N1, N2, N2]
     assert [places.slot_of(f"algo-{number}") for number in range(1, 5)] == [0, 1, 0, 1]
     assert places.hosts_on_machine("algo-3") == 2
+    assert [places.hosts_on(node) for node in (N1, N2, N3)] == [["algo-1", "algo-2"], ["algo-3", "algo-4"], []]
     assert places.move("algo-4") and (places.node_of("algo-4"), places.slot_of("algo-4")) == (N3, 0)
     places.drop(N2)
     assert places.move("algo-3") and (places.node_of("algo-3"), places.slot_of("algo-3")) == (N3, 1)

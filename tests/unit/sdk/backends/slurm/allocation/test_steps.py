@@ -1,7 +1,11 @@
-import pytest
-from estimator_container.contract.names import EXIT_STOPPED
+from argparse import Namespace
+from pathlib import Path
 
-from estimator_sdk.backends.slurm.allocation.steps import code_of_task, was_not_launched
+import pytest
+from estimator_container.contract.names import EXIT_STOPPED, Layout
+
+from estimator_sdk.backends.slurm.allocation.nodes import Node
+from estimator_sdk.backends.slurm.allocation.steps import code_of_task, was_not_launched, without_image
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 127, 128])
@@ -33,3 +37,38 @@ def test_only_what_srun_says_since_the_step_began_counts(tmp_path):
 
 def test_a_signal_that_ended_srun_itself_keeps_its_number():
     assert code_of_task(-9, False) == -9
+
+
+@pytest.fixture
+def host_in_image(tmp_path):
+    """Asks about a host whose log has these lines; `has_begun` says whether its toolkit took what it is given."""
+
+    def asked(lines, has_begun=False, image="/x.sif"):
+        layout = Layout(str(tmp_path / "algo-1"))
+        Path(layout.config).mkdir(parents=True)
+        if not has_begun:
+            Path(layout.world_secret).touch()
+        log = tmp_path / "log"
+        log.write_text(f"of an earlier start: error\n{lines}")
+        node, since = Node("n3", "127.0.0.1", "n3"), len("of an earlier start: error\n")
+        return without_image(Namespace(image=image), "algo-1", node, layout, log, since)
+
+    return asked
+
+
+def test_a_host_whose_image_does_not_run_says_why_and_where(host_in_image):
+    said = (
+        "pyxis: importing docker image: x\nslurmstepd: error: pyxis: no such image\nsrun: error: n3: task 0: Exited\n"
+    )
+    found = host_in_image(said)
+    assert (found.kind, found.host) == ("image", "algo-1")
+    assert found.message.startswith("the image /x.sif does not run on n3: slurmstepd: error: pyxis: no such image; see")
+
+
+def test_what_says_nothing_is_said_to_say_nothing(host_in_image):
+    assert "nothing says why" in host_in_image("srun: error: n3: task 0: Exited with exit code 2\n").message
+
+
+@pytest.mark.parametrize("state", [{"has_begun": True}, {"image": None}])
+def test_a_host_that_has_begun_or_has_no_image_says_itself_why_it_failed(host_in_image, state):
+    assert host_in_image("error", **state) is None

@@ -30,9 +30,9 @@ from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
 from ...supervised.supervisor.hosts_line import HostsLine, OnAttemptFailed
 from ...supervised.supervisor.policy import variables_of_attempt
 from . import words
+from .copying.trees import TreeLanding, tree
 from .machines import PoolMachines
 from .toolkits import Toolkits
-from .trees import TreeLanding, tree
 
 END_SECONDS = 15.0
 """That a keeper may take to say that a host is over which was killed, and to send what it has left."""
@@ -157,6 +157,7 @@ class SshHosts:
         self._link_code(layout)
         make_folder(self._folder.attempt(self._attempt))
         settings = {
+            "argv": host.argv,
             "base": str(base) if self._is_here(host.name) else None,
             "log": str(self._folder.attempt(self._attempt) / f"{host.name}.log"),
             "environment": self._environment(host, attempt),

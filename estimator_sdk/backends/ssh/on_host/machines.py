@@ -14,7 +14,7 @@ from estimator_container.runtime.loop import Loop
 
 from ...supervised.supervisor.hosts_line import MISSED_BEATS
 from . import words
-from .trees import Outbox
+from .copying.trees import Outbox
 
 POOL_VARIABLE = "ESTIMATOR_POOL"
 """Of the supervisor's environment: the descriptors of the socket at which keepers find it, and of a file with the

@@ -32,6 +32,7 @@ from ...supervised.supervisor.policy import variables_of_attempt
 from . import words
 from .copying.trees import TreeLanding, tree
 from .machines import PoolMachines
+from .room.entry import enter
 from .toolkits import Toolkits
 
 END_SECONDS = 15.0
@@ -80,12 +81,10 @@ class SshHosts:
     def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
         return self._toolkits.line_to(host, on_failed, on_silence)
 
+    def wait_for_machines(self) -> None:
+        enter(self._machines, self._plan, self._folder, lambda: self._is_stopping)
+
     def start(self) -> None:
-        missing = self._machines.wait_for(len(self._names), lambda: self._is_stopping)
-        if missing and not self._is_stopping:
-            where = ", ".join(map(self._machines.at, missing))
-            what = f"{where} did not connect to the job's supervisor at {self._machines.address}"
-            raise NotStarted(Verdict(Kind.PLATFORM, f"{what}; see that no firewall is between the machines"))
         for host in self._names:
             self._machine_of[host] = self._free_machine(host)
         for planned in self._plan.hosts:
@@ -156,6 +155,7 @@ class SshHosts:
         base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
         self._link_code(layout)
         make_folder(self._folder.attempt(self._attempt))
+        self._machines.use(name)
         settings = {
             "argv": host.argv,
             "base": str(base) if self._is_here(host.name) else None,

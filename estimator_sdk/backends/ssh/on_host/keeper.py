@@ -32,6 +32,7 @@ from . import words
 from .copying.measured import MeasuredFiles
 from .copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
 from .facts import address_of_this_machine, boot
+from .room.claim import Claim
 
 CONNECT_SECONDS = 60.0
 """That the supervisor may take to be found."""
@@ -72,6 +73,7 @@ class Keeper:
         member = Member(name, (words.SUPERVISOR,), secret)
         until = time.monotonic() + CONNECT_SECONDS
         self._mesh = MeshWorker(self._loop, member, self, lambda: address_and_port(supervisor), until)
+        self._claim = Claim(self._loop, self._mesh.send)
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(signum, self._end)
         if self._watch.fileno() >= 0:
@@ -81,6 +83,7 @@ class Keeper:
         """Keep the host until its supervisor has done with it, or is gone."""
         self._loop.run_until(lambda: self._is_over)
         kill_descendants()
+        self._claim.close()
         self._remove_folders()
         for folder in (self._common, self._own):
             shutil.rmtree(folder, ignore_errors=True)
@@ -111,6 +114,8 @@ class Keeper:
             self._flush()
         elif kind == words.LEAVE:
             self._end()
+        else:
+            self._claim.hear(kind, fields)
 
     def _end(self) -> None:
         self._is_over = True

@@ -15,6 +15,7 @@ from estimator_container.runtime.loop import Loop
 from ...supervised.supervisor.hosts_line import MISSED_BEATS
 from . import words
 from .copying.trees import Outbox
+from .room.claims import Claims
 
 POOL_VARIABLE = "ESTIMATOR_POOL"
 """Of the supervisor's environment: the descriptors of the socket at which keepers find it, and of a file with the
@@ -65,9 +66,11 @@ class PoolMachines:
         self.kept: dict[str, KeptMachine] = {}
         """Those that are there, by their names."""
         self.lost: set[str] = set()
+        self.claims: Claims | None = None
+        """Those of the job on the slots of the machines, once it has some."""
         self.observer: KeeperObserver | None = None
         """Who hears of them at the moment."""
-        self._loop = loop
+        self.loop = loop
         member = Member(words.SUPERVISOR, tuple(machine.name for machine in machines), secret)
         self.address: str = door.getsockname()[0]
         self._mesh = MeshLeader(loop, member, self, door, MISSED_BEATS)
@@ -97,18 +100,23 @@ class PoolMachines:
         def missing() -> list[str]:
             return [name for name in wanted if name not in self.kept and name not in self.lost]
 
-        self._loop.run_until(lambda: is_over() or not missing(), JOIN_SECONDS)
+        self.loop.run_until(lambda: is_over() or not missing(), JOIN_SECONDS)
         return missing()
 
     def send(self, machine: str, *fields: str) -> None:
         """Send a message to a keeper; nothing happens if it is not there."""
         self._mesh.send(machine, *fields)
 
+    def use(self, machine: str) -> None:
+        """A host is about to run there: hold the lease, if it is on none of those that were waited for."""
+        if self.claims is not None:
+            self.claims.take(machine)
+
     def close(self) -> None:
         """Have all keepers end."""
         for name in self.kept:
             self.send(name, words.LEAVE)
-        self._loop.run_until(lambda: not self.kept, JOIN_SECONDS)
+        self.loop.run_until(lambda: not self.kept, JOIN_SECONDS)
         self._mesh.close()
 
     # What keepers say.
@@ -122,6 +130,8 @@ class PoolMachines:
         if kind == words.ABOUT:
             outbox = Outbox(lambda *item: self.send(host, words.ITEM, *item))
             self.kept[host] = KeptMachine(fields[0], fields[1], outbox)
+        elif kind == words.ROOM and self.claims is not None:
+            self.claims.hear(host, *fields)
         elif kind == words.TAKEN:
             self.kept[host].outbox.taken()
         elif self.observer is not None:
@@ -131,5 +141,7 @@ class PoolMachines:
         """Its host has ended: a keeper that finds no supervisor any more sees to that."""
         self.kept.pop(host, None)
         self.lost.add(host)
+        if self.claims is not None:
+            self.claims.lost(host)
         if self.observer is not None:
             self.observer.keeper_lost(host)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....supervised.watch import Watch
+from ...files import WAITING
 from . import measured
 
 ROUND_BYTES = 4 << 20
@@ -16,7 +17,7 @@ ROUND_BYTES = 4 << 20
 _LOGS = ("supervisor.log", "attempts/*/*.log", "hosts/*/output/logs/frames", "attempts/*/hosts/*/output/logs/frames")
 """Those that only grow."""
 _MEASURED = tuple(f"{hosts}/{each}/*" for hosts in ("hosts/*", "attempts/*/hosts/*") for each in measured.FOLDERS)
-_WORDS = ("hosts/*/output/failure", "hosts/*/output/verdict.json")
+_WORDS = (WAITING, "hosts/*/output/failure", "hosts/*/output/verdict.json")
 _OUTPUTS = "output"
 _WATCHED = (".log", "frames")
 """The ends of the names of those whose growth ends a wait."""

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.ssh import seen
+
 from .running import JOB_LABEL, engine
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -28,8 +30,10 @@ one, or of the build of an image."""
 class Scan:
     """Made before a job starts, and asked when it has ended."""
 
-    def __init__(self, with_engine: bool) -> None:
+    def __init__(self, with_engine: bool, on_pool: bool = False) -> None:
+        """`with_engine` and `on_pool` say where else jobs leave something."""
         self._with_engine = with_engine
+        self._on_pool = on_pool
         own = Path(tempfile.gettempdir())
         self._own = own if own != TEMPORARY else None
         self._before = self._places()
@@ -66,7 +70,7 @@ class Scan:
             places |= {str(path) for path in self._own.iterdir()}
         if self._with_engine:
             places |= set(_cgroups()) | set(_mounts())
-        return places
+        return places | (seen.left_over() if self._on_pool else set())
 
 
 def processes_of(word: str) -> list[str]:

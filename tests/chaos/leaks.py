@@ -64,13 +64,15 @@ class Scan:
 
     def _places(self) -> set[str]:
         """The paths of what nobody's name is on."""
+        if self._on_pool:
+            return seen.left_over()  # nothing of the hosts is on this machine
         places = {str(path) for folder in (SHARED_MEMORY, TEMPORARY) for path in folder.glob("est-*")}
         places |= {str(path) for path in TEMPORARY.glob("ompi*")}
         if self._own is not None:
             places |= {str(path) for path in self._own.iterdir()}
         if self._with_engine:
             places |= set(_cgroups()) | set(_mounts())
-        return places | (seen.left_over() if self._on_pool else set())
+        return places
 
 
 def processes_of(word: str) -> list[str]:

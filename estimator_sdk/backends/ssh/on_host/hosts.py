@@ -258,10 +258,11 @@ class SshHosts:
             then()
 
     def _bring_checkpoints(self, host: str) -> None:
-        """The first host is told before all others: until then they have what was restored."""
-        if self._plan.checkpoint_uri is None or not self._is_here(host):
+        """What was restored. The first host is told before all others, or they alone where it is made anew."""
+        if self._plan.checkpoint_uri is None:
             return
-        waiting = {each for each in self._running if not self._is_here(each) and self._is_kept(each)}
+        told = self._running if self._is_here(host) else {host}
+        waiting = {each for each in told if not self._is_here(each) and self._is_kept(each)}
         for each in tuple(waiting):
             self._tell(each, words.CLEAR, "checkpoints")
             items = tree(str(self._folder.host(each)), ("checkpoints",))

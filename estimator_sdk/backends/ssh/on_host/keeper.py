@@ -105,7 +105,7 @@ class Keeper:
         elif kind == words.TAKEN:
             self._outbox.taken()
         elif kind == words.CLEAR:
-            shutil.rmtree(Path(self._base, fields[0]), ignore_errors=True)
+            self._clear(fields[0])
         elif kind == words.RUN:
             self._run(json.loads(fields[0]))
         elif kind == words.KILL:
@@ -119,6 +119,13 @@ class Keeper:
 
     def _end(self) -> None:
         self._is_over = True
+
+    def _clear(self, name: str) -> None:
+        """What is made there next is new, though it may have the number of a file that was."""
+        shutil.rmtree(Path(self._base, name), ignore_errors=True)
+        if name in _WRITTEN:
+            self._sent = (0, 0)
+            self._measured = MeasuredFiles()
 
     def _take(self, item: list[str]) -> None:
         try:
@@ -190,7 +197,7 @@ class Keeper:
     def _flushed(self) -> None:
         if self._is_elsewhere:
             for name in _WRITTEN:
-                shutil.rmtree(Path(self._base, name), ignore_errors=True)
+                self._clear(name)
         self._mesh.send(words.FLUSHED)
 
     def _see_frames(self) -> None:

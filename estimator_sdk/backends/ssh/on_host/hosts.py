@@ -32,7 +32,6 @@ from ...supervised.supervisor.policy import variables_of_attempt
 from . import words
 from .copying.trees import TreeLanding, tree
 from .machines import PoolMachines
-from .room.entry import enter
 from .toolkits import Toolkits
 
 END_SECONDS = 15.0
@@ -82,7 +81,7 @@ class SshHosts:
         return self._toolkits.line_to(host, on_failed, on_silence)
 
     def wait_for_machines(self) -> None:
-        enter(self._machines, self._plan, self._folder, lambda: self._is_stopping)
+        self._machines.enter(self._plan, self._folder, lambda: self._is_stopping)
 
     def start(self) -> None:
         for host in self._names:

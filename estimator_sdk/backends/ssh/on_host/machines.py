@@ -6,16 +6,23 @@ import json
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
 from estimator_container.mesh.mesh import Member, MeshLeader
 from estimator_container.runtime.loop import Loop
 
+from ....plan.plan import Plan
+from ....values.home import JobFolder, write_private
+from ...supervised.supervisor.hosts import NotStarted
 from ...supervised.supervisor.hosts_line import MISSED_BEATS
+from ..files import waiting_file
 from . import words
 from .copying.trees import Outbox
-from .room.claims import Claims
+from .room.claims import Claims, terms_of
 
 POOL_VARIABLE = "ESTIMATOR_POOL"
 """Of the supervisor's environment: the descriptors of the socket at which keepers find it, and of a file with the
@@ -70,7 +77,7 @@ class PoolMachines:
         """Those of the job on the slots of the machines, once it has some."""
         self.observer: KeeperObserver | None = None
         """Who hears of them at the moment."""
-        self.loop = loop
+        self._loop = loop
         member = Member(words.SUPERVISOR, tuple(machine.name for machine in machines), secret)
         self.address: str = door.getsockname()[0]
         self._mesh = MeshLeader(loop, member, self, door, MISSED_BEATS)
@@ -100,8 +107,33 @@ class PoolMachines:
         def missing() -> list[str]:
             return [name for name in wanted if name not in self.kept and name not in self.lost]
 
-        self.loop.run_until(lambda: is_over() or not missing(), JOIN_SECONDS)
+        self._loop.run_until(lambda: is_over() or not missing(), JOIN_SECONDS)
         return missing()
+
+    def enter(self, plan: Plan, folder: JobFolder, is_over: Callable[[], bool]) -> None:
+        """Wait for as many machines as the plan has hosts, and for room on them if the job is to. Raises NotStarted.
+
+        It returns early once `is_over` is true.
+        """
+        missing = self.wait_for(len(plan.hosts), is_over)
+        if missing and not is_over():
+            where = ", ".join(map(self.at, missing))
+            what = f"{where} did not connect to the job's supervisor at {self.address}"
+            raise NotStarted(Verdict(Kind.PLATFORM, f"{what}; see that no firewall is between the machines"))
+        if self.claims is None:
+            terms = terms_of(plan, [machine.name for machine in self.machines])
+            self.claims = Claims(self._loop, self.send, self.at, terms)
+        waiting = waiting_file(folder)
+        kept = [machine.name for machine in self.machines if machine.name in self.kept]
+        count, waits = len(plan.hosts), bool(plan.decoded.reserved.queue)
+        before = self.claims.hold(kept[:count], waits, is_over, lambda who: write_private(waiting, who))
+        with suppress(FileNotFoundError):
+            waiting.unlink()
+        if before:
+            hint = "use queue=True to wait for them, other machines, or fewer processes_per_host"
+            raise NotStarted(Verdict(Kind.PLATFORM, f"the machines have no room: {before}; {hint}"))
+        for spare in kept[count:]:
+            self.use(spare)
 
     def send(self, machine: str, *fields: str) -> None:
         """Send a message to a keeper; nothing happens if it is not there."""
@@ -116,7 +148,7 @@ class PoolMachines:
         """Have all keepers end."""
         for name in self.kept:
             self.send(name, words.LEAVE)
-        self.loop.run_until(lambda: not self.kept, JOIN_SECONDS)
+        self._loop.run_until(lambda: not self.kept, JOIN_SECONDS)
         self._mesh.close()
 
     # What keepers say.

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from estimator_container.runtime.loop import Loop
 
+from .....plan.plan import Plan
+from ...checks import machines_of_plan
 from .. import words
 from .leases import Ticket
 
@@ -25,6 +29,18 @@ class Terms(NamedTuple):
         """As the machine's keeper is told."""
         limit = self.limits.get(machine, 0)
         return json.dumps({"job": self.job, "ticket": self.ticket, "slots": self.slots, "limit": limit})
+
+
+def terms_of(plan: Plan, machines: Sequence[str]) -> Terms:
+    """Those of a plan on the machines that it names, which a supervisor calls so.
+
+    A job that does not wait, and does not say how many slots a machine has, is held to nothing.
+    """
+    unknown = None if plan.decoded.reserved.queue else 0
+    named = zip(machines, machines_of_plan(plan), strict=False)
+    limits = {machine: host.slots or unknown for machine, host in named}
+    ticket = Ticket(time.time(), f"{plan.job_name}.{os.urandom(4).hex()}")
+    return Terms(plan.job_name, ticket, plan.processes_per_host, limits)
 
 
 class Claims:

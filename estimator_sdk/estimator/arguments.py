@@ -150,5 +150,7 @@ class Arguments:
     """The machines of a pool that are reached by ssh, such as `["a", "user@b:2222"]` or, with slots, `"a:4,b:4"`."""
     hostfile: StrPath | None = None
     """A file that names them instead, one a line, as Open MPI's hostfiles do: `a slots=4`; see `docs/ssh.md`."""
+    queue: bool = False
+    """Whether the job waits until its machines have room beside other jobs, by their slots, and is not refused."""
     backend: str | None = None
     """The backend that runs the job, such as `process`; None lets the instance type choose."""

@@ -80,6 +80,7 @@ def _reserved(given: Arguments, name: str, code: Code | None) -> Reserved:
         spare_hosts=given.spare_hosts or None,
         slurm=given.slurm.to_document() if given.slurm is not None else None,
         pool=_pool(given),
+        queue=given.queue or None,
         arguments=_tuple(given.arguments),
         command=_tuple(given.command),
         steps=steps_argument.parse(given.steps) or None,

@@ -83,6 +83,9 @@ def _planned(chosen: backends.Backend, spec: JobDocument) -> Plan:
     if spec.decoded.reserved.pool and not chosen.capabilities.has_pool:
         what = f"hosts names machines, but backend {chosen.name!r} has its own"
         raise InvalidArgument("hosts", f"{what}; leave it out, or use backend={backends.with_pool()!r}")
+    if spec.decoded.reserved.queue and not chosen.capabilities.has_pool:
+        what = f"queue=True waits for room on the machines of a pool, but backend {chosen.name!r} has none"
+        raise InvalidArgument("queue", f"{what}; leave it out, or name machines with hosts=")
     planned = chosen.plan(spec)
     for name in ("cpus", "memory"):
         if getattr(planned, name) is not None and not chosen.capabilities.has_limits:

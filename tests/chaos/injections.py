@@ -1,6 +1,6 @@
 """Hurt real jobs at random moments, and count how often the typed error is right and how long it takes.
 
-    python -m tests.chaos.injections --count 100 --backend process|docker|slurm [--seed S] [--first N] [--fault NAME]
+    python -m tests.chaos.injections --count 100 --backend process|docker|… [--seed S] [--first N] [--fault NAME]
 
 Each round starts a small job of a random shape, does one random fault to it, and waits for the end. The error must name
 the kind of the failure, its host and its rank, and nothing of the job may be left on the machine. A round is done

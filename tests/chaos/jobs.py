@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator_sdk import Estimator
+from tests.ssh import pool
 
 from .faults import Shape
 
@@ -28,4 +29,5 @@ def estimator(
         hyperparameters=hyperparameters,
         base_job_name="chaos",
         stop_timeout=2,
+        hosts=pool.NAMES[: shape.hosts] if shape.backend == "ssh" else None,
     )

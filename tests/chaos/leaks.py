@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.ssh import seen
+
 from .running import JOB_LABEL, engine
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -28,8 +30,10 @@ one, or of the build of an image."""
 class Scan:
     """Made before a job starts, and asked when it has ended."""
 
-    def __init__(self, with_engine: bool) -> None:
+    def __init__(self, with_engine: bool, on_pool: bool = False) -> None:
+        """`with_engine` and `on_pool` say where else jobs leave something."""
         self._with_engine = with_engine
+        self._on_pool = on_pool
         own = Path(tempfile.gettempdir())
         self._own = own if own != TEMPORARY else None
         self._before = self._places()
@@ -60,6 +64,8 @@ class Scan:
 
     def _places(self) -> set[str]:
         """The paths of what nobody's name is on."""
+        if self._on_pool:
+            return seen.left_over()  # nothing of the hosts is on this machine
         places = {str(path) for folder in (SHARED_MEMORY, TEMPORARY) for path in folder.glob("est-*")}
         places |= {str(path) for path in TEMPORARY.glob("ompi*")}
         if self._own is not None:

@@ -27,7 +27,7 @@ def play_as_told(
     """
     parser = argparse.ArgumentParser(prog=f"python -m tests.chaos.{program}", description=about.partition("\n")[0])
     parser.add_argument("--count", type=int, default=count)
-    parser.add_argument("--backend", choices=["process", "docker", "slurm"], default="process")
+    parser.add_argument("--backend", choices=["process", "docker", "slurm", "ssh"], default="process")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--first", type=int, default=0, help="the number of the first round")
     parser.add_argument("--fault", action="append", help="only this fault; may be given several times")
@@ -42,7 +42,7 @@ def play_as_told(
     signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(1))  # the job of the round is ended
     started = time.monotonic()
     image = settings.image or image_for(settings.backend)
-    with own_folders():
+    with own_folders(), machines_for(settings.backend):
         numbers = range(settings.first, settings.first + settings.count)
         tally = play(settings.backend, numbers, settings.seed, image, chosen, settings.verbose)
     print(f"{tally}\n{time.monotonic() - started:.0f} s")
@@ -67,6 +67,23 @@ def own_folders() -> Iterator[Path]:
                 else:
                     os.environ[name] = value
             tempfile.tempdir = None
+
+
+@contextlib.contextmanager
+def machines_for(backend: str) -> Iterator[None]:
+    """The pool that jobs of a backend run on, for as long as the block; none where they need none."""
+    if backend != "ssh":
+        yield
+        return
+    from tests.ssh import pool
+
+    with pool.ENGINE.shared() as made:
+        before = os.environ["PATH"]
+        os.environ.update(made.environment())
+        try:
+            yield
+        finally:
+            os.environ["PATH"] = before
 
 
 def image_for(backend: str) -> str | None:

@@ -36,7 +36,8 @@ BY_ITSELF = {
 }
 """How a rank fails by itself, and the kind of the verdict."""
 LIMIT = 0.25  # GiB that a host has where the memory is used up
-MOMENTS = {"process": 1.2, "docker": 2.5, "slurm": 2.5}  # seconds: about as long as a start takes, and as much again
+MOMENTS = {"process": 1.2, "docker": 2.5, "slurm": 2.5, "ssh": 3.0}
+"""Seconds: about as long as a start takes, and as much again."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ class Outcome:
 
 def play(plan: Round, image: str | None) -> Outcome:
     """Run the job, do the fault, wait for the end, and look at what is left."""
-    scan = Scan(with_engine=plan.target.shape.backend == "docker")
+    backend = plan.target.shape.backend
+    scan = Scan(with_engine=backend == "docker", on_pool=backend == "ssh")
     job = start(plan, image)
     try:
         outcome = _strike_and_wait(plan, job)

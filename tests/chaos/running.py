@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator_sdk import Job
+from tests.ssh import seen
 
 WRAPPER = b"estimator_container/ranks/wrapper.py"
 SUPERVISORS = (b"estimator_sdk/backends/supervised", b"estimator_sdk/backends/slurm")
@@ -74,6 +75,8 @@ class RunningJob:
 
     def supervisor(self) -> int:
         """The pid of the job's supervisor. Raises NotThere."""
+        if self.backend == "ssh":
+            return _the_one(seen.supervisors(self.job), f"the supervisor of {self.job.name}")
         folder = os.fsencode(self.job.folder)
         found = [each.pid for each in table().values() if any(map(each.runs, SUPERVISORS)) and folder in each.argv]
         return _the_one(found, f"the supervisor of {self.job.name}")
@@ -92,6 +95,8 @@ class RunningJob:
         """Host -> the pid of its first process, whose end is the host's end."""
         if self.backend == "docker":
             return {host: each.attrs["State"]["Pid"] for host, each in self.containers().items()}
+        if self.backend == "ssh":
+            return {host: pid for host, (pid, _) in seen.toolkits(self.job).items()}
         found = {}
         for each in table().values():
             if each.argv[-1:] == (b"train",) and each.runs(b"estimator_container") and each.program != "srun":

@@ -194,6 +194,15 @@ class Objects:
         return [path.removeprefix(f"{root}/") for path in paths if path.startswith(f"{root}/")]
 
 
+@pytest.fixture
+def checkpoints_uri(request: pytest.FixtureRequest, backend: str, tmp_path: Path) -> str:
+    """A place for checkpoints that the hosts reach, wherever they are."""
+    if backend != by_turns.POOL:
+        return f"file://{tmp_path / 'store'}"
+    found: Objects = request.getfixturevalue("s3_objects")
+    return found.uri
+
+
 @pytest.fixture(params=["file", "localstack"])
 def objects(request, tmp_path) -> Objects:
     """A store of the test's own, of each kind."""

@@ -15,6 +15,7 @@ from estimator_container.storage import Store, open_store
 
 from estimator_sdk import Job, JobFailed
 from tests.chaos import writer
+from tests.conformance.by_turns import POOL
 from tests.conformance.jobs import (
     agent_of,
     base_directory,
@@ -84,6 +85,13 @@ def on_localstack(
         monkeypatch.setenv(name, value)
     yield Place(f"s3://{BUCKET}/{uuid.uuid4().hex}", on_files.folder, proxy)
     proxy.close()
+
+
+@pytest.fixture
+def within_reach(request: pytest.FixtureRequest, backend: str) -> Place:
+    """One that the hosts reach, wherever they are."""
+    found: Place = request.getfixturevalue("on_localstack" if backend == POOL else "on_files")
+    return found
 
 
 @pytest.fixture(params=["file", "localstack"])
@@ -197,9 +205,9 @@ def wait_until_up_in(job, attempt: int) -> None:
 
 
 @pytest.mark.law("E8")
-def test_a_script_that_fails_is_not_tried_again(script, on_files):
+def test_a_script_that_fails_is_not_tried_again(script, within_reach):
     source = f"{PRELUDE}\n(checkpoints / 'model').write_text('1')\nsys.exit(3)"
-    failed = script.fail(source, processes=1, checkpoint_s3_uri=on_files.uri, max_retry_attempts=2)
+    failed = script.fail(source, processes=1, checkpoint_s3_uri=within_reach.uri, max_retry_attempts=2)
     assert failed.verdict.exit_code == 3
     assert Job.attach(failed.job_name)._started.record().attempt == 1
 
@@ -279,8 +287,8 @@ def test_a_stale_writer_cannot_publish_over_a_newer_one(script, out, place, firs
 
 @pytest.mark.law("K1")
 @pytest.mark.parametrize("keep", [None, 1])
-def test_as_many_snapshots_stay_as_are_to_be_kept(script, on_files, keep):
-    place = on_files
+def test_as_many_snapshots_stay_as_are_to_be_kept(script, within_reach, keep):
+    place = within_reach
     for number in range(4):
         source = f"{PRELUDE}\n(checkpoints / 'model').write_text('{number}')"
         script.run(source, checkpoint_s3_uri=place.uri, checkpoint_keep=keep)
@@ -289,8 +297,8 @@ def test_as_many_snapshots_stay_as_are_to_be_kept(script, on_files, keep):
 
 
 @pytest.mark.law("K5")
-def test_another_hosts_files_never_reach_the_store(script, on_files):
-    place = on_files
+def test_another_hosts_files_never_reach_the_store(script, within_reach):
+    place = within_reach
     source = f"{PRELUDE}\n(checkpoints / os.environ['SM_CURRENT_HOST']).write_text('1')"
     script.run(source, hosts=3, checkpoint_s3_uri=place.uri)
     assert place.restored() == {"algo-1": "1"}
@@ -298,8 +306,8 @@ def test_another_hosts_files_never_reach_the_store(script, on_files):
 
 
 @pytest.mark.law("K5")
-def test_a_local_delete_never_deletes_the_last_snapshot(script, out, on_files):
-    place = on_files
+def test_a_local_delete_never_deletes_the_last_snapshot(script, out, within_reach):
+    place = within_reach
     source = f"""{PRELUDE}
 import shutil
 (checkpoints / "model").write_text("1")

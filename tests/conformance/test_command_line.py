@@ -130,8 +130,8 @@ def test_distributed_1_is_several_processes_on_one_host(estimator, options):
     ids=["entry point", "interpreter option", "shell", "program"],
 )
 def test_the_words_of_a_command_reach_every_rank_byte_for_byte(estimator, options, project, command):
-    (project / "run.sh").write_text('exec python train.py "$@"\n')
-    (project / "program").write_text('#!/bin/sh\nexec python train.py "$@"\n')
+    (project / "run.sh").write_text('exec python3 train.py "$@"\n')
+    (project / "program").write_text('#!/bin/sh\nexec python3 train.py "$@"\n')
     (project / "program").chmod(0o755)
     env = ["--env", "COLOUR=a b=c"]
     done = estimator("run", *options, *env, "-d", "2", "--processes-per-host", "2", "--", *command, *WORDS)

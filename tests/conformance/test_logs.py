@@ -13,6 +13,7 @@ import time
 import pytest
 
 from estimator_sdk import Job
+from tests.conformance.jobs import base_directory, tell
 
 NASTY = r"""
 import hashlib, os, random, sys
@@ -39,16 +40,15 @@ for fd in (1, 2):
 
 
 @pytest.mark.law("L1")
-def test_every_byte_of_every_rank_and_stream_is_stored(script, tmp_path):
+def test_every_byte_of_every_rank_and_stream_is_stored(script):
     job = script.run(NASTY, hosts=2, processes=2)
-    folder = job.folder
     for rank in range(4):
+        data = base_directory(job, job.hosts[rank // 2]) / "output" / "data"
         for fd, stream in ((1, "stdout"), (2, "stderr")):
-            (expected,) = folder.glob(f"hosts/*/output/data/{rank}-{fd}")
             stored = hashlib.sha256()
             for line in job.logs(rank=rank, stream=stream):
                 stored.update(line.data)
-            assert stored.hexdigest() == hashlib.sha256(expected.read_bytes()).hexdigest()
+            assert stored.hexdigest() == hashlib.sha256((data / f"{rank}-{fd}").read_bytes()).hexdigest()
 
 
 @pytest.mark.law("L1")
@@ -115,18 +115,16 @@ print("done at", time.time())
 
 
 @pytest.mark.law("L4")
-def test_a_log_is_readable_while_the_job_runs_and_afterwards_from_another_process(script, tmp_path):
-    release = tmp_path / "channel" / "release"
-    release.parent.mkdir()
+def test_a_log_is_readable_while_the_job_runs_and_afterwards_from_another_process(script):
     source = """
 import os, time
 print("before", flush=True)
-while not os.path.exists(os.environ["SM_CHANNEL_SIGNALS"] + "/release"):
+while not os.path.exists(os.environ["SM_OUTPUT_DATA_DIR"] + "/release"):
     time.sleep(0.01)
 print("after", end="")
 """
     estimator = script.estimator(source, hosts=2, processes=1)
-    job = estimator.fit({"signals": f"file://{release.parent}"}, wait=False)
+    job = estimator.fit(wait=False)
     reader = """
 import sys
 from estimator_sdk import Job
@@ -141,7 +139,8 @@ print(job.status)
             assert reading.stdout.readline() == "InProgress before\n"
             assert [line.data for line in job.logs(rank=1)] == [b"before\n"]
         finally:
-            release.touch()  # or the reader would be waited for, and it for the job
+            for host in ("algo-1", "algo-2"):
+                tell(job, "release", host)  # or the reader would be waited for, and it for the job
         assert reading.stdout.read().splitlines()[-1] == "Completed"
     assert job.wait() == "Completed"
     assert [line.data for line in job.logs(rank=1)] == [b"before\n", b"after"]

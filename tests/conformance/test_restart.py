@@ -148,7 +148,7 @@ def test_the_same_hosts_run_the_next_attempt(script, out, tmp_path, world):
 
 
 @pytest.mark.law("R1")
-def test_nothing_of_the_earlier_ranks_is_left(script, tmp_path):
+def test_nothing_of_the_earlier_ranks_is_left(script, checkpoints_uri):
     """What got away in the first attempt would run for ten minutes."""
     source = f"""{PRELUDE}
 from mpi4py import MPI
@@ -169,7 +169,7 @@ assert not (memory / "folder").exists()
 print("up", flush=True)
 time.sleep(600)
 """
-    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "restart_policy": AGAIN}
+    options = {"checkpoint_s3_uri": checkpoints_uri, "restart_policy": AGAIN}
     job = script.estimator(source, hosts=2, processes=2, **options).fit(wait=False)
     wait_for_attempt(job, 2, 2)  # four are up, all in the second
     assert [process for process in processes_of(job.folder) if "escaped" in process] == []
@@ -228,14 +228,14 @@ def test_a_job_that_ends_three_times_at_the_same_place_is_not_tried_again(script
 
 @pytest.mark.law("R6")
 @pytest.mark.parametrize("writes", ["attempt == 1", "True"], ids=["once", "the same again"])
-def test_a_job_without_a_newer_checkpoint_in_three_attempts_is_not_tried_again(script, tmp_path, writes):
+def test_a_job_without_a_newer_checkpoint_in_three_attempts_is_not_tried_again(script, checkpoints_uri, writes):
     source = f"""{PRELUDE}
 if {writes}:
     keep("attempt-1")
     wait_until_published()
 sys.exit(10 + time.time_ns() % 50)
 """
-    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "restart_policy": AGAIN}
+    options = {"checkpoint_s3_uri": checkpoints_uri, "restart_policy": AGAIN}
     failed = script.fail(source, **options)
     assert failed.verdict.message.endswith("3 attempts in a row have left no newer checkpoint")
     assert len(Job.attach(failed.job_name).attempts) == 4
@@ -298,11 +298,11 @@ time.sleep(600)
 """
 
 
-def lose_one_after_the_other(script, out, tmp_path, how, lost):
+def lose_one_after_the_other(script, out, tmp_path, checkpoints_uri, how, lost):
     """Lose one host in the first attempt and one in the second: each is made anew, and no other."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "one").write_text("1")
-    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 2}
+    options = {"checkpoint_s3_uri": checkpoints_uri, "max_retry_attempts": 2}
     job = script.estimator(LOSES, hosts=3, processes=1, **options).fit({"train": f"file://{tmp_path}/data"}, wait=False)
     for attempt, host in enumerate(lost, 1):
         wait_for_attempt(job, attempt, 3)
@@ -331,13 +331,13 @@ def lose_one_after_the_other(script, out, tmp_path, how, lost):
 
 @pytest.mark.law("R2", "E8")
 @pytest.mark.parametrize("how", [kill_host, freeze_host])
-def test_a_host_that_is_gone_and_only_that_one_is_made_anew(script, out, tmp_path, how):
-    lose_one_after_the_other(script, out, tmp_path, how, ("algo-2", "algo-3"))
+def test_a_host_that_is_gone_and_only_that_one_is_made_anew(script, out, tmp_path, checkpoints_uri, how):
+    lose_one_after_the_other(script, out, tmp_path, checkpoints_uri, how, ("algo-2", "algo-3"))
 
 
-def lose_at_once(script, tmp_path, *lost):
+def lose_at_once(script, tmp_path, checkpoints_uri, *lost):
     """A job of three hosts in whose first attempt these are killed."""
-    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 3}
+    options = {"checkpoint_s3_uri": checkpoints_uri, "max_retry_attempts": 3}
     (tmp_path / "data").mkdir()
     source = LOSES.replace("attempt == 3", "attempt == 2")
     job = script.estimator(source, hosts=3, processes=1, **options).fit(
@@ -351,8 +351,8 @@ def lose_at_once(script, tmp_path, *lost):
 
 
 @pytest.mark.law("R2")
-def test_two_hosts_that_are_gone_at_once_are_both_made_anew(script, out, tmp_path):
-    job = lose_at_once(script, tmp_path, "algo-2", "algo-3")
+def test_two_hosts_that_are_gone_at_once_are_both_made_anew(script, out, tmp_path, checkpoints_uri):
+    job = lose_at_once(script, tmp_path, checkpoints_uri, "algo-2", "algo-3")
     assert job.wait(SECONDS) == "Completed"
     assert out(job, host="algo-3").decode().splitlines()[-1] == "found 2 ['attempt-1'] [] 3"
     assert left_of(job) == []
@@ -360,7 +360,7 @@ def test_two_hosts_that_are_gone_at_once_are_both_made_anew(script, out, tmp_pat
 
 @pytest.mark.law("R2")
 @pytest.mark.parametrize("lost", ["algo-1", "algo-2"])
-def test_a_host_that_is_made_anew_knows_how_often_the_job_has_begun_again(script, out, tmp_path, lost):
+def test_a_host_that_is_made_anew_knows_how_often_the_job_has_begun_again(script, out, checkpoints_uri, lost):
     source = f"""{PRELUDE}
 {MEET}
 print("restarts", os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["TORCHELASTIC_MAX_RESTARTS"], flush=True)
@@ -371,7 +371,7 @@ if leads:
 print("up", flush=True)
 time.sleep(600)
 """
-    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 2}
+    options = {"checkpoint_s3_uri": checkpoints_uri, "max_retry_attempts": 2}
     options["distribution"] = {"torch_distributed": {"enabled": True}}
     job = script.estimator(source, hosts=2, **options).fit(wait=False)
     wait_for_attempt(job, 1, 2)
@@ -384,8 +384,8 @@ time.sleep(600)
 
 
 @pytest.mark.law("R2")
-def test_a_host_that_is_lost_twice_is_named_as_suspect(script, tmp_path):
-    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 2}
+def test_a_host_that_is_lost_twice_is_named_as_suspect(script, tmp_path, checkpoints_uri):
+    options = {"checkpoint_s3_uri": checkpoints_uri, "max_retry_attempts": 2}
     (tmp_path / "data").mkdir()
     job = script.estimator(LOSES, hosts=2, processes=1, **options).fit({"train": f"file://{tmp_path}/data"}, wait=False)
     for attempt in (1, 2):
@@ -412,13 +412,13 @@ def test_a_host_that_is_lost_twice_is_named_as_suspect(script, tmp_path):
         (freeze_host, ("algo-1", "algo-3")),
     ],
 )
-def test_the_others_wait_for_a_first_host_that_is_made_anew(script, out, tmp_path, how, lost):
-    lose_one_after_the_other(script, out, tmp_path, how, lost)
+def test_the_others_wait_for_a_first_host_that_is_made_anew(script, out, tmp_path, checkpoints_uri, how, lost):
+    lose_one_after_the_other(script, out, tmp_path, checkpoints_uri, how, lost)
 
 
 @pytest.mark.law("R2")
-def test_the_first_host_and_another_that_are_gone_at_once_are_both_made_anew(script, out, tmp_path):
-    job = lose_at_once(script, tmp_path, "algo-1", "algo-3")
+def test_the_first_host_and_another_that_are_gone_at_once_are_both_made_anew(script, out, tmp_path, checkpoints_uri):
+    job = lose_at_once(script, tmp_path, checkpoints_uri, "algo-1", "algo-3")
     assert job.wait(SECONDS) == "Completed"
     for host in ("algo-1", "algo-2", "algo-3"):
         assert out(job, host=host).decode().splitlines()[-1] == "found 2 ['attempt-1'] [] 3"
@@ -427,9 +427,9 @@ def test_the_first_host_and_another_that_are_gone_at_once_are_both_made_anew(scr
 
 @pytest.mark.law("R2")
 @pytest.mark.parametrize(("hosts", "frozen"), [(2, ("algo-1", "algo-2")), (1, ("algo-1",)), (3, ("algo-1", "algo-2"))])
-def test_hosts_that_all_freeze_at_once_are_made_anew(script, out, tmp_path, hosts, frozen):
+def test_hosts_that_all_freeze_at_once_are_made_anew(script, out, tmp_path, checkpoints_uri, hosts, frozen):
     """Nobody is left to notice it, or of three the one that waits for another first host alone: the supervisor does."""
-    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 1}
+    options = {"checkpoint_s3_uri": checkpoints_uri, "max_retry_attempts": 1}
     (tmp_path / "data").mkdir()
     source = LOSES.replace("attempt == 3", "attempt == 2")
     channels = {"train": f"file://{tmp_path}/data"}
@@ -476,8 +476,8 @@ def test_hosts_that_are_killed_at_once_are_all_named(script):
 
 
 @pytest.mark.law("R2", "E4")
-def test_a_job_can_be_stopped_while_its_hosts_wait_for_another_first_one(script, tmp_path):
-    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "restart_policy": {"on": ["host_lost"], "backoff": 600}}
+def test_a_job_can_be_stopped_while_its_hosts_wait_for_another_first_one(script, tmp_path, checkpoints_uri):
+    options = {"checkpoint_s3_uri": checkpoints_uri, "restart_policy": {"on": ["host_lost"], "backoff": 600}}
     (tmp_path / "data").mkdir()
     job = script.estimator(LOSES, hosts=2, processes=1, **options).fit({"train": f"file://{tmp_path}/data"}, wait=False)
     wait_for_attempt(job, 1, 2)
@@ -489,7 +489,7 @@ def test_a_job_can_be_stopped_while_its_hosts_wait_for_another_first_one(script,
 
 
 @pytest.mark.law("R5")
-def test_what_is_told_to_stop_from_outside_saves_its_work_and_begins_again(script, out, tmp_path):
+def test_what_is_told_to_stop_from_outside_saves_its_work_and_begins_again(script, checkpoints_uri):
     source = f"""{PRELUDE}
 from mpi4py import MPI
 MPI.COMM_WORLD.barrier()
@@ -503,7 +503,7 @@ signal.signal(signal.SIGTERM, last_words)
 print("up", flush=True)
 time.sleep(600)
 """
-    options = {"checkpoint_s3_uri": f"file://{tmp_path}/store", "max_retry_attempts": 1}
+    options = {"checkpoint_s3_uri": checkpoints_uri, "max_retry_attempts": 1}
     job = script.estimator(source, hosts=2, processes=1, **options).fit(wait=False)
     for attempt, host in ((1, "algo-2"), (2, "algo-1"), (3, "algo-2")):
         wait_for_attempt(job, attempt, 2)

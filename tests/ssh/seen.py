@@ -57,7 +57,19 @@ def folder(job: Job) -> Path:
     return pool().home("host-1") / DATA / "jobs" / job.name
 
 
+def supervisors(job: Job) -> list[int]:
+    """The process that supervises a job, if it runs."""
+    return [pid for pid, words, _ in processes(job) if b"/backends/supervised\0" in words]
+
+
 def supervisor(job: Job) -> int:
-    """The process that supervises a job."""
-    (found,) = [pid for pid, words, _ in processes(job) if b"/backends/supervised\0" in words]
+    """The same of a job that runs."""
+    (found,) = supervisors(job)
     return found
+
+
+def left_over() -> set[str]:
+    """What keepers and toolkits have on the machines beside a job's own folder."""
+    used = pool()
+    patterns = (f"home/{DATA}/hosts/*", "tmp/est-*", "tmp/ompi*", "tmp/estimator-leases/*")
+    return {str(path) for name in used.names for each in patterns for path in (used.folder / name).glob(each)}

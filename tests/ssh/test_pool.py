@@ -8,10 +8,13 @@ import os
 import signal
 
 import pytest
+from estimator_container.contract.events import ServiceStatus
 
-from estimator_sdk import Estimator, Job, JobNotFound
+from estimator_sdk import Estimator, Job, JobFailed, JobNotFound
 from estimator_sdk.cli.main import main
+from tests.conformance.jobs import tell
 from tests.ssh import seen
+from tests.waiting import wait_for
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 1}}
 UP = """
@@ -105,3 +108,57 @@ def test_a_job_is_adopted_by_whoever_has_ssh_to_its_first_machine(submit, tmp_pa
     assert (adopted.download(tmp_path / "model") / "weights").read_text() == "w"
     assert main(["pool", "adopt", "host-1", "no-such-job"]) != 0
     assert "there is no job 'no-such-job' on host-1" in capsys.readouterr().err
+
+
+HOLDS = """
+import os, pathlib, time
+print("up", flush=True)
+while not pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "go").exists():
+    time.sleep(0.05)
+"""
+
+
+class Told(Exception):
+    """What a job that waits says of itself."""
+
+
+def tell_of_waiting(host: str, event: object) -> None:
+    if isinstance(event, ServiceStatus) and event.status == "pending":
+        raise Told(event.message)
+
+
+def test_jobs_share_slots_and_one_that_finds_none_is_refused_or_waits(submit):
+    first = submit(HOLDS, hosts="host-1:2,host-2:2", distribution=None)
+    wait_until_up(first, 2)
+    beside = submit(HOLDS, hosts="host-2:2", instance_count=1, distribution=None)
+    wait_until_up(beside, 1)
+    refused = submit(HOLDS, hosts="host-2:2,host-3:2", distribution=None)
+    with pytest.raises(JobFailed, match=rf"no room: host-2: of 2 slots {first.name} has 1, {beside.name} has 1, and"):
+        refused.wait(60)
+    waits = submit("print('up', flush=True)", hosts="host-3:2,host-2:2", distribution=None, queue=True)
+    with pytest.raises(Told, match=rf"host-2: of 2 slots {first.name} has 1, {beside.name} has 1, and"):
+        list(waits._started.blocks(True, tell_of_waiting))
+    assert waits.attempts == []
+    tell(beside, "go")
+    assert beside.wait(60) == "Completed"
+    assert waits.wait(60) == "Completed"
+    for host in first.hosts:
+        tell(first, "go", host)
+    assert first.wait(60) == "Completed"
+
+
+def test_what_a_supervisor_that_was_killed_has_held_is_free(submit):
+    first = submit(UP, hosts="host-5:1,host-6:1")
+    wait_until_up(first, 2)
+    waits = submit("print('up', flush=True)", hosts="host-6:1", instance_count=1, distribution=None, queue=True)
+    os.kill(seen.supervisor(first), signal.SIGKILL)
+    assert waits.wait(60) == "Completed"
+
+
+def test_a_job_that_waits_is_stopped(submit):
+    first = submit(UP, hosts="host-7:1,host-8:1")
+    wait_until_up(first, 2)
+    waits = submit(UP, hosts="host-8:1,host-9:1", queue=True)
+    wait_for(lambda: waits.status == "InProgress" and (waits.folder / "waiting").exists())
+    waits.stop()
+    assert waits.wait(60) == "Stopped"

@@ -94,6 +94,7 @@ _FILE = _Kind("the name of a file, such as 'train.py'", _is_text)
 _PLACE = _Kind("the name of a file or folder, such as 's3://bucket/sourcedir.tar.gz'", _is_text)
 _OPTIONS = _Kind("one string, such as '-x NAME'", _is_text)
 _COUNT = _Kind("a whole number of at least 1, such as 2", lambda value: _is_whole(value) and value >= 1)
+_FLAG = _Kind("true or false", lambda value: isinstance(value, bool))
 _SECONDS = _Kind("a number of seconds, such as 120", _is_number)
 _CPUS = _Kind("a number of CPUs, such as 1.5", _is_number)
 _GIB = _Kind("a number of GiB, such as 4", _is_number)
@@ -153,6 +154,8 @@ class Reserved:
     """What a scheduler is asked for besides."""
     pool: Sequence[Mapping[str, Any]] | None = _option(_POOL)
     """The machines that a platform of ours may use."""
+    queue: bool | None = _option(_FLAG)
+    """Whether a job waits until the machines have room for it."""
     spare_hosts: int | None = _option(_COUNT)
     """How many machines of its own a platform keeps ready for hosts that are suspect."""
     arguments: tuple[str, ...] | None = _option(_WORDS)

@@ -74,6 +74,9 @@ class DockerHosts:
     def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
         return LineHere(self._loop, Layout(str(self._folder.host(host))), on_failed, on_silence)
 
+    def wait_for_machines(self) -> None:
+        """There is this one."""
+
     def start(self) -> None:
         """Raises NotStarted; `close` removes what there is by then."""
         if self._own_toolkit:

@@ -156,6 +156,9 @@ class ProcessHosts:
     def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
         return LineHere(self._loop, Layout(str(self._folder.host(host))), on_failed, on_silence)
 
+    def wait_for_machines(self) -> None:
+        """There is this one."""
+
     def start(self) -> None:
         for host in self._plan.hosts:
             self._write_base_directory(host)

@@ -18,6 +18,7 @@ from ..port import Finding, findings
 from ..supervised.job_folder import registry
 from . import CAPABILITIES
 from .files import SshFolder, jobs_on_pools
+from .on_host.words import PYTHON, TOOLKIT
 
 if TYPE_CHECKING:
     from estimator_container.runtime.children import Children
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from .job import SshJob
     from .on_host.machines import PoolMachines
     from .pool import PoolHost
-
-PYTHON = "python3"
 
 
 class SshBackend:
@@ -118,7 +117,7 @@ def _host(name: str, index: int, hosts: int) -> HostPlan:
         name=name,
         address="",
         base_dir=name,
-        argv=(PYTHON, "-I", "-S", "estimator_container", "train"),
+        argv=(PYTHON, "-I", "-S", TOOLKIT, "train"),
         environment={contract.CONSOLE: "off"},
     )
 

@@ -13,10 +13,18 @@ from ...values.job_name import checked
 from . import pool
 from .pool import PoolHost
 
+WAITING = "waiting"
+"""Of a job's folder, there and here, the file that says for whom it waits."""
+
 
 def jobs_on_pools() -> Path:
     """The folder of all of them, which may not exist yet. Raises EstimatorError for a user without a home."""
     return home() / "ssh"
+
+
+def waiting_file(folder: JobFolder) -> Path:
+    """Says for whom a job waits that has no machines yet."""
+    return folder.path / WAITING
 
 
 class Whereabouts(NamedTuple):

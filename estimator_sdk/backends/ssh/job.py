@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from estimator_container.contract.reserved import OWN_PREFIX
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 
@@ -19,13 +20,18 @@ from ..supervised.job import LocalJob
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import Record, read_record, write_record
 from ..supervised.watch import Watch
-from .files import SshFolder, Whereabouts
+from .files import SshFolder, Whereabouts, waiting_file
 
 if TYPE_CHECKING:
+    from estimator_container.logs.lines import Block
+
+    from ..port import OnEvent, OnOpenLine
     from .mirror import Mirror
 
 LOOK_SECONDS = 0.5
 """The longest that the first machine waits for a change before it says that there is none."""
+QUEUE = f"{OWN_PREFIX}queue"
+"""The hyperparameter of a job that waits for machines."""
 STARTING_SECONDS = 600.0
 """After which a client that still starts a job has either told where it runs or given up."""
 
@@ -50,7 +56,7 @@ class SshJob(LocalJob):
         if self._record is not None and self._record.created != record.created:
             raise JobNotFound(f"the job {self.name} was removed, and {self.path} now belongs to another job")
         if not record.is_final:
-            record = self._updated(record, with_outputs=True)
+            record = self._updated(record, with_files=True)
         self._record = record
         return record
 
@@ -62,9 +68,29 @@ class SshJob(LocalJob):
         return None
 
     def summary(self) -> Summary:
-        """What a list shows: outputs are not copied for that."""
+        """What a list shows: outputs and measurements are not copied for that."""
         record = registry.last(self.folder)
-        return Summary.from_state(record if record.is_final else self._updated(record, with_outputs=False))
+        return Summary.from_state(record if record.is_final else self._updated(record, with_files=False))
+
+    def blocks(
+        self, follow: bool, on_event: OnEvent | None = None, on_open_line: OnOpenLine | None = None
+    ) -> Iterator[Block]:
+        """As those of any job; who follows one that waits for machines is told first for whom."""
+        if follow and on_event is not None and QUEUE in (self.request().get("HyperParameters") or {}):
+            self._wait_for_machines(on_event)
+        yield from super().blocks(follow, on_event, on_open_line)
+
+    def _wait_for_machines(self, on_event: OnEvent) -> None:
+        from estimator_container.contract.events import ServiceStatus  # most jobs wait for nobody
+
+        told = ""
+        while not (record := self.record()).is_final and not record.attempt:
+            with suppress(OSError):
+                waits_for = waiting_file(self.folder).read_text(encoding="utf-8")
+                if waits_for != told:
+                    told = waits_for
+                    on_event("", ServiceStatus("pending", told))
+            self._wait_for_change(LOOK_SECONDS)
 
     def stop(self) -> None:
         if not self.record().is_final:
@@ -101,20 +127,20 @@ class SshJob(LocalJob):
         else:
             self._connected().wait(min(seconds, LOOK_SECONDS))
 
-    def _updated(self, record: Record, with_outputs: bool) -> Record:
+    def _updated(self, record: Record, with_files: bool) -> Record:
         known = self._where()
         if known is None:
             return self._being_started(record)
         from .session.connection import Unreachable
 
         try:
-            fields = self._connected().update(with_outputs)
+            fields = self._connected().update(with_files)
         except Unreachable:
             return record
         except JobNotFound as missing:
             return self._kept(_failed(record, str(missing)))
         told = _as_here(Record.from_fields({**fields, "name": self.name}), known, record)
-        if told.is_final and with_outputs:
+        if told.is_final and with_files:
             told = self._with_outputs(told, known)
             return self._kept(told)
         if told != record and not told.is_final:

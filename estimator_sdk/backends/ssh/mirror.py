@@ -36,18 +36,20 @@ class Mirror:
         """Ask the job's machine for something. Raises BackendError, and JobNotFound where the job is gone there."""
         return self._ask(operation, **facts)[0]
 
-    def update(self, with_outputs: bool) -> dict[str, Any]:
-        """Copy what is new, at the end the outputs too if they are asked for; returns the fields of the job's record.
+    def update(self, with_files: bool) -> dict[str, Any]:
+        """Copy what is new, and with `with_files` what hosts measure and, at the end, the outputs.
 
-        All that was written before the record is here then. Raises as `ask`, and OSError.
+        Returns the fields of the job's record; all that was written before it is here then. Raises as `ask`, and
+        OSError.
         """
         with self._lock, self._alone():
             record: dict[str, Any] | None = None
             while True:
                 known = self._read_states()
-                answer, contents = self._ask("sync", known=known, with_outputs=with_outputs)
+                wanted = {"with_outputs": with_files, "with_measured": with_files}
+                answer, contents = self._ask("sync", known=known, **wanted)
                 record = record or dict(answer["record"])
-                self._apply(known, answer, contents)
+                self._apply(known, answer, contents, keep_known=bool(answer["more"]) or not with_files)
                 if not answer["more"]:
                     return record
 
@@ -114,14 +116,16 @@ class Mirror:
         except OSError:
             return False
 
-    def _apply(self, known: Mapping[str, list[int]], answer: Mapping[str, Any], contents: bytes) -> None:
+    def _apply(
+        self, known: Mapping[str, list[int]], answer: Mapping[str, Any], contents: bytes, keep_known: bool
+    ) -> None:
         files: dict[str, list[int]] = answer["files"]
         self._move(known, files)
         taken = 0
         for path, offset, size in answer["pieces"]:
             self._write(path, offset, contents[taken : taken + size])
             taken += size
-        merged = {**(known if answer["more"] else {}), **files}
+        merged = {**(known if keep_known else {}), **files}
         if merged != known:
             draft = f"{self._folder.mirrored}.new"
             with open(draft, "w", encoding="utf-8", opener=private_file) as file:
@@ -142,9 +146,11 @@ class Mirror:
     def _write(self, path: str, offset: int, data: bytes) -> None:
         place = self._place(path)
         make_folder(place.parent)
+        draft = place.with_name(f".{place.name}.new")
         if offset < 0:
-            place.unlink(missing_ok=True)
-        fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            draft.unlink(missing_ok=True)
+        target = draft if offset < 0 else place
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             view, offset = memoryview(data), max(0, offset)
             while view:
@@ -152,6 +158,8 @@ class Mirror:
                 view, offset = view[written:], offset + written
         finally:
             os.close(fd)
+        if target is draft:
+            draft.replace(place)  # who reads the file before it goes on reading
 
     def _place(self, path: str) -> Path:
         """Raises BackendError for what is not below the job's folder."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SLOW = 3.0  # seconds that a person waits for the code to be put together without a word
 _AS_THEY_ARE = (
     *("role", "instance_type", "backend", "image_uri", "cpus", "memory", "output_path", "checkpoint_s3_uri"),
-    *("max_run", "max_retry_attempts", "hosts", "hostfile"),
+    *("max_run", "max_retry_attempts", "hosts", "hostfile", "queue"),
 )
 """The options that an Estimator takes under their own names."""
 _PAIRS = {
@@ -112,6 +112,7 @@ def _add_pool_options(where: _ActionsContainer) -> None:
         "--hosts", metavar="HOSTS", help="machines that are reached by ssh, with slots or not, such as a:4,user@b:4"
     )
     where.add_argument("--hostfile", metavar="FILE", help="a file that names them instead, such as one of Open MPI's")
+    where.add_argument("--queue", action="store_true", help="wait until these machines have room beside other jobs")
 
 
 def plan(arguments: Namespace) -> Plan:

@@ -106,6 +106,7 @@ def test_a_request_with_every_argument_is_what_the_service_takes(platform, tmp_p
         "slurm",
         "hosts",
         "hostfile",
+        "queue",
     )
     arguments = {name: value for name, value in EVERYTHING.items() if name not in only_here}
     arguments |= {"source_dir": tmp_path / "src", "dependencies": [], "backend": None}

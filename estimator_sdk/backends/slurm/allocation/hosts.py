@@ -86,6 +86,9 @@ class SlurmHosts:
         self._lines[host] = line = KeptLine(self, host, on_failed, on_silence)
         return line
 
+    def wait_for_machines(self) -> None:
+        """A job that runs has its nodes."""
+
     def start(self) -> None:
         try:
             nodes = self._allocation.nodes

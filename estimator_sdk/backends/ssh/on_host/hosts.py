@@ -30,9 +30,9 @@ from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
 from ...supervised.supervisor.hosts_line import HostsLine, OnAttemptFailed
 from ...supervised.supervisor.policy import variables_of_attempt
 from . import words
+from .copying.trees import TreeLanding, tree
 from .machines import PoolMachines
 from .toolkits import Toolkits
-from .trees import TreeLanding, tree
 
 END_SECONDS = 15.0
 """That a keeper may take to say that a host is over which was killed, and to send what it has left."""
@@ -80,12 +80,10 @@ class SshHosts:
     def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
         return self._toolkits.line_to(host, on_failed, on_silence)
 
+    def wait_for_machines(self) -> None:
+        self._machines.enter(self._plan, self._folder, lambda: self._is_stopping)
+
     def start(self) -> None:
-        missing = self._machines.wait_for(len(self._names), lambda: self._is_stopping)
-        if missing and not self._is_stopping:
-            where = ", ".join(map(self._machines.at, missing))
-            what = f"{where} did not connect to the job's supervisor at {self._machines.address}"
-            raise NotStarted(Verdict(Kind.PLATFORM, f"{what}; see that no firewall is between the machines"))
         for host in self._names:
             self._machine_of[host] = self._free_machine(host)
         for planned in self._plan.hosts:
@@ -156,7 +154,9 @@ class SshHosts:
         base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
         self._link_code(layout)
         make_folder(self._folder.attempt(self._attempt))
+        self._machines.use(name)
         settings = {
+            "argv": host.argv,
             "base": str(base) if self._is_here(host.name) else None,
             "log": str(self._folder.attempt(self._attempt) / f"{host.name}.log"),
             "environment": self._environment(host, attempt),
@@ -257,10 +257,11 @@ class SshHosts:
             then()
 
     def _bring_checkpoints(self, host: str) -> None:
-        """The first host is told before all others: until then they have what was restored."""
-        if self._plan.checkpoint_uri is None or not self._is_here(host):
+        """What was restored. The first host is told before all others, or they alone where it is made anew."""
+        if self._plan.checkpoint_uri is None:
             return
-        waiting = {each for each in self._running if not self._is_here(each) and self._is_kept(each)}
+        told = self._running if self._is_here(host) else {host}
+        waiting = {each for each in told if not self._is_here(each) and self._is_kept(each)}
         for each in tuple(waiting):
             self._tell(each, words.CLEAR, "checkpoints")
             items = tree(str(self._folder.host(each)), ("checkpoints",))

@@ -29,12 +29,16 @@ from estimator_container.runtime.loop import Loop
 from ....values.home import make_folder
 from ...supervised.watch import Watch
 from . import words
+from .copying.measured import MeasuredFiles
+from .copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
 from .facts import address_of_this_machine, boot
-from .trees import PIECE, Item, Outbox, TreeLanding, piece, tree
+from .room.claim import Claim
 
 CONNECT_SECONDS = 60.0
 """That the supervisor may take to be found."""
 FRAMES = "output/logs/frames"
+MEASURED_SECONDS = 2.0
+"""Between two times that what the host has measured is sent; it has a row for so many seconds."""
 _WRITTEN = ("model", "output")
 _OWN = ("output/logs", "output/alive", "output/temporary-folders", "output/training-steps")
 """What is of no use on another machine."""
@@ -64,10 +68,12 @@ class Keeper:
         self._sent: tuple[int, int] = (0, 0)
         """Of the frames: the file's inode, and how many of its bytes."""
         self._watch = Watch()
+        self._measured = MeasuredFiles()
         self._outbox = Outbox(lambda *item: self._mesh.send(words.ITEM, *item))
         member = Member(name, (words.SUPERVISOR,), secret)
         until = time.monotonic() + CONNECT_SECONDS
         self._mesh = MeshWorker(self._loop, member, self, lambda: address_and_port(supervisor), until)
+        self._claim = Claim(self._loop, self._mesh.send)
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(signum, self._end)
         if self._watch.fileno() >= 0:
@@ -77,6 +83,7 @@ class Keeper:
         """Keep the host until its supervisor has done with it, or is gone."""
         self._loop.run_until(lambda: self._is_over)
         kill_descendants()
+        self._claim.close()
         self._remove_folders()
         for folder in (self._common, self._own):
             shutil.rmtree(folder, ignore_errors=True)
@@ -98,7 +105,7 @@ class Keeper:
         elif kind == words.TAKEN:
             self._outbox.taken()
         elif kind == words.CLEAR:
-            shutil.rmtree(Path(self._base, fields[0]), ignore_errors=True)
+            self._clear(fields[0])
         elif kind == words.RUN:
             self._run(json.loads(fields[0]))
         elif kind == words.KILL:
@@ -107,9 +114,18 @@ class Keeper:
             self._flush()
         elif kind == words.LEAVE:
             self._end()
+        else:
+            self._claim.hear(kind, fields)
 
     def _end(self) -> None:
         self._is_over = True
+
+    def _clear(self, name: str) -> None:
+        """What is made there next is new, though it may have the number of a file that was."""
+        shutil.rmtree(Path(self._base, name), ignore_errors=True)
+        if name in _WRITTEN:
+            self._sent = (0, 0)
+            self._measured = MeasuredFiles()
 
     def _take(self, item: list[str]) -> None:
         try:
@@ -132,7 +148,6 @@ class Keeper:
             contract.LIFELINE_FD: str(reads),
             contract.OVERLAY_DIR: str(self._common / "environment"),
         }
-        container = self._software / "estimator_container"
         importable = filter(None, (str(self._software), environment.get("PYTHONPATH")))
         environment["PYTHONPATH"] = os.pathsep.join(importable)  # ranks import the toolkit
         make_folder(os.path.dirname(layout.frames))  # noqa: PTH120
@@ -140,13 +155,15 @@ class Keeper:
         self._watch.add(Path(layout.frames))
         os.set_inheritable(reads, True)
         try:
-            argv = [sys.executable, "-I", "-S", str(container), "train"]
+            here = {words.PYTHON: sys.executable, words.TOOLKIT: str(self._software / "estimator_container")}
+            argv = [here.get(word, word) for word in settings["argv"]]
             path = f"{self._own}.log" if self._is_elsewhere else settings["log"]
             log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
                 self._toolkit = self._children.start(argv, environment, self._ended, log, log)
             finally:
                 os.close(log)
+            self._send_measured_again()
         except OSError as error:
             self._mesh.send(words.NOT_RUN, str(error))
         finally:
@@ -162,8 +179,7 @@ class Keeper:
         kill_descendants_but(self._children.pids)
         if code < 0:
             self._remove_folders()
-        self._send_frames()
-        self._send_written()
+        self._send_all()
         self._outbox.put(iter(()), lambda: self._mesh.send(words.ENDED, str(code)))
 
     def _remove_folders(self) -> None:
@@ -175,14 +191,13 @@ class Keeper:
     # What it leaves.
 
     def _flush(self) -> None:
-        self._send_frames()
-        self._send_written()
+        self._send_all()
         self._outbox.put(iter(()), self._flushed)
 
     def _flushed(self) -> None:
         if self._is_elsewhere:
             for name in _WRITTEN:
-                shutil.rmtree(Path(self._base, name), ignore_errors=True)
+                self._clear(name)
         self._mesh.send(words.FLUSHED)
 
     def _see_frames(self) -> None:
@@ -210,8 +225,18 @@ class Keeper:
         except FileNotFoundError:
             return
 
-    def _send_written(self) -> None:
+    def _send_measured_again(self) -> None:
+        """As long as the host runs."""
+        if self._is_elsewhere and self._toolkit is not None:
+            self._outbox.put(self._measured.news(self._base), self._have_measured_sent)
+
+    def _have_measured_sent(self) -> None:
+        self._loop.after(MEASURED_SECONDS, self._send_measured_again)
+
+    def _send_all(self) -> None:
+        self._send_frames()
         if self._is_elsewhere:
+            self._outbox.put(self._measured.news(self._base))
             self._outbox.put(tree(self._base, _WRITTEN, without=_OWN))
 
 

@@ -6,15 +6,23 @@ import json
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
 from estimator_container.mesh.mesh import Member, MeshLeader
 from estimator_container.runtime.loop import Loop
 
+from ....plan.plan import Plan
+from ....values.home import JobFolder, write_private
+from ...supervised.supervisor.hosts import NotStarted
 from ...supervised.supervisor.hosts_line import MISSED_BEATS
+from ..files import waiting_file
 from . import words
-from .trees import Outbox
+from .copying.trees import Outbox
+from .room.claims import Claims, terms_of
 
 POOL_VARIABLE = "ESTIMATOR_POOL"
 """Of the supervisor's environment: the descriptors of the socket at which keepers find it, and of a file with the
@@ -65,6 +73,8 @@ class PoolMachines:
         self.kept: dict[str, KeptMachine] = {}
         """Those that are there, by their names."""
         self.lost: set[str] = set()
+        self.claims: Claims | None = None
+        """Those of the job on the slots of the machines, once it has some."""
         self.observer: KeeperObserver | None = None
         """Who hears of them at the moment."""
         self._loop = loop
@@ -100,9 +110,39 @@ class PoolMachines:
         self._loop.run_until(lambda: is_over() or not missing(), JOIN_SECONDS)
         return missing()
 
+    def enter(self, plan: Plan, folder: JobFolder, is_over: Callable[[], bool]) -> None:
+        """Wait for as many machines as the plan has hosts, and for room on them if the job is to. Raises NotStarted.
+
+        It returns early once `is_over` is true.
+        """
+        missing = self.wait_for(len(plan.hosts), is_over)
+        if missing and not is_over():
+            where = ", ".join(map(self.at, missing))
+            what = f"{where} did not connect to the job's supervisor at {self.address}"
+            raise NotStarted(Verdict(Kind.PLATFORM, f"{what}; see that no firewall is between the machines"))
+        if self.claims is None:
+            terms = terms_of(plan, [machine.name for machine in self.machines])
+            self.claims = Claims(self._loop, self.send, self.at, terms)
+        waiting = waiting_file(folder)
+        kept = [machine.name for machine in self.machines if machine.name in self.kept]
+        count, waits = len(plan.hosts), bool(plan.decoded.reserved.queue)
+        before = self.claims.hold(kept[:count], waits, is_over, lambda who: write_private(waiting, who))
+        with suppress(FileNotFoundError):
+            waiting.unlink()
+        if before:
+            hint = "use queue=True to wait for them, other machines, or fewer processes_per_host"
+            raise NotStarted(Verdict(Kind.PLATFORM, f"the machines have no room: {before}; {hint}"))
+        for spare in kept[count:]:
+            self.use(spare)
+
     def send(self, machine: str, *fields: str) -> None:
         """Send a message to a keeper; nothing happens if it is not there."""
         self._mesh.send(machine, *fields)
+
+    def use(self, machine: str) -> None:
+        """A host is about to run there: hold the lease, if it is on none of those that were waited for."""
+        if self.claims is not None:
+            self.claims.take(machine)
 
     def close(self) -> None:
         """Have all keepers end."""
@@ -122,6 +162,8 @@ class PoolMachines:
         if kind == words.ABOUT:
             outbox = Outbox(lambda *item: self.send(host, words.ITEM, *item))
             self.kept[host] = KeptMachine(fields[0], fields[1], outbox)
+        elif kind == words.ROOM and self.claims is not None:
+            self.claims.hear(host, *fields)
         elif kind == words.TAKEN:
             self.kept[host].outbox.taken()
         elif self.observer is not None:
@@ -131,5 +173,7 @@ class PoolMachines:
         """Its host has ended: a keeper that finds no supervisor any more sees to that."""
         self.kept.pop(host, None)
         self.lost.add(host)
+        if self.claims is not None:
+            self.claims.lost(host)
         if self.observer is not None:
             self.observer.keeper_lost(host)

@@ -18,7 +18,7 @@ from ...supervised.job import LocalJob
 from ...supervised.job_folder.registry import read
 from ..session.software import STORES
 from . import start
-from .mirrored import MirroredFiles
+from .copying.mirrored import MirroredFiles
 
 Facts = Mapping[str, Any]
 Answer = tuple[dict[str, Any], bytes]
@@ -94,7 +94,7 @@ class Server:
     def _sync(self, facts: Facts, data: bytes) -> Answer:
         record = read(_folder(facts))
         with_outputs = bool(facts["with_outputs"]) and record.is_final
-        news, contents = self._files_of(facts).news(facts["known"], with_outputs)
+        news, contents = self._files_of(facts).news(facts["known"], with_outputs, bool(facts["with_measured"]))
         return {"record": record.fields(), **news, "size": len(contents)}, contents
 
     def _wait(self, facts: Facts, data: bytes) -> Answer:

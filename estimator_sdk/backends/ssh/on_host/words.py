@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+PYTHON = "python3"
+"""Of the command of a host, the interpreter of its machine."""
+TOOLKIT = "estimator_container"
+"""Of the same, the toolkit where it is on that machine."""
 SUPERVISOR = "supervisor"
 """The name by which it proves itself to keepers."""
 
@@ -20,6 +24,12 @@ FLUSH = "flush"
 """Send what the ranks of the attempt have written, and remove it here."""
 LEAVE = "leave"
 """Remove everything, and end."""
+CLAIM = "claim"
+"""Wait for slots of the machine: with the terms, as JSON."""
+TAKE = "take"
+"""Hold them from now on, if there is room."""
+GIVE_BACK = "give back"
+"""Wait for them again."""
 
 # From a keeper.
 ABOUT = "about"
@@ -30,3 +40,8 @@ ENDED = "ended"
 """The host's toolkit has ended, and all that it has left has been sent: with its exit code."""
 NOT_RUN = "not run"
 """It could not be started: with the reason."""
+ROOM = "room"
+"""How the claim on the machine stands: with one of the next three, and who is before this job."""
+FREE, FULL, HELD = "free", "full", "held"
+ASKED = "asked"
+"""What the supervisor knows until it is told one of these."""

@@ -75,6 +75,11 @@ class Allocation:
 
             self._channels = Channels(plan, folder, loop, children, self._channel_failed)
 
+    def wait_for_machines(self) -> None:
+        """Wait until the job may use them. Raises NotStarted."""
+        if not self.has_started:
+            self._hosts.wait_for_machines()
+
     def fetch_channels(self) -> None:
         """Begin to fetch what is not there yet, and return at once. Raises OSError."""
         if self._channels is not None and not self.has_started:

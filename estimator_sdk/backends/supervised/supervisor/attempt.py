@@ -63,16 +63,17 @@ class Attempt:
         self._intermediate = Intermediate(plan, folder, output, loop, children, held)
 
     def run(self, begun: Callable[[], None]) -> Verdict | None:
-        """Run to the end; `begun` is called once each host has a log that can be followed.
+        """Run to the end; `begun` is called once there are machines, and each host has a log that can be followed.
 
         Returns why it failed; None when it did not, or was stopped. Nothing of the hosts is left then, unless they
         stand by.
         """
         try:
             self._make_logs()
+            found = self._wait_for_machines()
             begun()
             self._intermediate.start()
-            found = self._prepare()
+            found = found or self._prepare()
             if found is None and self._stopped_at is None:
                 found = self._run_hosts()
         except NotOurs:
@@ -109,6 +110,13 @@ class Attempt:
             frames = Path(self.layout(host.name).frames)
             make_folder(frames.parent)
             frames.touch(0o600)
+
+    def _wait_for_machines(self) -> Verdict | None:
+        try:
+            self.allocation.wait_for_machines()
+        except NotStarted as reason:
+            return reason.verdict
+        return None
 
     def _prepare(self) -> Verdict | None:
         """Bring the data and the checkpoints. Returns why that cannot be."""

@@ -39,6 +39,9 @@ class Hosts(Protocol):
     def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
         """A line to a host that is about to be started; see `HostsLine`. Raises OSError."""
 
+    def wait_for_machines(self) -> None:
+        """Wait until this job may use the machines that its hosts run on; `signal` ends that. Raises NotStarted."""
+
     def start(self) -> None:
         """Start all of them; returns as soon as the last one is on its way. Raises OSError or NotStarted."""
 

@@ -95,9 +95,8 @@ class Supervisor:
         try:
             self._hold.watch(self._loop)
             reserve.keep(str(self._folder.reserve), RESERVE)
-            began = self._record.attempts[0].began if self._record.attempts else time.time()
-            self._loop.after(max(0.0, began + self._plan.max_run - time.time()), self._too_long)
             if self._record.attempts:
+                self._limit_time()
                 self._take_over()
             try:
                 return self._run_attempts()
@@ -178,6 +177,8 @@ class Supervisor:
     def _begun(self) -> None:
         debug("%s: attempt %d has begun", self._plan.job_name, self._attempt.number)
         self._note(attempts=(*self._record.attempts, AttemptRecord(self._attempt.number, time.time())))
+        if self._record.attempt == 1:
+            self._limit_time()
 
     def _attempt_ended(self, verdict: Verdict | None) -> None:
         """Known from now on; it is written with what comes next, another attempt or the end of the job."""
@@ -188,6 +189,11 @@ class Supervisor:
         self._record = replace(self._record, **changes)
         self._hold.check()
         write_record(self._record, self._folder, self._hold.fileno())
+
+    def _limit_time(self) -> None:
+        """From the beginning of the first attempt on: what waits for machines does not run."""
+        over = self._record.attempts[0].began + self._plan.max_run
+        self._loop.after(max(0.0, over - time.time()), self._too_long)
 
     def _too_long(self) -> None:
         self._stop(f"MaxRuntimeExceeded: it ran for max_run={self._plan.max_run:g} seconds")

@@ -76,6 +76,7 @@ EVERYTHING = {
     "container_log_level": logging.DEBUG,
     "slurm": {"partition": "gpu", "exclusive": True},
     "hosts": ["a", "user@b:2222"],
+    "queue": True,
     "backend": "process",
 }
 
@@ -127,6 +128,7 @@ def test_every_argument_has_its_place_in_the_document():
             "sagemaker_estimator_checkpoint_keep": "5",
             "sagemaker_estimator_restart_policy": '{"on": ["signal"], "max": 5}',
             "sagemaker_estimator_spare_hosts": "1",
+            "sagemaker_estimator_queue": "true",
             "sagemaker_estimator_slurm": '{"partition": "gpu", "exclusive": true}',
             "sagemaker_estimator_pool": '[{"name": "a"}, {"name": "user@b", "port": 2222}]',
             "sagemaker_mpi_enabled": "true",

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...supervised.watch import Watch
+from ....supervised.watch import Watch
+from ...files import WAITING
+from . import measured
 
 ROUND_BYTES = 4 << 20
 """The most that one answer brings."""
 _LOGS = ("supervisor.log", "attempts/*/*.log", "hosts/*/output/logs/frames", "attempts/*/hosts/*/output/logs/frames")
 """Those that only grow."""
-_WORDS = ("hosts/*/output/failure", "hosts/*/output/verdict.json")
+_MEASURED = tuple(f"{hosts}/{each}/*" for hosts in ("hosts/*", "attempts/*/hosts/*") for each in measured.FOLDERS)
+_WORDS = (WAITING, "hosts/*/output/failure", "hosts/*/output/verdict.json")
 _OUTPUTS = "output"
+_WATCHED = (".log", "frames")
+"""The ends of the names of those whose growth ends a wait."""
 
 
 class FileState(NamedTuple):
@@ -23,7 +29,7 @@ class FileState(NamedTuple):
     inode: int
     size: int
     changed: int
-    """In nanoseconds since 1970."""
+    """In nanoseconds since 1970; of a tail the CRC-32 of so many bytes."""
 
 
 class MirroredFiles:
@@ -39,7 +45,9 @@ class MirroredFiles:
         """Return after a change since the last call, or after so many seconds."""
         self._watch.wait(seconds)
 
-    def news(self, known: Mapping[str, Sequence[int]], with_outputs: bool) -> tuple[dict[str, Any], bytes]:
+    def news(
+        self, known: Mapping[str, Sequence[int]], with_outputs: bool, with_measured: bool
+    ) -> tuple[dict[str, Any], bytes]:
         """What has changed since the files were as `known` says: a description, and the bytes that it speaks of.
 
         `files` are the states of all that there are now; `pieces` are a path, an offset and a number of bytes each, in
@@ -50,13 +58,20 @@ class MirroredFiles:
         contents: list[bytes] = []
         room = ROUND_BYTES
         of_inode = {state[0]: (path, state) for path, state in known.items()}
-        for path, only_grows in self._all(with_outputs):
+        tails = self._tails() if with_measured else {}
+        for path, only_grows in self._all(with_outputs, with_measured):
             state = self._state(path, only_grows)
             if state is None:
                 continue
             before = known.get(path) or (of_inode[state.inode][1] if state.inode in of_inode else None)
-            have = _is_there(before, state, only_grows)
-            data = _read(self._folder / path, have or 0, min(room, state.size - (have or 0)))
+            if path in tails:
+                tail = tails[path]
+                have = measured.known_part(tail, before[1], before[2]) if before and before[0] == state.inode else None
+                data = tail[have or 0 :][:room]
+                state = FileState(state.inode, len(tail), zlib.crc32(tail[: (have or 0) + len(data)]))
+            else:
+                have = _is_there(before, state, only_grows)
+                data = _read(self._folder / path, have or 0, min(room, state.size - (have or 0)))
             if data or have is None:
                 pieces.append((path, -1 if have is None else have, len(data)))
                 contents.append(data)
@@ -67,8 +82,13 @@ class MirroredFiles:
                 return {"files": files, "pieces": pieces, "more": True}, b"".join(contents)
         return {"files": files, "pieces": pieces, "more": False}, b"".join(contents)
 
-    def _all(self, with_outputs: bool) -> Iterator[tuple[str, bool]]:
-        for patterns, only_grow in ((_LOGS, True), (_WORDS, False)):
+    def _tails(self) -> dict[str, bytes]:
+        """Those of what hosts measure, read first: what leaves them meanwhile is in a file that is read then."""
+        paths = (path for pattern in _MEASURED for path in self._folder.glob(pattern))
+        return {str(path.relative_to(self._folder)): _read(path) for path in paths if measured.is_tail(path.name)}
+
+    def _all(self, with_outputs: bool, with_measured: bool) -> Iterator[tuple[str, bool]]:
+        for patterns, only_grow in ((_LOGS, True), (_MEASURED if with_measured else (), True), (_WORDS, False)):
             for pattern in patterns:
                 for path in sorted(self._folder.glob(pattern)):
                     yield str(path.relative_to(self._folder)), only_grow
@@ -76,13 +96,14 @@ class MirroredFiles:
             for path in sorted((self._folder / _OUTPUTS).rglob("*")):
                 yield str(path.relative_to(self._folder)), False
 
-    def _state(self, path: str, is_watched: bool) -> FileState | None:
+    def _state(self, path: str, only_grows: bool) -> FileState | None:
         try:
             status = (self._folder / path).lstat()
         except OSError:
             return None
         if not os.path.isfile(self._folder / path) or os.path.islink(self._folder / path):  # noqa: PTH113, PTH114
             return None
+        is_watched = only_grows and Path(path).name.endswith(_WATCHED)
         if is_watched and (path, status.st_ino) not in self._watched:
             self._watched.add((path, status.st_ino))
             self._watch.add(self._folder / path)
@@ -98,8 +119,8 @@ def _is_there(before: Sequence[int] | None, state: FileState, only_grows: bool) 
     return None
 
 
-def _read(path: Path, offset: int, size: int) -> bytes:
-    if size <= 0:
+def _read(path: Path, offset: int = 0, size: int | None = None) -> bytes:
+    if size is not None and size <= 0:
         return b""
     try:
         with path.open("rb") as file:

@@ -5,7 +5,7 @@ from collections import deque
 
 import pytest
 
-from estimator_sdk.backends.ssh.on_host.trees import PIECE, Outbox, TreeLanding, piece, tree
+from estimator_sdk.backends.ssh.on_host.copying.trees import PIECE, Outbox, TreeLanding, piece, tree
 
 
 def test_a_tree_arrives_as_it_is(tmp_path):

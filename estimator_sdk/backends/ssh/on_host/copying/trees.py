@@ -6,6 +6,7 @@ Who sends has a few pieces under way at a time, so that what is large is in the 
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import shutil
 import stat
@@ -17,7 +18,7 @@ PIECE = 1 << 18
 """Bytes of a file in one message."""
 _UNDER_WAY = 8
 """Messages that have not been taken yet."""
-FOLDER, FILE, LINK, DATA = "folder", "file", "link", "data"
+FOLDER, FILE, LINK, DATA, END = "folder", "file", "link", "data", "end"
 
 Item = tuple[str, ...]
 
@@ -95,6 +96,11 @@ def piece(name: str, offset: int, data: bytes) -> Item:
     return DATA, name, str(offset), base64.b64encode(data).decode()
 
 
+def end(name: str, size: int) -> Item:
+    """That a file has no more than so many bytes, as an item."""
+    return END, name, str(size)
+
+
 class TreeLanding(NamedTuple):
     """Where items arrive: nothing is written outside of the folder, and through no link."""
 
@@ -114,6 +120,9 @@ class TreeLanding(NamedTuple):
             os.close(
                 os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, int(fields[0]) & 0o777 | 0o600)
             )
+        elif kind == END:
+            with contextlib.suppress(FileNotFoundError):
+                os.truncate(path, int(fields[0]))
         elif kind == DATA:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             try:

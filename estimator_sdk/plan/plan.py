@@ -116,6 +116,10 @@ class Plan:
     """Where the bundle is kept besides; it is uploaded before the start if it is not there."""
     image: str | None = None
     """The container image, where hosts are containers."""
+    toolkit: str | None = None
+    """The folder of this machine with the toolkit that containers get, where their image has none of ours."""
+    keeps_entrypoint: bool = True
+    """Whether a container begins with its image's ENTRYPOINT, if that has one."""
     sees_only_mounts: bool = False
     """Whether a host sees of this machine's files only what is mounted into it."""
     output_path: str = ""
@@ -253,6 +257,9 @@ def _describe(plan: Plan) -> Iterator[str]:
         yield f"              kept as {plan.code_uri}"
     if plan.image is not None:
         yield f"image         {plan.image}"
+    if plan.toolkit is not None:
+        instead = "" if plan.keeps_entrypoint else ", in the place of the image's ENTRYPOINT"
+        yield f"toolkit       {plan.toolkit}{instead}"
     yield f"output        {plan.output_path}"
     yield f"limits        {plan.max_run:g} s to run, {plan.stop_timeout:g} s to stop"
     if plan.cpus is not None:

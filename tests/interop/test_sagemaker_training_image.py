@@ -291,8 +291,8 @@ assert (job.download(sys.argv[3]) / "deep" / "er" / "weights").read_text() == "t
 
 def test_words_that_only_our_toolkit_carries_are_refused_before_anything_starts(tmp_path, their_image):
     with pytest.raises(
-        InvalidArgument, match=r"^arguments needs an image with estimator-container, but .* has another"
+        InvalidArgument, match=r"^arguments needs our toolkit, but .* has a `train` program of its own, which is run"
     ):
         estimator(tmp_path, "", their_image, arguments=["--verbose"]).plan()
-    with pytest.raises(InvalidArgument, match=r"^command needs an image with estimator-container"):
+    with pytest.raises(InvalidArgument, match=r"^command needs our toolkit, but"):
         Estimator(command=["python", "train.py"], source_dir=tmp_path, image_uri=their_image).plan()

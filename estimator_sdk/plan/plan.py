@@ -118,6 +118,10 @@ class Plan:
     """The container image, where hosts are containers."""
     image_words: tuple[str, ...] = ()
     """How a scheduler's node runs it: options of what starts a host there, or a program that is given the host's."""
+    toolkit: str | None = None
+    """The folder of this machine with the toolkit that containers get, where their image has none of ours."""
+    keeps_entrypoint: bool = True
+    """Whether a container begins with its image's ENTRYPOINT, if that has one."""
     sees_only_mounts: bool = False
     """Whether a host sees of this machine's files only what is mounted into it."""
     output_path: str = ""
@@ -260,6 +264,9 @@ def _describe(plan: Plan) -> Iterator[str]:
         yield f"image         {plan.image}"
     if plan.image_words:
         yield f"              by {shlex.join(plan.image_words)}"
+    if plan.toolkit is not None:
+        instead = "" if plan.keeps_entrypoint else ", in the place of the image's ENTRYPOINT"
+        yield f"toolkit       {plan.toolkit}{instead}"
     yield f"output        {plan.output_path}"
     yield f"limits        {plan.max_run:g} s to run, {plan.stop_timeout:g} s to stop"
     if plan.cpus is not None:

@@ -6,13 +6,8 @@ MPI job that went well, so those jobs run at the same time.
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import shutil
-import subprocess
 import tarfile
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,11 +19,7 @@ import pytest
 from estimator_sdk import Estimator, InvalidArgument, Job, JobFailed
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.supervised.job import wait_until_gone
-
-NOBODY = 65534
-CLIENT_SECONDS = 60
-IMPORTED = ["estimator_sdk", "estimator_container", "docker"]
-IMPORTED += ["requests", "urllib3", "idna", "certifi", "charset_normalizer"]  # by docker
+from tests.interop.another_user import another_user
 
 HYPERPARAMETERS = {
     "b": True,
@@ -290,36 +281,18 @@ from estimator_sdk import Estimator
 job = Estimator(entry_point=sys.argv[1], image_uri=sys.argv[2], instance_count=2).fit(logs="none")
 assert (job.download(sys.argv[3]) / "deep" / "er" / "weights").read_text() == "trained"
 """
-    as_user: dict[str, Any] = {}
-    folder = Path(tempfile.mkdtemp(prefix="estimator-user-"))  # pytest's own folders are closed to other users
-    user = os.getuid()
-    if user == 0:
-        user = NOBODY
-        shutil.chown(folder, user)
-        as_user = {"user": user, "group": user, "extra_groups": [Path("/var/run/docker.sock").stat().st_gid]}
-    try:
-        (folder / "train.py").write_text(source)
-        # Root's environment may be closed to others too: Debian's Python, and copies of what it imports.
-        for name in IMPORTED:
-            found = importlib.util.find_spec(name)
-            assert found is not None and found.origin is not None
-            shutil.copytree(Path(found.origin).parent, folder / "packages" / name)
-        run = ["/usr/bin/python3", "-c", client, str(folder / "train.py"), their_image, str(folder / "model")]
-        env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(folder / "packages")}
-        env["ESTIMATOR_HOME"] = str(folder / "home")
-        subprocess.run(run, check=True, cwd=folder, env=env, timeout=CLIENT_SECONDS, **as_user)
-        (job,) = (folder / "home" / "jobs").iterdir()
-        left = [job, *job.rglob("*")]
+    with another_user() as user:
+        (user.folder / "train.py").write_text(source)
+        user.run(client, str(user.folder / "train.py"), their_image, str(user.folder / "model"))
+        left = user.left()
         assert {path.name for path in left} >= {"weights", "latest", "success", "frames"}
-        assert [path for path in left if path.lstat().st_uid != user] == []
-    finally:
-        shutil.rmtree(folder)
+        assert [path for path in left if path.lstat().st_uid != user.uid] == []
 
 
 def test_words_that_only_our_toolkit_carries_are_refused_before_anything_starts(tmp_path, their_image):
     with pytest.raises(
-        InvalidArgument, match=r"^arguments needs an image with estimator-container, but .* has another"
+        InvalidArgument, match=r"^arguments needs our toolkit, but .* has a `train` program of its own, which is run"
     ):
         estimator(tmp_path, "", their_image, arguments=["--verbose"]).plan()
-    with pytest.raises(InvalidArgument, match=r"^command needs an image with estimator-container"):
+    with pytest.raises(InvalidArgument, match=r"^command needs our toolkit, but"):
         Estimator(command=["python", "train.py"], source_dir=tmp_path, image_uri=their_image).plan()

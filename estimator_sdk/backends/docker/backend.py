@@ -28,8 +28,11 @@ from . import CAPABILITIES, engine
 from .containers import CODE_IN_CONTAINER, DockerHosts
 
 if TYPE_CHECKING:
+    from docker import DockerClient
+
     from ...spec.job_document import JobDocument
     from ..supervised.job import LocalJob
+    from .images.brought import Brought
 
 
 class DockerBackend(Supervised):
@@ -49,9 +52,8 @@ class DockerBackend(Supervised):
         spec, image = _with_image(spec)
         client = engine.connect()
         ours = catalogue.by_name(image)  # it may not be built yet
-        if ours is None:
-            engine.require_image(client, image)
-        has_toolkit = ours is not None or engine.has_toolkit(client, image)
+        brought = _brought(client, image, spec) if ours is None else None
+        has_toolkit = ours is not None or brought is not None
         plan = local_plan.base(spec, self.name, _host if has_toolkit else _other_host)
         if ours is not None and ours.is_for_cpus and instances.gpus(plan.instance_type) != 0:
             raise InvalidArgument(
@@ -70,8 +72,15 @@ class DockerBackend(Supervised):
             _check_other_toolkit(image, plan.decoded.reserved)
         plan = distributions.distributed(plan, local_plan.gpus(plan.instance_type, machine.gpus()))
         plan = inheritance.for_containers(plan, os.environ)
+        if brought is not None:
+            plan = brought.to(plan)
         kernel_limits.check_own()
-        return kernel_limits.check_containers(local_plan.with_command(plan, "python", None))
+        plan = kernel_limits.check_containers(local_plan.with_command(plan, "python", None))
+        if brought is not None:
+            from .images import needs
+
+            needs.check(plan, brought.inside)
+        return plan
 
     def start(self, plan: Plan) -> LocalJob:
         """Start the plan's containers under a supervisor, and return at once.
@@ -112,6 +121,26 @@ def _with_image(spec: JobDocument) -> tuple[JobDocument, str]:
     return replace(spec, algorithm_specification=replace(algorithm, training_image=image)), image
 
 
+def _brought(client: DockerClient, image: str, spec: JobDocument) -> Brought | None:
+    """The toolkit for an image that is not of the catalogue; None for one that is run as it is.
+
+    Such is an image with a `train` program of its own, and any in a job that gives it nothing to run. Raises
+    InvalidArgument for an image that the engine does not have, or whose Python cannot run the toolkit.
+    """
+    described = engine.require_image(client, image)
+    reserved = spec.decoded.reserved
+    has_work = reserved.program_in(spec.environment or {}) is not None or reserved.command or reserved.steps
+    if not (has_work or described.has_toolkit):
+        return None
+    from .images import brought, needs
+
+    found = brought.for_image(client, image, described)
+    if found.inside.has_train:
+        return None
+    needs.check_python(image, found.inside)
+    return found
+
+
 def _host(name: str, index: int, hosts: int) -> HostPlan:
     return HostPlan(
         name=name,
@@ -123,15 +152,14 @@ def _host(name: str, index: int, hosts: int) -> HostPlan:
 
 
 def _check_other_toolkit(image: str, reserved: Reserved) -> None:
-    """Raises InvalidArgument for what only our toolkit runs; another one would leave it out and say nothing."""
+    """Raises InvalidArgument for what only our toolkit runs; another program would leave it out and say nothing."""
     for argument in ("command", "arguments", "steps"):
         if getattr(reserved, argument) is not None:
-            what = f"{argument} needs an image with estimator-container, but {image} has another toolkit"
-            raise InvalidArgument(
-                argument, f"{what}; give entry_point, and hyperparameters in the order of their names"
-            )
+            what = f"{argument} needs our toolkit, but {image} has a `train` program of its own, which is run instead"
+            hint = "give entry_point, and hyperparameters in the order of their names, or choose another image"
+            raise InvalidArgument(argument, f"{what}; {hint}")
 
 
 def _other_host(name: str, index: int, hosts: int) -> HostPlan:
-    """A host whose image has a toolkit that would hand our variables to the script."""
+    """A host whose image has a program that would hand our variables to the script."""
     return replace(_host(name, index, hosts), environment={})

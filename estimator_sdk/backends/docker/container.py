@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from docker.types import Ulimit
 
 
+TOOLKIT_INSIDE = "/opt/estimator-toolkit"
+"""Where containers have the toolkit that is brought to them: the folder to import it from."""
+
+
 class HostContainer:
     """A container of the engine, by its id. What the engine refuses is raised as docker.errors.DockerException."""
 
@@ -71,13 +75,13 @@ def create(
 ) -> HostContainer:
     """Make the container of a host on a network; `mounts` are a path here, one inside, and whether it is read-only.
 
-    An image with our own toolkit needs no root and is told its secrets otherwise. Raises
+    Our own toolkit needs no root and is told its secrets otherwise. Raises
     docker.errors.DockerException when the engine refuses it.
     """
     endpoint = api.create_endpoint_config(aliases=[host.name], ipv4_address=network.addresses.get(host.name))
     made = api.create_container(
         plan.image,
-        list(host.argv),
+        **started_by(host.argv, plan.keeps_entrypoint),
         name=name,
         hostname=host.name,
         user=f"{os.getuid()}:{os.getgid()}" if own_toolkit else None,
@@ -116,9 +120,18 @@ def _environment(plan: Plan, host: HostPlan, own_toolkit: bool) -> dict[str, str
     job = {**host.environment, contract.JOB_NAME_VARIABLE: plan.job_name}
     if not own_toolkit:
         return {**_region(), **plan.environment, **job}
-    # Root has a home in the image, and keeps it: keys that another image's sshd and mpirun need may lie there.
-    home = {} if os.getuid() == 0 else {"HOME": "/tmp"}
-    return {**_region(), **job, **home, contract.STOP_TIMEOUT: str(plan.stop_timeout)}
+    return {**_region(), **job, **home_of_user(), contract.STOP_TIMEOUT: str(plan.stop_timeout)}
+
+
+def started_by(argv: Sequence[str], keeps_entrypoint: bool) -> dict[str, list[str]]:
+    """What the engine is told to run: behind the image's ENTRYPOINT, or in its place."""
+    program, *arguments = argv
+    return {"command": [program, *arguments]} if keeps_entrypoint else {"entrypoint": [program], "command": arguments}
+
+
+def home_of_user() -> dict[str, str]:
+    """Root has a home in an image, and keeps it: keys that another image's sshd and mpirun need may lie there."""
+    return {} if os.getuid() == 0 else {"HOME": "/tmp"}
 
 
 def _region() -> dict[str, str]:

@@ -33,7 +33,7 @@ from ..supervised.supervisor.hosts import NotStarted, OnHostEnded
 from ..supervised.supervisor.hosts_line import HostsLine, LineHere, OnAttemptFailed
 from ..supervised.supervisor.policy import variables_of_attempt
 from . import container, engine, network, reaper, verdicts
-from .container import INSIDE, HostContainer
+from .container import INSIDE, TOOLKIT_INSIDE, HostContainer
 from .container_watch import LAST_OUTPUT_SECONDS, ContainerWatch, in_thread
 from .network import Network
 
@@ -57,7 +57,7 @@ class DockerHosts:
         self._loop = loop
         self._client = engine.connect()
         self._watch = ContainerWatch(plan, self._client, loop, on_ended)
-        self._own_toolkit = engine.has_toolkit(self._client, plan.image or "")
+        self._own_toolkit = plan.toolkit is not None or engine.has_toolkit(self._client, plan.image or "")
         self._labels = {engine.JOB_LABEL: plan.job_name, engine.OWNER_LABEL: os.urandom(8).hex()}
         self._secret = os.urandom(contract.SECRET_BYTES)
         self._pip: PipSettings | None = None
@@ -227,6 +227,8 @@ class DockerHosts:
             mounts.append((self._layout(host.name).checkpoints, self._plan.checkpoint_path, False))
         mounts += [(source, target, True) for source, target in self._channel_mounts(host.name, INSIDE)]
         mounts += self._pip.mounts if self._pip is not None else []
+        if self._plan.toolkit is not None:
+            mounts.append((self._plan.toolkit, TOOLKIT_INSIDE, True))
         assert self._network is not None
         if self._own_toolkit:
             of_attempt = variables_of_attempt(self._plan, self._attempt)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import BackendError, InvalidArgument
 
@@ -28,6 +28,22 @@ DETACH_SECONDS, DETACH_LOOK_SECONDS = 10.0, 0.02
 _PULLABLE = re.compile(r"[a-z0-9][^\s]*")
 """What a reference to an image begins with ("reference" in the OCI distribution specification), in one word."""
 INSTEAD = "or use backend='process', which needs no engine"
+
+
+class ImageDescription(NamedTuple):
+    """What the engine knows of an image."""
+
+    identity: str
+    """Its id, which no other image has."""
+    labels: Mapping[str, str]
+    variables: Mapping[str, str]
+    """Those that its containers have."""
+    has_entrypoint: bool
+
+    @property
+    def has_toolkit(self) -> bool:
+        """Whether it holds our toolkit, of whatever version."""
+        return bool(self.labels.get(TOOLKIT_LABEL))
 
 
 def connect() -> DockerClient:
@@ -58,20 +74,22 @@ def asked_to(what: str) -> Iterator[None]:
         ) from None
 
 
-def require_image(client: DockerClient, image: str) -> None:
-    """Raises InvalidArgument when the engine does not have the image."""
-    if not has_image(client, image):
+def require_image(client: DockerClient, image: str) -> ImageDescription:
+    """The image as the engine describes it. Raises InvalidArgument when the engine does not have it."""
+    described = _described(client, image)
+    if described is None:
         pull = f"get it with `docker pull {image}`, or " if _PULLABLE.fullmatch(image) else ""
         raise InvalidArgument(
             "image_uri",
             f"image_uri {image!r} is not an image of the Docker engine; {pull}choose one of those that "
             "`estimator images ls` lists",
         )
+    return described
 
 
 def has_image(client: DockerClient, image: str) -> bool:
     """Whether the engine has the image."""
-    return _labels(client, image) is not None
+    return _described(client, image) is not None
 
 
 def require_room(client: DockerClient, cpus: float | None, memory: float | None) -> None:
@@ -94,22 +112,26 @@ def has_toolkit(client: DockerClient, image: str) -> bool:
 
 def toolkit_of(client: DockerClient, image: str) -> str | None:
     """The digest of the toolkit that an image holds; None for an image without ours, or none at all."""
-    return (_labels(client, image) or {}).get(TOOLKIT_LABEL)
+    described = _described(client, image)
+    return described.labels.get(TOOLKIT_LABEL) if described is not None else None
 
 
-def _labels(client: DockerClient, image: str) -> dict[str, str] | None:
-    """The labels of an image; None where the engine does not have it."""
+def _described(client: DockerClient, image: str) -> ImageDescription | None:
+    """None where the engine does not have the image."""
     import docker
 
     with asked_to(f"describe the image {image}"):
         try:
-            return client.images.get(image).labels or {}
+            attributes = client.images.get(image).attrs
         except (docker.errors.ImageNotFound, docker.errors.NullResource):
             return None
         except docker.errors.APIError as error:
             if error.status_code not in (400, 404):  # what no image can be called, such as `..`
                 raise
             return None
+    config = attributes.get("Config") or {}
+    variables = dict(each.partition("=")[::2] for each in config.get("Env") or ())
+    return ImageDescription(attributes["Id"], config.get("Labels") or {}, variables, bool(config.get("Entrypoint")))
 
 
 def remove_container(api: APIClient, identity: str) -> None:

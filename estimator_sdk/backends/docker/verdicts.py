@@ -29,9 +29,14 @@ def engine_lost(client: DockerClient, meanwhile: str) -> str | None:
     return None
 
 
+def cannot_run(words: str) -> bool:
+    """Whether the engine says that it could not start the program of a container."""
+    return _CANNOT_RUN.search(words) is not None
+
+
 def refused(plan: Plan, words: str) -> Verdict:
     """The engine made or started no container, and said this."""
-    if _CANNOT_RUN.search(words):
+    if cannot_run(words):
         return Verdict(Kind.IMAGE, f"no container of {plan.image} could start: {words}")
     return Verdict(Kind.PLATFORM, f"the Docker engine refused a container of {plan.job_name}: {words}")
 

@@ -1,0 +1,65 @@
+"""What a job needs of an image that is not ours, and the sentence about what that lacks."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+
+from estimator_container.contract.entry_point import PACKAGE_FILES
+from estimator_container.host.preparation import requirements
+
+from ....errors import InvalidArgument
+from ....plan.plan import Plan
+from .look import PYTHON, Inside
+from .look_inside import OLDEST
+
+_IMPORTED = re.compile(rb"^(?:import|from)[ \t]+(horovod|mpi4py|tensorflow|torch)\b", re.MULTILINE)
+"""What a script imports in any case: nothing that is indented is meant."""
+_OPEN_MPI = re.compile(r"\(Open MPI\) 4\.")
+_OLDEST = ".".join(map(str, OLDEST))
+
+
+def check_python(image: str, inside: Inside) -> None:
+    """Raises InvalidArgument for an image whose Python cannot run the toolkit."""
+    if not inside.python:
+        what = f"has no {PYTHON} on its PATH, nor a `train` program"
+        raise _refused(image, what, f"add Python {_OLDEST} or newer to the image, or choose one that has it")
+    if inside.python[:2] < OLDEST:
+        what = f"has Python {'.'.join(map(str, inside.python))}, but the toolkit needs {_OLDEST} or newer"
+        raise _refused(image, what, f"put a newer {PYTHON} first on the image's PATH, or choose another image")
+
+
+def check(plan: Plan, inside: Inside) -> None:
+    """Raises InvalidArgument for an image that lacks what the job needs: Open MPI, pip, what the script imports."""
+    image = plan.image or ""
+    if plan.distribution == "mpi":
+        _check_mpi(image, inside)
+    if plan.code is None:
+        return
+    program = plan.program or ""
+    with tarfile.open(plan.code) as bundle:
+        names = bundle.getnames()
+        installed = [name for name in (requirements.FILE, *PACKAGE_FILES) if name in names]
+        content = bundle.extractfile(program) if program.endswith(".py") and program in names else None
+        imported = set(_IMPORTED.findall(content.read())) if content is not None else set()
+    if installed:  # it may bring what the script imports
+        if "pip" not in inside.modules:
+            what = f"has no pip to install what {installed[0]} names"
+            raise _refused(image, what, "add pip to the image, or add the packages themselves and leave the file out")
+        return
+    for module in sorted(each.decode() for each in imported):
+        if module not in inside.modules:
+            what = f"has no {module}, which {program} imports"
+            raise _refused(image, what, f"add it to the image, or name it in a {requirements.FILE} beside the script")
+
+
+def _check_mpi(image: str, inside: Inside) -> None:
+    if not inside.mpirun:
+        raise InvalidArgument("image_uri", f"image_uri {image!r} cannot run an MPI world: {inside.why_no_mpirun}")
+    if not _OPEN_MPI.search(inside.mpirun):
+        what = f"has an mpirun that says {inside.mpirun!r}, but MPI worlds are started by that of Open MPI 4.1"
+        raise _refused(image, what, "put Open MPI 4.1 first on the image's PATH, or choose another image")
+
+
+def _refused(image: str, what: str, what_to_do: str) -> InvalidArgument:
+    return InvalidArgument("image_uri", f"image_uri {image!r} {what}; {what_to_do}")

@@ -254,16 +254,14 @@ class SlurmHosts:
         self._without_node |= {host} if host is not None else {each.name for each in self._plan.hosts}
 
     def _start_host(self, name: str, attempt: int) -> None:
-        (host,) = (each for each in self._plan.hosts if each.name == name)
-        node = self._places.node_of(name)
-        channels = self._allocation.channels_on(node) or self._folder
-        host_folder.fill(self._plan, self._folder, channels, host, node, self._secret)
+        (host,), node = (each for each in self._plan.hosts if each.name == name), self._places.node_of(name)
+        host_folder.fill(self._plan, self._folder, self._allocation.channels_on(node), host, node, self._secret)
         make_folder(self._own_folder)
         fd = os.open(self._own_folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._begun[name] = (attempt, os.fstat(fd).st_size)
-        of_job = (self._allocation.environment, self._plan, self._folder)
+        around = self._allocation.environment
         environment = {
-            **steps.variables(*of_job, self._attempt, self._places, host),
+            **steps.variables(around, self._plan, self._folder, self._attempt, self._places, host),
             contract.PLATFORM_ADDRESS: text_of(self._door),
             **variables_of_attempt(self._plan, attempt),
         }
@@ -285,9 +283,8 @@ class SlurmHosts:
         code = steps.code_of_task(code, Path(layout.success).exists())
         if code < 0:
             self._left += steps.to_remove(node, layout)
-        self._on_ended(
-            host, code, steps.without_image(self._plan, host, node, layout, log, since) if code > 0 else None
-        )
+        why = steps.without_image(self._plan, host, node, layout, log, since) if code > 0 else None
+        self._on_ended(host, code, why)
 
     def _not_launched(self, host: str, node: Node) -> None:
         """Slurm does not reach the node, which it may not know yet."""

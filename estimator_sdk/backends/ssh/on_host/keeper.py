@@ -32,7 +32,7 @@ from . import words
 from .copying.measured import MeasuredFiles
 from .copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
 from .facts import address_of_this_machine, boot
-from .room.claim import Claim
+from .room.claim import Leaseholder
 
 CONNECT_SECONDS = 60.0
 """That the supervisor may take to be found."""
@@ -73,7 +73,7 @@ class Keeper:
         member = Member(name, (words.SUPERVISOR,), secret)
         until = time.monotonic() + CONNECT_SECONDS
         self._mesh = MeshWorker(self._loop, member, self, lambda: address_and_port(supervisor), until)
-        self._claim = Claim(self._loop, self._mesh.send)
+        self._claim = Leaseholder(self._loop, self._mesh.send)
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(signum, self._end)
         if self._watch.fileno() >= 0:

@@ -17,7 +17,7 @@ LOOK_SECONDS = 2.0
 """Between two looks at the leases of others by a job that waits: nobody tells of one that was killed."""
 
 
-class Claim:
+class Leaseholder:
     """The claim on this machine. See `words.CLAIM` and those after it for what is said."""
 
     def __init__(self, loop: Loop, send: Callable[..., None]) -> None:

@@ -128,15 +128,16 @@ def tell_of_waiting(host: str, event: object) -> None:
 
 
 def test_jobs_share_slots_and_one_that_finds_none_is_refused_or_waits(submit):
-    first = submit(HOLDS, hosts="host-1:2,host-2:2", distribution=None)
+    # On machines that no other test uses at the same time.
+    first = submit(HOLDS, hosts="host-10:2,host-11:2", distribution=None)
     wait_until_up(first, 2)
-    beside = submit(HOLDS, hosts="host-2:2", instance_count=1, distribution=None)
+    beside = submit(HOLDS, hosts="host-11:2", instance_count=1, distribution=None)
     wait_until_up(beside, 1)
-    refused = submit(HOLDS, hosts="host-2:2,host-3:2", distribution=None)
-    with pytest.raises(JobFailed, match=rf"no room: host-2: of 2 slots {first.name} has 1, {beside.name} has 1, and"):
+    refused = submit(HOLDS, hosts="host-11:2,host-9:2", distribution=None)
+    with pytest.raises(JobFailed, match=rf"no room: host-11: of 2 slots {first.name} has 1, {beside.name} has 1, and"):
         refused.wait(60)
-    waits = submit("print('up', flush=True)", hosts="host-3:2,host-2:2", distribution=None, queue=True)
-    with pytest.raises(Told, match=rf"host-2: of 2 slots {first.name} has 1, {beside.name} has 1, and"):
+    waits = submit("print('up', flush=True)", hosts="host-9:2,host-11:2", distribution=None, queue=True)
+    with pytest.raises(Told, match=rf"host-11: of 2 slots {first.name} has 1, {beside.name} has 1, and"):
         list(waits._started.blocks(True, tell_of_waiting))
     assert waits.attempts == []
     tell(beside, "go")

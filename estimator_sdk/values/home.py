@@ -78,6 +78,26 @@ def temporary_folder(what: str, fill: Callable[[Path], None] | None = None) -> I
 
 
 @contextmanager
+def appearing(place: Path) -> Iterator[Path]:
+    """An empty folder that becomes `place` when the block has filled it, unless another process was quicker.
+
+    Raises OSError, and what the block raises.
+    """
+    import shutil
+    from tempfile import mkdtemp
+
+    unfinished = Path(mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    try:
+        yield unfinished
+        unfinished.rename(place)
+    except OSError:
+        if not place.exists():
+            raise
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@contextmanager
 def reading() -> Iterator[None]:
     """Around what looks for jobs. Raises EstimatorError for a home that cannot be looked into."""
     try:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import estimator_container
 
 from ....plan.plan import Plan
-from ....values.home import CACHE_VARIABLE, cache_folder, make_folder, secured, writing
+from ....values.home import CACHE_VARIABLE, appearing, cache_folder, make_folder, secured, writing
 from ..container import TOOLKIT_INSIDE
 from . import look, look_inside
 from .look import PYTHON, Inside
@@ -97,8 +97,7 @@ def _joined(search_path: str) -> str:
 
 
 def _make(client: DockerClient, image: str, described: ImageDescription, folder: Path) -> None:
-    unfinished = folder.with_name(f".{folder.name}-{os.getpid()}")
-    try:
+    with appearing(folder) as unfinished:
         for file in _files():
             to = unfinished / _COPY / file.relative_to(_toolkit().parent)
             make_folder(to.parent)
@@ -107,12 +106,6 @@ def _make(client: DockerClient, image: str, described: ImageDescription, folder:
         if inside.has_train:
             shutil.rmtree(unfinished / _COPY)
         (unfinished / _FACTS).write_text(json.dumps(asdict(inside)), encoding="utf-8")
-        unfinished.rename(folder)
-    except OSError:
-        if not folder.exists():  # another process has made it meanwhile
-            raise
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _toolkit() -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 import estimator_container
 
 from ....plan.plan import Plan
-from ....values.home import home, make_folder, secured
+from ....values.home import appearing, home, make_folder, secured
 
 SDK = Path(__file__).parents[3]
 _PACKAGES = (SDK, Path(estimator_container.__file__).parent)
@@ -48,18 +48,11 @@ def make_copy() -> None:
     if place.exists():
         return
     secured(place.parent)
-    unfinished = place.with_name(f".{place.name}-{os.getpid()}")
-    try:
+    with appearing(place) as unfinished:
         for package, file in _files():
             to = unfinished / package.name / file.relative_to(package)
             make_folder(to.parent)
             shutil.copyfile(file, to)
-        unfinished.rename(place)
-    except OSError:
-        if not place.exists():  # another process has made it meanwhile
-            raise
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _files() -> Iterator[tuple[Path, Path]]:

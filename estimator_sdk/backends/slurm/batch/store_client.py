@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ....errors import BackendError
 from ....plan.plan import Plan
-from ....values.home import home, make_folder, secured
+from ....values.home import appearing, home, make_folder, secured
 from ...packages import CLIENT_OF_STORES, files_of
 from ..options import SlurmOptions
 
@@ -61,21 +61,12 @@ def needed(plan: Plan, options: SlurmOptions) -> StoreClient | None:
 
 def make(client: StoreClient) -> None:
     """Make the copy, unless it is there. Raises BackendError where it cannot be had, and OSError."""
-    from tempfile import mkdtemp
-
     if client.folder.exists():
         return
     secured(client.folder.parent)
-    unfinished = Path(mkdtemp(prefix=f".{client.folder.name}-", dir=client.folder.parent))
     fill: Callable[[Path], None] = _copy_own if client.version is None else _downloader(client.version)
-    try:
+    with appearing(client.folder) as unfinished:
         fill(unfinished)
-        unfinished.rename(client.folder)
-    except OSError:
-        if not client.folder.exists():  # another process has made it meanwhile
-            raise
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _place(what: str) -> Path:

@@ -97,13 +97,16 @@ class RunningJob:
             return {host: each.attrs["State"]["Pid"] for host, each in self.containers().items()}
         if self.backend == "ssh":
             return {host: pid for host, (pid, _) in seen.toolkits(self.job).items()}
-        found = {}
-        for each in table().values():
-            if each.argv[-1:] == (b"train",) and each.runs(b"estimator_container") and each.program != "srun":
-                base = Path(each.variable("SAGEMAKER_BASE_DIR") or "/")
-                if self.job.folder in base.parents:
-                    found[base.name] = each.pid
-        return found
+        running = {each.pid: each for each in table().values() if self._is_toolkit(each)}
+        return {self._folder(running[pid]).name: pid for pid in seen.without_forks(running)}
+
+    def _is_toolkit(self, each: Process) -> bool:
+        runs = each.argv[-1:] == (b"train",) and each.runs(b"estimator_container") and each.program != "srun"
+        return runs and self.job.folder in self._folder(each).parents
+
+    @staticmethod
+    def _folder(toolkit: Process) -> Path:
+        return Path(toolkit.variable("SAGEMAKER_BASE_DIR") or "/")
 
     def toolkit(self, host: str) -> int:
         """Raises NotThere."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from estimator_sdk import Job
 from tests.ssh.pool import COUNT, UID, SshPool
 
 DATA = ".local/share/estimator-sdk"
+_TOOLKIT = b"/estimator_container\0train\0"
 
 
 def pool() -> SshPool:
@@ -31,6 +32,19 @@ def processes(job: Job) -> Iterator[tuple[int, bytes, bytes]]:
             yield int(process.name), words, variables
 
 
+def without_forks(pids: Iterable[int]) -> list[int]:
+    """Those that none of the others started: a child that has not become another program yet looks like its parent."""
+    found = set(pids)
+    return [pid for pid in sorted(found) if _parent(pid) not in found]
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
 def machine_of(pid: int) -> str:
     """The machine on which a process runs, by its user."""
     return f"host-{Path(f'/proc/{pid}').stat().st_uid - UID + 1}"
@@ -39,16 +53,16 @@ def machine_of(pid: int) -> str:
 def toolkits(job: Job) -> dict[str, tuple[int, Path]]:
     """Host -> the process of its toolkit, and where its base directory is, seen from here."""
     found = {}
-    for pid, words, variables in processes(job):
-        if words.endswith(b"/estimator_container\0train\0"):
-            (base,) = [each for each in variables.split(b"\0") if each.startswith(b"SAGEMAKER_BASE_DIR=")]
-            place = Path(f"/proc/{pid}/root{base.decode().partition('=')[2]}")
-            try:
-                config = json.loads((place / "input/config/resourceconfig.json").read_text())
-            except OSError:
-                continue
-            home = pool().home(machine_of(pid))
-            found[config["current_host"]] = pid, home / base.decode().partition("/mnt/home/")[2]
+    running = {pid: variables for pid, words, variables in processes(job) if words.endswith(_TOOLKIT)}
+    for pid in without_forks(running):
+        (base,) = [each for each in running[pid].split(b"\0") if each.startswith(b"SAGEMAKER_BASE_DIR=")]
+        place = Path(f"/proc/{pid}/root{base.decode().partition('=')[2]}")
+        try:
+            config = json.loads((place / "input/config/resourceconfig.json").read_text())
+        except OSError:
+            continue
+        home = pool().home(machine_of(pid))
+        found[config["current_host"]] = pid, home / base.decode().partition("/mnt/home/")[2]
     return found
 
 
@@ -59,7 +73,7 @@ def folder(job: Job) -> Path:
 
 def supervisors(job: Job) -> list[int]:
     """The process that supervises a job, if it runs."""
-    return [pid for pid, words, _ in processes(job) if b"/backends/supervised\0" in words]
+    return without_forks(pid for pid, words, _ in processes(job) if b"/backends/supervised\0" in words)
 
 
 def supervisor(job: Job) -> int:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests import scheduling, tables
+from tests import cpu, scheduling, tables
 
 if TYPE_CHECKING:
     from tests.slurm.cluster import Cluster
@@ -43,6 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--python-of-hosts", default=sys.executable, help="the Python of the stand-in's instances")
     parser.addoption("--write-budget", action="store_true", help="make what tests/budget counts the budget")
     parser.addoption("--results", type=Path, help="a file that takes what held of the laws and the contract")
+    parser.addoption("--cpu", type=Path, help="a file that takes the CPU time of each test, for `python -m tests.cpu`")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -60,6 +61,9 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--results") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(tables.Recorder(config.getoption("--results")))
+    leads_workers = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
+    if config.getoption("--cpu") and not leads_workers:
+        config.pluginmanager.register(cpu.Meter(config.getoption("--cpu")))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

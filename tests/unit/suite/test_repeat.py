@@ -26,10 +26,11 @@ def words(folder):
 
 
 @pytest.fixture
-def started(tmp_path):
-    """The repetition of a test that waits, as a command line starts it; what goes on is ended."""
+def started(tmp_path, request):
+    """The repetition of a test that waits, as a command line starts it, or its load alone; what goes on is ended."""
     (tmp_path / "test_repeated.py").write_text(WAIT)
-    command = [sys.executable, "-m", "tests.repeat", "2", *words(tmp_path)]
+    whole = [sys.executable, "-m", "tests.repeat", "2", *words(tmp_path)]
+    command = whole if request.param == "repetition" else [sys.executable, "-c", WAIT_UNDER_LOAD]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True, **output) as child:
@@ -88,8 +89,20 @@ def test_waits():
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+WAIT_UNDER_LOAD = """
+import signal
+from tests import repeat
+with repeat.load(repeat.BUSY):
+    print("up", flush=True)
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize(
+    ("started", "number"), [("repetition", signal.SIGINT), ("load", signal.SIGKILL)], indirect=["started"]
+)
 def test_two_processes_compute_until_the_repetition_ends_however_it_does(started, number):
+    """Where the signal reaches nothing else the load shows it alone, without a pytest that starts beside it."""
     assert any("up" in line for line in started.stdout)
     assert len(load_of(started)) == 2
     if number == signal.SIGINT:

@@ -79,12 +79,14 @@ def _choice(test: pytest.Function) -> tuple[frozenset[str], int | None]:
 
 
 def one_of_each(tests: Iterable[tuple[frozenset[str], int | None]]) -> list[bool]:
-    """Which tests are chosen so that each law has one: the first that costs least.
+    """Which tests are chosen so that each law has one: the first that costs least, unless others have all its laws.
 
     Each test is given by its laws and its cost, None for one that is not suitable.
 
-    >>> one_of_each([({"A", "B"}, 1), ({"A"}, 0), ({"A"}, 0), ({"B"}, None), ({"B"}, 1)])
-    [True, True, False, False, False]
+    >>> one_of_each([({"A"}, 0), ({"A"}, 0), ({"B"}, None), ({"B"}, 1)])
+    [True, False, False, True]
+    >>> one_of_each([({"A"}, 0), ({"A", "B"}, 1), ({"B"}, 1)])
+    [False, True, False]
     """
     known = [*tests]
     suitable = [place for place, (_, cost) in enumerate(known) if cost is not None]
@@ -93,6 +95,9 @@ def one_of_each(tests: Iterable[tuple[frozenset[str], int | None]]) -> list[bool
         if not met.issuperset(known[place][0]):
             chosen.add(place)
             met |= known[place][0]
+    for place in sorted(chosen, key=lambda place: (-known[place][1], place)):
+        if set().union(*(known[other][0] for other in chosen - {place})).issuperset(known[place][0]):
+            chosen.remove(place)
     return [place in chosen for place in range(len(known))]
 
 

@@ -57,7 +57,7 @@ def of_laws(results: Results) -> str:
         "One behaviour on every backend. Each law is a test in `tests/conformance/`, run with real processes and a",
         "real mpirun; this table is written by that run. A dash: no test states it yet. Where a law has parameters,",
         "each set of them meets `docker` or `process`, by turns, and of the tests of a law that both keep by the same",
-        "code each second one runs on `process` alone; `scripts/test --all` runs everything on both. On `slurm`, a",
+        "code two of three run on `process` alone; `scripts/test --all` runs everything on both. On `slurm`, a",
         "real Slurm of twelve nodes, each law has one test in every run, and all of them with `--all`; D4 has none,",
         "for no pipe reaches from one node to the others, and a job that asks for one is refused. On `sagemaker` what",
         "is submitted runs on a stand-in of the service, which can tell only some of them; what else was tried there",

@@ -2,7 +2,7 @@
 
 A law holds for all its parameters on every backend, but a job for each pair of them would take too long for every run.
 So each set of parameters meets one of our own backends, by turns, and `scripts/test --all` alone runs the other pairs.
-Of a law that code keeps which both backends share, every test runs on processes and each second one on containers. A
+Of a law that code keeps which both backends share, every test runs on processes and each third one on containers. A
 test that takes long says its turn itself: `@pytest.mark.turn`.
 
 On Slurm and on a pool with ssh, whose jobs take longer to start, every run has one test of each law, and
@@ -30,6 +30,8 @@ SERVICE = "sagemaker"
 and how the service starts, watches and ends its instances: only laws of the first kind are marked `on_service`."""
 OF_HOSTS = ("E2", "E2b", "E3", "E4", "E9", "R1", "R2")
 """The laws that each backend keeps in a way of its own: how hosts end, what they leave, and who takes their place."""
+EACH = 3
+"""Of the tests of another law each third one runs on containers, too, and so does the first."""
 LAWS = Path(__file__).parent
 ON_POOL = frozenset((LAWS / "on_ssh.txt").read_text(encoding="utf-8").split())
 """The tests of the laws that were seen to hold on a pool."""
@@ -115,7 +117,7 @@ def _turns_of_tests(tests: Sequence[pytest.Function], seen: Counter[str]) -> Seq
     laws = [law for mark in tests[0].iter_markers("law") for law in mark.args] or [tests[0].path.name]
     numbers = [seen[law] for law in laws]
     seen.update(laws)
-    of_both = any(law in OF_HOSTS for law in laws) or any(number % 2 == 0 for number in numbers)
+    of_both = any(law in OF_HOSTS for law in laws) or any(number % EACH == 0 for number in numbers)
     return [None if of_both else BACKENDS[0]] * len(tests)
 
 

@@ -48,12 +48,9 @@ class Cluster:
     """A cluster that runs."""
 
     folder: Path
+    nodes: tuple[str, ...] = NODES
     daemons: dict[str, subprocess.Popen] = field(default_factory=dict)
     """Name of a node, `slurmctld` or `munged` -> its daemon; empty where another process started the cluster."""
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return NODES
 
     def environment(self) -> dict[str, str]:
         """The variables by which Slurm's programs find the cluster."""
@@ -115,11 +112,14 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster() -> Iterator[Cluster]:
-    """A cluster of the caller's own, all of whose nodes are idle; nothing is left of it at the end of the block."""
+def cluster(nodes: tuple[str, ...] = NODES) -> Iterator[Cluster]:
+    """A cluster of the caller's own, all of whose nodes are idle; nothing is left of it at the end of the block.
+
+    Each node is a daemon: who needs few of them says so, and has at least those of the partition `other`.
+    """
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))
     folder.chmod(0o711)  # munge wants a socket that every user can reach
-    made = Cluster(folder)
+    made = Cluster(folder, nodes)
     try:
         start(made)
         yield made
@@ -169,7 +169,7 @@ def start(cluster: Cluster) -> None:
     cluster.daemons["slurmctld"] = cluster._daemon("slurmctld", "-D", log="slurmctld")
     for node in cluster.nodes:
         cluster.start_node(node)
-    wait(cluster, until, lambda: idle_nodes(cluster) == len(NODES))
+    wait(cluster, until, lambda: idle_nodes(cluster) == len(cluster.nodes))
 
 
 def munged(folder: Path) -> list[str]:

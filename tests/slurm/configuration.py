@@ -61,7 +61,7 @@ PartitionName=other Nodes={other} MaxTime=INFINITE State=UP
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10
 PartitionName=short Nodes=ALL MaxTime=20 State=UP
 """
-NODES_OF_OTHER = NODES[:4]
+FEW_NODES = NODES_OF_OTHER = NODES[:4]
 REQUEUE_SECONDS = 10
 """For so long a job that was put back in the queue stays there, until what allowed its last start is void."""
 

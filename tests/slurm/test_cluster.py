@@ -11,7 +11,7 @@ import pytest
 
 from tests.slurm import cluster
 from tests.slurm.cluster import SHARED, Cluster
-from tests.slurm.configuration import NODES
+from tests.slurm.configuration import FEW_NODES, NODES
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ def submitted(own: Cluster, script: str, *options: str) -> str:
 @pytest.fixture(scope="module")
 def own():
     """A cluster whose nodes may be hurt."""
-    with cluster.cluster() as made:
+    with cluster.cluster(FEW_NODES) as made:
         yield made
 
 

@@ -325,7 +325,7 @@ def test_the_script_that_plan_shows_is_the_one_that_is_submitted(submit, slurm, 
     assert "#SBATCH --partition=other" in planned.script
 
 
-@pytest.mark.parametrize("name", ["a b", "100%job", "it's", "#é"])
+@pytest.mark.parametrize("name", ["#é", "a b, 100%job, it's"])
 def test_a_home_may_have_any_name_that_sbatch_can_be_told(submit, tmp_path, monkeypatch, name):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / name))
     assert submit("print(1)", instance_count=1).wait(timeout=60) == "Completed"

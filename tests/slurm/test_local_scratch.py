@@ -15,6 +15,7 @@ from tests.stores.servers import BUCKET
 from tests.waiting import wait_for
 
 from . import cluster
+from .configuration import FEW_NODES
 
 FILES = {f"train/{name}": name.encode() * 1000 for name in ("a", "b", "deep/c", "deep/d")}
 WHERE = """
@@ -107,7 +108,7 @@ def test_a_node_without_the_folder_is_named(slurm, tmp_path, store):
 def test_a_host_that_is_started_on_a_spare_node_finds_the_channel_there(tmp_path, scratch, store, monkeypatch):
     go_on = tmp_path / "go on"
     waits = f"{WHERE}\nimport pathlib, time\nwhile not pathlib.Path({str(go_on)!r}).exists():\n    time.sleep(0.1)\n"
-    with cluster.cluster() as own:
+    with cluster.cluster(FEW_NODES) as own:
         monkeypatch.setenv("SLURM_CONF", own.environment()["SLURM_CONF"])
         asked = estimator(
             tmp_path,

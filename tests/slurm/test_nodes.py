@@ -8,6 +8,7 @@ from estimator_sdk import Estimator, JobFailed
 from estimator_sdk.backends.slurm import queue
 
 from . import cluster
+from .configuration import FEW_NODES
 from .test_cluster import wait_for
 from .test_jobs import COUNTING, number_of, wait_for_line, wait_until_published
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.law("R2")
 def own(monkeypatch, tmp_path):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(queue, "ASK_AGAIN_SECONDS", 1.0)
-    with cluster.cluster() as made:
+    with cluster.cluster(FEW_NODES) as made:
         monkeypatch.setenv("SLURM_CONF", made.environment()["SLURM_CONF"])
         yield made
 
@@ -84,8 +85,10 @@ def test_a_job_that_may_not_be_started_again_has_failed_by_the_node_that_is_gone
     assert failed.value.verdict.kind == "host_lost"
 
 
-@pytest.mark.parametrize("grace", [0, 20])
-@pytest.mark.parametrize("requeue", [True, False])
+@pytest.mark.parametrize(
+    ("grace", "requeue"),
+    [(0, True), (20, False), *(pytest.param(*pair, marks=pytest.mark.long) for pair in ((0, False), (20, True)))],
+)
 def test_a_job_that_is_preempted_is_what_the_documentation_says(own, tmp_path, grace, requeue):
     own.run("scontrol", "update", "PartitionName=debug", f"GraceTime={grace}")
     job = started(tmp_path, slurm={"requeue": requeue})

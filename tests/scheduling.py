@@ -33,10 +33,15 @@ SETTING_UP_ONCE = (
     "tests/console/",
     "tests/conformance/test_before_start.py",
     "tests/conformance/test_reports.py",
+    "tests/attacks/test_streams.py",
+    "tests/slurm/test_cluster.py",
     "tests/unit/entrypoints/test_digits.py",
     "tests/unit/test_docstrings.py",
     "tests/unit/test_events.py",
+    "tests/unit/suite/test_by_turns.py",
 )
+OF_ONE_SERVER = ("tests/interop/contract/", "tests/interop/sagemaker_service/")
+"""Folders all of whose files share what takes long to set up: containers of two toolkits, a stand-in of a service."""
 LONGEST = (
     "tests/chaos/test_store_away.py",
     "tests/chaos/test_checkpoint_kills.py",
@@ -50,15 +55,16 @@ LONGEST = (
 def group(test: str) -> str:
     """The tests that one worker runs because they share what takes long to set up, or must not run at the same time.
 
-    In `tests/interop` and `tests/console` each file has a set-up of its own, but for the contract's folder, which has
-    one for all; so has the folder of tests on a cluster of containers. Laws that look at the same jobs are in one file,
-    and so are tests that import what takes seconds or parse both packages.
+    In `tests/interop` and `tests/console` each file has a set-up of its own, but for two folders, which have one for
+    all their files; so has the folder of tests on a cluster of containers. Laws that look at the same jobs are in one
+    file, and so are tests that import what takes seconds or parse both packages.
     """
     if test.startswith(OF_SPINNING_RANKS):
         return SPINNING
     path, _, _ = test.partition("::")
-    if path.startswith("tests/interop/contract/"):
-        return "contract"
+    for folder in OF_ONE_SERVER:
+        if path.startswith(folder):
+            return folder
     if path.startswith("tests/slurm/containers/"):
         return "a cluster of containers"
     return path if path.startswith(SETTING_UP_ONCE) else test

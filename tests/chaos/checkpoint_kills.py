@@ -36,14 +36,13 @@ from estimator_container.runtime.links import Link
 from estimator_container.runtime.loop import Loop
 
 from tests.stores.fault_proxy import FaultProxy
-from tests.stores.servers import localstack
+from tests.stores.servers import BUCKET, started
 
 from . import writer
 
 KILLS = ("script", "agent", "host", "stale writer")
 KILLS_IN_PLACE = ("script", "agent", "host", "restore")
 FAULTS = ("cut", "503", "truncate", "stall", "lose the answer")
-BUCKET = "checkpoints"
 PATIENCE = 60.0  # seconds for any answer of an agent
 DAMAGED = 0.2  # of the files that an attempt finds in place
 LOG_SECONDS = 0.02  # a log that holds snapshots up for as short as that tries the copy most often
@@ -280,12 +279,14 @@ def published(frames: Path) -> list[str]:
 
 @contextlib.contextmanager
 def store(kind: str, folder: Path) -> Iterator[tuple[str, FaultProxy | None]]:
-    """A store of one's own, with a proxy before it where it is a server; the environment says how to reach it."""
+    """A place of one's own, behind a proxy where the store is a server; the environment says how to reach it.
+
+    The server, in `folder`, is one of its own unless test processes share one.
+    """
     if kind == "file":
         yield f"file://{folder}/store", None
         return
-    with localstack(folder / "server") as server:
-        server.client().create_bucket(Bucket=BUCKET)
+    with started(kind, lambda name: folder / "server") as server:
         proxy = FaultProxy(server.endpoint)
         os.environ.update({**server.environment(), "AWS_ENDPOINT_URL_S3": proxy.endpoint})
         try:

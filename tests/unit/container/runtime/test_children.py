@@ -314,7 +314,8 @@ assert len(spared_ones) == 2 and spared in spared_ones, spared_ones
         ("daemon,stopped,a_tree_of_four", 6),
         ("already_dead", 1),
         ("ends_all_but_one_thread", 1),
-        *[("forks_as_long_as_it_lives", 1)] * 20,
+        *[("forks_as_long_as_it_lives", 1)] * 5,
+        *[pytest.param("forks_as_long_as_it_lives", 1, marks=pytest.mark.long)] * 15,
     ],
 )
 def test_all_can_be_ended_but_some_that_go_on(kinds, announced):

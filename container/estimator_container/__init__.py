@@ -5,5 +5,5 @@ Standard library only; nothing here imports the SDK. Importing the package itsel
 
 __version__ = "0.1.0"
 
-# `estimator_container.metrics`, which scripts import, lives beside what else there is of telemetry.
-__path__.append(f"{__path__[0]}/telemetry/for_scripts")
+# What scripts import, `estimator_container.metrics` and `estimator_container.data`, lives in the room that it is of.
+__path__ += [f"{__path__[0]}/{room}/for_scripts" for room in ("telemetry", "training")]

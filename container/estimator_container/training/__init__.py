@@ -2,6 +2,7 @@
 
     step_clock.py   counting steps, and telling a rank's own work from its waiting for others
     page.py         where the rank keeps the count, and its host reads it
+    for_scripts/    what scripts import as `estimator_container.data`
 
 What optimizers do is seen by the hooks of `drift`; `mark_step` is for scripts whose steps nobody sees.
 """

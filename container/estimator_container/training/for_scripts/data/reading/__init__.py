@@ -1,0 +1,8 @@
+"""Shards as they are read: which there are, what is in them, ahead of the script, and from a store.
+
+shards.py       which shards there are, and how many samples each has
+formats.py      what is in a shard
+reader.py       the samples of some places
+ahead.py        a thread that reads ahead
+disk_cache.py   shards of a store on this machine
+"""

@@ -1,0 +1,104 @@
+import io
+import json
+import os
+import threading
+
+import pytest
+from estimator_container.data import DataError, PipeDataset
+
+from tests.unit.container.training.data.folders import flat, number, tar_of
+
+
+@pytest.fixture
+def channel(tmp_path, monkeypatch):
+    """A channel whose pipes bring 10 samples in two shards, as the agent feeds them: one epoch after the other."""
+    settings = {"train": {"TrainingInputMode": "Pipe", "S3DistributionType": "FullyReplicated"}}
+    monkeypatch.setenv("SM_INPUT_DATA_CONFIG", json.dumps(settings))
+    monkeypatch.setenv("SM_CHANNEL_TRAIN", str(tmp_path / "train"))
+
+    def begin(shift=0):
+        def feed():
+            for epoch in range(4):
+                if epoch:
+                    (tmp_path / f"train_{epoch - 1}").unlink()
+                try:
+                    with (tmp_path / f"train_{epoch}").open("wb") as pipe:
+                        os.mkfifo(tmp_path / f"train_{epoch + 1}")
+                        for shard in range(2):
+                            tar_of(tmp_path / "draft.tar", content(epoch, shard))
+                            pipe.write((tmp_path / "draft.tar").read_bytes())
+                except BrokenPipeError:
+                    pass
+
+        for each in tmp_path.glob("train_*"):
+            each.unlink()
+        os.mkfifo(tmp_path / "train_0")
+        threading.Thread(target=feed, daemon=True).start()
+
+    return begin
+
+
+def content(epoch, shard):
+    return [(f"{each}", {"txt": str(100 * epoch + each).encode()}) for each in range(5 * shard, 5 * shard + 5)]
+
+
+def opened(**options):
+    return PipeDataset("train", batch_size=3, decode=number, **options)
+
+
+def test_epochs_come_through_their_pipes(channel):
+    channel()
+    data = opened()
+    assert [list(data) for _ in data.epochs(2)] == [
+        [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]],
+        [[100, 101, 102], [103, 104, 105], [106, 107, 108], [109]],
+    ]
+
+
+@pytest.mark.parametrize("taken", [0, 1, 4, 5])
+def test_another_attempt_reads_from_the_first_pipe_and_goes_on_where_it_was(channel, taken):
+    channel()
+    data = opened()
+    whole = []
+    for _ in data.epochs(2):
+        for batch in data:
+            whole.append((batch, data.state_dict()))
+    state = json.loads(json.dumps(whole[taken - 1][1])) if taken else opened().state_dict()
+    channel()
+    again = opened()
+    again.load_state_dict(state)
+    rest = [batch for _ in again.epochs(2) for batch in again]
+    assert rest == [batch for batch, _ in whole[taken:]]
+
+
+def test_ranks_on_several_hosts_take_turns(channel, monkeypatch):
+    found = []
+    for rank in range(3):
+        monkeypatch.setenv("RANK", str(rank))
+        monkeypatch.setenv("WORLD_SIZE", "3")
+        channel()
+        found.append(flat(opened()))
+    assert found == [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]]
+
+
+def test_what_a_pipe_cannot_do_is_said(channel, monkeypatch):
+    with pytest.raises(DataError, match="the position was kept with world_size 2, but it is 1 now"):
+        opened().load_state_dict({"version": 1, "epoch": 0, "step": 1, "world_size": 2, "batch_size": 3})
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    with pytest.raises(DataError, match="a pipe, which has one reader on each host, but this host has several ranks"):
+        opened()
+    monkeypatch.setenv("SM_INPUT_DATA_CONFIG", "{}")
+    with pytest.raises(DataError, match=r"the channel 'train' is not in pipe mode: use Dataset\('train', …\)"):
+        opened()
+
+
+def test_a_pipe_of_something_else_is_said(channel, monkeypatch, tmp_path):
+    channel()
+
+    def not_tar(pipe):
+        from estimator_container.data.reading.formats import stream_tar
+
+        return stream_tar(io.BytesIO(b"not a tar" * 100))
+
+    with pytest.raises(DataError, match="what the pipe brings is not a row of tar files"):
+        list(opened(records=not_tar))

@@ -27,6 +27,7 @@ COMMANDS = {
     "timeline": "write the steps and phases of a job as a trace for Perfetto",
     "export": "give a job's metrics to Prometheus, TensorBoard or MLflow",
     "checkpoints": "list, verify or download the snapshots of a job",
+    "data": "make shards of many small files, for training scripts to read",
     "console": "show the jobs in a browser",
     "pool": "look at the machines of a pool, or at a job that was started from elsewhere",
     "images": "list or build training images",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from .contract import names
 from .contract.names import EXIT_FRAMEWORK_ERROR, Layout
 from .contract.settings import Settings, gpu_share, read_environment, read_secret
 from .failures.kind import Kind
@@ -14,7 +15,6 @@ from .host.coordination.port import Coordinator, HostPort
 from .host.host import Host
 from .host.spec import HostSpec
 from .mesh import common_secret
-from .runtime import machine
 from .runtime.errors import ConfigurationError
 
 
@@ -25,7 +25,10 @@ def main() -> int:
         for folder in layout.written_by_the_job():
             os.makedirs(folder, exist_ok=True)
         os.environ.update(read_environment(layout))
-        machine.take_gpus(*gpu_share(os.environ))
+        if names.GPU_SHARE in os.environ:
+            from .host import gpus  # few hosts share any
+
+            gpus.take(*gpu_share(os.environ))
         settings = Settings.read(layout, os.environ)
         _keep_descriptors(settings)
         host = Host(HostSpec.from_settings(settings, _secret(settings)), _take_part)

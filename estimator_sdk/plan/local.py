@@ -14,6 +14,7 @@ from pathlib import Path
 from estimator_container.contract import entry_point
 from estimator_container.contract import names as contract
 from estimator_container.contract.reserved import Reserved
+from estimator_container.host import gpus as host_gpus
 from estimator_container.host.preparation import requirements
 from estimator_container.runtime.errors import ConfigurationError
 
@@ -103,6 +104,30 @@ def gpus(instance_type: str, of_this_machine: int) -> int:
             "instance_type", f"instance_type {instance_type!r} needs a GPU, but this machine has none; use 'local'"
         )
     return of_this_machine
+
+
+def shared_gpus(plan: Plan, variables: Mapping[str, str]) -> tuple[Plan, int]:
+    """The plan with this machine's GPUs shared among its hosts, and how many each gets; `variables` are the hosts'.
+
+    Instance types with GPUs that are not of this machine only say how many ranks a host has, as a rehearsal.
+    Raises InvalidArgument where there is no GPU, or where they cannot be shared.
+    """
+    if instances.gpus(plan.instance_type) is not None:
+        return plan, gpus(plan.instance_type, 0)
+    names, hosts = host_gpus.visible(variables) if host_gpus.exist() else [], len(plan.hosts)
+    each = gpus(plan.instance_type, len(names)) // hosts
+    if len(names) % hosts:
+        what = f"instance_count is {hosts}, but the {len(names)} GPUs of this machine cannot be divided evenly by that"
+        how = "choose a divisor of it, or set CUDA_VISIBLE_DEVICES to the GPUs that the job may use"
+        raise InvalidArgument("instance_count", f"{what}; {how}")
+    if each > 1 and any(name.startswith(host_gpus.MIG) for name in names):
+        what = f"each host would get {each} MIG devices, but CUDA lets a process use only one"
+        raise InvalidArgument("instance_count", f"{what}; use instance_count={len(names)}, one for each")
+    shared = (
+        replace(host, environment={**host.environment, contract.GPU_SHARE: f"{number}/{hosts}"})
+        for number, host in enumerate(plan.hosts)
+    )
+    return replace(plan, hosts=tuple(shared)), each
 
 
 def with_command(plan: Plan, python: str, overlay: Path | None) -> Plan:

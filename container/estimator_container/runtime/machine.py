@@ -11,7 +11,6 @@ import socket
 import struct
 
 _SIOCGIFADDR = 0x8915  # linux/sockios.h
-_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _taken: list[int] = []
 _NVIDIA_DEVICE = re.compile(r"nvidia\d+")
 
@@ -60,14 +59,9 @@ def out_of_memory_kills() -> int:
     return 0
 
 
-def take_gpus(number: int, shares: int) -> None:
-    """Leave to this process, and to what it starts, one of so many shares of the GPUs that it sees."""
-    given = os.environ.get(_VISIBLE)
-    seen = given.split(",") if given else [str(each) for each in range(gpus())]
-    taken = seen[len(seen) * number // shares : len(seen) * (number + 1) // shares]
-    if shares > 1 and seen:
-        os.environ[_VISIBLE] = ",".join(taken)
-        _taken.append(len(taken))
+def count_gpus_as(number: int) -> None:
+    """This host has so many from now on: its share."""
+    _taken.append(number)
 
 
 def gpus() -> int:

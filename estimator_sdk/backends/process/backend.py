@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import estimator_container
 from estimator_container.contract import names as contract
 from estimator_container.contract.names import Layout
-from estimator_container.runtime import machine, private_folder
+from estimator_container.runtime import private_folder
 from estimator_container.runtime.children import Children, descendants, kill_descendants_but, signal_group
 from estimator_container.runtime.errors import ConfigurationError
 from estimator_container.runtime.loop import Loop
@@ -67,7 +67,8 @@ class ProcessBackend(Supervised):
                 "no containers: leave it out, and let the script write to SM_CHECKPOINT_DIR",
             )
         distributions.refuse_others(plan)
-        plan = distributions.distributed(plan, local_plan.gpus(plan.instance_type, machine.gpus()))
+        plan, gpus = local_plan.shared_gpus(plan, {**os.environ, **plan.environment})
+        plan = distributions.distributed(plan, gpus)
         overlay = JobFolder.for_job(plan.job_name).overlay(1)
         plan = inheritance.for_processes(local_plan.with_command(plan, sys.executable, overlay))
         base = str(JobFolder.for_job(plan.job_name).hosts / plan.hosts[-1].base_dir)

@@ -1,0 +1,95 @@
+"""Which NVIDIA GPUs a process may use, by names that stay the same whatever else it can see.
+
+They are the UUIDs that `nvidia-smi -L` lists and `CUDA_VISIBLE_DEVICES` takes ("GPU Isolation", CUDA C++ Programming
+Guide): those of GPUs, and of the MIG devices of a GPU that is divided ("Device Enumeration", MIG User Guide).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from ..runtime import machine
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+MIG = "MIG-"
+_GPU_LINE = re.compile(r"GPU \d+: .*\(UUID: (GPU-[^)\s]+)\)")
+_MIG_LINE = re.compile(r"\s+MIG .*\(UUID: (MIG-[^)\s]+)\)")
+
+
+def take(number: int, shares: int) -> None:
+    """Leave to this process, and to what it starts, one of so many shares of the GPUs that it sees."""
+    if shares == 1 and VISIBLE not in os.environ:
+        return
+    seen = visible(os.environ)
+    taken = share(seen, number, shares)
+    if seen:
+        os.environ[VISIBLE] = ",".join(taken)
+    machine.count_gpus_as(len(taken))
+
+
+def visible(variables: Mapping[str, str]) -> list[str]:
+    """What `CUDA_VISIBLE_DEVICES` calls the GPUs that a process with these variables sees."""
+    if VISIBLE in variables:
+        return chosen(variables[VISIBLE])
+    return of_this_machine() or [str(each) for each in range(machine.gpus())]
+
+
+def exist() -> bool:
+    """Whether there is any, whatever a process may see of them."""
+    return machine.gpus() > 0 or of_this_machine() != []
+
+
+def listed(listing: str) -> list[str]:
+    """The UUIDs in the output of `nvidia-smi -L`; of a GPU that is divided, those of its parts instead of its own.
+
+    >>> listed("GPU 0: A100 (UUID: GPU-a)\\n  MIG 1g.5gb Device 0: (UUID: MIG-b)\\nGPU 1: A100 (UUID: GPU-c)")
+    ['MIG-b', 'GPU-c']
+    """
+    found: list[list[str]] = []
+    for line in listing.splitlines():
+        gpu, part = _GPU_LINE.match(line), _MIG_LINE.match(line)
+        if gpu:
+            found.append([gpu[1]])
+        elif part and found:
+            found[-1].append(part[1])
+    return [name for gpu, *parts in found for name in parts or [gpu]]
+
+
+def chosen(value: str) -> list[str]:
+    """What `CUDA_VISIBLE_DEVICES` names: all up to the first that is none, as CUDA reads it.
+
+    >>> chosen("0, GPU-a,-1,2"), chosen(""), chosen("NoDevFiles")
+    (['0', 'GPU-a'], [], [])
+    """
+    found = []
+    for name in value.split(","):
+        if not re.fullmatch(r"\d+|GPU-.+|MIG-.+", name.strip()):
+            break
+        found.append(name.strip())
+    return found
+
+
+def share(names: Sequence[str], number: int, shares: int) -> Sequence[str]:
+    """One of so many shares, from 0; they differ by at most one GPU.
+
+    >>> share("abcde", 0, 2), share("abcde", 1, 2)
+    ('ab', 'cde')
+    """
+    return names[len(names) * number // shares : len(names) * (number + 1) // shares]
+
+
+def of_this_machine() -> list[str]:
+    """The UUIDs of this machine's GPUs; none where nobody lists them."""
+    import shutil
+    import subprocess
+
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    try:
+        done = subprocess.run([program, "-L"], capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return listed(done.stdout)

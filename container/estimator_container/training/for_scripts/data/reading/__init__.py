@@ -5,4 +5,5 @@ formats.py      what is in a shard
 reader.py       the samples of some places
 ahead.py        a thread that reads ahead
 disk_cache.py   shards of a store on this machine
+fetch.py        the process that brings one for a process that was forked
 """

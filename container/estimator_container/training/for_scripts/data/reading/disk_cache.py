@@ -18,6 +18,9 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from estimator_container.storage import Object, Store, open_store
+from estimator_container.storage.location import parse
+
+from .fetch import fetch_elsewhere
 
 _PREFIX = "estimator-data-"
 _OWNER = ".owner"
@@ -34,7 +37,8 @@ class DiskCache:
         """
         self._uri = uri
         self._limit = limit
-        self._store: tuple[int, Store] | None = None
+        self._pid = os.getpid()
+        self._store: Store | None = None
         if folder is None:
             _remove_left_over()
             folder = tempfile.mkdtemp(prefix=_prefix())
@@ -80,7 +84,7 @@ class DiskCache:
                     return False
                 os.ftruncate(coming, shard.size)  # what is on its way counts, too
             draft = f"{path}.draft"
-            self._of_this_process().download(shard, draft)
+            self._download(shard, draft)
             if not must:
                 os.utime(draft, (_UNREAD_SINCE, _UNREAD_SINCE))
             os.rename(draft, path)
@@ -100,11 +104,13 @@ class DiskCache:
                 total -= size_of
         return total + size <= self._limit
 
-    def _of_this_process(self) -> Store:
-        """An s3 store is of the process that opened it."""
-        if self._store is None or self._store[0] != os.getpid():
-            self._store = os.getpid(), open_store(self._uri)
-        return self._store[1]
+    def _download(self, shard: Object, path: str) -> None:
+        if os.getpid() != self._pid and not parse(self._uri).is_folder:
+            fetch_elsewhere(self._uri, shard, path)
+            return
+        if self._store is None:
+            self._store = open_store(self._uri)
+        self._store.download(shard, path)
 
 
 def _files(folder: str) -> Iterator[tuple[float, int, str]]:

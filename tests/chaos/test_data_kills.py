@@ -1,0 +1,57 @@
+"""Each sample once, whatever befalls a job; `python -m tests.chaos.data_kills` kills as often as it is told."""
+
+from __future__ import annotations
+
+import os
+import uuid
+
+import pytest
+
+from . import data_kills
+from .playing import own_folders
+
+SEED = 20261126
+
+
+@pytest.fixture(autouse=True)
+def environment_as_before():
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("kind", "workers", "kills"),
+    [
+        ("localstack", 2, 3),
+        pytest.param("file", 0, 200, marks=pytest.mark.long),
+        pytest.param("file", 2, 200, marks=pytest.mark.long),
+        pytest.param("localstack", 0, 100, marks=pytest.mark.long),
+        pytest.param("localstack", 2, 100, marks=pytest.mark.long),
+    ],
+)
+def test_kills_leave_each_sample_once(request, no_aws, kind, workers, kills):
+    print(f"seed {SEED}")
+    with own_folders() as folder:
+        uri = f"file://{folder}/data"
+        if kind != "file":
+            from tests.stores.servers import BUCKET
+
+            os.environ.update(request.getfixturevalue("localstack_server").environment())
+            uri = f"s3://{BUCKET}/{uuid.uuid4().hex}"
+        data_kills.make_shards(uri)
+        job = data_kills.train(uri, kills, workers, SEED)
+        assert data_kills.problems(job, kills, folder / "model") == []
+
+
+def test_samples_that_are_missing_or_there_twice_are_found(monkeypatch):
+    """So that the test above can fail."""
+    with own_folders() as folder:
+        data_kills.make_shards(f"file://{folder}/data")
+        job = data_kills.train(f"file://{folder}/data", 0, 0, SEED)
+        assert data_kills.problems(job, 0, folder / "model") == []
+        monkeypatch.setattr(data_kills, "SIZES", (*data_kills.SIZES, 1))
+        *_, problem = data_kills.problems(job, 0, folder / "again")
+        assert "these samples were not there once but so often: {66: 0}" in problem

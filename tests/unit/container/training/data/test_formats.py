@@ -50,3 +50,14 @@ def test_a_library_that_is_not_there_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(DataError, match="need the package pyarrow .*: pip install pyarrow"):
         samples(tmp_path)
+
+
+def test_parquet_has_its_rows(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.pa.table({"x": [1, 2, 3], "name": ["a", "b", None]})
+    parquet.write_table(table, tmp_path / "0.parquet", row_group_size=2)
+    expected = [{"x": 1, "name": "a"}, {"x": 2, "name": "b"}, {"x": 3, "name": None}]
+    assert samples(tmp_path) == expected
+    (tmp_path / "1.parquet").write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(DataError, match=r"1.parquet is not a Parquet file .*: write it again"):
+        samples(tmp_path)

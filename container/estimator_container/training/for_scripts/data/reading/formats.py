@@ -57,9 +57,7 @@ def open_shard(format: str, file: BinaryIO) -> Sequence[Sample]:
 
 def count(format: str, file: BinaryIO) -> int:
     """How many samples a shard has."""
-    if format == "parquet":
-        return int(_library("pyarrow.parquet", "pyarrow").ParquetFile(file).metadata.num_rows)
-    return len(open_shard(format, file))
+    return ParquetRows.rows(file) if format == "parquet" else len(open_shard(format, file))
 
 
 class StrictHeader(tarfile.TarInfo):
@@ -133,9 +131,18 @@ class ParquetRows(Sequence[Sample]):
     """The rows of a Parquet file, which is in memory as long as it is open."""
 
     def __init__(self, file: BinaryIO) -> None:
+        self._table = self._read("read_table", file)
+
+    @classmethod
+    def rows(cls, file: BinaryIO) -> int:
+        """How many rows a file has, by what stands at its end."""
+        return int(cls._read("ParquetFile", file).metadata.num_rows)
+
+    @staticmethod
+    def _read(how: str, file: BinaryIO) -> Any:  # noqa: ANN401 - of pyarrow
         library = _library("pyarrow.parquet", "pyarrow")
         try:
-            self._table = library.read_table(file)
+            return getattr(library, how)(file)
         except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
             raise DataError(f"{file.name} is not a Parquet file ({error}): write it again") from None
 

@@ -62,7 +62,7 @@ def train(uri: str, kills: int, workers: int, seed: int) -> Job:
             "seed": seed,
         },
         checkpoint_s3_uri=f"file://{home()}/store/{seed}",
-        restart_policy={"on": restartable(), "max": 2 * kills},
+        restart_policy={"on": restartable(), "max": 2 * kills + 1},
         base_job_name="data-kills",
         stop_timeout=2,
     ).fit(logs="none")

@@ -25,14 +25,14 @@ def environment_as_before():
 @pytest.mark.parametrize(
     ("kind", "workers", "kills"),
     [
-        ("localstack", 2, 3),
+        ("file", 0, 3),
         pytest.param("file", 0, 200, marks=pytest.mark.long),
         pytest.param("file", 2, 200, marks=pytest.mark.long),
         pytest.param("localstack", 0, 100, marks=pytest.mark.long),
         pytest.param("localstack", 2, 100, marks=pytest.mark.long),
     ],
 )
-def test_kills_leave_each_sample_once(request, no_aws, kind, workers, kills):
+def test_kills_leave_each_sample_once(request, monkeypatch, no_aws, kind, workers, kills):
     print(f"seed {SEED}")
     with own_folders() as folder:
         uri = f"file://{folder}/data"
@@ -44,14 +44,7 @@ def test_kills_leave_each_sample_once(request, no_aws, kind, workers, kills):
         data_kills.make_shards(uri)
         job = data_kills.train(uri, kills, workers, SEED)
         assert data_kills.problems(job, kills, folder / "model") == []
-
-
-def test_samples_that_are_missing_or_there_twice_are_found(monkeypatch):
-    """So that the test above can fail."""
-    with own_folders() as folder:
-        data_kills.make_shards(f"file://{folder}/data")
-        job = data_kills.train(f"file://{folder}/data", 0, 0, SEED)
-        assert data_kills.problems(job, 0, folder / "model") == []
+        # So that the line above can fail: one sample more than there is.
         monkeypatch.setattr(data_kills, "SIZES", (*data_kills.SIZES, 1))
-        *_, problem = data_kills.problems(job, 0, folder / "again")
-        assert "these samples were not there once but so often: {66: 0}" in problem
+        found = data_kills.problems(job, kills, folder / "again")
+        assert any("were not there once but so often: {66: 0}" in problem for problem in found)

@@ -85,7 +85,7 @@ def index(target: str, pattern: str | None) -> Packed:
     return Packed(len(names), sum(found.samples), sum(sizes))
 
 
-def samples_of(folder: str) -> dict[str, Files]:
+def samples_of(folder: str) -> Mapping[str, Files]:
     """Key -> the files of the sample, by what they are of it. Hidden files are none.
 
     Raises DataError for a folder without files, a file that no sample has, and two files that are the same of one.

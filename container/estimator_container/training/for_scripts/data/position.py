@@ -47,9 +47,11 @@ class Position:
             if state["version"] != _VERSION:
                 raise ValueError(f"its version is {state['version']!r}, not {_VERSION}")
             found = cls(
-                *(int(state[name]) for name in ("epoch", "step")),
+                int(state["epoch"]),
+                int(state["step"]),
                 tuple((int(start), int(end)) for start, end in state["left"]),
-                *(int(state[name]) for name in ("world_size", "batch_size")),
+                int(state["world_size"]),
+                int(state["batch_size"]),
             )
             before = dict(state["data"])
         except (KeyError, TypeError, ValueError) as error:

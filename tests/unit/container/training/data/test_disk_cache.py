@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from estimator_container.data import Dataset
 from estimator_container.data.reading.disk_cache import DiskCache
-from estimator_container.storage import open_store
+from estimator_container.data.reading.fetch import fetch_elsewhere
+from estimator_container.storage import Object, StorageError, open_store
 
 from tests.unit.container.training.data.folders import NUMBERS, flat, number, numbered
 
@@ -110,4 +111,31 @@ def test_its_folder_ends_with_its_process_or_with_the_next(tmp_path, monkeypatch
         folder = Path(subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip())
         assert folder.parent == tmp_path
         assert folder.exists() == (how == "killed")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_of_its_own_brings_a_shard_or_says_why_not(objects, tmp_path):
+    """As for the workers of a DataLoader, which cannot use the client of an s3 store that was open before."""
+    uri = f"file://{tmp_path / 'store'}"
+    fetch_elsewhere(uri, objects[3], str(tmp_path / "brought"))
+    assert (tmp_path / "brought").read_bytes() == bytes([3]) * SIZE
+    with pytest.raises(StorageError, match=r"7\.tar"):
+        fetch_elsewhere(uri, Object("7.tar", SIZE, ""), str(tmp_path / "missing"))
+
+
+BEGINS = """
+from estimator_container.data.reading.disk_cache import DiskCache
+caches = [DiskCache("file:///nowhere", 1) for _ in range(20)]
+import os
+assert all(os.path.isdir(cache.folder) for cache in caches)
+"""
+
+
+def test_processes_that_begin_together_leave_each_other_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    for each in range(30):
+        (tmp_path / f"estimator-data-{os.getuid()}-{each}").mkdir()
+        (tmp_path / f"estimator-data-{os.getuid()}-{each}" / ".owner").touch()
+    beginning = [subprocess.Popen([sys.executable, "-c", BEGINS]) for _ in range(3)]
+    assert [each.wait() for each in beginning] == [0, 0, 0]
     assert list(tmp_path.iterdir()) == []

@@ -24,6 +24,7 @@ from .fetch import fetch_elsewhere
 
 _PREFIX = "estimator-data-"
 _OWNER = ".owner"
+_MAKING_SECONDS = 3600.0  # far more than making a folder takes
 _UNREAD_SINCE = 1 << 33  # seconds since 1970: the time of a file that nobody has opened yet
 
 
@@ -42,8 +43,10 @@ class DiskCache:
         if folder is None:
             _remove_left_over()
             folder = tempfile.mkdtemp(prefix=_prefix())
-            owner = os.open(os.path.join(folder, _OWNER), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            draft = os.path.join(folder, f"{_OWNER}.draft")
+            owner = os.open(draft, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(owner, fcntl.LOCK_EX)
+            os.rename(draft, os.path.join(folder, _OWNER))  # which is locked from the moment that it is there
             weakref.finalize(self, _remove, folder, owner, os.getpid())
         os.makedirs(folder, exist_ok=True)
         self.folder = folder
@@ -152,20 +155,21 @@ def _prefix() -> str:
 
 
 def _remove_left_over() -> None:
-    """The folders of processes that were killed: nobody holds the lock of their owner."""
-    hour_ago = time.time() - 3600
+    """The folders of processes that were killed: nobody holds the lock of their owner. Others may do the same now."""
     for entry in os.scandir(tempfile.gettempdir()):
-        if not entry.name.startswith(_prefix()):
-            continue
-        try:
-            with open(os.path.join(entry.path, _OWNER), "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(entry.path, ignore_errors=True)
-        except BlockingIOError:
-            continue
-        except OSError:  # without an owner: just being made, or what is left of one that ended in between
-            if entry.stat(follow_symlinks=False).st_mtime < hour_ago:
-                shutil.rmtree(entry.path, ignore_errors=True)
+        if entry.name.startswith(_prefix()):
+            with contextlib.suppress(OSError):
+                _remove_if_left(entry.path)
+
+
+def _remove_if_left(folder: str) -> None:
+    try:
+        with open(os.path.join(folder, _OWNER), "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+    except FileNotFoundError:  # it is being made, or its process was killed while it was
+        if os.stat(folder).st_mtime < time.time() - _MAKING_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove(folder: str, owner: int, pid: int) -> None:

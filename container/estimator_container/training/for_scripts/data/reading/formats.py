@@ -64,12 +64,14 @@ class StrictHeader(tarfile.TarInfo):
     """A header that is damaged, or not whole, is an error wherever it is, and never skipped or taken for the end."""
 
     @classmethod
-    def frombuf(cls, *arguments: Any) -> StrictHeader:  # noqa: ANN401 - as its parent has them
-        """As its parent; raises ReadError."""
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> StrictHeader:
+        """As its parent; raises ReadError for what is neither a header nor the zeros at an end."""
         try:
-            return super().frombuf(*arguments)
-        except (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError) as error:
-            raise tarfile.ReadError(str(error)) from None
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if any(buf):
+                raise tarfile.ReadError(str(error)) from None
+            raise
 
 
 class TarSamples(Sequence[TarSample]):
@@ -123,7 +125,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     opened = tar.extractfile(member)
     content = opened.read() if opened else b""
     if len(content) != member.size:
-        raise DataError(f"{tar.name} ends in the middle of {member.name!r}: write it again")
+        raise DataError(f"{tar.name!s} ends in the middle of {member.name!r}: write it again")
     return content
 
 

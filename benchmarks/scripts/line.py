@@ -1,5 +1,7 @@
 """Says when it has begun, and ends."""
 
+import sys
 import time
 
-print("main", time.time(), flush=True)
+sys.stdout.write(f"main {time.time()}\n")  # at once, for what a launcher passes on in pieces it may mix up
+sys.stdout.flush()

@@ -29,7 +29,14 @@ from tests.shared_engine import SharedEngine
 SHARED = "TEST_SSH"
 """The variable that names the folder of the pool that runs already."""
 COUNT = 12
-NAMES = tuple(f"host-{number}" for number in range(1, COUNT + 1))
+
+
+def names_of(count: int) -> tuple[str, ...]:
+    """The names of so many machines."""
+    return tuple(f"host-{number}" for number in range(1, count + 1))
+
+
+NAMES = names_of(COUNT)
 UID = 61001
 START_SECONDS = 60
 PYTHON = "/usr/bin/python3"
@@ -50,7 +57,7 @@ MaxStartups 100
 SetEnv PYTHONPATH=/mnt/site
 """
 CLIENT = """
-Host {name}
+Host {name} {address}
   HostName {address}
   Port {port}
   User {user}
@@ -78,12 +85,11 @@ class SshPool:
     """A pool that runs."""
 
     folder: Path
+    names: tuple[str, ...] = NAMES
+    addresses: dict[str, str] = field(default_factory=dict)
+    """Name of a machine -> where it is; ssh knows it by both."""
     servers: dict[str, subprocess.Popen] = field(default_factory=dict)
     """Name of a machine -> its server; empty where another process started the pool."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return NAMES
 
     @property
     def path(self) -> str:
@@ -142,14 +148,14 @@ class SshPool:
 
 
 @contextlib.contextmanager
-def pool() -> Iterator[SshPool]:
+def pool(count: int = COUNT) -> Iterator[SshPool]:
     """A pool of the caller's own; nothing is left of it at the end of the block."""
     missing = [program for program in NEEDED if not shutil.which(program)]
     if missing:
         raise DidNotStart(f"{', '.join(missing)} is missing: run scripts/setup tests")
     folder = Path(tempfile.mkdtemp(prefix="ssh-pool-"))
     folder.chmod(0o755)
-    made = SshPool(folder)
+    made = SshPool(folder, names_of(count))
     try:
         start(made)
         yield made
@@ -172,6 +178,7 @@ def start(made: SshPool) -> None:
             shutil.copytree(SITE / package, folder / "site" / package, symlinks=True)
     for number, name in enumerate(made.names):
         facts = {"name": name, "address": f"{net}.{number + 1}", "port": port, "user": f"user{number + 1}"}
+        made.addresses[name] = f"{net}.{number + 1}"
         make_machine(folder / name, number, facts, folder)
         public = (folder / name / "host_key.pub").read_text().rpartition(" ")[0]
         known.append(f"[{facts['address']}]:{port} {public}\n")
@@ -182,7 +189,7 @@ def start(made: SshPool) -> None:
     (folder / "bin").mkdir()
     (folder / "bin" / "ssh").write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {folder}/config "$@"\n')
     (folder / "bin" / "ssh").chmod(0o755)
-    wait(made, [f"{net}.{number + 1}" for number in range(COUNT)], port)
+    wait(made, [f"{net}.{number + 1}" for number in range(len(made.names))], port)
 
 
 def make_machine(place: Path, number: int, facts: dict[str, object], folder: Path) -> None:

@@ -42,8 +42,13 @@ def submit(tmp_path, ssh_pool):
     def submitted(source: str, **arguments: object) -> Job:
         (tmp_path / "train.py").write_text(source)
         inputs = arguments.pop("inputs", None)
-        given = {"hosts": ssh_pool.names, "instance_count": 2, **arguments}
-        started.append(Estimator(entry_point=str(tmp_path / "train.py"), **given).fit(inputs, wait=False))
+        given = {
+            "entry_point": str(tmp_path / "train.py"),
+            "hosts": ssh_pool.names,
+            "instance_count": 2,
+            **arguments,
+        }
+        started.append(Estimator(**given).fit(inputs, wait=False))
         return started[-1]
 
     yield submitted
@@ -197,6 +202,22 @@ def test_a_channel_of_this_machine_is_there_on_every_machine(submit, tmp_path):
     job = submit(source, inputs={"training": f"file://{tmp_path / 'data'}"})
     assert job.wait(120) == "Completed", job.why()
     assert lines(job) == ["1\n", "1\n"]
+
+
+@pytest.mark.long
+def test_what_requirements_name_is_kept_on_each_machine_for_the_next_job(submit, ssh_pool, tmp_path):
+    source = tmp_path / "code"
+    source.mkdir()
+    (source / "requirements.txt").write_text("pip  # which is there already\n")
+    (source / "train.py").write_text("import sys\nprint(sys.prefix)\n")
+    kept = [ssh_pool.home(name) / ".cache/estimator-sdk/environments" for name in ssh_pool.names[:2]]
+    made = []
+    for _ in range(2):
+        job = submit("", source_dir=str(source), entry_point="train.py")
+        assert job.wait(120) == "Completed", job.why()
+        assert [line.startswith("/tmp/est-") for line in lines(job)] == [True, True]
+        made.append([[path.stat().st_ino for path in sorted(each.iterdir()) if path.is_dir()] for each in kept])
+    assert made[0] == made[1] and all(made[0])
 
 
 def test_outputs_are_where_they_are_asked_for(submit, tmp_path):

@@ -85,7 +85,8 @@ def test_a_machine_that_is_lost_is_replaced_by_a_spare_one(submit, ssh_pool):
 def test_what_the_machines_have_is_shown_in_a_table(ssh_pool, capsys):
     assert main(["pool", "check", "host-1,nobody@host-2"]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["MACHINE", "PYTHON", "MPI", "CLOCK", "CPUS", "MEMORY", "GPUS", "DISK", "ADDRESS"]
+    head = ["MACHINE", "PYTHON", "MPI", "CLOCK", "CPUS", "MEMORY", "GPUS", "DISK", "PORTS", "ADDRESS"]
+    assert lines[0].split() == head
     assert lines[1].split()[0] == "host-1" and "(lo)" in lines[1]
     assert "loopback" in lines[2]
     assert lines[3].split()[0] == "nobody@host-2" and "Permission denied" in lines[4]

@@ -58,6 +58,7 @@ DRIFT_GUARD = "ESTIMATOR_DRIFT_GUARD"  # "off", or "warn", which ends no job for
 TELEMETRY = "ESTIMATOR_TELEMETRY"  # "off": hosts do not measure themselves; for the script
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
 OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own
+KEPT_ENVIRONMENTS = "ESTIMATOR_KEPT_ENVIRONMENTS"  # a folder of this machine's, in which they are kept between jobs
 # Channels of ours, for platforms that bring nothing else to a host. The script is told of none of them.
 CODE_CHANNEL = "estimator-code"  # the code bundle
 WORLD_CHANNEL = "estimator-world"  # the secret that the hosts of one job share
@@ -84,6 +85,7 @@ PLATFORM_VARIABLES = frozenset(
         STOP_TIMEOUT,
         CONSOLE,
         OVERLAY_DIR,
+        KEPT_ENVIRONMENTS,
     }
 )
 

@@ -226,6 +226,12 @@ def of_silent_host(host: str, heard_by: str, seconds: float) -> Verdict:
     return Verdict(Kind.HOST_LOST, f"{what}, and its connection was never closed", host)
 
 
+def of_host_that_never_came(host: str, seconds: float) -> Verdict:
+    """The verdict on a host that was started and has never said anything to its platform."""
+    what = f"{host} is frozen or cut off: it was started, and its supervisor has heard nothing from it"
+    return Verdict(Kind.HOST_LOST, f"{what} for more than {seconds:g} s", host)
+
+
 def of_cut_off_host(host: str, others: Sequence[str], seconds: float) -> Verdict:
     """The verdict of a host on itself: nothing on its network answers it."""
     what = f"{host} is cut off from its network: it has heard nothing for more than {seconds:g} s"

@@ -85,8 +85,6 @@ class Host:
     def _work(self) -> None:
         self._listen_to_platform()
         self._coordinator.open()
-        if self.platform is not None:
-            self.platform.begin_to_beat()
         if isinstance(self.spec.world, DirectWorld):
             self._endpoint = Endpoint(address_of(self.spec.cluster), self.spec.world.ports_per_host)
         commands = Preparation(self.spec, self.toolkit, self._until).run()
@@ -212,6 +210,7 @@ class Host:
             from .coordination.platform_line import PlatformLine  # most have nothing to say
 
             self.platform = PlatformLine(self.spec, self.toolkit.loop, self._told_to_stop, self._platform_gone)
+            self.platform.begin_to_beat()
 
     def _signalled(self) -> None:
         self.stop()

@@ -49,7 +49,10 @@ class MeshObserver(Protocol):
 
 
 class MeshLeader:
-    """The first host's side: takes each worker once, and only with the right secret; listens until all are there."""
+    """The first host's side: takes each worker once, and only with the right secret; listens until all are there.
+
+    Every worker beats from its welcome on, so one that freezes before its first beat is missed, too.
+    """
 
     def __init__(
         self,
@@ -142,6 +145,7 @@ class MeshLeader:
         observer = self._observer
         self.links[host] = SealedLink(self._loop, link, seal, observer.on_message, observer.on_lost, self._missed_beats)
         self.links[host].send(WELCOME)
+        self.links[host].expect_beats()
         if self._beats:
             self.links[host].begin_to_beat()
         if not self.missing:

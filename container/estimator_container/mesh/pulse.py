@@ -45,7 +45,7 @@ class Strain:
 
 
 class Pulse:
-    """Sends beats once this end is ready, and counts those that the other end owes once it has sent one.
+    """Sends beats once this end is ready, and counts those that the other end owes: once it has sent one, or is to.
 
     Missed beats are counted in this end's own beats, not in seconds: whoever was himself held up accuses nobody. And
     each beat says how far its sender lacks CPU time: where either end does, more missed beats are tolerated. A host
@@ -68,6 +68,8 @@ class Pulse:
         self._now = now
         self._sends = False
         self._missed: int | None = None
+        self._has_beaten = False
+        """Whether the other end has ever."""
         self._strain = Strain()
         self._strain_there = 0.0
         self._timer = self._wait()
@@ -77,9 +79,14 @@ class Pulse:
         self._sends = True
         self._send(self._strain.seconds)
 
+    def expect(self) -> None:
+        """The other end is to begin at once: it has more time for that, and is silent if it never does."""
+        if self._missed is None:
+            self._missed = 0
+
     def heard_beat(self, strain: float = 0.0) -> None:
         """The other end has begun, or goes on; with its strain in seconds."""
-        self._missed = 0
+        self._missed, self._has_beaten = 0, True
         self._strain_there = strain
 
     def heard(self) -> None:
@@ -108,6 +115,8 @@ class Pulse:
 
     @property
     def _tolerated_beats(self) -> int:
+        if not self._has_beaten:
+            return max(PATIENT_BEATS, self._missed_beats)
         strain = max(self._strain.seconds, self._strain_there)
         tolerated = self._missed_beats + int(PATIENCE * strain / BEAT_SECONDS)
         return min(tolerated, max(PATIENT_BEATS, self._missed_beats))

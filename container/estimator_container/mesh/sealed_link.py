@@ -43,6 +43,10 @@ class SealedLink:
         """Let the other end count on a beat every `pulse.BEAT_SECONDS`; it does not count on any before."""
         self._pulse.begin()
 
+    def expect_beats(self) -> None:
+        """The other end begins to beat as soon as it knows that this link is there."""
+        self._pulse.expect()
+
     def send(self, *fields: str) -> None:
         """Send a message; nothing happens if the connection is closed."""
         if not self._link.closed:

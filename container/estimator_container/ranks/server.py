@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from ..contract.names import PLATFORM_ADDRESS
 from ..logs.frames import NO_RANK, SPAWNED
 from ..runtime.children import signal_group
 from ..runtime.links import Link, Listener, listen_unix
@@ -137,9 +138,11 @@ class RankServer:
             folder, *words = message[3:]
             settings = dict(self.command.settings)
             settings.pop(WEIGHTS_VARIABLE, None)  # by its rank alone it would be taken for one of the job's own world
+            # On one machine, and in containers, the directory of every rank is there.
+            home = os.environ.get("HOME") if PLATFORM_ADDRESS in os.environ else None
             command = self.command._replace(
                 argv=spawned.argv(words, settings.get("PATH")),
-                folder=spawned.folder_here(folder, self.command.folder),
+                folder=spawned.folder_here(folder, self.command.folder, home),
                 settings=settings,
             )
             self._send_command(link, command, int(message[1]), int(message[2]))

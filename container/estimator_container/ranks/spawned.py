@@ -102,14 +102,20 @@ def argv(words: Sequence[str], path: str | None = None) -> tuple[str, ...]:
     return (*words[:at], script_runner.__file__, *rest)
 
 
-def folder_here(folder: str, code: str) -> str:
+def folder_here(folder: str, code: str, home: str | None = None) -> str:
     """The working directory of a rank that one with the directory `folder` has spawned, maybe from another host.
 
     Hosts that are processes each have a copy of the code, below a folder of their own name; `code` is this host's.
+    On another machine MPI's daemon may find nothing of the name that the spawning rank's directory has, and says `home`
+    in its place (`orte_util_check_context_cwd` in Open MPI 4.1).
 
     >>> folder_here("/job/algo-1/code/deep", "/job/algo-2/code"), folder_here("/tmp", "/job/algo-2/code")
     ('/job/algo-2/code/deep', '/tmp')
+    >>> folder_here("/home/me", "/home/me/jobs/algo-2/code", "/home/me")
+    '/home/me/jobs/algo-2/code'
     """
+    if home is not None and folder == os.path.realpath(home):
+        return code
     own, name = os.path.split(code)
     hosts = os.path.dirname(own)
     host, _, below = os.path.relpath(folder, hosts).partition("/")

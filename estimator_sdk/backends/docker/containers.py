@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -23,6 +24,7 @@ from estimator_container.failures.verdict import Verdict
 from estimator_container.logs.frames import NO_RANK, STDERR, STDOUT, FrameWriter
 from estimator_container.runtime.loop import Loop
 
+from ...errors import BackendError
 from ...plan.plan import HostPlan, Plan
 from ...values.debugging import debug
 from ...values.home import JobFolder
@@ -72,7 +74,7 @@ class DockerHosts:
         return f"{self._plan.hosts[0].name}:{contract.WORLD_PORT}"
 
     def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
-        return LineHere(self._loop, Layout(str(self._folder.host(host))), on_failed, on_silence)
+        return LineHere(self._loop, Layout(str(self._folder.host(host))), on_failed, on_silence, self._comes_soon)
 
     def wait_for_machines(self) -> None:
         """There is this one."""
@@ -180,6 +182,15 @@ class DockerHosts:
         if self._reaper is not None and self._reaper.stdin is not None:
             self._reaper.stdin.write(reaper.DONE)
             self._reaper.stdin.close()
+
+    @functools.cached_property
+    def _comes_soon(self) -> bool:
+        """Whether our toolkit is the first that runs: what an image's own ENTRYPOINT does may take its time."""
+        if not self._own_toolkit or not self._plan.keeps_entrypoint:
+            return self._own_toolkit
+        with contextlib.suppress(BackendError):
+            return not engine.has_entrypoint(self._client, self._plan.image or "")
+        return False
 
     def _each(self) -> list[tuple[str, HostContainer]]:
         return list(self._containers.items())

@@ -110,6 +110,12 @@ def has_toolkit(client: DockerClient, image: str) -> bool:
     return toolkit_of(client, image) is not None
 
 
+def has_entrypoint(client: DockerClient, image: str) -> bool:
+    """Whether the image says what its containers run before what they are told to."""
+    described = _described(client, image)
+    return described is not None and described.has_entrypoint
+
+
 def toolkit_of(client: DockerClient, image: str) -> str | None:
     """The digest of the toolkit that an image holds; None for an image without ours, or none at all."""
     described = _described(client, image)

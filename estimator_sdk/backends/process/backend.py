@@ -155,7 +155,7 @@ class ProcessHosts:
         return f"{first.address}:{self._door.getsockname()[1]}"
 
     def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
-        return LineHere(self._loop, Layout(str(self._folder.host(host))), on_failed, on_silence)
+        return LineHere(self._loop, Layout(str(self._folder.host(host))), on_failed, on_silence, comes_soon=True)
 
     def wait_for_machines(self) -> None:
         """There is this one."""

@@ -12,6 +12,7 @@ from estimator_container.contract.reserved import Reserved
 
 from ...errors import EstimatorError, InvalidArgument
 from ...plan.plan import DEFAULT_CHECKPOINTS, Plan
+from ...spec import instances
 from ...values.home import secured
 from ..port import Check, Missing
 from . import pool
@@ -41,14 +42,17 @@ def _machines(reserved: Reserved, count: int) -> tuple[PoolHost, ...]:
     machines = pool.from_document(given)
     spares = reserved.spare_hosts or 0
     if count + spares > len(machines):
-        and_spares = f" and spare_hosts={spares}" if spares else ""
-        what = f"instance_count={count}{and_spares} need {count + spares} machines, but hosts names {len(machines)}"
+        asked = f"instance_count={count} and spare_hosts={spares} need" if spares else f"instance_count={count} needs"
+        what = f"{asked} {count + spares} machines, but hosts names {len(machines)}"
         raise InvalidArgument("hosts", f"{what}; name more, or ask for fewer")
     return machines[: count + spares]
 
 
 def check(spec: JobDocument, plan: Plan, machines: Sequence[PoolHost]) -> None:
     """Raises InvalidArgument for what hosts on other machines cannot do."""
+    if instances.is_scheduled(plan.instance_type):
+        what = f"instance_type is {plan.instance_type}, which asks a scheduler for nodes, but hosts names machines"
+        raise InvalidArgument("instance_type", f"{what}; leave out one of the two")
     algorithm = spec.algorithm_specification
     if algorithm is not None and algorithm.training_image is not None:
         what = f"image_uri is {algorithm.training_image}, but hosts of a pool are processes"

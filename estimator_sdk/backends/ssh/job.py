@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.5
 """The longest that the first machine waits for a change before it says that there is none."""
+UNREACHABLE_SECONDS = 15.0
+"""Without an answer, after which who follows the job is told so: a connection that was cut is mostly back by then."""
 QUEUE = f"{OWN_PREFIX}queue"
 """The hyperparameter of a job that waits for machines."""
 STARTING_SECONDS = 600.0
@@ -45,6 +47,10 @@ class SshJob(LocalJob):
         super().__init__(folder)
         self._mirror: Mirror | None = None
         self._whereabouts: Whereabouts | None = None
+        self._on_event: OnEvent | None = None
+        """Who follows the job at the moment."""
+        self._unreachable_since: float | None = None
+        self._has_told = False
 
     def record(self) -> Record:
         """The state of the job now or, while its machine cannot be reached, as it was last known.
@@ -76,20 +82,19 @@ class SshJob(LocalJob):
         self, follow: bool, on_event: OnEvent | None = None, on_open_line: OnOpenLine | None = None
     ) -> Iterator[Block]:
         """As those of any job; who follows one that waits for machines is told first for whom."""
+        self._on_event = on_event if follow else None
         if follow and on_event is not None and QUEUE in (self.request().get("HyperParameters") or {}):
-            self._wait_for_machines(on_event)
+            self._wait_for_machines()
         yield from super().blocks(follow, on_event, on_open_line)
 
-    def _wait_for_machines(self, on_event: OnEvent) -> None:
-        from estimator_container.contract.events import ServiceStatus  # most jobs wait for nobody
-
+    def _wait_for_machines(self) -> None:
         told = ""
         while not (record := self.record()).is_final and not record.attempt:
             with suppress(OSError):
                 waits_for = waiting_file(self.folder).read_text(encoding="utf-8")
                 if waits_for != told:
                     told = waits_for
-                    on_event("", ServiceStatus("pending", told))
+                    self._tell("pending", told)
             self._wait_for_change(LOOK_SECONDS)
 
     def stop(self) -> None:
@@ -97,10 +102,20 @@ class SshJob(LocalJob):
             self._connected().ask("stop")
 
     def delete(self) -> None:
+        from .session.connection import Unreachable
+
+        hint = f"try again later, or remove {self.path} to forget the job on this machine alone"
         record = self.record()
+        if not record.is_final and self._unreachable_since is not None:
+            what = f"it is not known whether {self.name} has ended: {self._connected().failure}"
+            raise BackendError(f"{what}; {hint}")
         if record.is_final and self._where() is not None:
-            with suppress(JobNotFound):
+            try:
                 self._connected().ask("delete")
+            except JobNotFound:
+                pass
+            except Unreachable as error:
+                raise BackendError(f"{self.name} could not be deleted there: {error}; {hint}") from None
         super().delete()
 
     def _where(self) -> Whereabouts | None:
@@ -135,10 +150,12 @@ class SshJob(LocalJob):
 
         try:
             fields = self._connected().update(with_files)
-        except Unreachable:
+        except Unreachable as error:
+            self._unreachable(known, str(error))
             return record
         except JobNotFound as missing:
             return self._kept(_failed(record, str(missing)))
+        self._reached(known)
         told = _as_here(Record.from_fields({**fields, "name": self.name}), known, record)
         if told.is_final and with_files:
             told = self._with_outputs(told, known)
@@ -147,6 +164,26 @@ class SshJob(LocalJob):
             with suppress(OSError):
                 write_record(told, self.folder)
         return told
+
+    def _unreachable(self, known: Whereabouts, why: str) -> None:
+        if self._unreachable_since is None:
+            self._unreachable_since = time.monotonic()
+        is_late = time.monotonic() - self._unreachable_since >= UNREACHABLE_SECONDS
+        if is_late and not self._has_told and self._on_event is not None:
+            self._has_told = True
+            what = f"{why}; the job goes on if {known.first}, where its supervisor is, still runs, and is asked again"
+            self._tell("unreachable", f"{what} until it answers. If it is lost, so is the job")
+
+    def _reached(self, known: Whereabouts) -> None:
+        if self._has_told:
+            self._tell("running", f"{known.first} answers again")
+        self._unreachable_since, self._has_told = None, False
+
+    def _tell(self, status: str, message: str) -> None:
+        from estimator_container.contract.events import ServiceStatus  # most jobs wait for nobody
+
+        if self._on_event is not None:
+            self._on_event("", ServiceStatus(status, message))
 
     def _being_started(self, record: Record) -> Record:
         if time.time() - record.created < STARTING_SECONDS:

@@ -31,6 +31,8 @@ class Mirror:
         self._lock = threading.RLock()
         self._session: Session | None = None
         self._failed_at: float | None = None
+        self.failure = ""
+        """What was said of the connection then."""
 
     def ask(self, operation: str, **facts: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON values
         """Ask the job's machine for something. Raises BackendError, and JobNotFound where the job is gone there."""
@@ -68,7 +70,7 @@ class Mirror:
     def _ask(self, operation: str, **facts: Any) -> tuple[dict[str, Any], bytes]:  # noqa: ANN401 - JSON values
         with self._lock:
             if self._failed_at is not None and time.monotonic() - self._failed_at < TRY_AGAIN_SECONDS:
-                raise Unreachable(f"{self._known.first} could not be reached by ssh a moment ago")
+                raise Unreachable(self.failure)
             try:
                 if self._session is None:
                     self._session = Session(self._known.first)
@@ -77,7 +79,7 @@ class Mirror:
             except Unreachable as error:
                 debug("%s: %s", self._folder.name, error)
                 self._drop()
-                self._failed_at = time.monotonic()
+                self._failed_at, self.failure = time.monotonic(), str(error)
                 raise
             except BackendError:
                 raise

@@ -15,6 +15,8 @@ CLOCK_SECONDS = 1.0
 """By which the clock of a machine may differ before that is said: lines of a log are merged by it."""
 DISK_BYTES = 1 << 30
 """Free, below which that is said."""
+FREE_PORTS = 1000
+"""For connections of programs, below which that is said: ranks have some to each other."""
 
 
 class MachineReport(NamedTuple):
@@ -29,32 +31,55 @@ class MachineReport(NamedTuple):
 
 def survey(machines: Sequence[PoolHost]) -> list[MachineReport]:
     """A report on each machine, in their order."""
-    found: list[MachineReport] = on_all(_report, machines)
-    return found
-
-
-def _report(host: PoolHost) -> MachineReport:
+    opened = on_all(Session, machines)
+    ready = [each for each in opened if isinstance(each, Session)]
     try:
-        session = Session(host)
-    except BackendError as error:
-        return MachineReport(host, {}, (str(error),))
-    try:
-        asked = time.time()
-        facts = session.ask("facts")
-        answered = time.time()
-    except BackendError as error:
-        return MachineReport(host, {}, (str(error),))
+        answers = on_all(_facts, ready)
+        known = {each.host: facts for each, facts in zip(ready, answers, strict=True) if isinstance(facts, dict)}
+        asked = [each for each in ready if each.host in known]
+        answers = [*zip(asked, on_all(lambda each: _unreached(each, known), asked), strict=True)]
     finally:
-        session.close()
+        on_all(Session.close, ready)
+    lacks = {each.host: [str(found)] if isinstance(found, BackendError) else found for each, found in answers}
+    errors = {host: error for host, error in zip(machines, opened, strict=True) if isinstance(error, BackendError)}
+    return [_report(host, known.get(host), lacks.get(host, []), errors.get(host)) for host in machines]
+
+
+def _facts(session: Session) -> dict[str, Any]:
+    asked = time.time()
+    facts = session.ask("facts")
     # The machine has looked at its clock somewhere between the two.
-    facts["clock"] = facts["time"] - min(max(facts["time"], asked), answered)
-    return MachineReport(host, facts, tuple(_missing(facts)))
+    facts["clock"] = facts["time"] - min(max(facts["time"], asked), time.time())
+    return facts
+
+
+def _unreached(session: Session, known: dict[PoolHost, dict[str, Any]]) -> list[str]:
+    """What is said of the other machines that this one cannot connect to."""
+    others = [host for host in known if host != session.host]
+    places = [[known[host]["address"], known[host]["door"]] for host in others]
+    refused = session.ask("reach", places=places)["refused"]
+    at = {host: place[0] for host, place in zip(others, places, strict=True)}
+    return [
+        f"it cannot reach {host} at {at[host]}: {why}; let no firewall be between them"
+        for host, why in zip(others, refused, strict=True)
+        if why
+    ]
+
+
+def _report(
+    host: PoolHost, facts: dict[str, Any] | None, unreached: list[str], error: BackendError | None
+) -> MachineReport:
+    if facts is None:
+        return MachineReport(host, {}, (str(error or f"{host} has not answered"),))
+    told = {name: fact for name, fact in facts.items() if name != "door"}
+    return MachineReport(host, told, (*_missing(facts), *unreached))
 
 
 def _missing(facts: dict[str, Any]) -> list[str]:
     lacks = {
         "no mpirun on PATH, which MPI worlds need": not facts["mpi"],
         f"its clock differs by {facts['clock']:+.1f} s": abs(facts["clock"]) > CLOCK_SECONDS,
+        f"only {facts['ports']} ports are free for connections": facts["ports"] < FREE_PORTS,
         "less than 1 GiB of disk is free": facts["disk"] < DISK_BYTES,
         "other machines cannot reach it at a loopback address": facts["address"].startswith("127."),
     }

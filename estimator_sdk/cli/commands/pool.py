@@ -42,7 +42,7 @@ def _check(arguments: Namespace) -> int:
     given = arguments.hosts
     found = survey(pool.from_file(given) if Path(given).is_file() else pool.from_argument(given))
     document = [{"host": str(each.host), **each.facts, "missing": list(each.missing)} for each in found]
-    head = ["MACHINE", "PYTHON", "MPI", "CLOCK", "CPUS", "MEMORY", "GPUS", "DISK", "ADDRESS"]
+    head = ["MACHINE", "PYTHON", "MPI", "CLOCK", "CPUS", "MEMORY", "GPUS", "DISK", "PORTS", "ADDRESS"]
     lines = []
     rows = [head, *map(_row, found)]
     for number, line in enumerate(answer.table(rows)):
@@ -56,7 +56,7 @@ def _check(arguments: Namespace) -> int:
 def _row(report: MachineReport) -> list[str]:
     facts = report.facts
     if not facts:
-        return [str(report.host), *["-"] * 8]
+        return [str(report.host), *["-"] * 9]
     address = f"{facts['address']} ({facts['interface'] or '?'})"
     sizes = [f"{facts[name] / _GIB:.0f} GiB" for name in ("memory", "disk")]
     clock, counts = f"{facts['clock']:+.1f} s", [str(facts["cpus"]), str(facts["gpus"])]
@@ -69,6 +69,7 @@ def _row(report: MachineReport) -> list[str]:
         sizes[0],
         counts[1],
         sizes[1],
+        str(facts["ports"]),
         address,
     ]
 

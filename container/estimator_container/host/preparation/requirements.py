@@ -5,7 +5,8 @@ The toolkit starts this file as a process of its own, so that it can go on liste
 In a container everything goes into the interpreter's own environment: the container is thrown away. Where
 hosts are processes on the user's machine, that environment is the user's; then the platform names an
 overlay: a virtual environment of the job's own that sees the packages below it and hides those that
-it has in another version. The hosts of a job share it, and one of them does the work.
+it has in another version. The hosts of a job share it, and one of them does the work. Where the platform also names a
+folder for that, the packages themselves are kept there for later jobs: see `kept_environment`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .pip_settings import PipEnvironment
 
 FILE = "requirements.txt"
+KEPT_VARIABLE = "ESTIMATOR_KEPT_ENVIRONMENTS"  # as in `contract.names`
 # Isolated, so that a file of the user's that is called like a module of pip's is not taken for it.
 _PIP = ["-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
 
@@ -68,34 +70,62 @@ def forget(settings: str) -> None:
         os.unlink(settings)
 
 
-def install_once(code: str, package: bool, overlay: str) -> int:
-    """As `install`, into the overlay; a host that comes while another one installs waits for it."""
+def install_once(code: str, package: bool, overlay: str, kept: str = "") -> int:
+    """As `install`, into the overlay; a host that comes while another one installs waits for it.
+
+    With `kept`, a folder of environments, what can be is installed there, and only once for all jobs.
+    """
     os.makedirs(overlay, exist_ok=True)
     marker = os.path.join(overlay, "installed")
     with open(os.path.join(overlay, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if os.path.exists(marker):
             return 0
-        outcome = install(code, package, create_overlay(overlay))
+        outcome = _install_into(overlay, code, package, kept)
         if outcome == 0:
             with open(marker, "w"):
                 pass
         return outcome
 
 
-def create_overlay(overlay: str) -> str:
-    """Make a virtual environment on top of this interpreter's; returns its Python."""
+def _install_into(overlay: str, code: str, package: bool, kept: str) -> int:
+    from estimator_container.host.preparation import kept_environment
+
+    path = os.path.join(code, FILE)
+    key = None
+    if kept and not package and os.path.exists(path):
+        with open(path, "rb") as file:
+            key = kept_environment.key_of(file.read(), _packages_below())
+    if key is None:
+        return install(code, package, create_overlay(overlay))
+    place = os.path.join(kept, key)
+    outcome = kept_environment.ensure(place, lambda place: install(code, package, create_overlay(place)))
+    if outcome == 0:
+        create_overlay(overlay, place)
+        kept_environment.link_programs(place, overlay)
+    return outcome
+
+
+def create_overlay(overlay: str, below: str | None = None) -> str:
+    """Make a virtual environment on top of this interpreter's, and of that in `below`; returns its Python."""
     import sysconfig
     import venv
 
     venv.EnvBuilder(with_pip=False, symlinks=True).create(overlay)
     scheme = "venv" if "venv" in sysconfig.get_scheme_names() else "posix_prefix"
-    own = sysconfig.get_path("purelib", scheme, {"base": overlay, "platbase": overlay})
-    below = [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
+    own, *others = (
+        sysconfig.get_path("purelib", scheme, {"base": each, "platbase": each}) for each in (overlay, below) if each
+    )
+    others += _packages_below()
     with open(os.path.join(own, "packages_below.pth"), "w", encoding="utf-8") as file:
         # `addsitedir`, not a bare path: the packages below may have .pth files of their own.
-        file.writelines(f"import site; site.addsitedir({path!r})\n" for path in below)
+        file.writelines(f"import site; site.addsitedir({path!r})\n" for path in others)
     return os.path.join(overlay, "bin", "python")
+
+
+def _packages_below() -> list[str]:
+    """The folders of packages that this interpreter has already."""
+    return [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
 
 
 def main(argv: list[str]) -> int:
@@ -105,10 +135,10 @@ def main(argv: list[str]) -> int:
     each may be empty.
     """
     code, package, overlay, settings = argv
+    sys.path.append(os.path.abspath(os.path.join(__file__, "../../../..")))
     if overlay:
         os.umask(0o077)  # as all that a job keeps on its user's machine
-        return install_once(code, package == "package", overlay)
-    sys.path.append(os.path.abspath(os.path.join(__file__, "../../../..")))
+        return install_once(code, package == "package", overlay, os.environ.get(KEPT_VARIABLE, ""))
     from estimator_container.host.preparation import pip_settings
 
     with pip_settings.taken(settings) as brought:

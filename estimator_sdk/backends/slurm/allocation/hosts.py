@@ -83,7 +83,7 @@ class SlurmHosts:
         return self._first_at
 
     def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
-        self._lines[host] = line = KeptLine(self, host, on_failed, on_silence)
+        self._lines[host] = line = KeptLine(self._loop, self, self._folder, host, on_failed, on_silence)
         return line
 
     def wait_for_machines(self) -> None:

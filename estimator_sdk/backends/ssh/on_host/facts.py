@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from estimator_container.runtime import machine
 
 from ....values.home import cache_folder
 
+REACH_SECONDS = 3.0
+"""That another machine may take to be reached."""
 _ANSWER_SECONDS = 20.0  # that a program may take to say its version
 
 
@@ -44,6 +47,7 @@ def facts_of_this_machine() -> dict[str, Any]:
         "memory": machine.memory_bytes(),
         "gpus": machine.gpus(),
         "disk": free,
+        "ports": _free_ports(),
         "address": address,
         "interface": machine.interface_for(address, ""),
         "name": machine.name(),
@@ -53,6 +57,29 @@ def facts_of_this_machine() -> dict[str, Any]:
 def boot() -> str:
     """What tells this machine, since it was started last, from all others; empty where the kernel does not say."""
     return machine.kernel_file("/proc/sys/kernel/random/boot_id").strip()
+
+
+def refused_by(places: Sequence[tuple[str, int]]) -> list[str]:
+    """For each place why nothing there can be connected to, empty where it can; all are tried at once."""
+    from concurrent.futures import ThreadPoolExecutor  # most who load this module try nothing
+
+    def why_not(place: tuple[str, int]) -> str:
+        try:
+            with socket.create_connection(place, REACH_SECONDS):
+                return ""
+        except OSError as error:
+            return error.strerror or str(error)
+
+    with ThreadPoolExecutor(max(1, len(places))) as threads:
+        return list(threads.map(why_not, places))
+
+
+def _free_ports() -> int:
+    """How many the kernel can still give to connections and to servers that ask for any."""
+    low, high = map(int, machine.kernel_file("/proc/sys/net/ipv4/ip_local_port_range").split() or (32768, 60999))
+    lines = [line.split() for name in ("tcp", "tcp6") for line in machine.kernel_file(f"/proc/net/{name}").splitlines()]
+    used = {int(line[1].rpartition(":")[2], 16) for line in lines if len(line) > 1 and ":" in line[1]}
+    return high - low + 1 - sum(low <= port <= high for port in used)
 
 
 def _version(program: str) -> str:

@@ -167,6 +167,7 @@ class SshHosts:
             if not self._is_here(host.name):
                 _remove_secrets(layout)
             self._tell(host.name, words.RUN, json.dumps(settings))
+            self._toolkits.started(host.name)
 
         if self._is_here(host.name):
             run()

@@ -26,7 +26,7 @@ from estimator_container.runtime import private_folder
 from estimator_container.runtime.children import Children, become_subreaper, kill_descendants, kill_descendants_but
 from estimator_container.runtime.loop import Loop
 
-from ....values.home import make_folder
+from ....values.home import cache_folder, make_folder
 from ...supervised.watch import Watch
 from . import words
 from .copying.measured import MeasuredFiles
@@ -147,6 +147,7 @@ class Keeper:
             contract.BASE_DIR_VARIABLE: self._base,
             contract.LIFELINE_FD: str(reads),
             contract.OVERLAY_DIR: str(self._common / "environment"),
+            contract.KEPT_ENVIRONMENTS: str(cache_folder() / "environments"),
         }
         importable = filter(None, (str(self._software), environment.get("PYTHONPATH")))
         environment["PYTHONPATH"] = os.pathsep.join(importable)  # ranks import the toolkit

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -32,8 +33,11 @@ class Server:
         """`root` is where the software is."""
         self._root = root
         self._files: dict[str, MirroredFiles] = {}
+        self._door: socket.socket | None = None
+        """Where other machines try whether they reach this one."""
         self._operations: dict[str, Callable[[Facts, bytes], Answer]] = {
             "facts": self._tell_facts,
+            "reach": self._reach,
             "has": self._has,
             "put": self._put,
             "channel": self._channel,
@@ -58,7 +62,15 @@ class Server:
     def _tell_facts(self, facts: Facts, data: bytes) -> Answer:
         from .facts import facts_of_this_machine
 
-        return facts_of_this_machine(), b""
+        facts = facts_of_this_machine()
+        if self._door is None:
+            self._door = socket.create_server((facts["address"], 0), backlog=256)  # which nobody needs to answer at
+        return {**facts, "door": self._door.getsockname()[1]}, b""
+
+    def _reach(self, facts: Facts, data: bytes) -> Answer:
+        from .facts import refused_by
+
+        return {"refused": refused_by([(address, port) for address, port in facts["places"]])}, b""
 
     def _has(self, facts: Facts, data: bytes) -> Answer:
         return {"has": _place(facts["name"]).exists()}, b""

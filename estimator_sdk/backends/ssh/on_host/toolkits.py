@@ -11,7 +11,7 @@ from estimator_container.mesh.endpoint import text_of
 from estimator_container.mesh.mesh import Member, MeshLeader
 from estimator_container.runtime.loop import Loop
 
-from ...supervised.supervisor.hosts_line import MISSED_BEATS, OnAttemptFailed
+from ...supervised.supervisor.hosts_line import MISSED_BEATS, FirstWord, OnAttemptFailed
 
 
 class ToolkitLine:
@@ -20,14 +20,29 @@ class ToolkitLine:
     def __init__(
         self, toolkits: Toolkits, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]
     ) -> None:
-        self.is_up = False
         self.is_closed = False
         self.waits_for_first = False
         """Whether it begins again once the first host has said where it is."""
+        self.first_word = FirstWord(toolkits.loop, on_silence)
+        self._is_up = False
         self._toolkits = toolkits
         self._host = host
         self.on_failed = on_failed
         self.on_silence = on_silence
+
+    @property
+    def is_up(self) -> bool:
+        return self._is_up
+
+    @is_up.setter
+    def is_up(self, is_up: bool) -> None:
+        self._is_up = is_up
+        if is_up:
+            self.first_word.come()
+
+    @property
+    def has_come(self) -> bool:
+        return self.first_word.has_come
 
     def begin_again(self, first_host_at: str = "") -> None:
         self._toolkits.begin_again(self._host)
@@ -37,6 +52,7 @@ class ToolkitLine:
 
     def close(self) -> None:
         self.is_closed = True
+        self.first_word.stop()
 
 
 class Toolkits:
@@ -50,6 +66,7 @@ class Toolkits:
         """Called before a host begins again."""
         self.before_failed: Callable[[Callable[[], None]], None] = lambda then: then()
         """Called before it is told that an attempt has failed; it calls what it is given when that may be."""
+        self.loop = loop
         self._first = hosts[0]
         self._lines: dict[str, ToolkitLine] = {}
         self._joined: set[str] = set()
@@ -77,6 +94,11 @@ class Toolkits:
         self._joined.discard(host)
         self._mesh.expect([host], self._door.dup())
 
+    def started(self, host: str) -> None:
+        """Its machine is told to start it now."""
+        if host in self._lines and host not in self._joined:
+            self._lines[host].first_word.expect()
+
     def tell(self, host: str, *fields: str) -> None:
         """Send a message to a host that is there."""
         self._mesh.send(host, *fields)
@@ -100,6 +122,7 @@ class Toolkits:
         self._joined.discard(host)
         if host in self._lines:
             self._lines[host].is_up = False
+            self._lines[host].first_word.stop()
 
     def close(self) -> None:
         """Speak with nobody any more."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from estimator_container.contract.names import EXIT_OK, EXIT_STOPPED, Layout
 from estimator_container.failures.kind import Kind
-from estimator_container.failures.verdict import Verdict, of_silent_host
+from estimator_container.failures.verdict import Verdict, of_host_that_never_came, of_silent_host
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 
@@ -18,7 +18,7 @@ from ....plan.plan import Plan
 from ....values.home import JobFolder, make_folder
 from . import traces
 from .hosts import Hosts, HostsFactory, NotStarted
-from .hosts_line import SILENT_SECONDS, HostsLine
+from .hosts_line import FIRST_WORD_SECONDS, SILENT_SECONDS, HostsLine
 from .policy import rules_of
 
 if TYPE_CHECKING:
@@ -235,7 +235,11 @@ class Allocation:
     def _host_silent(self, host: str) -> None:
         """No other host has told so, and may be unable to: it counts as lost, and is ended as what it is."""
         if host not in self._exit_codes:
-            self._found = self._found or of_silent_host(host, "its supervisor", SILENT_SECONDS)
+            if self._lines[host].has_come:
+                found = of_silent_host(host, "its supervisor", SILENT_SECONDS)
+            else:
+                found = of_host_that_never_came(host, FIRST_WORD_SECONDS)
+            self._found = self._found or found
             self._hosts.end(host)
 
     def _see_who_waits(self) -> None:

@@ -22,6 +22,9 @@ from ....values.home import make_folder
 
 MISSED_BEATS = 60  # so late that any host that can tell who is frozen has told it long before: see `mesh.pulse`
 SILENT_SECONDS = (MISSED_BEATS - 1) * BEAT_SECONDS
+FIRST_WORD_BEATS = 120
+"""That a toolkit which has been started has for its first word: many may start at once, on a machine with few CPUs."""
+FIRST_WORD_SECONDS = (FIRST_WORD_BEATS - 1) * BEAT_SECONDS
 
 
 class OnAttemptFailed(Protocol):
@@ -38,6 +41,10 @@ class HostsLine(Protocol):
     def is_up(self) -> bool:
         """Whether the host is there to say something."""
 
+    @property
+    def has_come(self) -> bool:
+        """Whether it has ever been."""
+
     def begin_again(self, first_host_at: str = "") -> None:
         """Have the hosts run another attempt; the address is that of a first host that was made anew."""
 
@@ -46,6 +53,45 @@ class HostsLine(Protocol):
 
     def close(self) -> None:
         """Hear nothing more."""
+
+
+class FirstWord:
+    """Waits for a host to come whose toolkit has been started: nobody else would miss one that freezes before that.
+
+    The time is counted in beats of this process, as `Pulse` does: who was held up accuses nobody.
+    """
+
+    def __init__(
+        self, loop: Loop, on_silence: Callable[[], None], has_begun: Callable[[], bool] = lambda: True
+    ) -> None:
+        """`on_silence` is called when none has come in time; not before `has_begun` says that the toolkit runs."""
+        self.has_come = False
+        self._loop = loop
+        self._on_silence = on_silence
+        self._has_begun = has_begun
+        self._pulse: Pulse | None = None
+
+    def expect(self) -> None:
+        """The host has been started."""
+        self.stop()
+        self._pulse = Pulse(self._loop, lambda strain: None, self._late, FIRST_WORD_BEATS)
+        self._pulse.expect()
+
+    def come(self) -> None:
+        """It is there."""
+        self.has_come = True
+        self.stop()
+
+    def stop(self) -> None:
+        """Wait no more."""
+        if self._pulse is not None:
+            self._pulse.stop()
+
+    def _late(self) -> None:
+        if self._has_begun():
+            self._on_silence()
+        else:
+            self.expect()
 
 
 class LineHere:
@@ -57,11 +103,13 @@ class LineHere:
         layout: Layout,
         on_failed: OnAttemptFailed,
         on_silence: Callable[[], None],
+        comes_soon: bool,
     ) -> None:
         """`layout` is that of the host, which is not there yet. Raises OSError.
 
-        `on_silence` is called when the host says nothing any more though its connection is there. A toolkit that sends
-        no beats, as older ones do not, is never silent.
+        `on_silence` is called when the host says nothing any more though its connection is there, and where it
+        `comes_soon` once it is started, when it has not come. A toolkit that sends no beats, as older ones do not, is
+        never silent.
         """
         self._loop = loop
         self._path = Path(layout.platform)
@@ -69,13 +117,20 @@ class LineHere:
         self._on_silence = on_silence
         self._link: Link | None = None
         self._pulse: Pulse | None = None
+        self._first_word = FirstWord(loop, on_silence)
         make_folder(layout.config)
         with short_path(str(self._path)) as path:
             self._listener = Listener(loop, listen_unix(path), self._accept)
+        if comes_soon:
+            self._first_word.expect()  # while hosts are started no beat of this process passes
 
     @property
     def is_up(self) -> bool:
         return self._link is not None and not self._link.closed
+
+    @property
+    def has_come(self) -> bool:
+        return self._first_word.has_come
 
     def begin_again(self, first_host_at: str = "") -> None:
         if self._link is not None:
@@ -87,6 +142,7 @@ class LineHere:
 
     def close(self) -> None:
         self._listener.close()
+        self._first_word.stop()
         if self._link is not None:
             self._link.close()
             self._expect_nothing()
@@ -95,6 +151,7 @@ class LineHere:
         """Only the host's toolkit is there so early; a script finds nothing that it could speak to."""
         self._listener.close()
         self._path.unlink()
+        self._first_word.come()
         self._link = Link(self._loop, sock, self._on_message, lambda link: self._expect_nothing())
         self._pulse = Pulse(self._loop, lambda strain: None, self._on_silence, MISSED_BEATS)
 

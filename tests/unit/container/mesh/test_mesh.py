@@ -4,7 +4,7 @@ import sys
 import time
 
 import pytest
-from estimator_container.mesh import mesh
+from estimator_container.mesh import mesh, pulse
 from estimator_container.mesh.handshake import Seal, code, session_key
 from estimator_container.mesh.mesh import STRANGER_LIMIT, Member, MeshLeader, MeshWorker
 from estimator_container.mesh.unproven_connections import UnprovenConnections
@@ -178,6 +178,15 @@ def test_a_worker_in_a_process_of_its_own_joins_and_its_end_is_noticed(run_until
         assert process.wait() == 0
     assert leader.messages == [("algo-3", ["ready"]), ("algo-3", ["heard", "algo-1", "go", "now"])]
     assert leader.lost == ["algo-3"]
+
+
+def test_a_worker_that_freezes_before_its_first_beat_is_lost(loop, run_until, leader, monkeypatch):
+    monkeypatch.setattr(pulse, "BEAT_SECONDS", 0.002)
+    worker = WorkerSide(loop, leader.address)  # which never begins to beat
+    run_until(lambda: leader.joined)
+    run_until(lambda: leader.lost)
+    assert leader.lost == ["algo-2"]
+    worker.mesh.close()
 
 
 def test_the_loss_of_the_leader_is_told_to_a_worker_once(loop, run_until, leader):

@@ -107,6 +107,22 @@ def test_nobody_is_missed_before_its_first_beat(machine_time, end):
     assert end.silences == []
 
 
+def test_an_end_that_is_to_begin_at_once_is_missed_if_it_never_does_and_has_more_time_for_that(machine_time, end):
+    end.pulse.expect()
+    machine_time.run((PATIENT_BEATS - 0.5) * BEAT_SECONDS)
+    assert end.silences == []
+    machine_time.run(BEAT_SECONDS)
+    assert len(end.silences) == 1
+
+
+def test_an_end_that_has_begun_late_is_missed_as_soon_as_any(machine_time, end):
+    end.pulse.expect()
+    machine_time.run((PATIENT_BEATS - 0.5) * BEAT_SECONDS)
+    end.pulse.heard_beat()
+    machine_time.run((MISSED_BEATS + 1) * BEAT_SECONDS)
+    assert len(end.silences) == 1
+
+
 def test_silence_after_a_beat_is_told_once_and_in_time(machine_time, end):
     machine_time.run(1.7 * BEAT_SECONDS)
     end.pulse.heard_beat()

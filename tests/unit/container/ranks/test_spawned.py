@@ -52,6 +52,16 @@ def test_the_code_of_another_host_is_that_of_this_one(folder, code, here):
     assert spawned.folder_here(folder, code) == here
 
 
+def test_a_rank_for_which_its_machine_has_no_such_folder_begins_in_the_code_and_not_in_the_home(tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "link").symlink_to("home")
+    home, code = str(tmp_path / "home"), str(tmp_path / "home" / "jobs" / "code")
+    for each in (home, str(tmp_path / "link")):
+        assert spawned.folder_here(home, code, each) == code
+        assert spawned.folder_here("/tmp", code, each) == "/tmp"
+    assert spawned.folder_here(home, code) == home
+
+
 def test_the_agent_is_one_command_of_words_without_spaces(tmp_path):
     words = spawned.fork_agent(str(tmp_path)).split(" ")
     assert words == [sys.executable, "-I", "-S", str(Path(rank.__file__).absolute()), "mpi"]

@@ -1,0 +1,67 @@
+"""The machine that a job cannot lose: the first one, where its supervisor is."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import pytest
+
+from estimator_sdk import Estimator, Job, JobFailed
+from estimator_sdk.backends.ssh import job as ssh_job
+from estimator_sdk.errors import BackendError
+from tests.ssh.pool import pool
+from tests.waiting import wait_for
+
+UP = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
+
+
+@pytest.fixture
+def own_pool(tmp_path, monkeypatch):
+    """Two machines of this test's own, for it cuts their power."""
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(ssh_job, "UNREACHABLE_SECONDS", 1.0)
+    with pool(2) as made:
+        monkeypatch.setenv("PATH", made.path)
+        yield made
+
+
+@pytest.mark.long
+def test_a_job_whose_first_machine_loses_its_power_says_so_and_has_failed_when_that_is_back(own_pool, tmp_path):
+    (tmp_path / "train.py").write_text(UP)
+    job = Estimator(entry_point=str(tmp_path / "train.py"), hosts=own_pool.names, instance_count=2).fit(wait=False)
+    lines = job.logs(stream="stdout", follow=True)
+    assert {next(lines).data, next(lines).data} == {b"up\n"}
+    told: list[str] = []
+    following = threading.Thread(target=follow, args=(job, told))
+    following.start()
+
+    own_pool.cut_power("host-1")
+    wait_for(lambda: told)
+    assert told[0].startswith("unreachable: host-1 cannot be reached by ssh: ")
+    assert "the job goes on if host-1, where its supervisor is, still runs" in told[0]
+    wait_for(lambda: not [words for words in own_pool.processes("host-2").values() if "estimator" in words])
+    assert (job.status, Job.attach(job.name).status) == ("InProgress", "InProgress")  # as they were last known
+    with pytest.raises(BackendError, match="host-1 cannot be reached by ssh"):
+        job.stop()
+    with pytest.raises(BackendError, match=f"not known whether {job.name} has ended.*remove .*{job.name} to forget"):
+        job.delete()
+
+    own_pool.start_machine("host-1")
+    following.join(60)
+    assert told[1:] == ["running: host-1 answers again"]
+    with pytest.raises(JobFailed, match="ended without a result"):
+        job.wait(60)
+    job.delete()
+    assert not job.folder.exists()
+
+
+def follow(job: Job, told: list[str]) -> None:
+    with contextlib.closing(job._started.blocks(True, lambda host, event: tell(told, event))) as blocks:
+        for _ in blocks:
+            pass
+
+
+def tell(told: list[str], event: object) -> None:
+    if isinstance(status := getattr(event, "status", None), str):
+        told.append(f"{status}: {getattr(event, 'message', '')}")

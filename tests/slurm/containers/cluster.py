@@ -144,7 +144,7 @@ class ContainerCluster:
 
     def is_up(self, node: str) -> bool:
         """Whether jobs may start there; a node of a job that was put back in the queue may look busy for a while."""
-        state = self.run("sinfo", "--noheader", "--format=%T", f"--nodes={node}").strip()
+        state = self.run("sinfo", "--noheader", "--format=%T", "--partition=debug", f"--nodes={node}").strip()
         return state in ("idle", "mixed", "allocated")
 
     def queue(self) -> str:
@@ -216,7 +216,7 @@ def _start(made: ContainerCluster) -> None:
     image.of_cluster()
     for machine in ("controller", "login", *NODES):
         made.start(machine)
-    idle = "sinfo --noheader --Node --format=%T 2>/dev/null | grep -c '^idle' || true"
+    idle = "sinfo --noheader --Node --partition=debug --format=%T 2>/dev/null | grep -c '^idle' || true"
     made.wait(lambda: made.run("sh", "-c", idle).strip() == str(len(NODES)), "the nodes are idle")
     made.wait(lambda: made.run("sh", "-c", "ls /shared", machine="login") != "", "/shared is there")
     _install(made)

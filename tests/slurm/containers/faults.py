@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
@@ -43,7 +43,7 @@ class Strike:
     hosts: int
     processes: int | None
     target: int
-    """Which host, from 1; never the first, with whose machine Slurm starts the job anew."""
+    """Which host, from 1, of a fault to one: never the first, with whose machine Slurm starts the job anew."""
     moment: float
     """Seconds after all ranks are up or, of a client, after it has begun."""
     chance: float
@@ -76,9 +76,13 @@ def _to_node(hurt: Callable[[ContainerCluster, str], None]) -> Act:
     return lambda made, job, strike: hurt(made, _node(job, strike))
 
 
+def _kill_first(made: ContainerCluster, job: ClusterJob, strike: Strike) -> None:
+    made.kill(job.nodes()[0])
+
+
 def _kill_rank(made: ContainerCluster, job: ClusterJob, strike: Strike) -> None:
     """SIGKILL to one script on a node."""
-    of_rank = "kill -KILL $(pgrep -u ada -f ranks.script_runner | tail -n 1)"
+    of_rank = "kill -KILL $(pgrep -u ada -f train[.]py | tail -n 1)"
     made.run("sh", "-c", of_rank, machine=_node(job, strike))
 
 
@@ -144,12 +148,16 @@ def _as_told(kind: str, of_rank: bool = False) -> Judge:
 
 
 def _stopped(words: Callable[[Strike], str], vague: str) -> Judge:
-    """A job that is Stopped for a reason that ends with these words, or at least says others."""
+    """A job that is Stopped for a reason that ends with these words, or at least says others.
+
+    What it adds after a semicolon is of checkpoints that were not published in time.
+    """
 
     def judged(strike: Strike, job: ClusterJob, end: End) -> Grade:
-        if end["status"] != "Stopped" or vague not in end["reason"]:
+        reason, _, _ = end["reason"].partition(";")
+        if end["status"] != "Stopped" or vague not in reason:
             return "wrong"
-        return "correct" if end["reason"].endswith(words(strike)) else "vague"
+        return "correct" if reason.endswith(words(strike)) else "vague"
 
     return judged
 
@@ -167,8 +175,9 @@ def _goes_on(strike: Strike, job: ClusterJob, end: End) -> Grade:
 def _resumed(strike: Strike, job: ClusterJob, end: End) -> Grade:
     """From a checkpoint, as the next attempt of the same job."""
     begun = {text.split()[-1] for _, _, text in job.lines() if text.startswith("up at")}
-    is_right = end["status"] == "Completed" and end["attempts"] == ["preempted", None] and len(begun) > 1
-    return "correct" if is_right else "wrong"
+    before, *last = end["attempts"]
+    is_right = end["status"] == "Completed" and len(begun) > 1 and last == [None]
+    return "correct" if is_right and before == FAULTS[strike.fault].before else "wrong"
 
 
 def _goes_on_or_was_never_there(strike: Strike, job: ClusterJob, end: End) -> Grade:
@@ -213,8 +222,10 @@ class Fault:
     judge: Judge
     seconds: float = NOTICED_SECONDS
     start: Callable[[ContainerCluster, Strike], ClusterJob] = _for_ever
-    hurts_node: bool = False
-    """Whether the node of the target is of no use afterwards."""
+    hurts: Literal["", "target", "first"] = ""
+    """Whose node is of no use afterwards."""
+    before: str | None = "preempted"
+    """The kind of the verdict on an attempt that another follows."""
     heal: Callable[[ContainerCluster], None] = lambda made: None
     """Has the cluster as it was before."""
     needs: str = "ranks"
@@ -227,11 +238,14 @@ def _has_space(made: ContainerCluster) -> None:
 
 _BY = _stopped(lambda strike: f"was cancelled by {_who(strike)}", "was cancelled")
 FAULTS: Mapping[str, Fault] = {
-    "kill-node": Fault(_to_node(ContainerCluster.kill), _as_told("host_lost"), hurts_node=True),
+    "kill-node": Fault(_to_node(ContainerCluster.kill), _as_told("host_lost"), hurts="target"),
     "scancel": Fault(_scancel, _BY),
-    "cut-node": Fault(_to_node(ContainerCluster.cut), _as_told("host_lost"), hurts_node=True),
+    "kill-first-node": Fault(
+        _kill_first, _resumed, COMES_AGAIN_SECONDS, hurts="first", before="host_lost", needs="snapshot"
+    ),
+    "cut-node": Fault(_to_node(ContainerCluster.cut), _as_told("host_lost"), hurts="target"),
     "requeue": Fault(_requeue, _resumed, COMES_AGAIN_SECONDS, needs="snapshot"),
-    "freeze-node": Fault(_to_node(ContainerCluster.freeze), _as_told("host_lost"), hurts_node=True),
+    "freeze-node": Fault(_to_node(ContainerCluster.freeze), _as_told("host_lost"), hurts="target"),
     "kill-client": Fault(
         _kill_client, _goes_on_or_was_never_there, COMES_AGAIN_SECONDS, start=_follow, needs="nothing"
     ),
@@ -256,7 +270,7 @@ def start(made: ContainerCluster, strike: Strike) -> ClusterJob:
 
 
 def do(made: ContainerCluster, job: ClusterJob, strike: Strike) -> tuple[float, str]:
-    """Have it happen, once what it needs is there; returns when that was, and on which node the target is."""
+    """Have it happen, once what it needs is there; returns when that was, and which node is hurt."""
     fault = FAULTS[strike.fault]
     if fault.needs != "nothing":
         job.wait_for_line("up at", times=strike.ranks)
@@ -264,7 +278,7 @@ def do(made: ContainerCluster, job: ClusterJob, strike: Strike) -> tuple[float, 
         published = f"ls {strike.store}/.estimator/snapshots 2>/dev/null || true"
         made.wait(lambda: ".json" in made.login(published), "a snapshot")
     threading.Event().wait(strike.moment)
-    node = _node(job, strike) if fault.hurts_node else ""
+    nodes = job.nodes() if fault.hurts else []
     at = time.time()
     fault.strike(made, job, strike)
-    return at, node
+    return at, nodes[0 if fault.hurts == "first" else strike.target - 1] if nodes else ""

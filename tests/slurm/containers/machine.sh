@@ -42,7 +42,7 @@ case $1 in
     exec sleep infinity
     ;;
   node)
-    touch /dev/no-gpu0 /dev/no-gpu1
+    for device in 0 1; do mknod /dev/no-gpu$device c 1 3; done
     exec slurmd -D
     ;;
   login) exec sleep infinity ;;

@@ -23,7 +23,7 @@ AccountingStorageHost=controller
 GresTypes=gpu
 """
 DEVICES = "Name=gpu File=/dev/no-gpu[0-1]"
-"""Slurm grants what the nodes have as GPUs, which are mere files."""
+"""Slurm grants what the nodes have as GPUs, which are other names of /dev/null."""
 ACCOUNTING = """
 AuthType=auth/munge
 DbdHost=localhost

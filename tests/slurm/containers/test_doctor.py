@@ -28,7 +28,8 @@ def test_a_cluster_that_has_all_that_jobs_need(containers: ContainerCluster):
 
 
 def test_a_folder_that_nodes_do_not_share_is_named(containers: ContainerCluster):
-    missing = found(containers, ESTIMATOR_HOME="/tmp/of-login")
+    containers.run("install", "--directory", "--owner=ada", "--mode=700", "/srv/ada", machine="login")
+    missing = found(containers, ESTIMATOR_HOME="/srv/ada")
     assert list(missing) == ["probe job"], missing
     assert "nodes do not share that folder" in missing["probe job"]
 

@@ -42,7 +42,7 @@ def play_as_told(
     signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(1))  # the job of the round is ended
     started = time.monotonic()
     image = settings.image or image_for(settings.backend)
-    with own_folders(), machines_for(settings.backend):
+    with machines_for(settings.backend), own_folders():
         numbers = range(settings.first, settings.first + settings.count)
         tally = play(settings.backend, numbers, settings.seed, image, chosen, settings.verbose)
     print(f"{tally}\n{time.monotonic() - started:.0f} s")

@@ -1,11 +1,14 @@
-"""Which packages this Python environment has."""
+"""Which packages this Python environment has, and copies of them that travel to where hosts are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import shutil
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..values.home import make_folder
 from .port import Missing
 
 CLIENT_OF_STORES = ("obstore", "typing_extensions")
@@ -57,3 +60,19 @@ def files_of(*packages: str) -> dict[str, Path]:
             if path.suffix in (".py", ".so"):
                 found[f"{package}/{path.relative_to(origin.parent)}"] = path
     return found
+
+
+def digest_of(files: Mapping[str, Path]) -> str:
+    """The start of a hash of their names and contents, by which copies of them are told apart."""
+    digest = hashlib.sha256()
+    for name, file in sorted(files.items()):
+        content = file.read_bytes()
+        digest.update(f"{len(name)} {name}{len(content)} ".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def copy_files(files: Mapping[str, Path], folder: Path) -> None:
+    """Copy each to its name below a folder. Raises OSError."""
+    for name, file in files.items():
+        make_folder((folder / name).parent)
+        shutil.copyfile(file, folder / name)

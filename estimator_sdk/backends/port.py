@@ -54,7 +54,7 @@ class State(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why the job was stopped; empty if it was not."""
+        """Why the job was stopped, or why nobody knows whether it goes on; else empty."""
 
     @property
     def verdict(self) -> Verdict | None:

@@ -47,6 +47,9 @@ class Arguments:
     """CPUs per host, such as 1.5, if hosts are containers on this machine or nodes of Slurm; None sets no limit."""
     memory: float | None = None
     """GiB of memory per host, if hosts are containers on this machine or nodes of Slurm; None sets no limit."""
+    gpus: int | None = None
+    """GPUs per host on nodes of Slurm, and by default as many processes of a world; elsewhere the instance type says
+    which a host has."""
     distribution: Mapping[str, object] | None = None
     """`{"mpi": {"enabled": True, "processes_per_host": 2}}` runs an MPI world; `torch_distributed` instead sets up the
     ranks as torchrun does, `multi_worker_mirrored_strategy` and `parameter_server` as TensorFlow's strategies of these

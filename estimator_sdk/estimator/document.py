@@ -78,7 +78,7 @@ def _reserved(given: Arguments, name: str, code: Code | None) -> Reserved:
         checkpoint_keep=given.checkpoint_keep,
         restart_policy=given.restart_policy.to_document() if given.restart_policy is not None else None,
         spare_hosts=given.spare_hosts or None,
-        slurm=given.slurm.to_document() if given.slurm is not None else None,
+        slurm=_slurm(given),
         pool=_pool(given),
         queue=given.queue or None,
         arguments=_tuple(given.arguments),
@@ -95,6 +95,16 @@ def _reserved(given: Arguments, name: str, code: Code | None) -> Reserved:
             job_name=name,
         )
     return told if distribution is None else distribution.added_to(told)
+
+
+def _slurm(given: Arguments) -> dict[str, object] | None:
+    """What the cluster is asked for. Raises InvalidArgument."""
+    if given.gpus is None:
+        return given.slurm.to_document() if given.slurm is not None else None
+    from ..backends.slurm.options import SlurmOptions
+
+    options = given.slurm or SlurmOptions()
+    return replace(options, gpus=given.gpus).to_document()
 
 
 def _pool(given: Arguments) -> tuple[dict[str, object], ...] | None:

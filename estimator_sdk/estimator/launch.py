@@ -79,7 +79,7 @@ def _planned(chosen: backends.Backend, spec: JobDocument) -> Plan:
         what = f"spare_hosts={spares} keeps more machines ready, but backend {chosen.name!r} has no choice of machines"
         raise InvalidArgument("spare_hosts", f"{what}; leave it out")
     if spec.decoded.reserved.slurm and not chosen.capabilities.is_scheduled:
-        raise options.refused_on(chosen.name)
+        raise options.refused_on(chosen.name, spec.decoded.reserved.slurm)
     if spec.decoded.reserved.pool and not chosen.capabilities.has_pool:
         what = f"hosts names machines, but backend {chosen.name!r} has its own"
         raise InvalidArgument("hosts", f"{what}; leave it out, or use backend={backends.with_pool()!r}")

@@ -14,6 +14,7 @@ RANGES: dict[str, tuple[float, float | None]] = {
     "instance_count": (1, instances.MAX_HOSTS),
     "cpus": (0.01, None),
     "memory": (0.03125, None),  # 32 MiB: less does not hold the toolkit and a Python
+    "gpus": (1, _INTEGER),
     "max_run": (1, _INTEGER),
     "max_wait": (1, _INTEGER),
     "max_retry_attempts": (1, 30),

@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,7 +42,7 @@ def play_as_told(
     signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(1))  # the job of the round is ended
     started = time.monotonic()
     image = settings.image or image_for(settings.backend)
-    with own_folders(), machines_for(settings.backend):
+    with machines_for(settings.backend), own_folders():
         numbers = range(settings.first, settings.first + settings.count)
         tally = play(settings.backend, numbers, settings.seed, image, chosen, settings.verbose)
     print(f"{tally}\n{time.monotonic() - started:.0f} s")
@@ -62,28 +62,37 @@ def own_folders() -> Iterator[Path]:
             yield home
         finally:
             for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+                _restore(name, value)
             tempfile.tempdir = None
+
+
+def _restore(name: str, value: str | None) -> None:
+    if value is None:
+        del os.environ[name]
+    else:
+        os.environ[name] = value
 
 
 @contextlib.contextmanager
 def machines_for(backend: str) -> Iterator[None]:
-    """The pool that jobs of a backend run on, for as long as the block; none where they need none."""
-    if backend != "ssh":
-        yield
-        return
-    from tests.ssh import pool
+    """The pool or the cluster that jobs of a backend run on, for as long as the block; none where they need none."""
+    with contextlib.ExitStack() as stack:
+        variables: Mapping[str, str] = {}
+        if backend == "ssh":
+            from tests.ssh import pool
 
-    with pool.ENGINE.shared() as made:
-        before = os.environ["PATH"]
-        os.environ.update(made.environment())
+            variables = stack.enter_context(pool.ENGINE.shared()).environment()
+        elif backend == "slurm":
+            from tests.slurm import cluster
+
+            variables = stack.enter_context(cluster.shared()).environment()
+        before = dict(os.environ)
+        os.environ.update(variables)
         try:
             yield
         finally:
-            os.environ["PATH"] = before
+            for name in variables:
+                _restore(name, before.get(name))
 
 
 def image_for(backend: str) -> str | None:

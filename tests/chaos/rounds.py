@@ -26,7 +26,7 @@ DEADLINE = 20.0  # seconds from the fault to the end of the job: more is a hang
 LOOK_SECONDS = 0.01  # between looks for what is to be struck
 UP_SECONDS = 0.05  # between looks at whether all ranks are up, each of which reads of every process
 LEFT_SECONDS = 2.0  # after the supervisor; only what no one waits for, such as a reaper, needs them
-ORPHANED_SECONDS = 10.0  # after a supervisor was killed, when nobody is left who could wait
+ORPHANED_SECONDS = 10.0  # after a supervisor was killed, when nobody is left who could wait, or by Slurm's daemons
 BY_ITSELF = {
     "raise": "exception",
     "exit": "exit_code",
@@ -130,7 +130,8 @@ def play(plan: Round, image: str | None) -> Outcome:
     finally:
         end(plan, job)
     outcome.job = job.name
-    patience = ORPHANED_SECONDS if plan.fault == "kill-supervisor" else LEFT_SECONDS
+    nobody_waits = plan.fault == "kill-supervisor" or backend == "slurm"
+    patience = ORPHANED_SECONDS if nobody_waits else LEFT_SECONDS
     wait_until_gone()
     outcome.left = scan.left(job.name, patience)
     return outcome

@@ -40,13 +40,13 @@ class Request:
 class FaultProxy:
     """`choose` says of each request what becomes of it; None lets it pass."""
 
-    def __init__(self, upstream: str, port: int = 0) -> None:
-        """On a free port, or on that of a proxy that was closed."""
+    def __init__(self, upstream: str, port: int = 0, address: str = "127.0.0.1") -> None:
+        """On a free port of an address of this machine, or on that of a proxy that was closed."""
         host, _, upstream_port = upstream.removeprefix("http://").partition(":")
         self._upstream = (host, int(upstream_port))
-        self._listener = socket.create_server(("127.0.0.1", port), backlog=256)
+        self._listener = socket.create_server((address, port), backlog=256)
         self.port: int = self._listener.getsockname()[1]
-        self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.endpoint = f"http://{address}:{self.port}"
         self.choose: Callable[[Request], Fault | None] = lambda request: None
         self.requests: list[Request] = []
         self.answered = 0

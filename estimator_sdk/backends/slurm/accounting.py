@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pwd
 import time
+from collections.abc import Sequence
 
 from ...errors import BackendError
 from . import queue
@@ -33,6 +34,12 @@ def by_whom(number: int) -> str:
     return ""
 
 
+def ended_before(number: int) -> str:
+    """In which state the start of a job before its last one ended; empty where nobody can say."""
+    starts = _ask_all(number, "State", _WORD_SECONDS, "--duplicates")
+    return starts[-2] if len(starts) > 1 else ""
+
+
 def canceller(state: str) -> str:
     """Who it was, in the state of a job as `sacct` shows it.
 
@@ -52,8 +59,13 @@ def canceller(state: str) -> str:
 
 def _ask(number: int, columns: str, seconds: float) -> str:
     """The line of a job; empty without one, or without an answer."""
-    command = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={number}", f"--format={columns}")
+    return next(iter(_ask_all(number, columns, seconds)), "")
+
+
+def _ask_all(number: int, columns: str, seconds: float, *options: str) -> Sequence[str]:
+    """The lines of a job: one, or with `--duplicates` one for each of its starts."""
+    command = ("sacct", "--noheader", "--parsable2", "--allocations", *options)
     try:
-        return queue.ask(*command, seconds=seconds).partition("\n")[0]
+        return queue.ask(*command, f"--jobs={number}", f"--format={columns}", seconds=seconds).splitlines()
     except BackendError:
-        return ""
+        return ()

@@ -67,6 +67,8 @@ class SlurmBackend:
         plan = local_plan.base(spec, self.name, host, jobs_on_slurm())
         per_node = min(options.hosts_per_node or 1, len(plan.hosts))
         plan = replace(plan, spare_hosts=reserved.spare_hosts or 0, hosts_per_node=per_node)
+        if options.gpus is not None:
+            options = replace(options, gpus_per_node=options.gpus * per_node)
         _refuse_pipes(plan)
         of_job = dict(reserved.slurm or {})
         plan = local_scratch.with_scratch(plan, options, "local_scratch" in of_job)

@@ -143,7 +143,7 @@ class SlurmJob(LocalJob):
             self._submitted = time.monotonic()
         jobs = queue.look(STOPPING_SECONDS if self._is_told_to_stop else None)
         if jobs is None:
-            return record  # nobody can say: that is no failure
+            return replace(record, reason=_unknown())  # nobody can say: that is no failure
         known = jobs.get(number)
         if known is None:
             if self._is_new(record) or not queue.has_asked_since(self._submitted):
@@ -207,6 +207,14 @@ def _ended(record: Record, number: int, known: queue.Queued | None, folder: Slur
         message = f"{message}; {job} is {state or 'no longer known'}"
     verdict = Verdict(kind, f"{message}; see {folder.supervisor_log}", detail=_last_words(folder.supervisor_log))
     return _over(record, status="Failed", verdict=verdict)
+
+
+def _unknown() -> str:
+    since = queue.silent_since()
+    if since is None:
+        return ""
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))
+    return f"unknown since {when}, because Slurm's controller does not answer; see `scontrol ping`"
 
 
 def _stopped(record: Record, reason: str) -> Record:

@@ -11,25 +11,30 @@ from estimator_container.contract.names import TRANSPORTS
 from ...errors import InvalidArgument
 from ...values.naming import shown, suggestion
 
-_OURS = frozenset(
-    (
-        *("array", "batch", "chdir", "cpus-per-task", "export", "get-user-env", "input", "job-name", "mem", "no-kill"),
-        *("no-requeue", "nodes", "ntasks", "ntasks-per-node", "open-mode", "output", "error", "overcommit", "parsable"),
-        *("requeue", "signal", "test-only", "time", "wait", "wrap"),
-    )
+_OURS = (
+    *("array", "batch", "chdir", "cpus-per-task", "export", "get-user-env", "input", "job-name", "mem", "no-kill"),
+    *("no-requeue", "nodes", "ntasks", "ntasks-per-node", "open-mode", "output", "error", "overcommit", "parsable"),
+    *("requeue", "signal", "test-only", "time", "wait", "wrap"),
 )
 """Options of sbatch that the backend sets itself, or that would take from it what it needs."""
 OUR_OWN = (
-    *("after", "hosts_per_node", "python", "modules", "interface", "transport", "local_scratch", "export_script"),
-    *("container_runtime", "container_mounts", "container_options"),
+    *("gpus", "hosts_per_node", "after", "python", "modules", "interface", "transport", "local_scratch"),
+    *("export_script", "container_runtime", "container_mounts", "container_options"),
 )
 """What is no option of sbatch."""
 _FLAGS = ("exclusive", "requeue")
-_NUMBERS = ("nice", "gpus_per_node", "hosts_per_node")
+_NUMBERS = ("nice", "gpus", "gpus_per_node", "hosts_per_node")
+GPUS = ("gpus", "gpus_per_node")
+"""Two ways to say the same."""
 DICTS = ("sbatch_options", "container_options")
 """What takes options of other programs; where an option is a word, theirs follow the name and a dot."""
 RUNTIMES = ("pyxis", "apptainer", "charliecloud")
 """What can run an image on a node."""
+_CHOICES: Mapping[str, Sequence[object]] = {"transport": TRANSPORTS, "container_runtime": RUNTIMES}
+_PATHS = {
+    "python": "'/shared/env/bin/python'",
+    "local_scratch": "'/scratch', or the name of a variable, such as 'SLURM_TMPDIR'",
+}
 _OF_IMAGES = ("container-image", "container-mounts", "container-env", "bind")
 """Options of those that the backend sets itself."""
 _IN_A_LINE = re.compile(r"[^\x00-\x1f\x7f\"'\\`$]+")
@@ -51,6 +56,8 @@ class SlurmOptions:
     """Features that nodes must have, such as `"ib&a100"`."""
     gres: str | None = None
     """Generic resources of each node, such as `"gpu:4"`."""
+    gpus: int | None = None
+    """GPUs of each host, in the place of `gpus_per_node`; an estimator's argument `gpus` says the same."""
     gpus_per_node: int | None = None
     """GPUs of each node; the number of processes on each host where `distribution` says none."""
     hosts_per_node: int | None = None
@@ -114,6 +121,8 @@ class SlurmOptions:
                 hint = suggestion(key, known)
                 raise _refused(where, shown(key), f"is not known; {hint} Others go into 'sbatch_options'")
         checked = {key: _checked(key, value, where) for key, value in given.items() if value is not None}
+        if checked.keys() >= set(GPUS):
+            raise _refused(where, "'gpus'", "replaces 'gpus_per_node'; give only one of them")
         return cls(**checked)  # type: ignore[arg-type]
 
     @classmethod
@@ -194,29 +203,16 @@ def _checked(name: str, value: object, where: str) -> object:
         least = 0 if name == "nice" else 1
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
             raise _refused(where, key, f"must be a whole number of at least {least}, not {shown(value)}")
-    elif name == "modules":
-        return _names(value, f"{where}[{key}]")
-    elif name == "container_mounts":
-        return _mounts(value, f"{where}[{key}]")
-    elif name == "sbatch_options":
-        return _others(value, f"{where}[{key}]")
-    elif name == "container_options":
-        return _of_container(value, f"{where}[{key}]")
+    elif name in _NESTED:
+        return _NESTED[name](value, f"{where}[{key}]")
     else:
         _check_text(value, where, key)
-        if name == "transport" and value not in TRANSPORTS:
-            known = " or ".join(map(repr, TRANSPORTS))
-            raise _refused(where, key, f"is {shown(value)}, but must be {known}; leave it out for what is there")
-        if name == "container_runtime" and value not in RUNTIMES:
-            known = ", ".join(map(repr, RUNTIMES))
+        if value not in (choices := _CHOICES.get(name, (value,))):
+            known = ", ".join(map(repr, choices))
             raise _refused(where, key, f"is {shown(value)}, but must be one of {known}; leave it out for what is there")
-        if name == "local_scratch" and not (str(value).startswith("/") or _VARIABLE.fullmatch(str(value))):
-            what = "must be an absolute path, such as '/scratch', or the name of a variable, such as 'SLURM_TMPDIR'"
-            raise _refused(where, key, f"{what}, not {shown(value)}")
-        if name == "python" and not str(value).startswith("/"):
-            raise _refused(
-                where, key, f"must be an absolute path, such as '/shared/env/bin/python', not {shown(value)}"
-            )
+        is_path = str(value).startswith("/") or (name == "local_scratch" and _VARIABLE.fullmatch(str(value)))
+        if name in _PATHS and not is_path:
+            raise _refused(where, key, f"must be an absolute path, such as {_PATHS[name]}, not {shown(value)}")
     return value
 
 
@@ -241,7 +237,7 @@ def _mounts(given: object, where: str) -> list[str]:
     return [*given]
 
 
-def _of_container(given: object, where: str) -> dict[str, str | int | bool]:
+def _of_image(given: object, where: str) -> dict[str, str | int | bool]:
     found = _dict(given, where, "nv")
     for name in found:
         if name in _OF_IMAGES:
@@ -277,6 +273,9 @@ def _dict(given: object, where: str, example: str) -> dict[str, str | int | bool
     return dict(given)
 
 
+_NESTED = {"modules": _names, "container_mounts": _mounts, "sbatch_options": _others, "container_options": _of_image}
+
+
 def _check_text(value: object, where: str, key: str) -> None:
     if not isinstance(value, str):
         raise _refused(where, key, f"must be a string, not {shown(value)}")
@@ -290,7 +289,10 @@ def _refused(where: str, key: str, what: str) -> InvalidArgument:
     return InvalidArgument(argument, f"{argument} {what}")
 
 
-def refused_on(backend: str) -> InvalidArgument:
+def refused_on(backend: str, given: Mapping[str, object]) -> InvalidArgument:
     """What is said to a job that has such options, and runs elsewhere."""
+    if given.keys() == {"gpus"}:
+        what = f"gpus={given['gpus']} asks for GPUs of Slurm's nodes, but this job runs on backend {backend!r}"
+        return InvalidArgument("gpus", f"{what}; leave it out: the instance type says which GPUs a host has there")
     what = f"slurm= is for jobs on Slurm, but this one runs on backend {backend!r}"
     return InvalidArgument("slurm", f"{what}; leave it out, or use instance_type='slurm'")

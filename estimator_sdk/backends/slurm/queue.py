@@ -78,6 +78,8 @@ class _Look(NamedTuple):
     """None where the controller did not answer."""
     cluster: tuple[str | None, ...] = ()
     """What says which one that is."""
+    silent_since: float | None = None
+    """When the first of the looks in a row was that had no answer, in seconds since 1970; None where there was one."""
 
 
 _last = _Look(-ASK_AGAIN_SECONDS, -ASK_AGAIN_SECONDS, None)
@@ -98,12 +100,18 @@ def look(age: float | None = None, in_line: bool = False) -> Mapping[int, Queued
         try:
             said = ask("squeue", *whose, "--noheader", "--states=all", f"--format={_FORMAT}").splitlines()
         except BackendError:
-            _last = _Look(asked, time.monotonic(), None, cluster)
+            since = _last.silent_since if cluster == _last.cluster else None
+            _last = _Look(asked, time.monotonic(), None, cluster, since or time.time())
         else:
             if of_all:
                 _line.see(asked, filter(None, map(waiting_line.parsed, said)))
             _last = _Look(asked, time.monotonic(), dict(filter(None, map(_parsed, said))), cluster)
     return _last.jobs
+
+
+def silent_since() -> float | None:
+    """Since when the controller does not answer, in seconds since 1970; None where it does, as far as `look` knows."""
+    return _last.silent_since
 
 
 def has_asked_since(moment: float) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import InvalidArgument
-from .options import DICTS, SlurmOptions
+from .options import DICTS, GPUS, SlurmOptions
 
 FILE = "slurm.toml"
 _CONFIG_VARIABLE = "XDG_CONFIG_HOME"
@@ -31,12 +31,18 @@ def chosen(given: Mapping[str, object]) -> tuple[SlurmOptions, Path | None]:
     if defaults is None:
         return SlurmOptions.from_document(given), None
     SlurmOptions.from_document(defaults.options, str(defaults.path))
-    both = {**defaults.options, **given}
+    both = {**_not_replaced(defaults.options, given), **given}
     for option in DICTS:
         others: list[Any] = [each[option] for each in (defaults.options, given) if option in each]
         if all(isinstance(each, Mapping) for each in others):
             both[option] = {name: value for each in others for name, value in each.items()}
     return SlurmOptions.from_document(both), defaults.path
+
+
+def _not_replaced(defaults: Mapping[str, object], given: Mapping[str, object]) -> Mapping[str, object]:
+    """The defaults, less those of GPUs where a job says how many it needs, in either way."""
+    is_said = not given.keys().isdisjoint(GPUS)
+    return {name: value for name, value in defaults.items() if not is_said or name not in GPUS}
 
 
 def find() -> Defaults | None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _SLOW = 3.0  # seconds that a person waits for the code to be put together without a word
 _AS_THEY_ARE = (
-    *("role", "instance_type", "backend", "image_uri", "cpus", "memory", "output_path", "checkpoint_s3_uri"),
-    *("max_run", "max_retry_attempts", "hosts", "hostfile", "queue"),
+    *("role", "instance_type", "backend", "image_uri", "cpus", "memory", "gpus", "output_path"),
+    *("checkpoint_s3_uri", "max_run", "max_retry_attempts", "hosts", "hostfile", "queue"),
 )
 """The options that an Estimator takes under their own names."""
 _PAIRS = {
@@ -72,6 +72,7 @@ def add_job_options(parser: Parser) -> None:
     )
     where.add_argument("--cpus", type=float, help="CPUs per host, if hosts are containers or nodes of Slurm")
     where.add_argument("--memory", metavar="GIB", type=float, help="memory per host, likewise")
+    where.add_argument("--gpus", metavar="N", type=count, help="GPUs per host, if hosts are nodes of Slurm")
     where.add_argument("--role", metavar="ARN", help="the IAM role, on SageMaker")
     where.add_argument(
         "--slurm",

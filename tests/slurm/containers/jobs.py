@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +18,18 @@ folder = pathlib.Path.home() / {folder!r}
 folder.mkdir()
 (folder / "train.py").write_text({source!r})
 arguments = json.loads({arguments!r})
-print(Estimator(entry_point=str(folder / "train.py"), **arguments).fit(wait=False).name)
+print(Estimator(entry_point=str(folder / "train.py"), **arguments).fit({inputs!r}, wait=False).name)
 """
 END = """
-import json
+import json, sys
 from estimator_sdk import Job, JobFailed
-job = Job.attach({name!r})
+from estimator_sdk.errors import JobNotFound
+try:
+    job = Job.attach({name!r})
+except JobNotFound as error:
+    never = dict.fromkeys(("status", "reason", "ended", "kind", "host", "rank", "attempts"))
+    print(json.dumps({{**never, "why": str(error)}}))
+    sys.exit()
 try:
     job.wait(timeout={seconds})
 except JobFailed:
@@ -38,7 +45,7 @@ LINES = """
 import json
 from estimator_sdk import Job
 lines = Job.attach({name!r}).logs(stream="stdout")
-print(json.dumps([[line.host, line.rank, line.data.decode(errors="replace")] for line in lines]))
+print(json.dumps([[line.host, line.rank, line.data[:1000].decode(errors="replace")] for line in lines]))
 """
 
 
@@ -55,7 +62,7 @@ class ClusterJob:
         return found
 
     def lines(self) -> list[list[Any]]:
-        """Host, rank and text of each line that its ranks have written so far."""
+        """Host, rank and the start of each line that its ranks have written so far."""
         found: list[list[Any]] = json.loads(self.cluster.python(LINES.format(name=self.name)))
         return found
 
@@ -82,11 +89,19 @@ class ClusterJob:
         return self.cluster.run("squeue", "--noheader", "--states=all", f"--jobs={self.number}", "--format=%T").strip()
 
 
-def submit(cluster: ContainerCluster, source: str, hosts: int = 2, **arguments: Any) -> ClusterJob:
-    """Submit a script as the user of the login machine."""
+def submit(
+    cluster: ContainerCluster,
+    source: str,
+    hosts: int = 2,
+    inputs: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
+    **arguments: Any,
+) -> ClusterJob:
+    """Submit a script as the user of the login machine, in whose shell `variables` are set."""
     given = {"instance_type": "slurm", "instance_count": hosts, **arguments}
-    program = SUBMIT.format(folder=f"job-{uuid.uuid4().hex[:8]}", source=source, arguments=json.dumps(given))
-    return ClusterJob(cluster, cluster.python(program).split()[-1])
+    folder = f"job-{uuid.uuid4().hex[:8]}"
+    program = SUBMIT.format(folder=folder, source=source, arguments=json.dumps(given), inputs=inputs)
+    return ClusterJob(cluster, cluster.python(program, variables or {}).split()[-1])
 
 
 def assert_nothing_is_left(job: ClusterJob, *nodes: str) -> None:

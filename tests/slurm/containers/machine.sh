@@ -1,9 +1,9 @@
 # Become a machine of the cluster, as the word says: the controller, a node or a login machine. /cluster has what all
-# machines of one cluster have: slurm.conf, slurmdbd.conf, the key of MUNGE, and the address of the controller.
+# machines of one cluster have: slurm.conf, gres.conf, slurmdbd.conf, the key of MUNGE, and the address of the controller.
 set -eu
 install -o munge -g munge -m 400 /cluster/munge.key /etc/munge/munge.key
 install -d -o munge -g munge -m 755 /run/munge
-ln -sfn /cluster/slurm.conf /etc/slurm/slurm.conf
+ln -sfn /cluster/slurm.conf /cluster/gres.conf /etc/slurm/
 mkdir -p /shared /var/spool/slurmctld /var/spool/slurmd
 runuser -u munge -- munged
 controller=$(cat /cluster/controller)
@@ -41,6 +41,9 @@ case $1 in
     slurmctld
     exec sleep infinity
     ;;
-  node) exec slurmd -D ;;
+  node)
+    for device in 0 1; do mknod /dev/no-gpu$device c 1 3; done
+    exec slurmd -D
+    ;;
   login) exec sleep infinity ;;
 esac

@@ -9,6 +9,7 @@ import pytest
 
 from .cluster import NODES, ContainerCluster
 from .jobs import ClusterJob, assert_nothing_is_left, submit
+from .scripts import FILLS
 
 pytestmark = pytest.mark.long
 NOTICED_SECONDS = 60.0
@@ -33,17 +34,6 @@ print("up", flush=True)
 while not pathlib.Path("{go}").exists():
     time.sleep(0.5)
 print("done", flush=True)
-"""
-FILLS = """
-import os, pathlib, time
-print("up", flush=True)
-folder = pathlib.Path(os.environ["SM_CHECKPOINT_DIR"])
-for step in range(2000):
-    if "{what}" == "lines":
-        print("x" * 1000000, flush=True)
-    else:
-        (folder / str(step)).write_bytes(os.urandom(1000000))
-    time.sleep(0.1)
 """
 WAYS = {"killed": ContainerCluster.kill, "cut off": ContainerCluster.cut, "frozen": ContainerCluster.freeze}
 

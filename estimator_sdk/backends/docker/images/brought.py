@@ -6,12 +6,10 @@ it. Each image has a copy of its own, because its Python compiles it, and nobody
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -20,7 +18,8 @@ from typing import TYPE_CHECKING
 import estimator_container
 
 from ....plan.plan import Plan
-from ....values.home import CACHE_VARIABLE, appearing, cache_folder, make_folder, secured, writing
+from ....values.home import CACHE_VARIABLE, appearing, cache_folder, secured, writing
+from ...packages import copy_files, digest_of
 from ..container import TOOLKIT_INSIDE
 from . import look, look_inside
 from .look import PYTHON, Inside
@@ -98,10 +97,7 @@ def _joined(search_path: str) -> str:
 
 def _make(client: DockerClient, image: str, described: ImageDescription, folder: Path) -> None:
     with appearing(folder) as unfinished:
-        for file in _files():
-            to = unfinished / _COPY / file.relative_to(_toolkit().parent)
-            make_folder(to.parent)
-            shutil.copyfile(file, to)
+        copy_files(_files(), unfinished / _COPY)
         inside = look.take(client, image, described, unfinished / _COPY)
         if inside.has_train:
             shutil.rmtree(unfinished / _COPY)
@@ -112,15 +108,11 @@ def _toolkit() -> Path:
     return Path(estimator_container.__file__).parent
 
 
-def _files() -> Iterator[Path]:
-    yield from sorted(_toolkit().rglob("*.py"))
+def _files() -> dict[str, Path]:
+    return {str(file.relative_to(_toolkit().parent)): file for file in _toolkit().rglob("*.py")}
 
 
 @cache
 def _digest() -> str:
     """Of the toolkit, and of what looks into images."""
-    digest = hashlib.sha256()
-    for file in (*_files(), *map(Path, (look_inside.__file__, look.__file__))):
-        content, name = file.read_bytes(), os.path.relpath(file, _toolkit())
-        digest.update(f"{name} {len(content)} ".encode() + content)
-    return digest.hexdigest()[:16]
+    return digest_of({**_files(), "look_inside.py": Path(look_inside.__file__), "look.py": Path(look.__file__)})

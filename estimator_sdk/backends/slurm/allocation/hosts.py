@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +12,6 @@ from estimator_container.contract import names as contract
 from estimator_container.contract.names import EXIT_STOPPED, Layout
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
-from estimator_container.host.coordination import platform_line as words
-from estimator_container.mesh.endpoint import text_of
-from estimator_container.mesh.mesh import Member, MeshLeader
 from estimator_container.runtime.children import Children, signal_group
 from estimator_container.runtime.loop import Loop
 
@@ -23,10 +19,10 @@ from ....errors import BackendError
 from ....plan.plan import Plan
 from ....values.home import JobFolder, make_folder
 from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
-from ...supervised.supervisor.hosts_line import MISSED_BEATS, HostsLine, OnAttemptFailed
+from ...supervised.supervisor.hosts_line import HostsLine, OnAttemptFailed
 from ...supervised.supervisor.policy import variables_of_attempt
+from ...supervised.supervisor.toolkits import Toolkits
 from . import host_folder, steps
-from .kept_line import KeptLine
 from .places import Places
 
 if TYPE_CHECKING:
@@ -39,7 +35,7 @@ END_SECONDS = 15.0
 
 
 class SlurmHosts:
-    """The hosts of one attempt. See `MeshObserver` for what they say."""
+    """The hosts of one attempt."""
 
     def __init__(
         self,
@@ -67,24 +63,17 @@ class SlurmHosts:
         self._without_node: set[str] = set()
         """The hosts that have none, because the job is to be started again elsewhere."""
         self._places: Places
-        self._lines: dict[str, KeptLine] = {}
-        self._mesh: MeshLeader | None = None
-        self._door: socket.socket
-        """Where hosts find this process, open as long as any of them may come."""
-        self._first_at = ""
-        """Where they find the first of them; empty until it has said so."""
+        self._toolkits = Toolkits(loop, tuple(host.name for host in plan.hosts), self._secret, self._runs)
         self._left: list[Sequence[str]] = []
         """What removes the folders of hosts that were killed, each from its node."""
-        self._awaits_first = False
-        self._is_stopping = self._is_closing = False
+        self._is_closing = False
 
     @property
     def first_host_at(self) -> str:
-        return self._first_at
+        return self._toolkits.first_host_at
 
     def line_to(self, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]) -> HostsLine:
-        self._lines[host] = line = KeptLine(self._loop, self, self._folder, host, on_failed, on_silence)
-        return line
+        return self._toolkits.line_to(host, on_failed, on_silence)
 
     def wait_for_machines(self) -> None:
         """A job that runs has its nodes."""
@@ -98,12 +87,10 @@ class SlurmHosts:
         if len(nodes) * self._plan.hosts_per_node < len(hosts):
             self._start_elsewhere(f"{len(nodes)} nodes are left for {len(hosts)} hosts")
             return
-        self._places = Places(names := tuple(host.name for host in hosts), nodes, self._plan.hosts_per_node)
+        self._places = Places(tuple(host.name for host in hosts), nodes, self._plan.hosts_per_node)
         if self._plan.local_scratch is not None and not self._brings_channels(nodes):
             return
-        self._door = socket.create_server((nodes[0].address, 0), backlog=len(hosts) + 128)
-        member = Member(words.PLATFORM, names, self._secret)
-        self._mesh = MeshLeader(self._loop, member, self, self._door.dup(), MISSED_BEATS)
+        self._toolkits.listen(nodes[0].address)
         for host in hosts:
             self._start_host(host.name, self._attempt)
 
@@ -114,15 +101,10 @@ class SlurmHosts:
             self._loop.run_until(lambda: host not in self._steps, END_SECONDS)
 
     def start_again(self, host: str, attempt: int, first_host_at: str) -> None:
-        assert self._mesh is not None
-        if host == self._first:
-            self._first_at, self._awaits_first = "", True
-        elif not self._awaits_first:
-            self._first_at = first_host_at
         left = self._places.node_of(host)
         if self._places.move(host):
             self._children.start(steps.on(left.name, "true"), os.environ, lambda code: self._asked(left, code))
-        self._start_where_it_can(host, attempt)
+        self._start_where_it_can(host, attempt, first_host_at)
 
     def signal(self, signum: int) -> None:
         waiting, self._without_node = self._without_node, set()
@@ -132,9 +114,9 @@ class SlurmHosts:
             for pid in self._steps.values():
                 signal_group(pid, signum)
         elif self._allocation.is_interrupted:
-            self._loop.after(FOR_ALL_SECONDS, self._stop)
+            self._loop.after(FOR_ALL_SECONDS, self._toolkits.stop)
         else:
-            self._stop()
+            self._toolkits.stop()
 
     def close(self) -> None:
         self._is_closing = True
@@ -142,71 +124,13 @@ class SlurmHosts:
             steps.kill(self._allocation.number, *self._steps)
         self.signal(signal.SIGKILL)
         self._loop.run_until(lambda: not self._steps, END_SECONDS)
-        if self._mesh is not None:
-            self._mesh.close()
-            self._door.close()
+        self._toolkits.close()
 
     def wait_until_gone(self) -> None:
         """Remove what hosts that were killed have left on their nodes."""
         waiting = {self._children.start(command, os.environ, lambda code: None) for command in self._left}
         self._left = []
         self._loop.run_until(lambda: not waiting & self._children.pids, END_SECONDS)
-
-    # What hosts are told, and say.
-
-    def tell(self, host: str, *fields: str) -> None:
-        """Send a message to a host that is there."""
-        if self._mesh is not None:
-            self._mesh.send(host, *fields)
-
-    def tell_again(self, host: str) -> None:
-        """Have a host begin again as soon as it is known where the first one is."""
-        if self._first_at or host == self._first:
-            self.tell(host, words.AGAIN, self._first_at)
-        else:
-            self._lines[host].waits_for_first = True
-
-    @property
-    def _first(self) -> str:
-        return self._plan.hosts[0].name
-
-    def _stop(self) -> None:
-        self._is_stopping = True
-        for host in self._steps:
-            self.tell(host, words.STOP)
-
-    def on_joined(self, host: str) -> None:
-        if host in self._lines:
-            self._lines[host].is_up = True
-        if self._first_at and host != self._first:
-            self.tell(host, words.JOIN, self._first_at)
-        if self._is_stopping:
-            self.tell(host, words.STOP)
-
-    def on_message(self, host: str, message: list[str]) -> None:
-        kind, *fields = message
-        if kind == words.LISTENS:
-            self._first_listens(fields[0])
-        elif kind == words.FAILED and host in self._lines:
-            verdict, address, *lost = fields
-            self._lines[host].on_failed(Verdict.from_json(verdict), address, tuple(lost))
-
-    def on_lost(self, host: str, silent: bool) -> None:
-        """A connection that was closed says nothing: the step ends, too."""
-        if host in self._lines:
-            self._lines[host].is_up = False
-            if silent and not self._lines[host].is_closed:
-                self._lines[host].on_silence()
-
-    def _first_listens(self, address: str) -> None:
-        self._first_at, self._awaits_first = address, False
-        for host in self._steps.keys() - {self._first}:
-            line = self._lines.get(host)
-            if line is not None and line.waits_for_first:
-                line.waits_for_first = False
-                self.tell(host, words.AGAIN, address)
-            else:
-                self.tell(host, words.JOIN, address)
 
     # How they are started.
 
@@ -222,9 +146,8 @@ class SlurmHosts:
             raise NotStarted(Verdict(Kind.CHANNELS, failed))
         return bool(waiting)
 
-    def _start_where_it_can(self, host: str, attempt: int) -> None:
+    def _start_where_it_can(self, host: str, attempt: int, first_host_at: str) -> None:
         """Start a host on its node or, if that is gone, on a spare one, or else the whole job elsewhere."""
-        assert self._mesh is not None
         while self._allocation.is_down(node := self._places.node_of(host)):
             self._places.drop(node)
             if not self._places.move(host):
@@ -232,7 +155,7 @@ class SlurmHosts:
                 self._start_elsewhere(f"the node of {host}, {node.name}, is gone", host)
                 return
             self._give_back(node)
-        self._mesh.expect([host], self._door.dup())
+        self._toolkits.expect(host, first_host_at)
         self._start_host(host, attempt)
 
     def _asked(self, node: Node, code: int) -> None:
@@ -262,7 +185,7 @@ class SlurmHosts:
         around = self._allocation.environment
         environment = {
             **steps.variables(around, self._plan, self._folder, self._attempt, self._places, host),
-            contract.PLATFORM_ADDRESS: text_of(self._door),
+            contract.PLATFORM_ADDRESS: self._toolkits.address,
             **variables_of_attempt(self._plan, attempt),
         }
         step = steps.of_host(self._plan, host, node)
@@ -270,11 +193,15 @@ class SlurmHosts:
             self._steps[name] = self._children.start(step, environment, lambda code: self._ended(name, code), fd, fd)
         finally:
             os.close(fd)
+        self._toolkits.started(name)
+
+    def _runs(self, host: str) -> bool:
+        """Whether its toolkit has begun; Slurm may take its time to start it."""
+        return Path(Layout(str(self._folder.host(host))).temporary_folders).exists()
 
     def _ended(self, host: str, code: int) -> None:
         del self._steps[host]
-        if host in self._lines:
-            self._lines[host].is_up = False
+        self._toolkits.ended(host)
         node, layout, (_, since) = self._places.node_of(host), Layout(str(self._folder.host(host))), self._begun[host]
         log = self._own_folder / f"{host}.log"
         if code > 0 and not self._is_closing and steps.was_not_launched(log, since):
@@ -292,7 +219,7 @@ class SlurmHosts:
         try:
             if self._places.move(host):
                 self._give_back(node)
-                self._start_where_it_can(host, self._begun[host][0])
+                self._start_where_it_can(host, self._begun[host][0], self._toolkits.first_host_at)
             else:
                 self._allocation.lose(node)
                 self._start_elsewhere(f"the node of {host}, {node.name}, cannot be reached", host)

@@ -148,6 +148,13 @@ class SlurmAllocation:
             return Interruption(what, verdict=Verdict(Kind.PREEMPTED, f"{what}; ask for slurm={{'requeue': True}}"))
         return Interruption(f"{job} was cancelled{accounting.by_whom(self.number)}")
 
+    def loss(self, beside: str) -> Verdict | None:
+        """Of the accounting: Slurm's controller forgets how a job ended that it has started again."""
+        if accounting.ended_before(self.number) != "NODE_FAIL":
+            return None
+        what = f"the node of {beside} failed, where the supervisor ran, and Slurm started job {self.number} again"
+        return Verdict(Kind.HOST_LOST, what, beside)
+
 
 def _is_preempted(known: dict[str, str]) -> bool:
     """Since its start; its state says so only once it is over.

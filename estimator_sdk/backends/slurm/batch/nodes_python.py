@@ -46,9 +46,12 @@ def checked(options: SlurmOptions) -> str:
 
 
 def before_start(options: SlurmOptions) -> Iterator[str]:
-    """Lines of the batch script that load modules, and look for the Python where it may not be."""
+    """Lines of the batch script that load modules, and look for the Python on the first node."""
     yield from modules(options)
-    if options.python is not None:
+    if options.python is None:
+        failed = f"name a Python of the nodes in {_WHERE}, or call fit() from one that they share: {sys.executable}"
+        yield f"[ -x {shlex.quote(sys.executable)} ] || {_end(f'{failed} is not on')}"
+    else:
         failed = f"{_WHERE}: {options.python} is not Python {_oldest()} or later on"
         yield f"{shlex.quote(options.python)} -I -S -c {shlex.quote(_IS_OLD)} || {_end(failed)}"
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import estimator_container
 
 from ....plan.plan import Plan
-from ....values.home import appearing, home, make_folder, secured
+from ....values.home import appearing, home, secured
+from ...packages import copy_files, digest_of
 
 SDK = Path(__file__).parents[3]
 _PACKAGES = (SDK, Path(estimator_container.__file__).parent)
@@ -29,12 +26,7 @@ def copy() -> Path:
 
 @cache
 def _digest() -> str:
-    digest = hashlib.sha256()
-    for package, file in _files():
-        name = f"{package.name}/{file.relative_to(package)}"
-        digest.update(f"{len(name)} {name}{file.stat().st_size} ".encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
+    return digest_of(_files())
 
 
 def travel_with(plan: Plan) -> bool:
@@ -49,15 +41,13 @@ def make_copy() -> None:
         return
     secured(place.parent)
     with appearing(place) as unfinished:
-        for package, file in _files():
-            to = unfinished / package.name / file.relative_to(package)
-            make_folder(to.parent)
-            shutil.copyfile(file, to)
+        copy_files(_files(), unfinished)
 
 
-def _files() -> Iterator[tuple[Path, Path]]:
-    for package in _PACKAGES:
-        for folder, below, names in os.walk(package):
-            below[:] = sorted(name for name in below if name != "__pycache__")
-            for name in sorted(names):
-                yield package, Path(folder, name)
+def _files() -> dict[str, Path]:
+    return {
+        str(file.relative_to(package.parent)): file
+        for package in _PACKAGES
+        for file in package.rglob("*")
+        if file.parent.name != "__pycache__" and file.is_file()
+    }

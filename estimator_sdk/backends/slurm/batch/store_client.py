@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +16,8 @@ from typing import NamedTuple
 
 from ....errors import BackendError
 from ....plan.plan import Plan
-from ....values.home import appearing, home, make_folder, secured
-from ...packages import CLIENT_OF_STORES, files_of
+from ....values.home import appearing, home, secured
+from ...packages import CLIENT_OF_STORES, copy_files, files_of
 from ..options import SlurmOptions
 
 _NAME = CLIENT_OF_STORES[0]
@@ -119,9 +118,7 @@ def is_for(version: Version, tags: str) -> bool:
 
 
 def _copy_own(folder: Path) -> None:
-    for name, path in files_of(*CLIENT_OF_STORES).items():
-        make_folder((folder / name).parent)
-        shutil.copyfile(path, folder / name)
+    copy_files(files_of(*CLIENT_OF_STORES), folder)
 
 
 def _downloader(version: Version) -> Callable[[Path], None]:

@@ -29,10 +29,10 @@ from ...supervised.supervisor import base_directory
 from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
 from ...supervised.supervisor.hosts_line import HostsLine, OnAttemptFailed
 from ...supervised.supervisor.policy import variables_of_attempt
+from ...supervised.supervisor.toolkits import Toolkits
 from . import words
 from .copying.trees import TreeLanding, tree
 from .machines import PoolMachines
-from .toolkits import Toolkits
 
 END_SECONDS = 15.0
 """That a keeper may take to say that a host is over which was killed, and to send what it has left."""
@@ -62,7 +62,8 @@ class SshHosts:
         self._on_ended = on_ended
         self._names = tuple(host.name for host in plan.hosts)
         self._secret = os.urandom(contract.SECRET_BYTES)
-        self._toolkits = Toolkits(loop, self._names, self._secret, machines.address)
+        self._toolkits = Toolkits(loop, self._names, self._secret)
+        self._toolkits.listen(machines.address)
         self._toolkits.before_failed = self._flush
         self._toolkits.prepare_again = self._bring_checkpoints
         self._machine_of: dict[str, str] = {}

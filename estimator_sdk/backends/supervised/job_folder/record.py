@@ -79,7 +79,7 @@ class Record:
     """Those that have begun, from the first."""
     ended: float | None = None
     reason: str = ""
-    """Why the job was stopped; empty if it was not."""
+    """Why the job was stopped, or why nobody knows whether it goes on; else empty."""
     verdict: Verdict | None = None
     """Why the job failed; None if it did not."""
     output: str = ""

@@ -233,7 +233,8 @@ class Supervisor:
     def _take_over(self) -> None:
         """Go on with a job that an earlier supervisor has left, or was killed in."""
         left = self._record.attempt
-        self._attempt_ended(Verdict(Kind.PREEMPTED, f"attempt {left} ended with its supervisor"))
+        lost = self._surroundings.loss(self._plan.hosts[0].name) if self._record.attempts[-1].ended is None else None
+        self._attempt_ended(lost or Verdict(Kind.PREEMPTED, f"attempt {left} ended with its supervisor"))
         if self._folder.hosts.exists() and not self._folder.left(left).exists():
             self._set_hosts_aside(left)
 

@@ -35,6 +35,9 @@ class Surroundings(Protocol):
     def interruption(self) -> Interruption:
         """Why they are, or why it came."""
 
+    def loss(self, beside: str) -> Verdict | None:
+        """Why the supervisor before this one, which ran beside a host, left no word; None where nobody can say."""
+
 
 class Undisturbed:
     """A machine without a scheduler."""
@@ -49,3 +52,6 @@ class Undisturbed:
 
     def interruption(self) -> Interruption:
         raise NotImplementedError
+
+    def loss(self, beside: str) -> Verdict | None:
+        return None

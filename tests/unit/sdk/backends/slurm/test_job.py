@@ -1,11 +1,14 @@
+import re
+
 import pytest
 from estimator_container.failures.kind import Kind
 
+from estimator_sdk.backends.slurm import queue
 from estimator_sdk.backends.slurm.files import SlurmFolder
-from estimator_sdk.backends.slurm.job import _ended
+from estimator_sdk.backends.slurm.job import SlurmJob, _ended
 from estimator_sdk.backends.slurm.queue import Queued
 from estimator_sdk.backends.status import AttemptRecord
-from estimator_sdk.backends.supervised.job_folder.record import Record
+from estimator_sdk.backends.supervised.job_folder.record import Record, write_record
 
 
 @pytest.fixture
@@ -80,3 +83,15 @@ def test_a_folder_tells_the_number_that_was_written_there(folder):
 def test_a_damaged_number_is_none(folder, damaged):
     folder.submission.write_text(damaged)
     assert folder.read_number() is None
+
+
+def test_a_job_whose_controller_does_not_answer_goes_on_as_far_as_anybody_knows(folder, monkeypatch):
+    write_record(record(), folder)
+    folder.write_number(4711)
+    monkeypatch.setenv("PATH", "/nowhere")  # where no squeue answers
+    monkeypatch.setattr(queue, "_last", queue._Look(-queue.ASK_AGAIN_SECONDS, -queue.ASK_AGAIN_SECONDS, None))
+    job = SlurmJob(folder)
+    first, since = job.record(), queue.silent_since()
+    assert (first.status, first.verdict) == ("InProgress", None)
+    assert re.match("unknown since [-0-9]+ [:0-9]+, because Slurm's controller does not answer; see", first.reason)
+    assert queue.look(0.0) is None and queue.silent_since() == since

@@ -40,6 +40,13 @@ def test_what_a_document_says_comes_back_from_the_options():
     assert SlurmOptions.from_document(ALL).to_document() == ALL
 
 
+def test_gpus_are_those_of_a_host_and_no_option_of_sbatch():
+    options = SlurmOptions.from_words({"gpus": "4"})
+    assert (options.gpus, list(options.lines())) == (4, ["--requeue"])
+    with pytest.raises(InvalidArgument, match=r"slurm\['gpus'\] replaces 'gpus_per_node'; give only one of them"):
+        SlurmOptions.from_document({"gpus": 1, "gpus_per_node": 2})
+
+
 def test_what_is_as_by_default_is_not_in_a_document():
     assert SlurmOptions.from_document({"requeue": True, "exclusive": False, "account": None}).to_document() == {}
 
@@ -91,7 +98,7 @@ def test_a_job_without_options_may_be_put_back_in_the_queue():
         ({"gpus_per_node": True}, "slurm['gpus_per_node']", "a whole number of at least 1, not True"),
         ({"gpus_per_node": 1 << 31}, "slurm['gpus_per_node']", "a whole number"),
         ({"python": "python3"}, "slurm['python']", "must be an absolute path, such as .*, not 'python3'"),
-        ({"transport": "ucx"}, "slurm['transport']", "is 'ucx', but must be 'tcp' or 'fabric'; leave it out"),
+        ({"transport": "ucx"}, "slurm['transport']", "is 'ucx', but must be one of 'tcp', 'fabric'; leave it out"),
         ({"local_scratch": "tmp/x"}, "slurm['local_scratch']", "must be an absolute path.*or the name of a variable"),
         ({"modules": "cuda"}, "slurm['modules']", r"must be a list such as \['openmpi/4.1.8'\], not 'cuda'"),
         ({"modules": ["cuda", "a b"]}, "slurm['modules'][1]", "must be the name of a module, not 'a b'"),

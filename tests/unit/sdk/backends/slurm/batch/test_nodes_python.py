@@ -40,7 +40,14 @@ def shell(lines, **variables):
 
 def test_without_a_word_it_is_the_python_that_calls_fit():
     assert nodes_python.checked(SlurmOptions()) == sys.executable
-    assert list(nodes_python.before_start(SlurmOptions())) == []
+    assert shell(nodes_python.before_start(SlurmOptions())) == (0, "goes on\n")
+
+
+def test_a_node_without_the_python_that_calls_fit_is_named(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    code, said = shell(nodes_python.before_start(SlurmOptions()))
+    assert (code, said.splitlines()[-1].endswith(": /nowhere/python is not on n3")) == (1, True)
+    assert said.startswith("name a Python of the nodes in slurm['python'], or call fit() from one that they share")
 
 
 def test_one_that_is_here_and_cannot_run_a_job_is_refused(tmp_path, old_python):

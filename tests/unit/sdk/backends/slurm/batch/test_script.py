@@ -39,6 +39,25 @@ def test_a_job_asks_for_a_node_for_each_host_and_for_what_it_needs_of_each(plan)
     ]
 
 
+def test_gpus_of_a_host_are_asked_for_on_each_node_and_make_the_processes(plan):
+    world = {"mpi": {"enabled": True}}
+    planned = plan(instance_count=3, gpus=2, slurm={"hosts_per_node": 2}, distribution=world)
+    assert "--gpus-per-node=4" in options(planned.script)
+    assert planned.processes_per_host == 2
+
+
+def test_gpus_of_a_job_count_more_than_those_of_its_site(plan, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slurm.toml").write_text("gpus_per_node = 8")
+    assert "--gpus-per-node=1" in options(plan(gpus=1).script)
+    assert "--gpus-per-node=8" in options(plan().script)
+
+
+def test_gpus_elsewhere_are_refused_by_that_name(plan):
+    with pytest.raises(InvalidArgument, match=r"^gpus=2 asks for GPUs of Slurm's nodes, but .* backend 'process'"):
+        plan(instance_type="local", gpus=2)
+
+
 def test_a_job_that_asks_for_nothing_leaves_it_to_slurm(plan):
     said = " ".join(options(plan().script))
     assert "--cpus-per-task" not in said and "--mem" not in said and "--partition" not in said

@@ -11,7 +11,7 @@ from estimator_container.mesh.endpoint import text_of
 from estimator_container.mesh.mesh import Member, MeshLeader
 from estimator_container.runtime.loop import Loop
 
-from ...supervised.supervisor.hosts_line import MISSED_BEATS, FirstWord, OnAttemptFailed
+from .hosts_line import MISSED_BEATS, FirstWord, OnAttemptFailed
 
 
 class ToolkitLine:
@@ -23,7 +23,7 @@ class ToolkitLine:
         self.is_closed = False
         self.waits_for_first = False
         """Whether it begins again once the first host has said where it is."""
-        self.first_word = FirstWord(toolkits.loop, on_silence)
+        self.first_word = FirstWord(toolkits.loop, on_silence, lambda: toolkits.has_begun(host))
         self._is_up = False
         self._toolkits = toolkits
         self._host = host
@@ -58,22 +58,38 @@ class ToolkitLine:
 class Toolkits:
     """All of them, for as long as one allocation lasts. See `MeshObserver` for what they say."""
 
-    def __init__(self, loop: Loop, hosts: tuple[str, ...], secret: bytes, address: str) -> None:
-        """The first of the hosts leads; `address` is this machine's. Raises OSError."""
+    def __init__(
+        self,
+        loop: Loop,
+        hosts: tuple[str, ...],
+        secret: bytes,
+        has_begun: Callable[[str], bool] = lambda host: True,
+    ) -> None:
+        """The first of the hosts leads; who knows the secret is one of them.
+
+        `has_begun` says whether the toolkit of a host that was started runs: before that nobody misses its word.
+        """
         self.first_host_at = ""
         """Where the others find the first one; empty until it has said so."""
         self.prepare_again: Callable[[str], None] = lambda host: None
         """Called before a host begins again."""
         self.before_failed: Callable[[Callable[[], None]], None] = lambda then: then()
         """Called before it is told that an attempt has failed; it calls what it is given when that may be."""
-        self.loop = loop
+        self.loop, self.has_begun = loop, has_begun
+        self._member = Member(platform.PLATFORM, hosts, secret)
         self._first = hosts[0]
         self._lines: dict[str, ToolkitLine] = {}
         self._joined: set[str] = set()
         self._is_stopping = False
         self._awaits_first = False
-        self._door = socket.create_server((address, 0), backlog=len(hosts) + 128)
-        self._mesh = MeshLeader(loop, Member(platform.PLATFORM, hosts, secret), self, self._door.dup(), MISSED_BEATS)
+        self._mesh: MeshLeader | None = None
+        self._door: socket.socket
+        """Open as long as any of them may come."""
+
+    def listen(self, address: str) -> None:
+        """Let them in at an address of this machine. Raises OSError."""
+        self._door = socket.create_server((address, 0), backlog=len(self._member.peers) + 128)
+        self._mesh = MeshLeader(self.loop, self._member, self, self._door.dup(), MISSED_BEATS)
 
     @property
     def address(self) -> str:
@@ -92,7 +108,8 @@ class Toolkits:
         elif not self._awaits_first:
             self.first_host_at = first_host_at
         self._joined.discard(host)
-        self._mesh.expect([host], self._door.dup())
+        if self._mesh is not None:
+            self._mesh.expect([host], self._door.dup())
 
     def started(self, host: str) -> None:
         """Its machine is told to start it now."""
@@ -101,7 +118,8 @@ class Toolkits:
 
     def tell(self, host: str, *fields: str) -> None:
         """Send a message to a host that is there."""
-        self._mesh.send(host, *fields)
+        if self._mesh is not None:
+            self._mesh.send(host, *fields)
 
     def begin_again(self, host: str) -> None:
         """Have a host begin again as soon as it is known where the first one is."""
@@ -126,8 +144,9 @@ class Toolkits:
 
     def close(self) -> None:
         """Speak with nobody any more."""
-        self._mesh.close()
-        self._door.close()
+        if self._mesh is not None:
+            self._mesh.close()
+            self._door.close()
 
     # What they say.
 

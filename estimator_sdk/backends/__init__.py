@@ -29,12 +29,14 @@ BUILT_IN: Mapping[str, str] = {
     "sagemaker": "estimator_sdk.backends.sagemaker.backend:SageMakerBackend",
 }
 """Name -> class. Where nobody names one, the first is taken that fits."""
+_OF_FUNCTIONS: Mapping[str, str] = {"spark": "estimator_sdk.backends.spark.backend:SparkBackend"}
+"""The same, of those that only a call of a function can choose, where it runs."""
 
 
 def load(name: str) -> Backend:
     """The backend with that name. Raises InvalidArgument for an unknown one, and suggests the nearest."""
-    if name in BUILT_IN:
-        return _from_path(BUILT_IN[name])
+    if name in (own := _own()):
+        return _from_path(own[name])
     installed = _installed()
     if name not in installed:
         raise _unknown(name, installed)
@@ -49,17 +51,17 @@ def names() -> tuple[str, ...]:
 
 def capabilities(name: str) -> Capabilities:
     """What the backend of that name can do; none of ours is loaded for that. Raises as `load` does."""
-    if name not in BUILT_IN:
+    if name not in (own := _own()):
         return load(name).capabilities
     from importlib import import_module
 
-    found: Capabilities = import_module(BUILT_IN[name].rpartition(".")[0]).CAPABILITIES
+    found: Capabilities = import_module(own[name].rpartition(".")[0]).CAPABILITIES
     return found
 
 
 def check_name(name: str) -> None:
     """Raises InvalidArgument if no backend has that name, without loading any."""
-    if name not in BUILT_IN and name not in (installed := _installed()):
+    if name not in _own() and name not in (installed := _installed()):
         raise _unknown(name, installed)
 
 
@@ -146,6 +148,10 @@ def with_pool() -> str:
 def with_limits() -> str:
     """The first of our backends whose hosts can be held to `cpus` and `memory`."""
     return _first(lambda can: can.has_limits)
+
+
+def _own() -> Mapping[str, str]:
+    return {**BUILT_IN, **_OF_FUNCTIONS}
 
 
 def _first(fits: Callable[[Capabilities], bool]) -> str:

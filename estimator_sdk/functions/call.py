@@ -69,6 +69,10 @@ class Call:
         except TypeError as error:
             raise InvalidArgument(self.name, self._refused(signature, error)) from None
 
+    def check_pickling(self) -> None:
+        """Raises InvalidArgument for what cannot be pickled, as `write` does."""
+        self._packed()
+
     def write(self, folder: Path) -> None:
         """Put the code that makes this call into an empty folder.
 

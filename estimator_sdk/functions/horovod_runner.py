@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,13 +24,16 @@ _ON_THIS_MACHINE: dict[str, tuple[object, ...]] = {
     "instance_type": (None, *instances.LOCAL),
     "instance_groups": (None,),
 }
+_PLACES = ("backend", "instance_type", "instance_count", "instance_groups", "image_uri", "hosts", "hostfile")
+"""Arguments that say where a job runs, so that it is not on the executors of a Spark session."""
 
 
 class HorovodRunner:
     """Runs a function on all ranks of an MPI world, which Horovod and mpi4py find, and returns rank 0's return value.
 
-    np: the number of processes, spread evenly over `instance_count` hosts (default: one host). A negative number means
-        that many processes on this machine.
+    np: the number of processes. In a Spark session they are as many tasks that run at once, and elsewhere, or where
+        `settings` say where the job runs, they are spread evenly over `instance_count` hosts (default: one host). A
+        negative number means that many processes on this machine.
     driver_log_verbosity: which lines are shown meanwhile: `all`, or with `log_callback_only` those of rank 0, where
         callbacks report.
     inputs: channels, as for `Estimator.fit`.
@@ -57,6 +61,8 @@ class HorovodRunner:
         _check_np(np, settings)
         FunctionJob("HorovodRunner", settings, inputs).check("np", "driver_log_verbosity", "custom_mpi_options")
         mpi["processes_per_host"] = _processes_per_host(np, _hosts(settings))
+        self._np = np
+        self._names_a_place = any(settings.get(name) is not None for name in _PLACES)
         self._logs = _SHOWN[driver_log_verbosity]
         self._job = FunctionJob("HorovodRunner", {**settings, "distribution": {"mpi": mpi}}, inputs)
         self._job.check()
@@ -71,8 +77,17 @@ class HorovodRunner:
         that cannot be pickled, with the variable's name; the exception of the first rank that failed, whose cause is
         the JobFailed with its traceback; and JobFailed itself if a rank ended without an exception, or with one that
         cannot be pickled.
+
+        In a Spark session also: InvalidArgument for more processes than Spark has slots, and EstimatorError where
+        Spark does not start the tasks, or ends them.
         """
-        return self._job.run(Call(main, (), kwargs), self._logs)
+        call = Call(main, (), kwargs)
+        if self._np > 0 and not self._names_a_place and "pyspark" in sys.modules:
+            from . import on_spark
+
+            if (context := on_spark.active_context()) is not None:
+                return on_spark.run(context, self._np, self._job, call, self._logs)
+        return self._job.run(call, self._logs)
 
 
 def _check_np(np: object, settings: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ JOBS = {
     "2_from_one_process_to_horovod": ["Completed", "Completed"],
     "3_checkpoints_and_resume": ["InProgress", "Completed"],
     "4_a_function_on_two_hosts": ["Completed", "Failed", "Completed"],
+    "5_on_spark_executors": ["Completed", "Failed"],
 }
 
 
@@ -29,7 +30,7 @@ def test_a_notebook_is_kept_without_outputs(name):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long if name.startswith("2_") else ()) for name in JOBS]
+    "name", [pytest.param(name, marks=pytest.mark.long if name[0] in "25" else ()) for name in JOBS]
 )
 def test_a_notebook_runs_from_top_to_bottom(name, tmp_path, monkeypatch):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))

@@ -1,7 +1,8 @@
 """The hosts of a job on a pool, for its supervisor: each is kept by a program on a machine of its own.
 
-The supervisor's own machine has the first host, whose files are where those of all jobs with a supervisor are. Of the
-others it has copies: what they need is sent there before they start, what they write comes back.
+Where the supervisor's own machine is one of the pool, it has the first host, whose files are where those of all jobs
+with a supervisor are. Of all others it has copies: what they need is sent there before they start, what they write
+comes back.
 """
 
 from __future__ import annotations
@@ -127,14 +128,15 @@ class SshHosts:
 
     def _is_here(self, host: str) -> bool:
         """Whether it has its files in the job's folder itself."""
-        return host == self._names[0]
+        return self._machines.own is not None and host == self._names[0]
 
     def _free_machine(self, host: str) -> str:
-        """One that no host runs on; the first host's is the supervisor's own. Raises NotStarted."""
+        """One that no host runs on; the supervisor's own is the first host's. Raises NotStarted."""
         taken = {self._machine_of[other] for other in self._machine_of if other != host}
         every = [each.name for each in self._machines.machines if each.name in self._machines.kept]
-        own = self._machines.machines[0].name
-        free = [own] if self._is_here(host) else [name for name in every if name not in taken and name != own]
+        own = self._machines.own
+        others = [name for name in every if name not in taken and name != own]
+        free = [own] if own is not None and self._is_here(host) else others
         if not free or free[0] not in self._machines.kept:
             was = self._machine_of.get(host)
             lost = f" in the place of {self._machines.at(was)}, which is lost" if was else ""
@@ -228,7 +230,7 @@ class SshHosts:
         try:
             TreeLanding(str(self._folder.host(host))).take(*item)
         except (OSError, ValueError) as error:
-            what = f"what {host} has written cannot be kept on {self._machines.machines[0].at}: {error}"
+            what = f"what {host} has written cannot be kept on {self._machines.supervisor_at}: {error}"
             self._tell(host, words.KILL)
             if host in self._running:
                 self._ended(host, contract.EXIT_FRAMEWORK_ERROR, Verdict(Kind.OUTPUTS, what, host))

@@ -1,7 +1,7 @@
 """The program that keeps one host of a job on its machine: it runs the toolkit, and sends on what that leaves.
 
-It belongs to the job's supervisor, on the first machine: when the connection to that is lost, it ends the host and
-itself, and nothing of the job is left here.
+It belongs to the job's supervisor: when the connection to that is lost, it ends the host and itself, and nothing of
+the job is left here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import estimator_container
 from estimator_container.contract import names as contract
@@ -44,19 +44,34 @@ _OWN = ("output/logs", "output/alive", "output/temporary-folders", "output/train
 """What is of no use on another machine."""
 
 
+class KeeperSettings(NamedTuple):
+    """What a keeper is told, as JSON."""
+
+    name: str
+    """Its machine's in the mesh."""
+    secret: str
+    """In hex."""
+    supervisor: str
+    """Where that listens, as `address:port`."""
+    common: str
+    """A folder that has the same path on all machines, for mpirun has one command for all of them. Where it has the
+    software already, who has started the keeper removes it."""
+    address: str = ""
+    """By which other machines reach this one; empty where it finds that out itself."""
+
+
 class Keeper:
     """One host. See `MeshObserver` for what the supervisor says."""
 
-    def __init__(self, folder: Path, name: str, secret: bytes, supervisor: str, common: str) -> None:
-        """`name` is the machine's in the mesh, and `supervisor` where that listens.
-
-        `common` is a folder that has the same path on all machines: mpirun has one command for all of them.
-        """
+    def __init__(self, folder: Path, given: KeeperSettings) -> None:
         become_subreaper()
         self._own = folder
-        self._common = Path(private_folder.given(common))
+        self._address = given.address
+        self._common = Path(private_folder.given(given.common))
         self._software = self._common / "software"
-        self._software.symlink_to(Path(estimator_container.__file__).parents[1])
+        self._owns_common = not self._software.exists()
+        if self._owns_common:
+            self._software.symlink_to(Path(estimator_container.__file__).parents[1])
         self._base = str(folder)
         self._loop = Loop()
         self._children = Children(self._loop)
@@ -70,9 +85,9 @@ class Keeper:
         self._watch = Watch()
         self._measured = MeasuredFiles()
         self._outbox = Outbox(lambda *item: self._mesh.send(words.ITEM, *item))
-        member = Member(name, (words.SUPERVISOR,), secret)
+        member = Member(given.name, (words.SUPERVISOR,), bytes.fromhex(given.secret))
         until = time.monotonic() + CONNECT_SECONDS
-        self._mesh = MeshWorker(self._loop, member, self, lambda: address_and_port(supervisor), until)
+        self._mesh = MeshWorker(self._loop, member, self, lambda: address_and_port(given.supervisor), until)
         self._claim = Leaseholder(self._loop, self._mesh.send)
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(signum, self._end)
@@ -85,14 +100,15 @@ class Keeper:
         kill_descendants()
         self._claim.close()
         self._remove_folders()
-        for folder in (self._common, self._own):
-            shutil.rmtree(folder, ignore_errors=True)
+        if self._owns_common:
+            shutil.rmtree(self._common, ignore_errors=True)
+        shutil.rmtree(self._own, ignore_errors=True)
 
     # What the supervisor says.
 
     def on_joined(self, host: str) -> None:
         self._mesh.begin_to_beat()
-        self._mesh.send(words.ABOUT, address_of_this_machine(), boot())
+        self._mesh.send(words.ABOUT, self._address or address_of_this_machine(), boot())
 
     def on_lost(self, host: str, silent: bool) -> None:
         print("the supervisor is lost: the host ends", file=sys.stderr)
@@ -243,10 +259,9 @@ class Keeper:
 
 def main(folder: str) -> int:
     """Keep the host that standard input describes, in a folder."""
-    settings = json.loads(sys.stdin.buffer.read())
+    settings = KeeperSettings(**json.loads(sys.stdin.buffer.read()))
     path = Path(folder)
     make_folder(path)
-    secret = bytes.fromhex(settings["secret"])
-    Keeper(path, settings["name"], secret, settings["supervisor"], settings["common"]).run()
+    Keeper(path, settings).run()
     Path(f"{folder}.log").unlink(missing_ok=True)
     return 0

@@ -66,9 +66,15 @@ class KeptMachine:
 class PoolMachines:
     """All machines of the pool, over all attempts. See `MeshObserver` for what their keepers say."""
 
-    def __init__(self, loop: Loop, machines: list[PoolMachine], secret: bytes, door: socket.socket) -> None:
-        """The first machine is the supervisor's own."""
+    def __init__(
+        self, loop: Loop, machines: list[PoolMachine], secret: bytes, door: socket.socket, supervisor_at: str | None
+    ) -> None:
+        """`supervisor_at` is what the user calls this machine; None where it is the first one of the pool."""
         self.secret = secret
+        self.own = machines[0].name if supervisor_at is None else None
+        """The machine of the pool that this process runs on, if it runs on one."""
+        self.supervisor_at = machines[0].at if supervisor_at is None else supervisor_at
+        """What the user calls the machine that this process runs on."""
         self.machines = machines
         self.kept: dict[str, KeptMachine] = {}
         """Those that are there, by their names."""
@@ -91,7 +97,8 @@ class PoolMachines:
         with os.fdopen(settings, "rb") as file:
             given = json.load(file)
         machines = [PoolMachine(**each) for each in given["machines"]]
-        return cls(loop, machines, bytes.fromhex(given["secret"]), socket.socket(fileno=door))
+        secret, sock = bytes.fromhex(given["secret"]), socket.socket(fileno=door)
+        return cls(loop, machines, secret, sock, given.get("supervisor_at"))
 
     def at(self, name: str) -> str:
         """How the user calls a machine."""
@@ -113,13 +120,16 @@ class PoolMachines:
     def enter(self, plan: Plan, folder: JobFolder, is_over: Callable[[], bool]) -> None:
         """Wait for as many machines as the plan has hosts, and for room on them if the job is to. Raises NotStarted.
 
-        It returns early once `is_over` is true.
+        It returns early once `is_over` is true. On a pool of which this machine is none, who has started the keepers
+        has the slots.
         """
         missing = self.wait_for(len(plan.hosts), is_over)
         if missing and not is_over():
             where = ", ".join(map(self.at, missing))
             what = f"{where} did not connect to the job's supervisor at {self.address}"
             raise NotStarted(Verdict(Kind.PLATFORM, f"{what}; see that no firewall is between the machines"))
+        if self.own is None:
+            return
         if self.claims is None:
             terms = terms_of(plan, [machine.name for machine in self.machines])
             self.claims = Claims(self._loop, self.send, self.at, terms)

@@ -19,6 +19,7 @@ from estimator_container.mesh.endpoint import text_of
 from ....plan.plan import Plan
 from ....values.home import home, jobs_folder, make_folder, secured
 from ...supervised.client import start
+from ...supervised.job import LocalJob
 from .facts import address_of_this_machine
 from .machines import POOL_VARIABLE
 
@@ -41,15 +42,21 @@ def supervise(
         for channel in plan.channels
     )
     plan = replace(plan, hyperparameters=told, code=code, output_path=output, channels=data)
-    with (
-        socket.create_server((address_of_this_machine(), 0), backlog=256) as door,
-        os.fdopen(os.memfd_create("pool"), "wb") as settings,  # in memory alone: it has the secret
-    ):
+    with socket.create_server((address_of_this_machine(), 0), backlog=256) as door:
+        job = start_with_pool(plan, door, pool)
+        return {"folder": str(job.path), "door": text_of(door)}
+
+
+def start_with_pool(plan: Plan, door: socket.socket, pool: Mapping[str, Any]) -> LocalJob:
+    """Start the supervisor of a job, whose hosts' keepers find it at a socket that listens; see `supervise`.
+
+    Raises EstimatorError and OSError.
+    """
+    with os.fdopen(os.memfd_create("pool"), "wb") as settings:  # in memory alone: it has the secret
         settings.write(json.dumps(pool).encode())
         settings.flush()
         inherited = (door.fileno(), settings.fileno())
-        job = start(plan, {POOL_VARIABLE: ",".join(map(str, inherited))}, inherited)
-        return {"folder": str(job.path), "door": text_of(door)}
+        return start(plan, {POOL_VARIABLE: ",".join(map(str, inherited))}, inherited)
 
 
 def unpack_channel(archive: Path, keeper: str, name: str) -> str:

@@ -1,0 +1,102 @@
+"""Jobs on the executors of a Spark session, as `HorovodRunner` starts them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from estimator_container.contract import names as contract
+
+from ...errors import BackendError, InvalidArgument
+from ...plan.plan import HostPlan, Plan
+from ...spec import instances
+from ..port import Finding
+from ..supervised.backend import Supervised
+from . import CAPABILITIES, NAME
+
+if TYPE_CHECKING:
+    from estimator_container.runtime.children import Children
+    from estimator_container.runtime.loop import Loop
+
+    from ...spec.job_document import JobDocument
+    from ...values.home import JobFolder
+    from ..ssh.on_host.machines import PoolMachines
+    from ..supervised.job import LocalJob
+    from ..supervised.supervisor.hosts import Hosts, OnHostEnded
+
+PYTHON = "python3"
+"""The task that keeps a host puts the folder of its own Python first in PATH."""
+
+
+class SparkBackend(Supervised):
+    """Runs the hosts of a job on the executors that have the tasks of a stage."""
+
+    name = NAME
+    capabilities = CAPABILITIES
+
+    def __init__(self) -> None:
+        self._machines: PoolMachines | None = None
+        """In a supervisor: those of its job."""
+
+    def plan(self, spec: JobDocument) -> Plan:
+        """Resolve a job whose hosts are the tasks of the stage that is there. Raises InvalidArgument."""
+        from ...plan import distributions, inheritance, kernel_limits
+        from ...plan import local as local_plan
+        from ..ssh import checks
+        from . import stage
+
+        if stage.current() is None:
+            what = f"backend {NAME!r} runs functions only: its hosts are tasks, which a job cannot name"
+            raise InvalidArgument("backend", f"{what}; call HorovodRunner(np=N).run(main) in a Spark session")
+        machines = checks.machines_of(spec)
+        plan = local_plan.base(spec, self.name, _host)
+        checks.check(spec, plan, machines)
+        distributions.refuse_others(plan)
+        plan = distributions.distributed(plan, instances.gpus(plan.instance_type) or 0)
+        plan = inheritance.for_containers(local_plan.with_command(plan, PYTHON, None), os.environ)
+        placed = (replace(host, address=str(at)) for host, at in zip(plan.hosts, machines, strict=True))
+        return kernel_limits.check_containers(replace(plan, hosts=tuple(placed)))
+
+    def start(self, plan: Plan) -> LocalJob:
+        """Start the plan's hosts under a supervisor, and return at once. Raises EstimatorError."""
+        from ...code import store as code_store
+        from . import stage
+
+        found = stage.current()
+        if found is None:
+            raise BackendError(f"the tasks that {plan.job_name} was planned for are gone; call HorovodRunner again")
+        code_store.upload(plan.code, plan.code_uri)
+        return found.supervise(plan)
+
+    def check(self) -> Iterable[Finding]:
+        """Nothing: who has a session has all that it needs, and nobody else gets here."""
+        return ()
+
+    def hosts(
+        self,
+        plan: Plan,
+        folder: JobFolder,
+        attempt: int,
+        loop: Loop,
+        children: Children,
+        on_ended: OnHostEnded,
+    ) -> Hosts:
+        """The hosts of one attempt, for its supervisor on the driver's machine."""
+        from ..ssh.on_host.hosts import SshHosts
+        from ..ssh.on_host.machines import PoolMachines
+
+        if self._machines is None:
+            self._machines = PoolMachines.inherited(loop)
+        return SshHosts(self._machines, plan, folder, attempt, loop, children, on_ended)
+
+
+def _host(name: str, index: int, hosts: int) -> HostPlan:
+    return HostPlan(
+        name=name,
+        address="",
+        base_dir=name,
+        argv=(PYTHON, "-I", "-S", "estimator_container", "train"),
+        environment={contract.CONSOLE: "off"},
+    )

@@ -1,0 +1,107 @@
+"""What has a host on an executor's machine, started as a task of Spark does it, with a supervisor that says nothing."""
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from estimator_sdk.backends.spark import launcher
+from estimator_sdk.backends.ssh.session import software
+from tests.waiting import wait_for
+
+PROGRAM = Path(launcher.__file__).read_text()
+
+
+class Host:
+    """One on this machine."""
+
+    def __init__(self, folder, number, door, executor):
+        self.own = folder / f"own-{number}"
+        self.packed, _ = software.archive()
+        keeper = {
+            "name": f"machine-{number}",
+            "secret": "00" * 32,
+            "supervisor": f"127.0.0.1:{door.getsockname()[1]}",
+            "common": str(folder / "common"),
+            "address": "127.0.0.1",
+        }
+        given = {"own": str(self.own), "executor": executor.pid, "size": len(self.packed), "keeper": keeper}
+        self.told = json.dumps(given).encode() + b"\n"
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", PROGRAM], stdin=subprocess.PIPE, start_new_session=True
+        )
+
+    def begin(self):
+        self.process.stdin.write(self.told + self.packed)
+        self.process.stdin.flush()
+        wait_for(self.own.exists)
+        return self
+
+    def lose_its_task(self):
+        self.process.stdin.close()
+
+
+@pytest.fixture
+def executor():
+    process = subprocess.Popen(["sleep", "600"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def door():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+@pytest.fixture
+def host(tmp_path, door, executor):
+    started = []
+
+    def start(number=1):
+        started.append(Host(tmp_path, number, door, executor))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.process.kill()
+        each.process.wait()
+        each.process.stdin.close()
+
+
+def test_the_last_host_of_a_machine_leaves_nothing_when_its_executor_is_gone(tmp_path, host, executor):
+    one, other = host(1).begin(), host(2).begin()
+    assert (tmp_path / "common" / "software" / "estimator_sdk").is_dir()
+    executor.kill()
+    executor.wait()
+    one.lose_its_task()
+    one.process.wait(60)
+    assert not one.own.exists() and other.own.exists()
+    assert (tmp_path / "common" / "software" / "estimator_sdk").is_dir()
+    other.lose_its_task()
+    other.process.wait(60)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_host_whose_task_alone_has_ended_goes_on_until_the_driver_may_have_stopped_it(tmp_path, host, executor):
+    one = host().begin()
+    one.lose_its_task()
+    with pytest.raises(subprocess.TimeoutExpired):
+        one.process.wait(2)
+    executor.kill()
+    executor.wait()
+    one.process.wait(60)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("of_all", [0, -3, None])
+def test_a_task_that_ends_before_it_has_said_everything_has_made_nothing(tmp_path, host, of_all):
+    one = host()
+    one.process.stdin.write(one.told[:of_all])
+    one.lose_its_task()
+    assert one.process.wait(60) == 0
+    assert list(tmp_path.iterdir()) == []

@@ -66,7 +66,7 @@ def test_a_name_that_is_not_ours_is_not_answered(server, host):
     assert status == 421
 
 
-@pytest.mark.parametrize("path", ["/api/jobs/short/stop", "/api/jobs/short/retry"])
+@pytest.mark.parametrize("path", ["/api/jobs/short/stop", "/api/jobs/short/retry", "/api/jobs/short/window"])
 @pytest.mark.parametrize(
     "headers",
     [

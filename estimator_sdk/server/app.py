@@ -17,6 +17,7 @@ from starlette.routing import Route
 from .. import __version__
 from .api import document, events, jobs, logs, measured, window
 from .guard import RequestGuard
+from .jobs.services import ServiceWatch
 from .state import Console
 
 if TYPE_CHECKING:
@@ -39,10 +40,12 @@ def make(console: Console, token: str, port: int, hosts: Iterable[str]) -> Reque
         def tell(change: Change) -> None:
             loop.call_soon_threadsafe(console.hub.tell, change)
 
-        follower = threading.Thread(target=console.index.follow, args=(tell,), name="index", daemon=True)
-        follower.start()
+        services = ServiceWatch(console.index)
+        for name, follow in (("index", console.index.follow), ("services", services.follow)):
+            threading.Thread(target=follow, args=(tell,), name=name, daemon=True).start()
         yield
         console.index.close()
+        services.close()
 
     described = document.openapi(OPERATIONS, __version__)
 

@@ -90,6 +90,43 @@ def test_curves_of_jobs_lie_over_each_other_and_are_in_the_address(page):
     page.complaints()  # the browser names the answer 404
 
 
+def choose(page, *names: str) -> None:
+    for name in names:
+        page.click(f"tr[data-name='{name}'] input")
+
+
+@pytest.mark.parametrize("width", [1280, 768, 320])
+def test_jobs_are_compared_from_the_table(page, width):
+    page.width(width)
+    page.go()
+    page.wait(lambda: page.count("tbody tr") == HALVES + 1, "the table is not there")
+    assert page.count(".chosen:not([hidden])") == 0
+    choose(page, "whole")
+    page.wait_for(".chosen [role=status]", "1 chosen; choose another to compare")
+    choose(page, "half-3")
+    page.wait(lambda: page.count(".chosen button:disabled") == 0, "two cannot be compared")
+    assert violations(page) == []
+    keep_picture(page, f"table-chosen-{width}")
+    page.click(".chosen button:nth-of-type(2)")
+    page.wait_for(".compared h2", "From whole (-) to half-3 (+)")
+    page.go()
+    page.wait(lambda: page.count("tr input:checked") == 2, "what was chosen is forgotten")
+    choose(page, "half-4")
+    page.wait(lambda: page.count(".chosen button:disabled") == 1, "three jobs have no difference")
+    page.click(".chosen button:nth-of-type(1)")
+    page.wait_for(".chart figcaption", "loss: 0.3333, 0.1667, 0.1667")
+    assert page.driver.current_url.endswith("#/jobs/whole/curves/half-3,half-4")
+    page.go()
+    page.wait(lambda: page.count("tr input:checked") == 3, "what was chosen is forgotten")
+    page.one("body").send_keys("j", "x")
+    page.wait(lambda: page.count("tr input:checked") != 3, "the key does not choose")
+    page.click(".chosen button.quiet")
+    assert page.count("tr input:checked") == 0
+    fits = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert page.driver.execute_script(fits)
+    page.width(1280)
+
+
 def test_the_difference_of_two_jobs_is_shown_as_text(page):
     page.go("jobs/half-1/inputs")
     page.wait(lambda: page.count("pre.document"), "there are no inputs")

@@ -9,7 +9,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -17,6 +17,7 @@ from urllib.parse import quote
 from estimator_container.contract.names import Layout
 from estimator_container.telemetry.logged import ValueLog
 
+from estimator_sdk.values.home import JobFolder
 from tests.console.folders import make_job, writer
 from tests.console.server import PATIENCE, Server, console
 
@@ -44,6 +45,7 @@ PANELS = (
     Panel("a search for a word that is not there", "jobs", "s"),
     Panel("the curves of all ranks, opened first", "jobs", "s"),
     Panel("the curves of all ranks again", "jobs", "ms"),
+    Panel("from a line in the log to the page's", "jobs", "ms", (Target(CONSOLE, plus=1.0),)),
     Panel("an update, for each job that changed", "jobs", "B", (Target(CONSOLE, plus=500),)),
     Panel("memory", "jobs", "MB", (Target(CONSOLE, plus=200),)),
     Panel("CPU while nothing happens", "jobs", "%", (Target(CONSOLE, plus=1),)),
@@ -103,17 +105,38 @@ def curves(server: Server) -> None:
         pass
 
 
-def update(server: Server, home: Path) -> float:
-    """Bytes that a page is sent for each of some jobs that appear."""
-    names = [f"new-{number}" for number in range(CHANGED)]
-    request = (
-        f"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
-    )
+@contextmanager
+def listening(server: Server, query: str = "") -> Iterator[socket.socket]:
+    """As a page that hears of changes, from now on."""
+    head = f"Host: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as page:
-        page.sendall(request.encode())
+        page.sendall(f"GET /api/events{query} HTTP/1.1\r\n{head}".encode())
         said = b""
         while b"event: hello" not in said:
             said += page.recv(1 << 16)
+        time.sleep(1.0)  # in which the console has begun to watch
+        yield page
+
+
+def follow(server: Server, home: Path) -> float:
+    """From the writing of a line to the answer that has it."""
+    frames = writer(JobFolder(home / "jobs" / NAME))
+    with listening(server, f"?job={NAME}") as page:
+        began = time.perf_counter()
+        frames.write(0, 1, f"written at {began}\n".encode())
+        frames.close()
+        said = b""
+        while b"event: log" not in said:
+            said += page.recv(1 << 16)
+        (last,) = server.get(f"jobs/{NAME}/logs?limit=1&rank=0&host=algo-1")["lines"]
+        assert last["text"] == f"written at {began}"
+        return time.perf_counter() - began
+
+
+def update(server: Server, home: Path) -> float:
+    """Bytes that a page is sent for each of some jobs that appear."""
+    names = [f"new-{number}" for number in range(CHANGED)]
+    with listening(server) as page:
         said = b""
         folders = [make_job(home, name, created=1.6e9).path for name in names]
         while not all(f'"{name}"'.encode() in said for name in names):
@@ -148,7 +171,17 @@ def of_console(home: Path, logs: list[Path]) -> Reading:
             found.append(timed(ask))
         first = timed(partial(curves, server))
         again = timed(partial(curves, server))
-        return (start, table, job, *found, first, again, update(server, home), *idle(server.process.pid))
+        return (
+            start,
+            table,
+            job,
+            *found,
+            first,
+            again,
+            follow(server, home),
+            update(server, home),
+            *idle(server.process.pid),
+        )
 
 
 def of_reading(logs: list[Path]) -> Reading:
@@ -168,7 +201,7 @@ def of_reading(logs: list[Path]) -> Reading:
     for ask in (ends, ends, every):
         forget(logs)
         found.append(timed(ask))
-    return (None, None, None, *found, None, None, None, None, None)
+    return (None, None, None, *found, *[None] * 6)
 
 
 def of_mlflow(folder: Path) -> Reading:
@@ -181,7 +214,7 @@ def of_mlflow(folder: Path) -> Reading:
         table = percentile(lambda number: asked.table(f"job-0{number % 10}"))
         job = timed(partial(asked.job, run))
         first, again = (timed(partial(asked.curves, run, HOSTS * RANKS)) for _ in range(2))
-        return (start, table, job, None, None, None, first, again, None, *idle(server.process.pid))
+        return (start, table, job, None, None, None, first, again, None, None, *idle(server.process.pid))
 
 
 def of_tensorboard(folder: Path, jobs: int) -> Reading:
@@ -195,7 +228,7 @@ def of_tensorboard(folder: Path, jobs: int) -> Reading:
         asked = TensorboardQuestions(server)
         table = percentile(lambda number: asked.table())
         first, again = (timed(partial(asked.curves, HOSTS * RANKS)) for _ in range(2))
-        return (start, table, None, None, None, None, first, again, None, *idle(server.process.pid))
+        return (start, table, None, None, None, None, first, again, None, None, *idle(server.process.pid))
 
 
 def cases(extent: Extent) -> Iterator[Case]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from estimator_container.contract.names import Layout
+from estimator_container.telemetry.metric_table import SeriesKey
+from estimator_container.telemetry.recording import History
 from selenium.webdriver.common.keys import Keys
 
 from estimator_sdk.code import bundle
@@ -36,6 +39,11 @@ def home(tmp_path_factory):
         if name == "whole":
             tell_of_training(frames, ranks=4)
         frames.close()
+    pair = make_job(folder, "pair", hosts=2, created=1.7e9)
+    for host, share in (("algo-1", 0.25), ("algo-2", 0.75)):
+        kept = History(Layout(str(pair.host(host))).telemetry)
+        for second in range(0, 60, 2):
+            kept.add(1_700_000_000_000 + 1000 * second, {SeriesKey("system.cpu.utilization"): share})
     return folder
 
 
@@ -99,7 +107,7 @@ def choose(page, *names: str) -> None:
 def test_jobs_are_compared_from_the_table(page, width):
     page.width(width)
     page.go()
-    page.wait(lambda: page.count("tbody tr") == HALVES + 1, "the table is not there")
+    page.wait(lambda: page.count("tbody tr") == HALVES + 2, "the table is not there")
     assert page.count(".chosen:not([hidden])") == 0
     choose(page, "whole")
     page.wait_for(".chosen [role=status]", "1 chosen; choose another to compare")
@@ -125,6 +133,17 @@ def test_jobs_are_compared_from_the_table(page, width):
     fits = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert page.driver.execute_script(fits)
     page.width(1280)
+
+
+def test_hosts_are_chosen_by_their_names(page):
+    page.go("jobs/pair/machines")
+    page.wait(lambda: page.count(".chart canvas") == 2, "each host has no chart")
+    put_beside(page, "algo-2")
+    page.wait(lambda: page.count(".chart canvas") == 1, "a host that was not chosen is shown")
+    page.wait_for(".chart figcaption", "algo-2")
+    put_beside(page, "algo-3")
+    page.wait_for(".part .nothing", "host 'algo-3' is not in this job; did you mean 'algo-")
+    page.complaints()  # the browser names the answer 400
 
 
 def test_the_difference_of_two_jobs_is_shown_as_text(page):

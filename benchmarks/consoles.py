@@ -44,10 +44,10 @@ class Running:
             return json.load(answer)
 
 
-def fill(what: str, folder: Path, jobs: int, ranks: int, points: int) -> None:
-    """Give a peer so many runs, of which one has so many points of each of its ranks."""
+def fill(what: str, folder: Path, jobs: tuple[int, int], ranks: int, points: int) -> None:
+    """Give a peer runs, from so many to so many, of which one has so many points of each of its ranks."""
     script = SCRIPTS / "fill_console.py"
-    words = [CONSOLES_FOLDER / "python", script, what, folder, str(jobs), str(ranks), str(points)]
+    words = [CONSOLES_FOLDER / "python", script, what, folder, *jobs, ranks, points]
     subprocess.run([str(word) for word in words], check=True, env=_environment())
 
 

@@ -233,24 +233,30 @@ def of_tensorboard(folder: Path, jobs: int) -> Reading:
 
 def cases(extent: Extent) -> Iterator[Case]:
     points = FEW_POINTS if extent.quick else POINTS
-    for jobs in extent.pick((1000, 10_000), (200,)):
-        with ExitStack() as stack:
-            home, others = (Path(tempfile.mkdtemp(prefix="est-")) for _ in range(2))
-            for folder in (home, others):
-                stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            logs = make_home(home, jobs, FEW_LINES if extent.quick else LINES, points)
-            ways = [
-                Way(FLOOR, "floor", partial(of_reading, logs)),
-                Way(CONSOLE, "ours", partial(of_console, home, logs)),
-            ]
-            for peer, name, run in (
-                ("mlflow", MLFLOW, partial(of_mlflow, others)),
-                ("tensorboard", TENSORBOARD, partial(of_tensorboard, others, jobs)),
-            ):
-                if peer not in extent.left_out:
-                    consoles.fill(peer, others, jobs, HOSTS * RANKS, points // HOSTS // RANKS)
-                    ways.append(Way(name, "peer", run, peer=peer, at_most=FEW))
-            yield Case(PANELS, jobs, tuple(ways))
+    peers = [peer for peer in ("mlflow", "tensorboard") if peer not in extent.left_out]
+    with ExitStack() as every:
+        others, made = emptied(every), 0
+        for jobs in extent.pick((1000, 10_000), (200,)):
+            with ExitStack() as stack:
+                home = emptied(stack)
+                logs = make_home(home, jobs, FEW_LINES if extent.quick else LINES, points)
+                for peer in peers:  # the jobs of the case before are there
+                    consoles.fill(peer, others, (made, jobs), HOSTS * RANKS, points // HOSTS // RANKS)
+                made = jobs
+                ways = (
+                    Way(FLOOR, "floor", partial(of_reading, logs), at_most=FEW),
+                    Way(CONSOLE, "ours", partial(of_console, home, logs), at_most=FEW),
+                    Way(MLFLOW, "peer", partial(of_mlflow, others), peer="mlflow", at_most=FEW),
+                    Way(TENSORBOARD, "peer", partial(of_tensorboard, others, jobs), peer="tensorboard", at_most=FEW),
+                )
+                yield Case(PANELS, jobs, ways)
+
+
+def emptied(stack: ExitStack) -> Path:
+    """A folder that is removed at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="est-"))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 METRIC = Metric(

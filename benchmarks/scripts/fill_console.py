@@ -1,6 +1,6 @@
-"""Give MLflow's store, or TensorBoard's folder, runs with metrics: `fill_console.py WHAT FOLDER JOBS RANKS POINTS`.
+"""Give MLflow's store, or TensorBoard's folder, runs with metrics: `fill_console.py WHAT FOLDER HAS JOBS RANKS POINTS`.
 
-The runs are named as our jobs are; the last one has POINTS values of each of its RANKS.
+It HAS so many runs, which become JOBS. They are named as our jobs are; one has POINTS values of each of its RANKS.
 """
 
 import sys
@@ -10,16 +10,19 @@ BEGAN = 1_600_000_000
 BATCH = 1000
 
 
-def fill_mlflow(folder: Path, jobs: int, ranks: int, points: int) -> None:
+def fill_mlflow(folder: Path, has: int, jobs: int, ranks: int, points: int) -> None:
     from mlflow.entities import Metric
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     store = SqlAlchemyStore(f"sqlite:///{folder}/mlflow.db", f"file://{folder}/artifacts")
-    experiment = store.create_experiment("jobs")
-    for number in range(jobs - 1):
+    known = store.get_experiment_by_name("jobs")
+    experiment = known.experiment_id if known is not None else store.create_experiment("jobs")
+    for number in range(max(0, has - 1), jobs - 1):
         run = store.create_run(experiment, "bench", 1000 * (BEGAN + number), [], f"job-{number:05}")
         store.log_metric(run.info.run_id, Metric("loss", 1 / (number + 1), 1000 * (BEGAN + number), 1))
-    run = store.create_run(experiment, "bench", 1000 * (BEGAN + jobs), [], "job-long")
+    if has:
+        return
+    run = store.create_run(experiment, "bench", 1000 * BEGAN, [], "job-long")
     for rank in range(ranks):
         for first in range(0, points, BATCH):
             steps = range(first, min(first + BATCH, points))
@@ -27,7 +30,7 @@ def fill_mlflow(folder: Path, jobs: int, ranks: int, points: int) -> None:
             store.log_batch(run.info.run_id, made, [], [])
 
 
-def fill_tensorboard(folder: Path, jobs: int, ranks: int, points: int) -> None:
+def fill_tensorboard(folder: Path, has: int, jobs: int, ranks: int, points: int) -> None:
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -39,9 +42,9 @@ def fill_tensorboard(folder: Path, jobs: int, ranks: int, points: int) -> None:
             writer.add_event(Event(wall_time=BEGAN + step, step=step, summary=Summary(value=[value])))
         writer.close()
 
-    for number in range(jobs - 1):
+    for number in range(max(0, has - 1), jobs - 1):
         write(f"job-{number:05}", "loss", 1)
-    for rank in range(ranks):
+    for rank in range(ranks if not has else 0):
         write(f"job-long/rank_{rank}", "rank/loss", points)
 
 

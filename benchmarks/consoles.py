@@ -181,5 +181,5 @@ def _answers(running: Running, is_up: Callable[[Running], bool]) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
+    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     return {**{name: value for name, value in os.environ.items() if name != "PYTHONPATH"}, **quiet}

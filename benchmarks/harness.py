@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 Role = Literal["floor", "peer", "ours"]
-Unit = Literal["s", "ms", "us", "lines/s", "lines", "samples/s", "MB", "CPU s/GiB", "%"]
+Unit = Literal["s", "ms", "us", "lines/s", "lines", "samples/s", "MB", "B", "CPU s/GiB", "%"]
 Reading = float | tuple[float | None, ...]
 """None where a way has nothing to show in one of the panels."""
 FEW = 3

@@ -16,6 +16,7 @@ from .harness import ROOT
 TOOLKIT_IMAGE = "estimator/sagemaker-training:5.1.4"
 SAGEMAKER = ROOT / ".venv-sagemaker" / "bin" / "python"
 PEERS_FOLDER = ROOT / ".venv-peers" / "bin"
+CONSOLES_FOLDER = ROOT / ".venv-consoles" / "bin"
 KERAS_2_FOLDER = ROOT / ".venv-keras-2"
 """Keras 2 for this environment's TensorFlow, apart from it: with it in there, TensorFlow would look for it first."""
 
@@ -80,6 +81,8 @@ PEERS = {
     "rclone": Peer("rclone", lambda: said("rclone", "version")),
     "keras-2": Peer("Keras 2, which Horovod was written for", of_keras_2),
     "submitit": Peer("submitit", lambda: of_package(PEERS_FOLDER / "python", "submitit")),
+    "mlflow": Peer("MLflow's server and page", lambda: of_package(CONSOLES_FOLDER / "python", "mlflow")),
+    "tensorboard": Peer("TensorBoard", lambda: of_package(CONSOLES_FOLDER / "python", "tensorboard")),
     "boto3-crt": Peer("boto3 with the AWS CRT", lambda: of_package(PEERS_FOLDER / "python", "awscrt")),
 }
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import InvalidArgument, JobNotFound
 from ..values.naming import shown, suggestion
 from .port import Backend as Backend
+from .port import KeepsNotes
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -106,6 +107,21 @@ def jobs(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
     if near:
         everything.sort(key=lambda one: one.summary().created or 0.0, reverse=True)
     return everything[:limit]
+
+
+def submitted() -> list[StartedJob]:
+    """The jobs that were submitted to a service from here, in no order; nobody is asked, so what is shown may be old.
+
+    Only backends that have noted a job in the home are loaded for that.
+    """
+    from ..values.home import home
+
+    found: list[StartedJob] = []
+    for name, can in _elsewhere().items():
+        if can.is_remote and (home() / name).is_dir():
+            backend = load(name)
+            found += backend.submitted() if isinstance(backend, KeepsNotes) else ()
+    return found
 
 
 def _elsewhere() -> dict[str, Capabilities]:

@@ -199,6 +199,14 @@ class Probes(Protocol):
         """Run a small job, and say what it found; it leaves nothing."""
 
 
+@runtime_checkable
+class KeepsNotes(Protocol):
+    """A backend whose jobs run at a service, and which notes those that were submitted from here in the home."""
+
+    def submitted(self) -> Sequence[StartedJob]:
+        """These jobs, in no order; `summary()` of each is what was last heard of it. Asks nobody."""
+
+
 class Backend(Protocol):
     """Runs jobs. Other packages can provide a backend through the entry point group `estimator_sdk.backends`."""
 

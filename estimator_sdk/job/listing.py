@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .job import Job
 
 if TYPE_CHECKING:
-    from ..backends.port import StartedJob, Summary
+    from ..backends.port import Summary
 
 
 def list_jobs(backend: str | None = None, limit: int | None = None) -> list[Job]:
@@ -18,15 +17,25 @@ def list_jobs(backend: str | None = None, limit: int | None = None) -> list[Job]
     100 on SageMaker. Warns of a job on this machine whose state cannot be understood, and leaves it out. Raises
     InvalidArgument for an unknown backend, and BackendError if SageMaker does not answer.
     """
-    return [Job(each) for each in _listed(backend, limit)]
+    from .. import backends
+
+    return [Job(each) for each in backends.jobs(backend, limit)]
 
 
 def summaries(backend: str | None = None, limit: int | None = None) -> list[Summary]:
-    """Summaries of the same jobs, without reading the records of finished jobs again. Raises as `list_jobs`."""
-    return [each.summary() for each in _listed(backend, limit)]
+    """Summaries of the same jobs, without reading the records of finished jobs again. Raises as `list_jobs`.
 
-
-def _listed(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
+    Without `backend` also of those that were submitted to a service from here. It is asked about the newest that have
+    not ended, and what was last heard of a job is shown where it does not answer soon.
+    """
     from .. import backends
 
-    return backends.jobs(backend, limit)
+    found = [each.summary() for each in backends.jobs(backend, limit)]
+    noted = backends.submitted() if backend is None else []
+    if noted:
+        from . import services  # hardly anybody has such jobs
+
+        services.ask(noted)
+        found += [each.summary() for each in noted]
+        found.sort(key=lambda each: each.created or 0.0, reverse=True)
+    return found[:limit]

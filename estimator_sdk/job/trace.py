@@ -1,22 +1,26 @@
 """A job as a trace: what its hosts and ranks did, in the Trace Event Format that Perfetto and Chrome open.
 
-Times are those of each host's clock. A host is a process of the trace, and its ranks and its phases are the threads.
+Times are those of the first host's clock, where it is known how far the others are from it. A host is a process of the
+trace, and its ranks and its phases are the threads.
 Training steps are told now and then, so a slice is all steps between two tellings, with the mean time of one.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estimator_container.contract import agent_events, events
 from estimator_container.contract.event_decoding import decode
+from estimator_container.contract.names import Layout
 from estimator_container.logs.frames import EVENT, SPAWNED, FrameParser
 
 from ..telemetry.machines import host_of, logs_here
+from ..values.home import regular_file
 
 if TYPE_CHECKING:
     from estimator_container.contract.event_decoding import AnyEvent
@@ -52,6 +56,10 @@ class Slice:
     steps: int = 0
     last: int = 0
     """The number of the last one of its steps."""
+
+    def moved(self, seconds: float) -> Slice:
+        """The same at another time."""
+        return replace(self, began=self.began + seconds, ended=self.ended + seconds) if seconds else self
 
     def to_json(self, process: int) -> dict[str, Any]:
         """As an event of the format."""
@@ -92,7 +100,7 @@ class HostTrace:
                 self._ranks[event.rank] = time
             case events.RankEnded() if event.rank in self._ranks:
                 began = self._ranks.pop(event.rank)
-                yield Slice(SliceKind.RANK, "rank", _thread(event.rank), began, time, event.code)
+                yield Slice(SliceKind.RANK, "rank", thread_of(event.rank), began, time, event.code)
             case events.TrainingSteps():
                 told = zip(event.ranks, event.steps, event.numbers, event.first, event.last, strict=False)
                 for rank, steps, number, first, last in told:
@@ -110,7 +118,7 @@ class HostTrace:
         for phase, began in self._phases.items():
             yield Slice(SliceKind.PHASE, phase, PHASES, began, max(began, time))
         for rank, began in self._ranks.items():
-            yield Slice(SliceKind.RANK, "rank", _thread(rank), began, max(began, time))
+            yield Slice(SliceKind.RANK, "rank", thread_of(rank), began, max(began, time))
 
     def _steps_of(self, rank: int | None, steps: int, number: int, first: float, last: float) -> Iterator[Slice]:
         before = self._steps.get(rank)
@@ -121,20 +129,39 @@ class HostTrace:
             count, begin, since = steps - before[0], before[1], before[2]
         if count > 0:
             name = f"step {number}" if count == 1 else f"steps {begin + 1} to {number}"
-            yield Slice(SliceKind.STEPS, name, _thread(rank), since, last, steps=count, last=number)
+            yield Slice(SliceKind.STEPS, name, thread_of(rank), since, last, steps=count, last=number)
+
+
+def clock_offsets(path: Path) -> dict[str, float]:
+    """By how many seconds the clocks of hosts are ahead of the first one's, which wrote it to `path` (`Layout.clocks`).
+
+    Empty where they were not compared, as before the first window of the timeline.
+    """
+    try:
+        with open(path, encoding="utf-8", opener=regular_file) as file:
+            found = json.load(file)
+        return {str(host): float(each["offset"]) for host, each in found.items()}
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return {}
 
 
 def make(job: StartedJob) -> dict[str, Any]:
     """The trace of a job, as a JSON object. Raises EstimatorError for a job that runs elsewhere."""
     found: list[dict[str, Any]] = []
     processes: dict[str, int] = {}
-    for log in logs_here(job):
+    logs = logs_here(job)
+    ahead: dict[str, float] = {}
+    for log in logs:
+        ahead |= clock_offsets(log.parent / Path(Layout("").clocks).relative_to(Path(Layout("").frames).parent))
+    for log in logs:
         host = host_of(log)
         process, trace, newest = processes.setdefault(host, len(processes) + 1), HostTrace(), 0.0
+        slices: list[Slice] = []
         for time, event in _events(log):
             newest = max(newest, time)
-            found += [each.to_json(process) for each in trace.take(time, event)]
-        found += [each.to_json(process) for each in trace.unfinished(newest)]
+            slices += trace.take(time, event)
+        slices += trace.unfinished(newest)
+        found += [each.moved(-ahead.get(host, 0.0)).to_json(process) for each in slices]
     begin = min((each["ts"] for each in found), default=0.0)
     for each in found:
         each["ts"] = round(each["ts"] - begin, 1)
@@ -165,8 +192,9 @@ def _names(processes: dict[str, int], found: list[dict[str, Any]]) -> Iterator[d
 
 def name_of_thread(thread: int) -> str:
     """As people know it."""
-    return "phases" if thread == PHASES else "script" if thread == _thread(None) else f"rank {thread - 1}"
+    return "phases" if thread == PHASES else "script" if thread == thread_of(None) else f"rank {thread - 1}"
 
 
-def _thread(rank: int | None) -> int:
+def thread_of(rank: int | None) -> int:
+    """The thread of a rank; None is the script of a host without a world."""
     return SPAWNED if rank is None else rank + 1

@@ -15,8 +15,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from .. import __version__
-from .api import document, events, jobs, logs, measured
+from .api import document, events, jobs, logs, measured, window
 from .guard import RequestGuard
+from .jobs.services import ServiceWatch
 from .state import Console
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from .jobs.index import Change
 
 PAGE = Path(__file__).with_name("page")
-OPERATIONS = (*jobs.OPERATIONS, *logs.OPERATIONS, *measured.OPERATIONS, *events.OPERATIONS)
+OPERATIONS = (*jobs.OPERATIONS, *logs.OPERATIONS, *measured.OPERATIONS, *window.OPERATIONS, *events.OPERATIONS)
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
@@ -39,10 +40,12 @@ def make(console: Console, token: str, port: int, hosts: Iterable[str]) -> Reque
         def tell(change: Change) -> None:
             loop.call_soon_threadsafe(console.hub.tell, change)
 
-        follower = threading.Thread(target=console.index.follow, args=(tell,), name="index", daemon=True)
-        follower.start()
+        services = ServiceWatch(console.index)
+        for name, follow in (("index", console.index.follow), ("services", services.follow)):
+            threading.Thread(target=follow, args=(tell,), name=name, daemon=True).start()
         yield
         console.index.close()
+        services.close()
 
     described = document.openapi(OPERATIONS, __version__)
 

@@ -16,6 +16,7 @@ from .changes import Hub
 from .jobs.curve_bands import CurveReader
 from .jobs.index import JobIndex
 from .jobs.story import Story
+from .jobs.windows import WindowRuns
 
 if TYPE_CHECKING:
     from ..backends.port import StartedJob
@@ -34,6 +35,7 @@ class Console:
         self.index = JobIndex()
         self.hub = Hub()
         self.threads = CapacityLimiter(_THREADS)
+        self.windows = WindowRuns()
         self.downloads = 0
         """How many are under way."""
         self.ledgers: OrderedDict[tuple[str, int], Ledger] = OrderedDict()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from estimator_container.contract.names import Layout
+from estimator_container.telemetry.metric_table import SeriesKey
+from estimator_container.telemetry.recording import History
 from selenium.webdriver.common.keys import Keys
 
 from estimator_sdk.code import bundle
@@ -36,6 +39,11 @@ def home(tmp_path_factory):
         if name == "whole":
             tell_of_training(frames, ranks=4)
         frames.close()
+    pair = make_job(folder, "pair", hosts=2, created=1.7e9)
+    for host, share in (("algo-1", 0.25), ("algo-2", 0.75)):
+        kept = History(Layout(str(pair.host(host))).telemetry)
+        for second in range(0, 60, 2):
+            kept.add(1_700_000_000_000 + 1000 * second, {SeriesKey("system.cpu.utilization"): share})
     return folder
 
 
@@ -88,6 +96,54 @@ def test_curves_of_jobs_lie_over_each_other_and_are_in_the_address(page):
     page.wait_for("#notice", "no-such-job")
     page.wait_for(".chart figcaption", "loss: 0.3333")
     page.complaints()  # the browser names the answer 404
+
+
+def choose(page, *names: str) -> None:
+    for name in names:
+        page.click(f"tr[data-name='{name}'] input")
+
+
+@pytest.mark.parametrize("width", [1280, 768, 320])
+def test_jobs_are_compared_from_the_table(page, width):
+    page.width(width)
+    page.go()
+    page.wait(lambda: page.count("tbody tr") == HALVES + 2, "the table is not there")
+    assert page.count(".chosen:not([hidden])") == 0
+    choose(page, "whole")
+    page.wait_for(".chosen [role=status]", "1 chosen; choose another to compare")
+    choose(page, "half-3")
+    page.wait(lambda: page.count(".chosen button:disabled") == 0, "two cannot be compared")
+    assert violations(page) == []
+    keep_picture(page, f"table-chosen-{width}")
+    page.click(".chosen button:nth-of-type(2)")
+    page.wait_for(".compared h2", "From whole (-) to half-3 (+)")
+    page.go()
+    page.wait(lambda: page.count("tr input:checked") == 2, "what was chosen is forgotten")
+    choose(page, "half-4")
+    page.wait(lambda: page.count(".chosen button:disabled") == 1, "three jobs have no difference")
+    page.click(".chosen button:nth-of-type(1)")
+    page.wait_for(".chart figcaption", "loss: 0.3333, 0.1667, 0.1667")
+    assert page.driver.current_url.endswith("#/jobs/whole/curves/half-3,half-4")
+    page.go()
+    page.wait(lambda: page.count("tr input:checked") == 3, "what was chosen is forgotten")
+    page.one("body").send_keys("j", "x")
+    page.wait(lambda: page.count("tr input:checked") != 3, "the key does not choose")
+    page.click(".chosen button.quiet")
+    assert page.count("tr input:checked") == 0
+    fits = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert page.driver.execute_script(fits)
+    page.width(1280)
+
+
+def test_hosts_are_chosen_by_their_names(page):
+    page.go("jobs/pair/machines")
+    page.wait(lambda: page.count(".chart canvas") == 2, "each host has no chart")
+    put_beside(page, "algo-2")
+    page.wait(lambda: page.count(".chart canvas") == 1, "a host that was not chosen is shown")
+    page.wait_for(".chart figcaption", "algo-2")
+    put_beside(page, "algo-3")
+    page.wait_for(".part .nothing", "host 'algo-3' is not in this job; did you mean 'algo-")
+    page.complaints()  # the browser names the answer 400
 
 
 def test_the_difference_of_two_jobs_is_shown_as_text(page):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from estimator_container.contract.names import Layout
 
 from estimator_sdk import EstimatorError, InvalidArgument
 from estimator_sdk.cli.main import main
@@ -66,7 +68,7 @@ def test_a_name_that_is_not_ours_is_not_answered(server, host):
     assert status == 421
 
 
-@pytest.mark.parametrize("path", ["/api/jobs/short/stop", "/api/jobs/short/retry"])
+@pytest.mark.parametrize("path", ["/api/jobs/short/stop", "/api/jobs/short/retry", "/api/jobs/short/window"])
 @pytest.mark.parametrize(
     "headers",
     [
@@ -129,6 +131,7 @@ def test_every_answer_forbids_what_the_page_does_not_need(server, path):
         "/api/jobs/short/logs?limit=1000000",
         "/api/jobs/short/logs?at=nan",
         "/api/jobs/short/logs?unknown=1",
+        "/api/jobs/short/machines?host=../../other/hosts/algo-1",
         "/api/jobs?cursor=W10",
         "/api/jobs?cursor=%ff",
         "/api/jobs?sort=__class__",
@@ -196,6 +199,23 @@ def test_a_download_has_every_byte(server):
     status, headers, body = server.ask("/api/jobs/long/logs/download?host=algo-1&rank=0&stream=stdout")
     assert status == 200 and body == (b"x" * 1023 + b"\n") * (LONG // 1024)
     assert headers["content-disposition"] == 'attachment; filename="long-algo-1-0-stdout.log"'
+
+
+def test_a_trace_is_given_only_where_it_is_a_file_of_the_job(server, home):
+    path = Path(Layout(str(home / "jobs" / "short" / "hosts" / "algo-1")).output_data, "horovod_timeline.json")
+    path.parent.mkdir(parents=True)
+    path.symlink_to("/etc/passwd")
+    assert server.ask("/api/jobs/short/window/trace")[0] == 404
+    assert server.get("jobs/short/window")["size"] is None
+    path.unlink()
+    os.mkfifo(path)
+    assert server.ask("/api/jobs/short/window/trace")[0] == 404
+    path.unlink()
+    path.write_text("{}")
+    assert server.ask("/api/jobs/short/window/trace")[2] == b"{}"
+    origin = {"Origin": f"http://127.0.0.1:{server.port}"}
+    status, _, body = server.ask("/api/jobs/short/window?seconds=5", "POST", origin)
+    assert (status, json.loads(body)["error"].partition(",")[0]) == (409, "short has ended")
 
 
 def test_openapi_describes_every_address(server):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import contextmanager
 
@@ -30,6 +31,7 @@ VIEWS = {
 OLD = 120  # jobs that have ended
 DOES_AS_TOLD = """
 import os, pathlib, sys, time
+from estimator_container.training import mark_step
 print("up", flush=True)
 number = 0
 while True:
@@ -43,6 +45,7 @@ while True:
     sys.stdout.buffer.write(data)
     sys.stdout.flush()
     number += 1
+    mark_step(number)
 """
 HOSTILE = (
     b"<img src=x onerror='window.hacked = 1'><script>window.hacked = 1</script><b>bold</b>\n"
@@ -168,6 +171,34 @@ def test_a_job_appears_and_its_lines_and_curves_move(page, told):
         page.wait_for(".chart figcaption", f"loss: {values[-1]}")
     page.click("[data-part=machines]")
     page.wait(lambda: page.count(".chart canvas") == 1, "the host has no chart")
+    assert page.complaints() == []
+
+
+def test_a_window_of_the_timeline_is_recorded_and_taken(page, told):
+    open_log(page, told)
+    told.write(b"a first step\n")
+    page.click("[data-part=timeline]")
+    page.wait_for("button.record", "Record in detail")
+    page.driver.execute_script("document.querySelector('.together select').selectedIndex = 0")
+    page.driver.execute_script("document.querySelector('.together select').dispatchEvent(new Event('change'))")
+    page.click("button.record")
+    page.wait_for(".recorded", "Recording 2 s")
+    assert page.count("button.record:disabled") == 1
+
+    def is_recorded() -> bool:
+        told.write(b"another step\n")
+        return "Download the trace" in page.text(".recorded")
+
+    page.wait(is_recorded, "the window is not recorded")
+    page.wait_for(".window-notes", "neither Horovod nor PyTorch runs in it, so there are its steps alone")
+    keep_picture(page, "timeline-recorded")
+    link = page.one(".recorded a").get_attribute("href").removeprefix(page.server.page)
+    status, headers, body = page.server.ask(f"/{link}")
+    assert (status, headers["content-disposition"].endswith('-horovod_timeline.json"')) == (200, True)
+    kept = told.job.folder / "hosts" / "algo-1" / "output" / "data" / "horovod_timeline.json"
+    assert body == kept.read_bytes()
+    assert any(each.get("cat") == "steps" for each in json.loads(body)["traceEvents"])
+    assert violations(page) == []
     assert page.complaints() == []
 
 

@@ -155,6 +155,8 @@ class Layout(_BaseDirectory):
     stop_request = _Below("input", "config", "stop")
     """Ours: a file that says, beside SIGTERM, that the host is to stop: PID 1 loses a signal for which it has no
     handler yet (`kill(2)`, Notes)."""
+    timeline_request = _Below("input", "config", "timeline")
+    """Ours: a file that asks for a window of the timeline in detail, which the host removes; see `host.windows`."""
     code = _Below("code")
     """The code folder, in which the script runs."""
     model = _Below("model")
@@ -179,6 +181,10 @@ class Layout(_BaseDirectory):
     """Ours: a folder of what this host measures of itself and its ranks; see `telemetry.history`."""
     logged_metrics = _Below("output", "logs", "metrics")
     """Ours: a folder of the values that scripts log, a file for each rank; see `telemetry.logged`."""
+    timelines = _Below("output", "logs", "timelines")
+    """Ours: a folder of what the ranks of this host recorded in such windows; see `training.window`."""
+    clocks = _Below("output", "logs", "timelines", "clocks.json")
+    """Ours: how far the clocks of the other hosts are from that of the first one; see `mesh.clocks`."""
     alive = _Below("output", "alive")
     """Ours: a folder of files that are open as long as the ranks of this host live; see `ranks_alive`."""
     temporary_folders = _Below("output", "temporary-folders")

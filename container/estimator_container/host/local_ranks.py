@@ -173,11 +173,12 @@ class LocalRanks:
     def _watch_steps(self) -> StepWatch:
         """Look from now on at what the ranks count."""
         if self._step_watch is None:
-            from .step_watch import StepWatch  # a job that ends before has no need of it
+            from .step_watch import StepWatch  # a job that ends before has no need of these
+            from .windows import Windows
 
-            toolkit = self._toolkit
-            told = self._coordinator.steps_seen
-            self._step_watch = StepWatch(toolkit.loop, toolkit.events, toolkit.shared_memory, self._began, told)
+            loop, events, pages = self._toolkit.loop, self._toolkit.events, self._toolkit.shared_memory
+            windows = Windows(loop, self._spec.layout, pages, self._coordinator.timeline_asked)
+            self._step_watch = StepWatch(loop, events, pages, self._began, self._coordinator.steps_seen, windows)
         return self._step_watch
 
     # Who does not move.

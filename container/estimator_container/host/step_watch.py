@@ -12,6 +12,7 @@ from ..training.page import StepCount, read_pages
 if TYPE_CHECKING:
     from ..logs.events import EventLog
     from ..runtime.loop import Loop, Timer
+    from .windows import Windows
 
 LOOK_SECONDS = 1.0
 TELL_SECONDS = 5.0
@@ -22,12 +23,19 @@ class StepWatch:
     """The training steps of one attempt's ranks of this host."""
 
     def __init__(
-        self, loop: Loop, events: EventLog, folder: str, began: int, on_news: Callable[[Sequence[StepCount]], None]
+        self,
+        loop: Loop,
+        events: EventLog,
+        folder: str,
+        began: int,
+        on_news: Callable[[Sequence[StepCount]], None],
+        windows: Windows | None = None,
     ) -> None:
         """`folder` is that of the pages; what was counted before `began` is of an earlier attempt.
 
-        `on_news` is called with what has been counted, whenever that is looked at.
+        `on_news` is called with what has been counted, whenever that is looked at; so are the `windows` looked after.
         """
+        self._windows = windows
         self._loop = loop
         self._events = events
         self._folder = folder
@@ -44,10 +52,14 @@ class StepWatch:
     def close(self) -> None:
         """Look no more, once the last is told: these ranks have ended."""
         self._timer.cancel()
+        if self._windows is not None:
+            self._windows.close()
         self._tell(self._news())
 
     def _look(self) -> None:
         self._timer: Timer = self._loop.after(LOOK_SECONDS, self._look)
+        if self._windows is not None:
+            self._windows.look()
         news = self._news()
         if news:
             self._on_news(news)

@@ -2,6 +2,8 @@
 
     step_clock.py   counting steps, and telling a rank's own work from its waiting for others
     page.py         where the rank keeps the count, and its host reads it
+    window.py       what a rank records in detail, when that is asked for
+    recorders.py    Horovod's timeline and PyTorch's profiler, by their own start and stop
     for_scripts/    what scripts import as `estimator_container.data`
 
 What optimizers do is seen by the hooks of `drift`; `mark_step` is for scripts whose steps nobody sees.
@@ -15,6 +17,7 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .step_clock import StepClock
+    from .window import Window
 
 
 def mark_step(step: int | None = None) -> None:
@@ -37,11 +40,18 @@ def clock_of_rank() -> StepClock | None:
     from ..contract.names import Layout
     from .page import open_page
 
-    page = open_page(Layout(os.path.dirname(output)).training_steps, os.environ.get("RANK"))
+    layout, rank = Layout(os.path.dirname(output)), os.environ.get("RANK")
+    page = open_page(layout.training_steps, rank)
     if page is None:
         return None
     from .step_clock import StepClock
 
-    clock = StepClock(page)
+    clock = StepClock(page, functools.partial(_begin_window, layout.timelines, rank))
     os.register_at_fork(after_in_child=clock.stop)  # a child of the rank is none, though it has the page too
     return clock
+
+
+def _begin_window(folder: str, rank: str | None, number: int) -> Window:
+    from .window import Window  # hardly any job is asked for one
+
+    return Window(folder, None if rank is None else int(rank), number)

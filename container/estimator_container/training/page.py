@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     Page = memoryview[int]
 
-PID, STEPS, NUMBER, FIRST, LAST, OWN, OWN_STEPS = range(7)
-"""The numbers of a page; `StepCount` says what each is."""
+PID, STEPS, NUMBER, FIRST, LAST, OWN, OWN_STEPS, WINDOW = range(8)
+"""The numbers of a page; `StepCount` says what each is but the last, which the host writes: see `set_window`."""
 _FORMAT = struct.Struct("=8q")
 _SCRIPT = "script"  # in the place of a rank, where a host runs the script without a world
 
@@ -75,6 +75,28 @@ def open_page(folder_file: str, rank: str | None) -> Page | None:
         os.close(fd)
     page[PID] = os.getpid()
     return page
+
+
+def set_window(folder: str, number: int) -> list[int | None]:
+    """Tell all ranks with a page to record what they do from their next step on, or with 0 no longer.
+
+    Returns these ranks; None is the script of a host without a world.
+    """
+    found: list[int | None] = []
+    for name in sorted(os.listdir(folder)):
+        rank = name[len(STEPS_PREFIX) :]
+        if not name.startswith(STEPS_PREFIX) or not (rank == _SCRIPT or rank.isdigit()):
+            continue
+        try:
+            fd = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            os.pwrite(fd, struct.pack("=q", number), 8 * WINDOW)
+        finally:
+            os.close(fd)
+        found.append(None if rank == _SCRIPT else int(rank))
+    return found
 
 
 def read_pages(folder: str) -> list[StepCount]:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from time import monotonic_ns
 
-from .page import FIRST, LAST, NUMBER, OWN, OWN_STEPS, STEPS
+from .page import FIRST, LAST, NUMBER, OWN, OWN_STEPS, STEPS, WINDOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Callable
+
     from .page import Page
+    from .window import Window
 
 
 class StepClock:
     """Writes to the page of its rank."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, begin_window: Callable[[int], Window] | None = None) -> None:
+        """`begin_window` begins to record in detail what the rank does, when its host has asked for that."""
         self._page: Page | list[int] = page
+        self._begin_window = begin_window
+        self._window: Window | None = None
+        self._quiet = 0
+        """The number on the page with which nothing is to be done: that of no window, and none at all during one."""
         self._steps = 0
         self._counter: object = None
         """What counts: the script, or one of several optimizers."""
@@ -42,6 +50,7 @@ class StepClock:
     def stop(self) -> None:
         """Write to the page no more, whoever counts."""
         self._page = [0] * len(self._page)
+        self._window, self._quiet = None, 0
 
     def work_ends(self) -> None:
         """From now on the rank may wait for others."""
@@ -77,3 +86,18 @@ class StepClock:
         self._own, self._has_waited, self._works_since = 0, False, now
         if self._others:
             self._others.clear()
+        if page[WINDOW] != self._quiet:
+            self._look_at_window(page[WINDOW], page[NUMBER], now)
+
+    def _look_at_window(self, asked: int, step: int, now: int) -> None:
+        """A step has ended: a window begins or ends with it, or has one step more."""
+        window = self._window
+        if window is not None:
+            window.step_ended(step, now)
+            if window.number != asked:
+                window.end()
+                self._window = None
+        if asked and self._window is None and self._begin_window is not None:
+            self._window = self._begin_window(asked)
+        self._quiet = 0 if self._window is None else -1
+        self._works_since = monotonic_ns()  # what this took is no work of the next step

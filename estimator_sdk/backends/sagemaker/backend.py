@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -21,11 +23,11 @@ from ...plan import distributions, inheritance, kernel_limits
 from ...plan import local as local_plan
 from ...plan.plan import ChannelPlan, HostPlan, Plan
 from ...spec.job_document import Channel, JobDocument, ResourceConfig
-from ..port import Finding, findings
+from ..port import Finding, Summary, findings
 from . import CAPABILITIES, faults, submitted
 from .job import SageMakerJob, is_configured
 from .request import complete
-from .service import Service
+from .service import Service, Services
 from .state import hosts_of
 
 
@@ -84,7 +86,17 @@ class SageMakerBackend:
             with contextlib.suppress(EstimatorError):  # the request may have been done already, or never will be
                 job.stop()
             raise
+        hosts = tuple(host.name for host in plan.hosts)
+        submitted.remember(Summary(plan.job_name, "InProgress", self.name, hosts, time.time(), None))
         return job
+
+    def submitted(self) -> Sequence[SageMakerJob]:
+        """The jobs that were submitted from here, as they were when they were last heard of; asks nobody."""
+        services = Services()
+        return [
+            SageMakerJob(each.name, partial(services.of_region, submitted.region_of(each.name)), each)
+            for each in submitted.summaries()
+        ]
 
     def attach(self, name: str) -> SageMakerJob:
         """The job of that name that was submitted from here, or that is in the configured region.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from estimator_container.logs.lines import Block
 from ...errors import BackendError, EstimatorError, JobNotFound
 from ..port import OnEvent, OnOpenLine, Summary
 from ..status import not_deleted
-from . import faults
+from . import faults, submitted
 from .log_events import GROUP, JobLog
 from .service import Service, new_session, region_of
 from .state import ServiceState
@@ -27,10 +28,16 @@ SETTLED_SECONDS = 300.0  # after a job's end, when nothing of its log is still o
 class SageMakerJob:
     """A training job of one region."""
 
-    def __init__(self, name: str, service: Service) -> None:
+    def __init__(self, name: str, service: Service | Callable[[], Service], heard: Summary | None = None) -> None:
+        """A `service` may be made when it is asked; `heard` is what a list shows of the job until then."""
         self.name = name
-        self._service = service
+        self._given = service
+        self._heard = heard
         self._last: dict[str, Any] | None = None
+
+    @cached_property
+    def _service(self) -> Service:
+        return self._given if isinstance(self._given, Service) else self._given()
 
     @property
     def path(self) -> Path:
@@ -41,7 +48,11 @@ class SageMakerJob:
 
     def record(self) -> ServiceState:
         """The state of the job now. Raises JobNotFound, and BackendError where the service does not answer."""
-        return ServiceState.from_description(self.request())
+        state = ServiceState.from_description(self.request())
+        summary = Summary.from_state(state)
+        self._heard = summary if self._heard is not None else None
+        submitted.remember(summary)
+        return state
 
     def request(self) -> dict[str, Any]:
         """What DescribeTrainingJob says; asked for once more until it is final."""
@@ -97,8 +108,8 @@ class SageMakerJob:
                 raise
 
     def summary(self) -> Summary:
-        """What a list shows of the job."""
-        return Summary.from_state(self.record())
+        """What a list shows of the job: what was last heard of it, if it comes from a list that asks nobody."""
+        return self._heard or Summary.from_state(self.record())
 
     def delete(self) -> None:
         """Have the service forget the job; what it wrote to S3, and its log, stay. Raises as `stop`."""
@@ -107,6 +118,7 @@ class SageMakerJob:
             raise not_deleted(self.name, state.status)
         doing = f"delete the job {self.name}"
         self._service.call("sagemaker", "delete_training_job", doing, TrainingJobName=self.name)
+        submitted.forget(self.name)
 
     def _describe(self) -> dict[str, Any]:
         doing = f"look at the job {self.name}"
@@ -114,6 +126,7 @@ class SageMakerJob:
             return self._service.call("sagemaker", "describe_training_job", doing, TrainingJobName=self.name)
         except faults.Refused as error:
             if error.code == "ValidationException" and "not f" in error.service_message.lower():
+                submitted.forget(self.name)
                 raise JobNotFound(f"SageMaker in {self._service.region} has no job {self.name!r}") from None
             raise
 

@@ -113,6 +113,21 @@ class Service:
         return arn
 
 
+class Services:
+    """One `Service` a region, each made when it is asked for; any thread may ask."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: dict[str | None, Service] = {}
+
+    def of_region(self, region: str | None) -> Service:
+        """Raises as `Service`."""
+        with self._lock:
+            if region not in self._made:
+                self._made[region] = Service(region)
+            return self._made[region]
+
+
 def new_session() -> Any:  # noqa: ANN401
     """botocore's session of the environment as it is now. Raises BackendError where botocore is not installed."""
     try:

@@ -1,12 +1,23 @@
-"""A note of each job that was submitted here: in which region it is, so that its name alone finds it again."""
+"""A note of each job that was submitted here: in which region it is, and what was last heard of it.
+
+So its name alone finds it again, and it can be listed where nobody is asked.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
-from ...values.home import home, secured, write_private, writing
-from ...values.job_name import checked
+from ...values.home import home, regular_file, secured, write_private, writing
+from ...values.job_name import checked, is_name
+from ..port import Summary
+from ..status import Status
+
+_STATUSES = get_args(Status)
 
 
 @writing("the note of where the job runs")
@@ -17,14 +28,68 @@ def note(job_name: str, region: str) -> None:
     write_private(place, json.dumps({"region": region}))
 
 
+def remember(summary: Summary) -> None:
+    """Keep what was heard of a job that was submitted from here; of any other, nothing."""
+    if not is_name(summary.name):
+        return  # the service may have others' with names that ours are not
+    place = _place(summary.name)
+    known = _read(place)
+    if known is None or _summary(summary.name, known) == summary:
+        return
+    known |= {"status": summary.status, "hosts": summary.hosts, "created": summary.created, "ended": summary.ended}
+    unfinished = place.with_name(f".{place.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):  # what is not kept is asked for again
+        write_private(unfinished, json.dumps(known))
+        unfinished.rename(place)
+
+
+def forget(job_name: str) -> None:
+    """A job is no more."""
+    with contextlib.suppress(OSError):
+        _place(job_name).unlink()
+
+
 def region_of(job_name: str) -> str | None:
     """The region of a job that was submitted from here; None for any other, and where the note is damaged."""
-    try:
-        region = json.loads(_place(job_name).read_text(encoding="utf-8"))["region"]
-    except (OSError, ValueError, KeyError, TypeError):  # a note that cannot be read says no more than none
-        return None
+    known = _read(_place(job_name))
+    region = known.get("region") if known is not None else None
     return region if isinstance(region, str) else None
 
 
+def summaries() -> Iterator[Summary]:
+    """What was last heard of the jobs that were submitted from here, in no order. Raises EstimatorError."""
+    names = [path.stem for path in _folder().glob("*.json")]
+    for name in filter(is_name, names):
+        known = _read(_folder() / f"{name}.json")
+        summary = _summary(name, known) if known is not None else None
+        if summary is not None:
+            yield summary
+
+
+def _summary(name: str, known: dict[str, Any]) -> Summary | None:
+    """None where nothing has been heard of the job, as where the service refused it, and for a damaged note."""
+    try:
+        if known["status"] not in _STATUSES:
+            return None
+        created, ended = (None if known[key] is None else float(known[key]) for key in ("created", "ended"))
+        return Summary(name, known["status"], _folder().name, tuple(map(str, known["hosts"])), created, ended)
+    except (LookupError, TypeError, ValueError):
+        return None
+
+
+def _read(place: Path) -> dict[str, Any] | None:
+    """None for a note that cannot be read, which says no more than none."""
+    try:
+        with open(place, encoding="utf-8", opener=regular_file) as file:
+            known = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return known if isinstance(known, dict) else None
+
+
 def _place(job_name: str) -> Path:
-    return home() / "sagemaker" / f"{checked(job_name)}.json"
+    return _folder() / f"{checked(job_name)}.json"
+
+
+def _folder() -> Path:
+    return home() / "sagemaker"

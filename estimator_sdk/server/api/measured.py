@@ -13,6 +13,8 @@ from ..jobs.curve_bands import bands, finite
 from .operation import Operation, Parameter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..state import Console
     from .operation import Values
 
@@ -46,6 +48,7 @@ def _machines(console: Console, values: Values) -> object:
         raise InvalidArgument("metric", f"metric {metric!r} is not known; {suggestion(metric, KINDS)}")
     question = machines.Question(
         metrics=None if metric is None else (metric,),
+        hosts=_hosts(values.text("host"), job.record().hosts),
         start=values.real("start"),
         end=values.real("end"),
         points=values.number("points") or 200,
@@ -67,6 +70,17 @@ def _machines(console: Console, values: Values) -> object:
         for each in found.series
     ]
     return {"series": series, "resolution": found.resolution, "cursor": found.cursor}
+
+
+def _hosts(given: str | None, known: Sequence[str]) -> list[str] | None:
+    """Those that are named. Raises InvalidArgument for one that the job does not have."""
+    if given is None:
+        return None
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise InvalidArgument("host", f"host {name[:80]!r} is not in this job; {suggestion(name, known)}")
+    return names
 
 
 def _table(console: Console, values: Values) -> object:
@@ -92,6 +106,7 @@ OPERATIONS = (
         "`resolution`.",
         (
             Parameter("metric", "string", "One metric; all without it."),
+            Parameter("host", "string", "Only these hosts, by their names with commas between; all without it."),
             Parameter("start", "number", "Seconds since 1970."),
             Parameter("end", "number", "Seconds since 1970."),
             Parameter("points", "integer", "About how many points a series has.", 200, 1, _MOST_POINTS),

@@ -44,6 +44,8 @@ class JobIndex:
         self._modified = 0
         self._names = set[str]()
         """Those of the folders in the home, as they were last."""
+        self._at_services = set[str]()
+        """Jobs that run at a service, of which nobody but `take` tells."""
         self._awaited = set[str]()
         """Folders without a record: each is a job that is about to be started, or none at all."""
         self._records: dict[str, tuple[int, int]] = {}
@@ -60,6 +62,7 @@ class JobIndex:
         found = {each.name: each for each in _summaries(backends.jobs(None, None))}
         with self._lock:
             self._jobs = found
+        self.take(each.summary() for each in backends.submitted())
         for name in self._running():
             self._add_watch(self._folder / name)
 
@@ -126,6 +129,18 @@ class JobIndex:
                 self._watched.discard(self._folder / name)
         return Change(changed, tuple(sorted(removed)))
 
+    def take(self, heard: Iterable[Summary]) -> Change:
+        """What was heard of all jobs that run at a service; those of this machine have their names first."""
+        with self._lock:
+            found = {each.name: each for each in heard if each.name not in self._names}
+            gone = [name for name in self._at_services if name not in found and name not in self._names]
+            changed = tuple(each for name, each in found.items() if self._jobs.get(name) != each)
+            self._jobs.update(found)
+            for name in gone:
+                self._jobs.pop(name, None)
+            self._at_services = set(found)
+        return Change(changed, tuple(sorted(gone)))
+
     def _record(self, name: str) -> tuple[int, int]:
         try:
             status = JobFolder(self._folder / name).record.stat()
@@ -134,7 +149,7 @@ class JobIndex:
         return status.st_ino, status.st_mtime_ns
 
     def _running(self) -> list[str]:
-        return [each.name for each in self.all() if each.status not in FINAL]
+        return [each.name for each in self.all() if each.status not in FINAL and each.name not in self._at_services]
 
     def _scan(self) -> set[str]:
         return {path.name for path in self._folder.iterdir() if is_name(path.name)}

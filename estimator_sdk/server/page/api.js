@@ -45,8 +45,8 @@ export async function library(path) {
   }
 }
 
-export async function post(path) {
-  return answered(await fetch(address(path), { method: "POST" }));
+export async function post(path, values) {
+  return answered(await fetch(address(path, values), { method: "POST" }));
 }
 
 export const ofJob = (name, part = "") => `jobs/${encodeURIComponent(name)}${part ? `/${part}` : ""}`;

@@ -69,7 +69,7 @@ function chooseTheme() {
 }
 
 function key(event) {
-  const isTyping = event.target.closest("input, select, textarea, dialog") !== null;
+  const isTyping = event.target.closest("input:not([type=checkbox]), select, textarea, dialog") !== null;
   if (event.key === "Escape" && event.target.matches("input")) event.target.blur();
   else if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   else if (event.key === "/") {

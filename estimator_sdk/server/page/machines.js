@@ -18,6 +18,8 @@ export function formatOf(unit) {
 
 export function showMachines(place, job) {
   let metric = FIRST;
+  let hosts = ""; // names of some, with commas between
+  let asked = 0; // how often it was asked for something else
   let isOver = false;
   let isLoading = false;
   let timer = null;
@@ -27,10 +29,22 @@ export function showMachines(place, job) {
   const grid = h("div", { class: "charts" });
   const chosen = select("Metric", [[FIRST, FIRST]], FIRST, (value) => again(value));
   const meaning = h("span", { class: "aside" });
-  place.append(h("div", { class: "filters" }, chosen, meaning), said, grid);
+  const list = h("datalist", { id: "hosts" }, job.state.hosts.map((name) => h("option", { value: name })));
+  const field = h("input", { type: "text", class: "beside", placeholder: "Every host", "aria-label": "Hosts, with commas between", list: "hosts", autocomplete: "off", onchange: () => choose(field.value.trim()) });
+  const some = job.state.hosts.length > 1 ? [field, list] : null;
+  place.append(h("div", { class: "filters" }, chosen, some, meaning), said, grid);
 
   function again(value) {
     metric = value;
+    asked++;
+    clear();
+    load();
+  }
+
+  function choose(names) {
+    hosts = names;
+    asked++;
+    notice("");
     clear();
     load();
   }
@@ -56,20 +70,22 @@ export function showMachines(place, job) {
     clearTimeout(timer);
     if (isLoading) return;
     isLoading = true;
-    const mine = metric;
+    const mine = asked;
     try {
-      const found = await get(ofJob(job.name, "machines"), { metric });
-      if (isOver || mine !== metric) return;
+      const found = await get(ofJob(job.name, "machines"), { metric, host: hosts });
+      if (isOver || mine !== asked) return;
       const kind = known.find((each) => each.name === metric);
       meaning.textContent = kind ? kind.meaning : "";
       said.hidden = found.series.length > 0;
       said.textContent = "Nothing was measured of this.";
       draw(found.series, kind);
     } catch (error) {
-      if (!isOver) said.textContent = error.message;
+      if (isOver || mine !== asked) return;
+      said.hidden = false;
+      said.textContent = error.message;
     } finally {
       isLoading = false;
-      if (!isOver && mine !== metric) load();
+      if (!isOver && mine !== asked) load();
       else if (!isOver && !job.state.is_final) timer = setTimeout(load, EVERY);
     }
   }

@@ -2,6 +2,7 @@
 
 import { get, ofJob } from "./api.js";
 import { clock, h, notice, seconds, select } from "./dom.js";
+import { showWindow } from "./window.js";
 
 const ROW = 16; // pixels
 const LABEL = 96;
@@ -23,6 +24,7 @@ export function showTimeline(place, job) {
   const controls = h("div", { class: "filters" }, choice, buttons.map(([text, act]) => h("button", { type: "button", onclick: act }, text)));
   const more = h("p", { class: "aside" }, `estimator timeline ${job.name} writes every slice to a file for Perfetto.`);
   place.append(controls, said, figure, more);
+  const detail = showWindow(place, job);
   figure.hidden = true;
 
   function again(value) {
@@ -180,10 +182,14 @@ export function showTimeline(place, job) {
   watch.observe(figure);
   load();
   return {
-    reload: load,
+    reload() {
+      load();
+      detail.reload();
+    },
     themed: draw,
     close() {
       isOver = true;
+      detail.close();
       clearTimeout(timer);
       watch.disconnect();
     },

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from estimator_sdk.cli.main import main
+from estimator_sdk.job import services
 
 from .conftest import IMAGE, ROLE, in_background
 
@@ -58,6 +59,24 @@ def test_the_jobs_of_the_service_are_listed_described_and_stopped(platform, proj
     platform.ends("listed-1", "Stopped")
     assert main(["attach", "listed-1"]) == 143
     assert "instance  ml.g4dn.12xlarge" in (main(["describe", "listed-1"]), capsys.readouterr().out)[1]
+
+
+def test_the_table_has_what_was_submitted_here_and_asks_how_it_is(platform, project, capsys, monkeypatch):
+    assert main([*RUN, "--detach", "--job-name", "noted-1", *COMMAND]) == 0
+    capsys.readouterr()
+
+    def status() -> str:
+        assert main(["ps", "--json"]) == 0
+        (found,) = json.loads(capsys.readouterr().out)
+        assert (found["name"], found["backend"], len(found["hosts"])) == ("noted-1", "sagemaker", 2)
+        return found["status"]
+
+    monkeypatch.setattr(services, "ASKING_SECONDS", 60.0)
+    assert status() == "InProgress"
+    platform.ends("noted-1", "Completed")
+    assert status() == "Completed"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # where nobody answers
+    assert status() == "Completed"
 
 
 def test_a_name_that_nobody_has_is_wrong_input(platform, project, capsys):

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Estimator, Job
+from estimator_sdk.job import window
 from tests.conformance.jobs import events
+from tests.waiting import wait_for
 
 JOB = Path(__file__).parent / "job"
 
@@ -19,7 +21,7 @@ def jobs_elsewhere(tmp_path_factory: pytest.TempPathFactory):
         yield
 
 
-def train(way: str, hosts: int = 1, **environment: str) -> Job:
+def estimator(way: str, hosts: int = 1, **environment: str) -> Estimator:
     return Estimator(
         entry_point="train.py",
         source_dir=JOB,
@@ -28,7 +30,11 @@ def train(way: str, hosts: int = 1, **environment: str) -> Job:
         backend="process",
         arguments=[way],
         environment=environment,
-    ).fit(logs="none")
+    )
+
+
+def train(way: str, hosts: int = 1, **environment: str) -> Job:
+    return estimator(way, hosts, **environment).fit(logs="none")
 
 
 def steps_of(job: Job) -> dict[int, int]:
@@ -69,3 +75,41 @@ def test_a_rank_that_is_slower_by_a_half_is_named_once(even_then_slow):
 def test_no_rank_is_named_in_an_even_run_with_noise(even_then_slow):
     said = [line.data.decode() for line in even_then_slow.logs(host="algo-1")]
     assert not [text for text in said[: said.index("from now on rank 1 is slow\n")] if "is slow: its own part" in text]
+
+
+def has_logs(job: Job) -> bool:
+    return bool(job.log_files) and all(path.exists() for path in job.log_files)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["DYNAMIC", None])
+def test_horovods_timeline_is_recorded_while_somebody_asks_and_no_longer(mode):
+    job = estimator("until_stopped", 2, **({"HOROVOD_TIMELINE": mode} if mode else {})).fit(wait=False, logs="none")
+    try:
+        wait_for(lambda: has_logs(job) and len(steps_of(job)) == 2, otherwise=job.why)
+        for _ in range(2):  # Horovod starts and stops again
+            found = window.record(job.started, 1.0)
+            check(found, mode is not None)
+        assert job.status == "InProgress"
+    finally:
+        job.stop()
+    assert job.wait() == "Stopped"
+
+
+def check(found: window.RecordedWindow, has_timeline: bool) -> None:
+    """What a window of two ranks has."""
+    events = found.trace["traceEvents"]
+    steps = [each for each in events if each.get("cat") == "steps"]
+    assert {(each["pid"], each["tid"]) for each in steps} == {(1, 1), (2, 2)}
+    assert found.trace["otherData"]["clock_offsets"]["algo-2"] == pytest.approx(0.0, abs=0.1)
+    operations = [each for each in events if each.get("cat") == "horovod"]
+    if not has_timeline:
+        said = "start the job with HOROVOD_TIMELINE=DYNAMIC in its environment"
+        assert found.notes == (f"rank 0: Horovod's timeline recorded nothing: Horovod began without it; {said}",)
+        assert operations == []
+        return
+    assert found.notes == ()
+    assert {each["name"] for each in operations if each["ph"] != "E"} >= {"NEGOTIATE_ALLREDUCE", "ALLREDUCE"}
+    begun, ended = (function(each["ts"] + each.get("dur", 0) for each in steps) for function in (min, max))
+    inside = [each for each in operations if begun - 1e5 <= each["ts"] <= ended + 1e5]
+    assert len(inside) >= 0.9 * len(operations)  # by one clock with the steps

@@ -139,6 +139,9 @@ class Follower:
     def stalled(self, stall: Stall) -> None:
         self._send("stalled", stall.to_json())
 
+    def timeline_asked(self) -> None:
+        """The first host compares the clocks."""
+
     def let_go(self) -> None:
         if self._unanswered is not None:
             self._unanswered.cancel()
@@ -207,6 +210,8 @@ class Follower:
             self._host.start_ranks(fields)
         elif kind == "daemon":
             self._start_daemon(*fields)
+        elif kind == "clock":
+            self._send("clock", fields[0], str(time.time_ns()))
         elif kind == "are_you_there":
             self._send("here")
         elif kind == "step_over":

@@ -98,6 +98,9 @@ class Leader:
     def steps_seen(self, counts: Sequence[StepCount]) -> None:
         self._training.steps_seen(counts)
 
+    def timeline_asked(self) -> None:
+        self._others.compare_clocks()
+
     def let_go(self) -> None:
         if self._run.mpirun is not None:
             self._run.mpirun.last_words()
@@ -175,14 +178,13 @@ class Leader:
         self._late = self._loop.after(seconds, lambda: self.report(self._run.verdict_on_late_ranks(seconds)))
         if self._run.step is not None:
             self._run.announce(self._events, len(self._spec.settings.steps))
-        if self._run.mpirun is not None and isinstance(self._spec.world, MpiWorld):
-            # It runs, and waited for the last of its daemons only.
-            command = self._spec.world.shown(self._run.mpirun.command)
-            self._events.emit(WorldStarting(self._spec.world.hosts, self._spec.world.size, command))
+        world, mpirun = self._spec.world, self._run.mpirun
+        if mpirun is not None and isinstance(world, MpiWorld):  # it runs, and waited for the last of its daemons only
+            self._events.emit(WorldStarting(world.hosts, world.size, world.shown(mpirun.command)))
             return
         endpoints = [self._endpoints[host] for host in self._spec.hosts]
-        if self._spec.world is not None:
-            self._events.emit(WorldStarting(self._spec.world.hosts, self._spec.world.size, endpoints=endpoints))
+        if world is not None:
+            self._events.emit(WorldStarting(world.hosts, world.size, endpoints=endpoints))
         self._others.tell("go", *endpoints)
         self._host.start_ranks(endpoints)
 
@@ -245,12 +247,10 @@ class Leader:
 
     def _begin_step(self, number: int) -> None:
         """Wait for all hosts to be ready for it, for so long."""
-        run, seconds = StepRun.for_step(self._spec, number), self._spec.settings.world_timeout
+        run, wait = StepRun.for_step(self._spec, number), self._spec.settings.world_timeout
         self._run = run
         self._training = TrainingWatch(self._host, self._others, run, self.report)
-        self._late = self._loop.after(
-            seconds, lambda: self.report(run.verdict_on_late_hosts(seconds, self._others.missing))
-        )
+        self._late = self._loop.after(wait, lambda: self.report(run.verdict_on_late_hosts(wait, self._others.missing)))
 
     def _told_by_mpirun(self, run: StepRun) -> None:
         """mpirun ends the ranks though none has failed: one has left without MPI_Finalize. It says so seconds later."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ...failures.hangs.standing import StandingRank
     from ...failures.horovod_stalls import Stall
     from ...mesh import mesh
+    from ...mesh.clocks import ClockOffsets
     from ...training.page import StepCount
     from ..spec import HostSpec
     from ..toolkit import Toolkit
@@ -84,6 +85,7 @@ class Others:
         self.on_answer: Callable[[str], None] = lambda host: None
         """Called with a host that was asked whether it is there, and is."""
         self._silence = Silence(toolkit.loop, spec.name, spec.hosts[1:], listener.report)
+        self._clocks: ClockOffsets | None = None
 
     def open(self, platform: PlatformLine | None) -> None:
         """Let them join; a platform elsewhere tells them where. Raises ConfigurationError or OSError."""
@@ -124,6 +126,17 @@ class Others:
         """Have one say that it is: `on_answer` is called then."""
         if self._mesh is not None:
             self._mesh.send(host, "are_you_there")
+
+    def compare_clocks(self) -> None:
+        """Find out how far theirs are from that of this host; `Layout.clocks` has it then."""
+        mesh = self._mesh
+        if mesh is not None:
+            from ...mesh.clocks import ClockOffsets  # hardly any job is asked for a timeline
+
+            joined = [host for host in self._spec.hosts[1:] if host not in mesh.missing]
+            path = self._spec.layout.clocks
+            self._clocks = ClockOffsets(joined, path, lambda host, asked: mesh.send(host, "clock", asked))
+            self._clocks.begin()
 
     def expect(self, hosts: Collection[str]) -> str:
         """Let others join in the place of lost hosts. Returns the address at which. Raises OSError."""
@@ -169,6 +182,9 @@ class Others:
                 self._early.append((host, message))
         elif kind == "ready":
             listener.host_ready(host, fields[0])
+        elif kind == "clock":
+            if self._clocks is not None:
+                self._clocks.answered(host, *fields)
         elif kind == "here":
             self.on_answer(host)
         elif kind == "ranks_started":

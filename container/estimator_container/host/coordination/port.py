@@ -97,6 +97,9 @@ class Coordinator(Protocol):
     def stalled(self, stall: Stall) -> None:
         """Horovod on a rank of this host says whom it waits for."""
 
+    def timeline_asked(self) -> None:
+        """A window of the timeline begins on this host."""
+
     def report(self, found: Verdict) -> None:
         """Something failed here: the first host decides what comes of it."""
 

@@ -14,7 +14,10 @@ from ...parser import Parser, count
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("--backend", help="only the jobs of one backend; by default no service is asked")
+    parser.add_argument(
+        "--backend",
+        help="only the jobs of one backend; by default a service is asked about jobs that were submitted from here",
+    )
     parser.add_argument("--status", choices=get_args(Status), help="only the jobs with this status")
     parser.add_argument("-n", "--limit", metavar="N", type=count, help="only the newest N")
 

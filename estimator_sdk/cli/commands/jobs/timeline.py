@@ -13,15 +13,28 @@ from ...parser import Parser
 def add(parser: Parser) -> None:
     job_argument.add(parser)
     parser.add_argument("--output", metavar="FILE", help="where it goes (default: JOB-timeline.json in this folder)")
+    parser.add_argument(
+        "--seconds",
+        metavar="N",
+        type=float,
+        help="have a job that runs record N seconds in detail: each step, and Horovod's timeline or PyTorch's profile",
+    )
 
 
 def run(arguments: Namespace) -> int:
-    from ....job import trace
+    from ....job import trace, window
 
     job = job_argument.find(arguments)
-    made = trace.make(job.started)
+    if arguments.seconds is None:
+        made = trace.make(job.started)
+        notes: tuple[str, ...] = ()
+        kept = None
+    else:
+        recorded = window.record(job.started, arguments.seconds)
+        made, notes, kept = recorded.trace, recorded.notes, recorded.kept
     path = Path(arguments.output or f"{job.name}-timeline.json")
     path.write_text(json.dumps(made), encoding="utf-8")
-    document = {"name": job.name, "file": str(path), "events": len(made["traceEvents"])}
-    answer.show(arguments, document, [f"{path} (open it at https://ui.perfetto.dev or chrome://tracing)"])
+    document = {"name": job.name, "file": str(path), "events": len(made["traceEvents"]), "notes": notes, "kept": kept}
+    lines = [f"{path} (open it at https://ui.perfetto.dev or chrome://tracing)", *notes]
+    answer.show(arguments, document, lines)
     return 0

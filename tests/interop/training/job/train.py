@@ -53,5 +53,9 @@ def even_then_slow() -> None:
     steps(SLOW_SECONDS, 0.45 if hvd.rank() == 1 else 0.3)
 
 
+def until_stopped() -> None:
+    steps(3600, 0.02)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

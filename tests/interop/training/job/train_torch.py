@@ -38,6 +38,10 @@ def slow() -> None:
     train(0.3 if RANK == 2 else 0.15, SECONDS, 1 << 20)
 
 
+def until_stopped() -> None:
+    train(0.05, 3600.0, 1 << 20)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()
     dist.monitored_barrier()

@@ -88,3 +88,16 @@ def test_the_steps_between_two_tellings_are_a_slice_with_the_mean_time_of_one(to
 
 def test_a_job_that_has_told_nothing_is_an_empty_trace(told):
     assert slices(told.job) == []
+
+
+def test_a_host_whose_clock_is_ahead_is_put_where_it_was(told, tmp_path):
+    told("algo-1", 0.0, events.PhaseStarted("world"))
+    told("algo-1", 2.0, events.PhaseEnded("world", 2.0))
+    told("algo-2", 5.5, events.PhaseStarted("world"))
+    told("algo-2", 7.0, events.PhaseEnded("world", 1.5))
+    clocks = tmp_path / "algo-1" / "output" / "logs" / "timelines" / "clocks.json"
+    clocks.parent.mkdir()
+    clocks.write_text('{"algo-2": {"offset": 5.0, "within": 0.001}}')
+    assert slices(told.job) == [("world", 1, 0, 0.0, 2.0), ("world", 2, 0, 0.5, 1.5)]
+    clocks.write_text("[]")
+    assert slices(told.job)[1] == ("world", 2, 0, 5.5, 1.5)

@@ -1,0 +1,76 @@
+"""Windows of the timeline in detail: asked for by a file, passed on to the ranks by their pages.
+
+The file, `Layout.timeline_request`, is JSON: `{"number": N, "seconds": S}`. When the window begins the host writes
+`N.json` to `Layout.timelines`, with the ranks that record; each of these then writes its own (`training.window`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..runtime import private_folder
+from ..training.page import set_window
+
+if TYPE_CHECKING:
+    from ..contract.names import Layout
+    from ..runtime.loop import Loop, Timer
+
+MOST_SECONDS = 3600.0
+
+
+class Windows:
+    """Those of this host, one after the other."""
+
+    def __init__(self, loop: Loop, layout: Layout, pages: str, on_begin: Callable[[], None]) -> None:
+        """`pages` is the folder of the pages; `on_begin` is called as a window begins."""
+        self._loop = loop
+        self._layout = layout
+        self._pages = pages
+        self._on_begin = on_begin
+        self._open: Timer | None = None
+
+    def look(self) -> None:
+        """Begin the window that is asked for, if there is one and no other is open."""
+        if self._open is not None or not os.path.exists(self._layout.timeline_request):
+            return
+        asked = self._take_request()
+        if asked is None:
+            return
+        number, seconds = asked
+        with contextlib.suppress(OSError):
+            os.makedirs(self._layout.timelines, exist_ok=True)
+            ranks = set_window(self._pages, number)
+            self._open = self._loop.after(seconds, self._end)
+            self._on_begin()
+            self._write(f"{number}.json", {"seconds": seconds, "ranks": ranks})
+
+    def close(self) -> None:
+        """The ranks have ended, each with its window."""
+        if self._open is not None:
+            self._open.cancel()
+
+    def _end(self) -> None:
+        self._open = None
+        with contextlib.suppress(OSError):
+            set_window(self._pages, 0)
+
+    def _take_request(self) -> tuple[int, float] | None:
+        """None for one that is none."""
+        path = self._layout.timeline_request
+        try:
+            with open(path, encoding="utf-8") as file:
+                asked = json.loads(file.read(1 << 12))
+            os.unlink(path)
+            number, seconds = int(asked["number"]), float(asked["seconds"])
+        except (OSError, ValueError, TypeError, LookupError, OverflowError):
+            return None
+        return (number, seconds) if 0 < number < 1 << 62 and 0 < seconds <= MOST_SECONDS else None
+
+    def _write(self, name: str, document: object) -> None:
+        path = os.path.join(self._layout.timelines, name)
+        private_folder.write(f"{path}.new", json.dumps(document))
+        os.rename(f"{path}.new", path)

@@ -1,0 +1,211 @@
+"""A window of a job's timeline in detail, asked for while the job runs: what its ranks record of it by themselves.
+
+The hosts find the request in their folders, tell their ranks, and leave what these recorded; see `host.windows` and
+`training.window` of the toolkit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from estimator_container.contract.names import Layout
+
+from ..errors import EstimatorError, InvalidArgument
+from ..telemetry.machines import host_of, logs_here
+from ..values.home import regular_file
+from . import window_trace
+from .trace import clock_offsets
+from .window_trace import RankRecord
+
+if TYPE_CHECKING:
+    from ..backends.port import StartedJob
+
+MOST_SECONDS = 600.0
+BEGIN_SECONDS = 30.0  # in which hosts, which look once a second, begin a window
+LATE_SECONDS = 120.0  # that ranks have for the step in which the window ends, and to write what they recorded
+LOOK_SECONDS = 0.2
+FILE = "horovod_timeline.json"
+"""What the merged trace is called in the outputs of the job's first host."""
+
+
+@dataclass(frozen=True)
+class RecordedWindow:
+    """A window that is over."""
+
+    trace: dict[str, Any]
+    """In the Trace Event Format, which Perfetto opens."""
+    notes: tuple[str, ...]
+    """What it has not, and why: sentences."""
+    kept: str | None
+    """The trace's path among the outputs of the first host; None where it could not be put there."""
+
+
+def record(job: StartedJob, seconds: float) -> RecordedWindow:
+    """Have the ranks of a job record what they do for so many seconds, from one end of a step to another.
+
+    Raises InvalidArgument for a time that is too short or too long, and EstimatorError for a job that has ended, that
+    runs elsewhere, or in which no rank counts its steps.
+    """
+    if not 0 < seconds <= MOST_SECONDS:
+        raise InvalidArgument("seconds", f"seconds must be more than 0 and at most {MOST_SECONDS:g}, not {seconds:g}")
+    hosts = _hosts(job)
+    if any(Path(layout.timeline_request).exists() for layout in hosts.values()):
+        raise EstimatorError(f"another window of {job.name} was asked for and has not begun; wait for its end")
+    number = time.time_ns() // 1_000_000
+    try:
+        _ask(hosts, number, seconds)
+        expected = _begun(job, hosts, number)
+        records, missing = _collect(job, hosts, number, expected, seconds)
+    finally:
+        for layout in hosts.values():
+            with contextlib.suppress(OSError):
+                Path(layout.timeline_request).unlink()
+    if not records:
+        raise EstimatorError(f"no rank of {job.name} recorded anything: {'; '.join(missing)}; try again")
+    first = next(iter(hosts.values()))
+    trace, unread = window_trace.merge(job.name, records, clock_offsets(Path(first.clocks)))
+    notes = [*missing, *_said(records), *unread]
+    return RecordedWindow(trace, tuple(notes), _keep(trace, first, notes))
+
+
+def _hosts(job: StartedJob) -> dict[str, Layout]:
+    """The hosts of the current attempt, by their names."""
+    state = job.record()
+    if state.is_final:
+        what = f"{job.name} has ended, and a window is recorded while a job runs"
+        raise EstimatorError(f"{what}; without --seconds, `estimator timeline {job.name}` shows its steps and phases")
+    logs = {host_of(log): log for log in logs_here(job)}  # of several attempts the last
+    found = {host: _layout_of(log) for host, log in logs.items()}
+    away = [host for host, layout in found.items() if not Path(layout.config).is_dir()]
+    if away:
+        what = f"the folder of {away[0]} is not on this machine, so nothing can be asked of its ranks"
+        raise EstimatorError(f"{what}: {job.name} runs on {state.backend}; its script can record a window itself")
+    if not found:
+        raise EstimatorError(f"{job.name} has no hosts yet; try again when its ranks train")
+    return found
+
+
+def _ask(hosts: dict[str, Layout], number: int, seconds: float) -> None:
+    for host, layout in hosts.items():
+        try:
+            _put(Path(layout.timeline_request), json.dumps({"number": number, "seconds": seconds}))
+        except OSError as error:
+            raise EstimatorError(
+                f"{host} cannot be asked: {error}; the job must be your own, on a disk with space"
+            ) from None
+
+
+def _waits(job: StartedJob, seconds: float) -> Iterator[None]:
+    """Look again and again, until the time is over; once more after the job has ended."""
+    deadline = time.monotonic() + seconds
+    while True:
+        yield
+        if time.monotonic() > deadline or job.record().is_final:
+            break
+        job.wait(LOOK_SECONDS)
+    yield
+
+
+def _begun(job: StartedJob, hosts: dict[str, Layout], number: int) -> dict[str, list[int | None]]:
+    """Wait for the hosts to begin; returns the ranks of each that record."""
+    found: dict[str, list[int | None]] = {}
+    for _ in _waits(job, BEGIN_SECONDS):
+        for host, layout in hosts.items():
+            with contextlib.suppress(OSError, ValueError, LookupError):
+                if host not in found:
+                    path = Path(layout.timelines, f"{number}.json")
+                    with open(path, encoding="utf-8", opener=regular_file) as file:
+                        found[host] = json.load(file)["ranks"]
+        if len(found) == len(hosts):
+            break
+    late = [host for host in hosts if host not in found]
+    if late:
+        ended = job.record().is_final
+        why = f"{job.name} ended" if ended else "another window is recorded, or its toolkit is older than this SDK"
+        raise EstimatorError(
+            f"{', '.join(late)} did not begin the window in {BEGIN_SECONDS:g} s: {why}; try again later"
+        )
+    if not any(found.values()):
+        raise EstimatorError(
+            f"no rank of {job.name} counts its training steps so far, and a window begins and ends with a step; ask "
+            "when it trains with Keras 3 or PyTorch, or have the script call estimator_container.training.mark_step()"
+        )
+    return found
+
+
+def _collect(
+    job: StartedJob, hosts: dict[str, Layout], number: int, expected: dict[str, list[int | None]], seconds: float
+) -> tuple[list[RankRecord], list[str]]:
+    """Wait for what the ranks recorded; returns it, and who recorded nothing."""
+    left = {(host, rank) for host, ranks in expected.items() for rank in ranks}
+    records: dict[tuple[str, int | None], RankRecord] = {}
+    for _ in _waits(job, seconds + LATE_SECONDS):
+        for host, rank in sorted(left, key=str):
+            with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
+                records[host, rank] = RankRecord.read(host, _file(hosts[host], number, rank))
+        left -= records.keys()
+        if not left:
+            break
+    late = [f"{window_trace.name_of_rank(rank)} on {host}" for host, rank in sorted(left, key=str)]
+    missing = [f"{', '.join(late)} ended no step in which a window could begin and end"] if late else []
+    order = sorted(records.values(), key=lambda each: (list(hosts).index(each.host), str(each.rank).zfill(9)))
+    return order, missing
+
+
+def _file(layout: Layout, number: int, rank: int | None) -> Path:
+    from estimator_container.training.window import name_of
+
+    return Path(layout.timelines, name_of(number, rank))
+
+
+def _said(records: list[RankRecord]) -> list[str]:
+    """What ranks say they could not record, each sentence once, with who says it."""
+    by_sentence: dict[str, list[str]] = {}
+    for record in records:
+        for sentence in record.said:
+            by_sentence.setdefault(sentence, []).append(record.name)
+    return [
+        f"{', '.join(names[:4])}{' and others' if len(names) > 4 else ''}: {said}"
+        for said, names in by_sentence.items()
+    ]
+
+
+def kept(job: StartedJob) -> Path | None:
+    """The merged trace among the outputs of a job, while it is there. Raises EstimatorError as `logs_here`."""
+    for log in logs_here(job)[-len(job.record().hosts) :]:
+        path = Path(_layout_of(log).output_data, FILE)
+        if path.is_file() and not path.is_symlink():
+            return path
+    return None
+
+
+def _layout_of(log: Path) -> Layout:
+    """The folders of the host whose log that is, by `Layout.frames`."""
+    return Layout(str(log.parents[len(Path(Layout("").frames).parts) - 1]))
+
+
+def _keep(trace: dict[str, Any], first: Layout, notes: list[str]) -> str | None:
+    path = Path(first.output_data, FILE)
+    try:
+        _put(path, json.dumps(trace))
+    except OSError as error:
+        notes.append(f"it could not be put among the outputs of the job: {error}")
+        return None
+    return str(path)
+
+
+def _put(path: Path, text: str) -> None:
+    """Write a file that appears whole, where a job may have left a link of its name. Raises OSError."""
+    unfinished = Path(f"{path}.new")
+    unfinished.unlink(missing_ok=True)
+    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        file.write(text)
+    unfinished.rename(path)

@@ -1,0 +1,84 @@
+"""How a host passes on what is asked: from a file to the pages of its ranks, and back after the time."""
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+from estimator_container.contract.names import Layout
+from estimator_container.host.windows import Windows
+from estimator_container.runtime.loop import Loop
+from estimator_container.training import page
+
+
+class Asked:
+    """A host with two ranks."""
+
+    def __init__(self, folder):
+        self.loop, self.layout, self.begun = Loop(), Layout(str(folder)), 0
+        (folder / "input" / "config").mkdir(parents=True)
+        self.pages = folder / "pages"
+        self.pages.mkdir()
+        (folder / "place").write_text(str(self.pages))
+        self.kept = [page.open_page(str(folder / "place"), rank) for rank in ("0", "1")]
+        self.windows = Windows(self.loop, self.layout, str(self.pages), self._begin)
+
+    def _begin(self):
+        self.begun += 1
+
+    def ask(self, text):
+        Path(self.layout.timeline_request).write_text(text if isinstance(text, str) else json.dumps(text))
+        self.windows.look()
+
+    def told(self):
+        return {each[page.WINDOW] for each in self.kept}
+
+
+@pytest.fixture
+def host(tmp_path):
+    return Asked(tmp_path)
+
+
+def test_the_ranks_are_told_of_its_begin_and_of_its_end(host, tmp_path):
+    host.ask({"number": 7, "seconds": 0.01})
+    assert (host.told(), host.begun) == ({7}, 1)
+    told = json.loads((tmp_path / "output" / "logs" / "timelines" / "7.json").read_text())
+    assert told == {"seconds": 0.01, "ranks": [0, 1]}
+    assert not (tmp_path / "input" / "config" / "timeline").exists()
+    host.loop.run_until(lambda: host.told() == {0}, 60)
+    assert host.told() == {0}
+
+
+def test_a_second_one_waits_for_the_end_of_the_first(host):
+    host.ask({"number": 7, "seconds": 0.01})
+    host.ask({"number": 8, "seconds": 60})
+    assert host.told() == {7}
+    host.loop.run_until(lambda: host.told() == {0}, 60)
+    host.windows.look()
+    assert host.told() == {8}
+    host.windows.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"number": 7}',
+        '{"number": 7, "seconds": -1}',
+        '{"number": 7, "seconds": 1e9}',
+        '{"number": 1e400, "seconds": 1}',
+        '{"number": 9223372036854775808, "seconds": 1}',
+    ],
+)
+def test_what_is_no_request_is_passed_over(host, text):
+    host.ask(text)
+    assert (host.told(), host.begun) == ({0}, 0)
+
+
+def test_a_page_stays_as_long_as_it_was_and_others_are_passed_over(host):
+    (host.pages / "steps-x").write_bytes(b"mine")
+    host.ask({"number": 7, "seconds": 60})
+    host.windows.close()
+    assert (host.pages / "steps-0").stat().st_size == struct.calcsize("=8q")
+    assert (host.pages / "steps-x").read_bytes() == b"mine"

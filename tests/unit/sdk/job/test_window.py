@@ -1,0 +1,128 @@
+"""Asking a job that runs for a window: what the hosts' and the ranks' own sides leave, in one process."""
+
+import json
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from estimator_container.contract.names import Layout
+from estimator_container.host.windows import Windows
+from estimator_container.runtime.loop import Loop
+from estimator_container.training import page
+from estimator_container.training.step_clock import StepClock
+from estimator_container.training.window import Window
+
+from estimator_sdk import EstimatorError, InvalidArgument
+from estimator_sdk.job import window
+
+
+class Running:
+    """A job of two hosts with a rank each, which do what they do while somebody waits for it."""
+
+    name = "a"
+
+    def __init__(self, folder):
+        self.status = SimpleNamespace(is_final=False, hosts=("algo-1", "algo-2"), backend="process")
+        self.trains = True
+        self._loop = Loop()
+        self._layouts = [Layout(str(folder / host)) for host in self.status.hosts]
+        self._windows, self._clocks = [], []
+        for rank, layout in enumerate(self._layouts):
+            for part in ("input/config", "output/logs", "output/data", "pages"):
+                Path(layout.base, part).mkdir(parents=True)
+            Path(layout.training_steps).write_text(f"{layout.base}/pages")
+            self._windows.append(Windows(self._loop, layout, f"{layout.base}/pages", lambda: None))
+            kept = page.open_page(layout.training_steps, str(rank))
+            self._clocks.append(StepClock(kept, partial(Window, layout.timelines, rank)))
+
+    def log_files(self):
+        return [Path(layout.frames) for layout in self._layouts]
+
+    def record(self):
+        return self.status
+
+    def wait(self, seconds):
+        for windows, clock in zip(self._windows, self._clocks, strict=True):
+            windows.look()
+            if self.trains:
+                clock.mark_explicitly(None)
+        self._loop.run_until(lambda: False, 0.01)
+
+
+@pytest.fixture
+def job(tmp_path):
+    return Running(tmp_path)
+
+
+def test_the_steps_of_all_ranks_are_there_and_kept_among_the_outputs(job, tmp_path):
+    found = window.record(job, 0.1)
+    steps = [(each["pid"], each["tid"]) for each in found.trace["traceEvents"] if each.get("cat") == "steps"]
+    assert set(steps) == {(1, 1), (2, 2)}
+    assert found.notes == ("rank 0, rank 1: neither Horovod nor PyTorch runs in it, so there are its steps alone",)
+    kept = tmp_path / "algo-1" / "output" / "data" / "horovod_timeline.json"
+    assert (found.kept, window.kept(job)) == (str(kept), kept)
+    assert json.loads(kept.read_text()) == found.trace
+    window.record(job, 0.1)  # another one takes its place
+
+
+def test_a_link_that_a_job_left_is_not_written_through(job, tmp_path):
+    place = tmp_path / "algo-1" / "output" / "data" / "horovod_timeline.json"
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    for path in (place, place.with_name(f"{place.name}.new")):
+        path.symlink_to(mine)
+    assert window.kept(job) is None
+    assert window.record(job, 0.05).kept == str(place)
+    assert mine.read_text() == "mine" and not place.is_symlink()
+
+
+def test_a_job_in_which_no_rank_counts_steps_is_said_to_be_one(job, tmp_path):
+    job.trains = False
+    for steps in tmp_path.glob("*/pages/*"):
+        steps.unlink()
+    with pytest.raises(EstimatorError, match=r"no rank of a counts its training steps so far.*mark_step"):
+        window.record(job, 0.05)
+
+
+def test_a_rank_that_ends_no_step_in_time_is_named(job, monkeypatch):
+    monkeypatch.setattr(window, "LATE_SECONDS", 0.3)
+    write = Window._write
+    monkeypatch.setattr(Window, "_write", lambda self, ended: self._rank == 1 or write(self, ended))
+    found = window.record(job, 0.1)
+    assert found.notes[0] == "rank 1 on algo-2 ended no step in which a window could begin and end"
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 601.0, float("nan"), float("inf")])
+def test_times_that_are_none_are_refused(job, seconds):
+    with pytest.raises(InvalidArgument, match="seconds must be more than 0 and at most 600"):
+        window.record(job, seconds)
+
+
+def test_a_job_that_has_ended_is_said_to_have(job):
+    job.status.is_final = True
+    with pytest.raises(EstimatorError, match=r"a has ended, .*without --seconds"):
+        window.record(job, 1.0)
+
+
+def test_hosts_that_are_elsewhere_are_said_to_be(job, tmp_path):
+    (tmp_path / "algo-2" / "input" / "config").rename(tmp_path / "away")
+    with pytest.raises(EstimatorError, match="the folder of algo-2 is not on this machine"):
+        window.record(job, 1.0)
+
+
+def test_hosts_that_know_of_no_windows_are_named_and_nothing_is_left(job, tmp_path, monkeypatch):
+    monkeypatch.setattr(window, "BEGIN_SECONDS", 0.1)
+    monkeypatch.setattr(Windows, "look", lambda self: None)
+    with pytest.raises(EstimatorError, match="algo-1, algo-2 did not begin the window"):
+        window.record(job, 1.0)
+    assert not list(tmp_path.glob("*/input/config/*"))
+
+
+def test_a_second_one_is_refused_until_the_first_has_begun(job, tmp_path, monkeypatch):
+    monkeypatch.setattr(Windows, "look", lambda self: None)
+    request = tmp_path / "algo-1" / "input" / "config" / "timeline"
+    request.write_text("{}")
+    with pytest.raises(EstimatorError, match="another window of a was asked for"):
+        window.record(job, 1.0)
+    assert request.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import monotonic_ns
 
 from .page import FIRST, LAST, NUMBER, OWN, OWN_STEPS, STEPS
+from .step_account import StepAccount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ class StepClock:
     """Writes to the page of its rank."""
 
     def __init__(self, page: Page) -> None:
+        self.account = StepAccount(page)
+        """Where the time of these steps goes."""
         self._page: Page | list[int] = page
         self._steps = 0
         self._counter: object = None
@@ -42,6 +45,7 @@ class StepClock:
     def stop(self) -> None:
         """Write to the page no more, whoever counts."""
         self._page = [0] * len(self._page)
+        self.account.stop()
 
     def work_ends(self) -> None:
         """From now on the rank may wait for others."""
@@ -77,3 +81,4 @@ class StepClock:
         self._own, self._has_waited, self._works_since = 0, False, now
         if self._others:
             self._others.clear()
+        self.account.step_ended(self._steps, now)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..backends.status import AttemptRecord, Status
     from ..telemetry.curves import Curves
     from ..telemetry.machines import Measurements
+    from .diagnosis.diagnosis import Diagnosis
     from .ledger import Ledger
 
 
@@ -129,6 +130,16 @@ class Job:
         from . import accounting
 
         return accounting.of_job(self._started)
+
+    def diagnose(self) -> Diagnosis:
+        """Why its training steps take as long as they do, so far: where their time goes on each rank, and what to try.
+
+        `print` shows it as `estimator doctor JOB` does. Its log is read for that. Raises EstimatorError for a job that
+        runs elsewhere.
+        """
+        from .diagnosis import diagnosis
+
+        return diagnosis.make(self._started)
 
     def wait(self, timeout: float | None = None) -> Status:
         """Wait for the end of the job, at most `timeout` seconds, and return the status then.

@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estimator_container.contract import agent_events, events
-from estimator_container.contract.event_decoding import decode
-from estimator_container.logs.frames import EVENT, SPAWNED, FrameParser
+from estimator_container.logs.frames import SPAWNED
 
 from ..telemetry.machines import host_of, logs_here
+from .timeline import events_in
 
 if TYPE_CHECKING:
     from estimator_container.contract.event_decoding import AnyEvent
 
     from ..backends.port import StartedJob
 
-READ_SIZE = 1 << 20  # bytes of a log taken at a time
 PHASES = 0
 """The thread of a host's own phases; rank n is thread n + 1."""
 
@@ -131,7 +129,7 @@ def make(job: StartedJob) -> dict[str, Any]:
     for log in logs_here(job):
         host = host_of(log)
         process, trace, newest = processes.setdefault(host, len(processes) + 1), HostTrace(), 0.0
-        for time, event in _events(log):
+        for time, event in events_in(log):
             newest = max(newest, time)
             found += [each.to_json(process) for each in trace.take(time, event)]
         found += [each.to_json(process) for each in trace.unfinished(newest)]
@@ -141,18 +139,6 @@ def make(job: StartedJob) -> dict[str, Any]:
     found.sort(key=lambda each: (each["ts"], -each.get("dur", 0.0)))
     facts = {"job": job.name, "begins": begin / 1e6}
     return {"traceEvents": [*_names(processes, found), *found], "displayTimeUnit": "ms", "otherData": facts}
-
-
-def _events(log: Path) -> Iterator[tuple[float, AnyEvent]]:
-    if not log.is_file():
-        return
-    parser = FrameParser()
-    with log.open("rb") as file:
-        while data := file.read(READ_SIZE):
-            for frame in parser.feed(data):
-                event = decode(frame.data) if frame.stream == EVENT else None
-                if event is not None:
-                    yield frame.time_ns / 1e9, event
 
 
 def _names(processes: dict[str, int], found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

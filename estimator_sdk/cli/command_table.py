@@ -31,7 +31,7 @@ COMMANDS = {
     "console": "show the jobs in a browser",
     "pool": "look at the machines of a pool, or at a job that was started from elsewhere",
     "images": "list or build training images",
-    "doctor": "check what is installed, and how to install what is missing",
+    "doctor": "check what is installed, or, with a job, say why it is slow",
     "completion": "print the completion script for bash or zsh",
 }
 """Name -> what it is for, in the order of `estimator --help`. The module has the same name."""

@@ -85,7 +85,9 @@ def _run(words: Sequence[str]) -> int:
     name, *rest = words
     if name not in (*commands.COMMANDS, *_HIDDEN):
         raise InvalidArgument("command", f"{name!r} is not a command; {suggestion(name, commands.COMMANDS)}")
-    command = commands.load(name)
+    if words[:2] == ["doctor", "run"]:  # which takes the options of `run`, and not those of `doctor`
+        name, rest = "doctor run", rest[1:]
+    command = commands.load(name.replace(" ", "_"))
     from .parser import Parser
 
     parser = Parser(f"estimator {name}", commands.COMMANDS.get(name, ""))

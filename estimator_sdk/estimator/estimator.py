@@ -17,6 +17,7 @@ from .sdk_v2_arguments import takes_sdk_v2_arguments
 
 if TYPE_CHECKING:
     from ..display.progress import Logs
+    from ..job.diagnosis.diagnosis import Diagnosis
     from ..job.job import Job
     from ..plan.plan import Plan
 
@@ -119,6 +120,14 @@ class Estimator(Arguments):
 
         chosen = launch.checked_logs(logs)
         return launch.run(self.plan(inputs, job_name), wait, chosen)
+
+    def diagnose(self, inputs: Inputs | None = None, job_name: str | None = None) -> Diagnosis:
+        """Run the job to its end, without showing its log, and say why its training steps take as long as they do.
+
+        `print` shows what is returned as `estimator doctor JOB` does; for a job that was started before, there is
+        `Job.diagnose()`. Takes the arguments of `fit`, and raises what it raises.
+        """
+        return self.fit(inputs, logs="none", job_name=job_name).diagnose()
 
     def _check(self) -> None:
         checks.check(self)

@@ -6,22 +6,21 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import EstimatorError, InvalidArgument, JobFailed
+from ..errors import EstimatorError, JobFailed
 from ..telemetry.metrics import Metric, metric_definitions, values_in
 from ..values.home import check_umask
 
 if TYPE_CHECKING:
     from estimator_container.failures.verdict import Verdict
-    from estimator_container.logs.lines import Block, Line
+    from estimator_container.logs.lines import Line
     from estimator_container.storage import Progress
 
     from ..backends.port import OnOpenLine, StartedJob
     from ..backends.status import AttemptRecord, Status
     from ..telemetry.curves import Curves
     from ..telemetry.machines import Measurements
+    from .diagnosis.diagnosis import Diagnosis
     from .ledger import Ledger
-
-STREAMS = ("stdout", "stderr", "toolkit")
 
 
 class Job:
@@ -132,6 +131,16 @@ class Job:
 
         return accounting.of_job(self._started)
 
+    def diagnose(self) -> Diagnosis:
+        """Why its training steps take as long as they do, so far: where their time goes on each rank, and what to try.
+
+        `print` shows it as `estimator doctor JOB` does. Its log is read for that. Raises EstimatorError for a job that
+        runs elsewhere.
+        """
+        from .diagnosis import diagnosis
+
+        return diagnosis.make(self._started)
+
     def wait(self, timeout: float | None = None) -> Status:
         """Wait for the end of the job, at most `timeout` seconds, and return the status then.
 
@@ -188,9 +197,10 @@ class Job:
         follow: bool,
         on_open_line: OnOpenLine | None = None,
     ) -> Iterator[Line]:
-        self._check_choice(host, stream)
-        all_blocks = self._started.blocks(follow, None, on_open_line)
-        blocks = (block for block in all_blocks if _chosen(block, rank, host, stream))
+        from .log_selection import LogSelection
+
+        selection = LogSelection.checked(self._started.record().hosts, rank, host, stream)
+        blocks = filter(selection.has, self._started.blocks(follow, None, on_open_line))
         return (line for block in blocks for line in block.lines())
 
     def metrics(self) -> list[Metric]:
@@ -278,19 +288,3 @@ class Job:
             cell.show(self._started, accounting.goodput)
         else:
             print(self)
-
-    def _check_choice(self, host: str | None, stream: str | None) -> None:
-        from ..values.naming import suggestion
-
-        hosts = self._started.record().hosts
-        for argument, value, known in (("host", host, hosts), ("stream", stream, STREAMS)):
-            if value is not None and value not in known:
-                raise InvalidArgument(argument, f"{argument} {value!r} is not in this job; {suggestion(value, known)}")
-
-
-def _chosen(block: Block, rank: int | None, host: str | None, stream: str | None) -> bool:
-    return (
-        (rank is None or block.rank == rank)
-        and (host is None or block.host == host)
-        and (stream is None or block.stream == stream)
-    )

@@ -113,7 +113,7 @@ def read(job: StartedJob, now: float) -> Timeline:
     record, folder = job.record(), job.path
     attempts = tuple(AttemptTimeline(attempt) for attempt in record.attempts)
     for path in job.log_files():
-        number, host = _whose(path.relative_to(folder), len(attempts))
+        number, host = whose_log(path.relative_to(folder), len(attempts))
         for frame in _frames(path):
             _take(attempts[number - 1], host, frame)
     if not any(rank.steps for attempt in attempts for rank in attempt.ranks.values()):
@@ -125,7 +125,15 @@ def read(job: StartedJob, now: float) -> Timeline:
     return Timeline(created, record.ended or now, record.is_final, attempts, tuple(in_order))
 
 
-def _whose(path: Path, current: int) -> tuple[int, str]:
+def events_in(path: Path) -> Iterator[tuple[float, AnyEvent]]:
+    """The events in the log of a host, each with when it was written."""
+    for frame in _frames(path):
+        event = decode(frame.data) if frame.stream == EVENT else None
+        if event is not None:
+            yield frame.time_ns / 1e9, event
+
+
+def whose_log(path: Path, current: int) -> tuple[int, str]:
     """The number of the attempt, and the host, of a log below a job's folder: those of earlier attempts are aside."""
     parts = path.parts
     return (int(parts[1]), parts[3]) if parts[0] == "attempts" else (current, parts[1])

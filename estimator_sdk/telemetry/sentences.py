@@ -44,7 +44,7 @@ def _sentence(host: str, event: AnyEvent) -> str | None:
             return None  # how far a host is: see `display`
         case events.HostJoined() | events.WorldStarting() | events.RankStarted() | events.RankEnded():
             return None  # see their `recorded_for`
-        case events.TrainingSteps() | events.FailureFound():
+        case events.TrainingSteps() | events.StepTimes() | events.FailureFound():
             return None  # likewise
         case events.RankFrozen() | events.RankThawed() | events.RanksStand() | events.RanksMove():
             return _of_standing(host, event)

@@ -91,6 +91,7 @@ _READERS: dict[str, Reader] = {
     "Sequence[int]": _each(_whole),
     "Sequence[float]": _each(_number),
     "Sequence[int | None]": _each(_or_none(_whole)),
+    "Sequence[float | None]": _each(_or_none(_number)),
     "Sequence[Sequence[int]]": _each(_each(_whole)),
     "Mapping[int, Sequence[str]]": _by_rank,
     "Mapping[str, object] | None": _or_none(_exactly(dict)),

@@ -134,7 +134,32 @@ class TrainingSteps(Event):
     last: Sequence[float]
 
 
-RankEvent = Union[RankStarted, RankEnded, RankFrozen, RankThawed, RanksStand, RanksMove, HorovodStalled, TrainingSteps]
+class StepTimes(Event):
+    """Where the time of those steps went: every second at first, then every few seconds, and with the end of each rank.
+
+    All is counted from the end of the first step of a rank's process, in seconds; null is what is not known.
+    """
+
+    recorded_for = "the doctor"
+
+    ranks: Sequence[int | None]
+    pids: Sequence[int]
+    steps: Sequence[int]
+    """Those that have ended since."""
+    seconds: Sequence[float]
+    """That they took: what follows is a part of it, and the rest is computing."""
+    input: Sequence[float | None]
+    """Waiting for input."""
+    communication: Sequence[float | None]
+    """Waiting for gradients, and so for other ranks."""
+    checkpoint: Sequence[float | None]
+    idle: Sequence[float | None]
+    """None of these, and using no CPU either."""
+
+
+RankEvent = Union[
+    RankStarted, RankEnded, RankFrozen, RankThawed, RanksStand, RanksMove, HorovodStalled, TrainingSteps, StepTimes
+]
 
 
 # What the first host says of all ranks, in its log's own words too.

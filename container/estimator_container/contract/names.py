@@ -56,6 +56,7 @@ STOP_TIMEOUT = "ESTIMATOR_STOP_TIMEOUT"  # seconds between SIGTERM and SIGKILL
 HOROVOD_KERAS3 = "ESTIMATOR_HOROVOD_KERAS3"  # "off": Horovod's names stay as they are on Keras 3; for the script
 DRIFT_GUARD = "ESTIMATOR_DRIFT_GUARD"  # "off", or "warn", which ends no job for ranks that differ; for the script
 TELEMETRY = "ESTIMATOR_TELEMETRY"  # "off": hosts do not measure themselves; for the script
+DOCTOR = "ESTIMATOR_DOCTOR"  # what a trial of the doctor leaves out, see `training.boundaries.trial`; for the script
 CONSOLE = "ESTIMATOR_CONSOLE"  # "off": somebody reads the frames, so nothing is shown on standard output
 OVERLAY_DIR = "ESTIMATOR_OVERLAY_DIR"  # where requirements are installed instead of the interpreter's own
 KEPT_ENVIRONMENTS = "ESTIMATOR_KEPT_ENVIRONMENTS"  # a folder of this machine's, in which they are kept between jobs

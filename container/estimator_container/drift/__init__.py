@@ -22,7 +22,7 @@ import os
 
 from ..contract.names import DRIFT_GUARD
 from ..runtime.after_import import after_import
-from ..training import clock_of_rank
+from ..training import boundaries, clock_of_rank
 from .training import Guard
 
 _MODULES = {
@@ -45,20 +45,27 @@ guard: Guard | None = None
 _is_installed = False
 
 
-def install(socket_path: str) -> None:
+def install(socket_path: str | None) -> None:
     """Guard this rank, whose toolkit listens at `socket_path`, and count its steps; does nothing the second time.
 
-    Where the guard is off, or the rank is alone, its steps are only counted.
+    Where the guard is off, or the rank is alone, its steps are only counted; so are those of a script without a world,
+    whose toolkit listens nowhere.
     """
     global guard, _is_installed
     if _is_installed:
         return
     _is_installed = True
-    mode, size = os.environ.get(DRIFT_GUARD, "").lower(), int(os.environ.get("WORLD_SIZE", "1"))
-    compares, clock = mode != "off" and size > 1, clock_of_rank()
+    rank, size, compares = 0, 1, False
+    mode = os.environ.get(DRIFT_GUARD, "").lower()
+    if socket_path is not None:
+        rank, size = int(os.environ["RANK"]), int(os.environ.get("WORLD_SIZE", "1"))
+        compares = mode != "off" and size > 1
+    clock = clock_of_rank()
     if not compares and clock is None:
         return
-    installed = Guard(socket_path, int(os.environ["RANK"]), size, mode == "warn", compares, clock)
+    if clock is not None:
+        boundaries.install(clock.account)
+    installed = Guard(socket_path or "", rank, size, mode == "warn", compares, clock)
     guard = installed if compares else None
     for name, (home, function) in _MODULES.items():
         _hook(installed, name, home, function)

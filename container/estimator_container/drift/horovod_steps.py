@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from ..training.page import COMMUNICATION
 from .horovod_world import OWN
 from .training import Guard
 
@@ -32,7 +33,11 @@ def watch_waiting(optimizer: ModuleType, guard: Guard) -> None:
         if self.param_groups[0]["params"][0].is_cuda:
             return stock(self)
         clock.work_ends()
-        result = stock(self)
+        clock.account.begin(COMMUNICATION)
+        try:
+            result = stock(self)
+        finally:
+            clock.account.end()
         clock.work_begins()
         return result
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..contract.events import TrainingSteps
-from ..training.page import StepCount, read_pages
+from ..contract.events import StepTimes, TrainingSteps
+from ..training.page import StepCount, StepTime, read_pages, read_times
 
 if TYPE_CHECKING:
     from ..logs.events import EventLog
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 1.0
 TELL_SECONDS = 5.0
 """Between two tellings, but for the first and the last step of a rank."""
+OFTEN = 30
+"""How many times it is told at every look where the time of steps goes: that of a short job is to be known, too."""
 
 
 class StepWatch:
@@ -43,11 +45,14 @@ class StepWatch:
         self._began = began
         self._told: dict[int | None, StepCount] = {}
         self._told_at = 0.0
+        self._times: dict[int | None, StepTime] = {}
+        self._times_told = 0
         self._look()
 
     def rank_ended(self, rank: int | None) -> None:
         """Tell what it has counted to its end."""
         self._tell([each for each in self._news() if each.rank == rank])
+        self._tell_times([each for each in self._news_of_times() if each.rank == rank])
 
     def close(self) -> None:
         """Look no more, once the last is told: these ranks have ended."""
@@ -55,6 +60,7 @@ class StepWatch:
         if self._windows is not None:
             self._windows.close()
         self._tell(self._news())
+        self._tell_times(self._news_of_times())
 
     def _look(self) -> None:
         self._timer: Timer = self._loop.after(LOOK_SECONDS, self._look)
@@ -66,11 +72,20 @@ class StepWatch:
         if any(self._is_new(each) for each in news) or time.monotonic() - self._told_at >= TELL_SECONDS:
             self._told_at = time.monotonic()
             self._tell(news)
+            self._tell_times(self._news_of_times())
+        elif news and self._times_told < OFTEN:
+            self._tell_times(self._news_of_times())
 
     def _news(self) -> list[StepCount]:
         """The pages of this attempt on which something has happened since it was told."""
         found = (each for each in read_pages(self._folder) if each.first >= self._began)
         return [each for each in found if each != self._told.get(each.rank)]
+
+    def _news_of_times(self) -> list[StepTime]:
+        """Where time went on the pages of processes whose steps have been told."""
+        pids = {count.rank: count.pid for count in self._told.values()}
+        found = (each for each in read_times(self._folder) if pids.get(each.rank) == each.pid)
+        return [each for each in found if each != self._times.get(each.rank)]
 
     def _is_new(self, count: StepCount) -> bool:
         told = self._told.get(count.rank)
@@ -91,6 +106,25 @@ class StepWatch:
             )
         )
 
+    def _tell_times(self, news: Sequence[StepTime]) -> None:
+        if not news:
+            return
+        self._times.update((each.rank, each) for each in news)
+        self._times_told += 1
+        self._events.emit(
+            StepTimes(
+                [each.rank for each in news],
+                [each.pid for each in news],
+                [each.steps for each in news],
+                [_seconds(each.time) for each in news],
+                *([_known(each[place]) for each in news] for place in range(4, 8)),
+            )
+        )
+
 
 def _seconds(nanoseconds: int) -> float:
     return round(nanoseconds / 1e9, 4)
+
+
+def _known(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else _seconds(nanoseconds)

@@ -31,9 +31,27 @@ def _leave_stacks_when_asked() -> None:
     os.rename(path + ".new", path)  # whoever finds it may ask
 
 
+class _CountingAtImport:
+    """Has the steps of a script counted once it imports a framework; before that nothing of the toolkit is loaded."""
+
+    def __init__(self) -> None:
+        self._is_done = False
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """As a finder of modules that finds none."""
+        if name in ("keras", "tensorflow", "torch") and not self._is_done:
+            self._is_done = True
+            try:
+                from estimator_container import drift
+            except ImportError:  # the script's Python has no toolkit: it trains all the same
+                return
+            drift.install(None)
+
+
 def run(argv: list[str]) -> None:
     """Run the program that `argv` names in this interpreter, as its main module."""
     _leave_stacks_when_asked()
+    sys.meta_path.insert(0, _CountingAtImport())
     is_module = argv[0] == "-m"
     path = os.path.abspath(argv[0])
     if not getattr(sys.flags, "safe_path", False):

@@ -1,23 +1,31 @@
-"""The training steps of a rank: when each has ended, and how much of it was the rank's own work.
+"""The training steps of a rank: when each has ended, how much of it was the rank's own work, and what took the time.
 
-    step_clock.py   counting steps, and telling a rank's own work from its waiting for others
-    page.py         where the rank keeps the count, and its host reads it
-    window.py       what a rank records in detail, when that is asked for
-    recorders.py    Horovod's timeline and PyTorch's profiler, by their own start and stop
-    for_scripts/    what scripts import as `estimator_container.data`
+    step_clock.py    counting steps, and telling a rank's own work from its waiting for others
+    step_account.py  waiting for input, communicating, checkpointing, idle
+    page.py          where the rank keeps both, and its host reads it
+    boundaries/      what of frameworks is hooked to see where these begin and end
+    window.py        what a rank records in detail, when that is asked for
+    recorders.py     Horovod's timeline and PyTorch's profiler, by their own start and stop
+    for_scripts/     what scripts import as `estimator_container.data`
 
-What optimizers do is seen by the hooks of `drift`; `mark_step` is for scripts whose steps nobody sees.
+What optimizers do is seen by the hooks of `drift`; the functions here are for scripts whose steps nobody sees.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+from collections.abc import Iterable, Iterator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from .step_clock import StepClock
     from .window import Window
+
+    Batch = TypeVar("Batch")
 
 
 def mark_step(step: int | None = None) -> None:
@@ -29,6 +37,56 @@ def mark_step(step: int | None = None) -> None:
     clock = clock_of_rank()
     if clock is not None:
         clock.mark_explicitly(step)
+
+
+def timed_input(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """The same batches, where waiting for each counts as waiting for input: `for batch in timed_input(batches):`.
+
+    What DataLoader, `tf.data` and `fit` of Keras give needs no such call. Outside of a job it changes nothing.
+    """
+    clock = clock_of_rank()
+    if clock is None:
+        yield from batches
+        return
+    from .page import INPUT
+
+    iterator = iter(batches)
+    while True:
+        clock.account.begin(INPUT)
+        try:
+            batch = next(iterator)
+        except StopIteration:
+            return
+        finally:
+            clock.account.end()
+        yield batch
+
+
+def checkpointing() -> contextlib.AbstractContextManager[None]:
+    """What is done `with checkpointing():` counts as writing a checkpoint; for what the framework does not save."""
+    from .page import CHECKPOINT
+
+    return _spending(CHECKPOINT)
+
+
+def communicating() -> contextlib.AbstractContextManager[None]:
+    """What is done `with communicating():` counts as communicating with other ranks; for what nobody else sees."""
+    from .page import COMMUNICATION
+
+    return _spending(COMMUNICATION)
+
+
+@contextlib.contextmanager
+def _spending(kind: int) -> Iterator[None]:
+    clock = clock_of_rank()
+    if clock is None:
+        yield
+        return
+    clock.account.begin(kind)
+    try:
+        yield
+    finally:
+        clock.account.end()
 
 
 @functools.lru_cache(maxsize=None)

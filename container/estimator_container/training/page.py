@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..contract.names import STEPS_PREFIX
@@ -16,9 +17,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     Page = memoryview[int]
 
-PID, STEPS, NUMBER, FIRST, LAST, OWN, OWN_STEPS, WINDOW = range(8)
-"""The numbers of a page; `StepCount` says what each is but the last, which the host writes: see `set_window`."""
-_FORMAT = struct.Struct("=8q")
+PID, STEPS, NUMBER, FIRST, LAST, OWN, OWN_STEPS = range(7)
+"""The first numbers of a page; `StepCount` says what each is."""
+AT, AT_STEPS, INPUT, COMMUNICATION, CHECKPOINT, LOOKED_AT, IDLE, KNOWN = range(7, 15)
+"""Those that follow; `StepTime` says what each is."""
+WINDOW = 15
+"""The last, which the host writes: see `set_window`."""
+_FORMAT = struct.Struct("=16q")
 _SCRIPT = "script"  # in the place of a rank, where a host runs the script without a world
 
 
@@ -49,6 +54,25 @@ class StepCount(NamedTuple):
         """The way back from `to_field`."""
         numbers = [int(word) for word in field.split()]
         return cls(*numbers) if len(numbers) == len(cls._fields) else cls(None, *numbers)
+
+
+class StepTime(NamedTuple):
+    """Where the time of a rank's steps went, since the end of the first one of its process. Times are nanoseconds."""
+
+    rank: int | None
+    pid: int
+    steps: int
+    """Those that have ended since the first one."""
+    time: int
+    """That they took; the rest is in it."""
+    input: int | None
+    """In which it waited for its input; None where nothing has been seen of that."""
+    communication: int | None
+    """In which it waited for gradients, those of others included."""
+    checkpoint: int | None
+    """In which it wrote checkpoints."""
+    idle: int | None
+    """In which it did none of these, and used no CPU either: by a sample of the steps."""
 
 
 def open_page(folder_file: str, rank: str | None) -> Page | None:
@@ -101,16 +125,32 @@ def set_window(folder: str, number: int) -> list[int | None]:
 
 def read_pages(folder: str) -> list[StepCount]:
     """Those in the folder on which a step is counted."""
-    names = [name for name in os.listdir(folder) if name.startswith(STEPS_PREFIX)]
-    found = (_read(os.path.join(folder, name), name[len(STEPS_PREFIX) :]) for name in sorted(names))
-    return [each for each in found if each is not None]
+    return [StepCount(rank, *numbers[PID : OWN_STEPS + 1]) for rank, numbers in _pages(folder) if numbers[STEPS] > 0]
 
 
-def _read(path: str, rank: str) -> StepCount | None:
-    try:
-        with open(path, "rb") as file:
-            pid, steps, number, first, last, own, own_steps, _ = _FORMAT.unpack(file.read(_FORMAT.size))
-            of_rank = None if rank == _SCRIPT else int(rank)
-    except (OSError, ValueError, struct.error):
-        return None
-    return StepCount(of_rank, pid, steps, number, first, last, own, own_steps) if steps > 0 else None
+def read_times(folder: str) -> list[StepTime]:
+    """Those in the folder on which more than one step is counted, and where their time went."""
+    return [_time(rank, numbers) for rank, numbers in _pages(folder) if numbers[AT_STEPS] > 1]
+
+
+def _time(rank: int | None, numbers: tuple[int, ...]) -> StepTime:
+    time, known = max(0, numbers[AT] - numbers[FIRST]), numbers[KNOWN]
+    spent = {kind: numbers[kind] for kind in (INPUT, COMMUNICATION, CHECKPOINT) if known >> kind & 1}
+    idle = None
+    if known >> IDLE & 1 and numbers[LOOKED_AT] > 0:
+        idle = max(0, time - sum(spent.values())) * numbers[IDLE] // numbers[LOOKED_AT]
+    kinds = spent.get(INPUT), spent.get(COMMUNICATION), spent.get(CHECKPOINT)
+    return StepTime(rank, numbers[PID], numbers[AT_STEPS] - 1, time, *kinds, idle)
+
+
+def _pages(folder: str) -> Iterator[tuple[int | None, tuple[int, ...]]]:
+    for name in sorted(os.listdir(folder)):
+        if name.startswith(STEPS_PREFIX):
+            rank = name[len(STEPS_PREFIX) :]
+            try:
+                with open(os.path.join(folder, name), "rb") as file:
+                    numbers = _FORMAT.unpack(file.read(_FORMAT.size))
+                of_rank = None if rank == _SCRIPT else int(rank)
+            except (OSError, ValueError, struct.error):
+                continue
+            yield of_rank, numbers

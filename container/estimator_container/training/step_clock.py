@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import monotonic_ns
 
 from .page import FIRST, LAST, NUMBER, OWN, OWN_STEPS, STEPS, WINDOW
+from .step_account import StepAccount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ class StepClock:
 
     def __init__(self, page: Page, begin_window: Callable[[int], Window] | None = None) -> None:
         """`begin_window` begins to record in detail what the rank does, when its host has asked for that."""
+        self.account = StepAccount(page)
+        """Where the time of these steps goes."""
         self._page: Page | list[int] = page
         self._begin_window = begin_window
         self._window: Window | None = None
@@ -50,6 +53,7 @@ class StepClock:
     def stop(self) -> None:
         """Write to the page no more, whoever counts."""
         self._page = [0] * len(self._page)
+        self.account.stop()
         self._window, self._quiet = None, 0
 
     def work_ends(self) -> None:
@@ -86,6 +90,7 @@ class StepClock:
         self._own, self._has_waited, self._works_since = 0, False, now
         if self._others:
             self._others.clear()
+        self.account.step_ended(self._steps, now)
         if page[WINDOW] != self._quiet:
             self._look_at_window(page[WINDOW], page[NUMBER], now)
 

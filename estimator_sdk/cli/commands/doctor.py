@@ -1,4 +1,7 @@
-"""`estimator doctor`: check what is installed, and say how to fix what is missing."""
+"""`estimator doctor`: check what is installed, and say how to fix what is missing; with JOB, why a job is slow.
+
+`estimator doctor run` is `doctor_run`.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,18 @@ from ... import backends
 from ...backends.port import Finding, Probes
 from ...errors import InvalidArgument
 from ...values.naming import suggestion
-from .. import answer
+from .. import answer, job_argument
 from ..parser import Parser
 from ..reports.diagnosis import PURPOSES, every_finding, purposes
 
 
 def add(parser: Parser) -> None:
+    parser.add_argument(
+        "job",
+        metavar="JOB",
+        nargs="?",
+        help="a job, running or finished: say where the time of its steps goes, and why",
+    )
     parser.add_argument(
         "--needs",
         metavar="PURPOSE",
@@ -32,7 +41,9 @@ def add(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """1 where something is missing that every job needs, or that serves a purpose that was named."""
+    """Of what is installed: 1 where something is missing that every job needs, or a purpose that was named."""
+    if arguments.job is not None:
+        return _diagnose(arguments)
     if arguments.probe and arguments.backend is None:
         raise InvalidArgument("--probe", "--probe has no effect without --backend; add --backend slurm")
     known = purposes()
@@ -48,6 +59,16 @@ def run(arguments: Namespace) -> int:
         lines += [line] if each.is_there else [line, f"         to fix: {each.fix}"]
     answer.show(arguments, document, lines)
     return 1 if missing else 0
+
+
+def _diagnose(arguments: Namespace) -> int:
+    for option in ("needs", "backend", "probe"):
+        if getattr(arguments, option):
+            what = f"--{option} is about what is installed, and a job was named"
+            raise InvalidArgument(f"--{option}", f"{what}; leave one of them out")
+    found = job_argument.find(arguments).diagnose()
+    answer.show(arguments, found.to_json(), str(found).splitlines())
+    return 0
 
 
 def _found(arguments: Namespace) -> Iterable[Finding]:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...display.live_line import CLEAR, LiveLine
-from ...job.job import STREAMS, Job
+from ...job.job import Job
+from ...job.log_selection import STREAMS
 from ...values.standard_streams import can_redraw, put
 from ..parser import Parser
 

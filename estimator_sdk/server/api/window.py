@@ -10,7 +10,7 @@ from anyio import to_thread
 from starlette.responses import JSONResponse, Response
 
 from ...errors import EstimatorError, JobNotFound
-from ...job import window
+from ...job.traces import window
 from ...values.home import regular_file
 from ..logs.download import PIECE
 from .logs import MOST_DOWNLOADS, Download

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ...job.trace import PHASES, HostTrace, Slice, SliceKind, name_of_thread
+from ...job.traces.trace import PHASES, HostTrace, Slice, SliceKind, name_of_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

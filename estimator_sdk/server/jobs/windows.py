@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...errors import EstimatorError
-from ...job import window
+from ...job.traces import window
 
 if TYPE_CHECKING:
     from ...backends.port import StartedJob

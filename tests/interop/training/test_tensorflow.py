@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Estimator, Job
-from estimator_sdk.job import window
+from estimator_sdk.job.traces import window
 from tests.conformance.jobs import events
 from tests.waiting import wait_for
 
@@ -51,6 +51,9 @@ def test_each_step_of_fit_is_counted_and_no_step_of_an_evaluation(hosts, environ
     job = train("fit", hosts, **environment)
     assert steps_of(job) == dict.fromkeys(range(hosts), 15)
     assert job.ledger().source == "steps"
+    found = job.diagnose()
+    assert found.thin and not found.causes  # of 15 steps nothing is said
+    assert [rank.input is not None for rank in found.ranks] == [True] * hosts
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +73,14 @@ def test_a_rank_that_is_slower_by_a_half_is_named_once(even_then_slow):
     assert told["own"] - told["median"] == pytest.approx(0.15, rel=0.5)
     said = [line.data.decode() for line in even_then_slow.logs(stream="toolkit")]
     assert sum("rank 1 on algo-2 is slow: its own part of a step takes" in text for text in said) == 1
+
+
+def test_the_doctor_names_it_and_knows_how_long_the_others_wait(even_then_slow):
+    found = even_then_slow.diagnose()
+    slow = [cause for cause in found.causes if cause.kind == "slow rank"]
+    assert [(cause.host, cause.rank) for cause in slow] == [("algo-2", 1)]
+    waits = [rank.communication or 0.0 for rank in found.ranks]
+    assert min(waits) == waits[1] and min(waits[0], waits[2]) > 0.1
 
 
 def test_no_rank_is_named_in_an_even_run_with_noise(even_then_slow):

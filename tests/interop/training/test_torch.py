@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Job, PyTorch
-from estimator_sdk.job import window
+from estimator_sdk.job.traces import window
 from tests.conformance.jobs import events
 from tests.waiting import wait_for
 

@@ -11,7 +11,13 @@ import estimator_container
 PACKAGE = Path(estimator_container.__file__).parent
 MODULES = sorted(".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in PACKAGE.rglob("*.py"))
 # Runs under the user's interpreter beside its framework; of the toolkit only a rank that imports that loads it.
-OPTIONAL = ("keras_horovod", "horovod_keras3", "drift.tensorflow_steps", "drift.torch_steps")
+OPTIONAL = (
+    "keras_horovod",
+    "horovod_keras3",
+    "drift.tensorflow_steps",
+    "drift.torch_steps",
+    "training.boundaries.in_tensorflow",
+)
 # Imported in a function: when a store on S3 is opened, and by a program that is beside the framework; or by type
 # checkers alone, which bring it.
 WHEN_USED = {

@@ -22,7 +22,7 @@ def add(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from ....job import trace, window
+    from ....job.traces import trace, window
 
     job = job_argument.find(arguments)
     if arguments.seconds is None:

@@ -26,6 +26,7 @@ OF_TYPES = {
     "Sequence[int]": st.lists(st.integers(0, 9), max_size=3).map(tuple),
     "Sequence[float]": st.lists(st.floats(allow_nan=False), max_size=3).map(tuple),
     "Sequence[int | None]": st.lists(st.none() | st.integers(0, 9), max_size=3).map(tuple),
+    "Sequence[float | None]": st.lists(st.none() | st.floats(allow_nan=False), max_size=3).map(tuple),
     "Sequence[Sequence[int]]": st.lists(st.lists(st.integers(0, 9), max_size=3).map(tuple), max_size=3).map(tuple),
     "Mapping[str, object]": st.dictionaries(st.text(), st.integers() | st.text()),
     "Mapping[int, Sequence[str]]": st.dictionaries(st.integers(0, 9), st.lists(st.text(), max_size=2).map(tuple)),

@@ -1,9 +1,9 @@
 """When a host tells what its ranks have counted."""
 
 import pytest
-from estimator_container.host.step_watch import TELL_SECONDS, StepWatch
+from estimator_container.host.step_watch import OFTEN, TELL_SECONDS, StepWatch
 from estimator_container.runtime.loop import Loop
-from estimator_container.training.page import FIRST, LAST, PID, STEPS, open_page
+from estimator_container.training.page import AT, AT_STEPS, FIRST, INPUT, KNOWN, LAST, PID, STEPS, open_page
 
 
 class Events(list):
@@ -41,13 +41,24 @@ class Watched:
         if page[STEPS] == 1:
             page[FIRST] = page[LAST]
 
+    def wait(self, rank, seconds):
+        """A step of the rank in which it has waited for input, which it has written down."""
+        self.step(rank)
+        page = self.pages[rank]
+        page[INPUT] += round(seconds * 1e9)
+        page[AT], page[AT_STEPS], page[KNOWN] = page[LAST], page[STEPS], 1 << INPUT
+
     def look(self, seconds=1.0):
         self.now += seconds
         self.watch._look()
 
     @property
     def told(self):
-        return [dict(zip(event.ranks, event.steps)) for event in self.events]
+        return [dict(zip(event.ranks, event.steps)) for event in self.events if event.name == "training_steps"]
+
+    @property
+    def times(self):
+        return [event for event in self.events if event.name == "step_times"]
 
 
 @pytest.fixture
@@ -111,3 +122,35 @@ def test_whoever_compares_the_ranks_hears_of_every_look(host):
         host.look()
     host.look()
     assert [[count.steps for count in counts] for counts in host.heard] == [[1], [2], [3], [3]]
+
+
+def test_where_the_time_of_steps_goes_is_told_every_second_at_first(host):
+    host.step(0)
+    for _ in range(3):
+        host.wait(0, 0.25)
+        host.look()
+    assert [(event.steps, event.seconds, event.input) for event in host.times] == [
+        ([1], [0.0], [0.25]),
+        ([2], [1.0], [0.5]),
+        ([3], [2.0], [0.75]),
+    ]
+    assert host.times[0].communication == host.times[0].checkpoint == host.times[0].idle == [None]
+
+
+def test_and_every_few_seconds_later_however_long_a_job_runs(host):
+    host.step(0)
+    for _ in range(OFTEN + 100):
+        host.wait(0, 0.1)
+        host.look()
+    assert len(host.times) <= OFTEN + 100 / TELL_SECONDS + 1
+
+
+def test_it_is_told_with_the_end_of_a_rank_too(host):
+    host.step(0), host.step(1)
+    host.wait(0, 0.1), host.wait(1, 0.1)
+    host.look()
+    host.now += 1
+    host.wait(0, 0.1), host.wait(1, 0.2)
+    host.watch.rank_ended(1)
+    host.watch.close()
+    assert [(event.ranks, event.steps) for event in host.times] == [([0, 1], [1, 1]), ([1], [2]), ([0], [2])]

@@ -61,3 +61,18 @@ def test_it_is_the_same_by_the_command_of_the_plan(tmp_path):
     by_name = said(tmp_path, *words, path=toolkit)
     assert by_name == said(tmp_path, script_runner.LONE_SCRIPT, "train.py", "--lr", "0.1", path=toolkit)
     assert by_name[0] == 1 and "ZeroDivisionError" in by_name[2] and "lone_script" not in by_name[2]
+
+
+@pytest.mark.parametrize(("imports", "loaded"), [("torch", True), ("json", False)])
+def test_what_counts_steps_is_loaded_once_a_script_imports_a_framework_and_not_before(tmp_path, imports, loaded):
+    (tmp_path / "torch.py").touch()
+    (tmp_path / "train.py").write_text(f"import {imports}, sys; print('estimator_container.drift' in sys.modules)")
+    toolkit = str(Path(estimator_container.__file__).parents[1])
+    assert said(tmp_path, script_runner.LONE_SCRIPT, "train.py", path=toolkit) == (0, f"{loaded}\n", "")
+
+
+def test_a_script_whose_python_has_no_toolkit_trains_all_the_same(tmp_path):
+    (tmp_path / "torch.py").touch()
+    (tmp_path / "estimator_container.py").touch()
+    (tmp_path / "train.py").write_text("import torch; print('trained')")
+    assert said(tmp_path, script_runner.LONE_SCRIPT, "train.py") == (0, "trained\n", "")

@@ -88,6 +88,11 @@ def job(home) -> None:
         (["doctor", "--probe"], "--probe has no effect without --backend; add --backend slurm"),
         (["doctor", "--backend", "process", "--probe"], "the backend process reaches nothing but this machine"),
         (["doctor", "--backend", "spark"], "spark"),
+        (["doctor", "some-job", "--backend", "process"], "--backend is about what is installed, and a job was named"),
+        (["doctor", "no-such-job"], "no-such-job"),
+        (["doctor", "run", "--seconds", "1", "--", "true"], "'1' is not a number of seconds from 3 to 3600"),
+        (["doctor", "run", "--job-name", "a", "--", "true"], "--job-name has no place in a trial"),
+        (["doctor", "run", "--checkpoint-uri", "file:///a", "--", "true"], "--checkpoint-uri has no place in a trial"),
         (["completion", "fish"], "invalid choice: 'fish'"),
     ],
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..values.home import regular_file
+from ...values.home import regular_file
 from .trace import name_of_thread, thread_of
 
 _FLOWS = frozenset("stfbne")

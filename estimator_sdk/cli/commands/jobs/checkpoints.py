@@ -7,11 +7,11 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import BackendError, InvalidArgument
-from ...values.naming import size, suggestion
-from .. import answer, job_argument
-from ..parser import Parser
-from ..reports.progress_bar import Bar
+from ....errors import BackendError, InvalidArgument
+from ....values.naming import size, suggestion
+from ... import answer, job_argument
+from ...parser import Parser
+from ...reports.progress_bar import Bar
 
 if TYPE_CHECKING:
     from estimator_container.agents.checkpoints.format import Manifest

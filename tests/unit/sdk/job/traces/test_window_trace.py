@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from estimator_sdk.job.window_trace import RankRecord, merge
+from estimator_sdk.job.traces.window_trace import RankRecord, merge
 
 BEGAN = 1_700_000_000.0
 

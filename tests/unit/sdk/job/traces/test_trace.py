@@ -7,7 +7,7 @@ from estimator_container.contract import agent_events, events
 from estimator_container.logs import frames
 from estimator_container.logs.frames import EVENT, NO_RANK, FrameWriter
 
-from estimator_sdk.job import trace
+from estimator_sdk.job.traces import trace
 
 BEGIN = 1_700_000_000.0
 

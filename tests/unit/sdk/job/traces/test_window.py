@@ -14,7 +14,7 @@ from estimator_container.training.step_clock import StepClock
 from estimator_container.training.window import Window
 
 from estimator_sdk import EstimatorError, InvalidArgument
-from estimator_sdk.job import window
+from estimator_sdk.job.traces import window
 
 
 class Running:

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_container.contract.names import Layout
 
-from ..errors import EstimatorError, InvalidArgument
-from ..telemetry.machines import host_of, logs_here
-from ..values.home import regular_file
+from ...errors import EstimatorError, InvalidArgument
+from ...telemetry.machines import host_of, logs_here
+from ...values.home import regular_file
 from . import window_trace
 from .trace import clock_offsets
 from .window_trace import RankRecord
 
 if TYPE_CHECKING:
-    from ..backends.port import StartedJob
+    from ...backends.port import StartedJob
 
 MOST_SECONDS = 600.0
 BEGIN_SECONDS = 30.0  # in which hosts, which look once a second, begin a window

@@ -15,19 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estimator_container.contract import agent_events, events
-from estimator_container.contract.event_decoding import decode
 from estimator_container.contract.names import Layout
-from estimator_container.logs.frames import EVENT, SPAWNED, FrameParser
+from estimator_container.logs.frames import SPAWNED
 
-from ..telemetry.machines import host_of, logs_here
-from ..values.home import regular_file
+from ...telemetry.machines import host_of, logs_here
+from ...values.home import regular_file
+from ..timeline import events_in
 
 if TYPE_CHECKING:
     from estimator_container.contract.event_decoding import AnyEvent
 
-    from ..backends.port import StartedJob
+    from ...backends.port import StartedJob
 
-READ_SIZE = 1 << 20  # bytes of a log taken at a time
 PHASES = 0
 """The thread of a host's own phases; rank n is thread n + 1."""
 
@@ -157,7 +156,7 @@ def make(job: StartedJob) -> dict[str, Any]:
         host = host_of(log)
         process, trace, newest = processes.setdefault(host, len(processes) + 1), HostTrace(), 0.0
         slices: list[Slice] = []
-        for time, event in _events(log):
+        for time, event in events_in(log):
             newest = max(newest, time)
             slices += trace.take(time, event)
         slices += trace.unfinished(newest)
@@ -168,18 +167,6 @@ def make(job: StartedJob) -> dict[str, Any]:
     found.sort(key=lambda each: (each["ts"], -each.get("dur", 0.0)))
     facts = {"job": job.name, "begins": begin / 1e6}
     return {"traceEvents": [*_names(processes, found), *found], "displayTimeUnit": "ms", "otherData": facts}
-
-
-def _events(log: Path) -> Iterator[tuple[float, AnyEvent]]:
-    if not log.is_file():
-        return
-    parser = FrameParser()
-    with log.open("rb") as file:
-        while data := file.read(READ_SIZE):
-            for frame in parser.feed(data):
-                event = decode(frame.data) if frame.stream == EVENT else None
-                if event is not None:
-                    yield frame.time_ns / 1e9, event
 
 
 def _names(processes: dict[str, int], found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,21 @@
+"""Where Keras writes checkpoints."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from ..page import CHECKPOINT
+from . import trial
+from .timed import timed
+
+if TYPE_CHECKING:
+    from ..step_account import StepAccount
+
+
+def watch_saving(saving_api: ModuleType, account: StepAccount) -> None:
+    """What models save themselves by, and the callbacks that have them do so."""
+    for name in ("save_model", "save_weights"):
+        stock = getattr(saving_api, name)
+        save = trial.nothing(stock) if trial.has(trial.NO_CHECKPOINTS) else stock
+        setattr(saving_api, name, timed(save, account, CHECKPOINT))

@@ -1,0 +1,136 @@
+"""Where TensorFlow waits for input and for gradients, and writes checkpoints.
+
+A `tf.function` does so without Python. There two more operations read the clock, before and after, and a third one
+adds the difference to a variable, which the account reads as a gauge.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import tensorflow as tf
+
+from ..page import CHECKPOINT, COMMUNICATION, INPUT
+from ..step_account import StepAccount
+from . import trial
+from .timed import timed
+
+
+class GraphStopwatch:
+    """Sums up the seconds between two points of graphs."""
+
+    def __init__(self, account: StepAccount, kind: int) -> None:
+        self._account = account
+        self._kind = kind
+        self._seconds: Any = None
+        self._newest = 0
+
+    def begin(self, after: Sequence[Any]) -> Any:
+        """The first point: when all of these tensors are there, or when the graph begins."""
+        self._make_variable()
+        return _now(after)
+
+    def end(self, began: Any, after: Sequence[Any]) -> Any:
+        """The second one, which it returns: when all of these are there."""
+        ended = _now(after)
+        self._seconds.assign_add(ended - began)
+        return ended
+
+    def _make_variable(self) -> None:
+        if self._seconds is None:
+            with tf.init_scope(), tf.device("/CPU:0"):
+                self._seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="seconds_spent")
+            if tf.config.list_logical_devices("GPU"):
+                self._account.knows_idle = False
+            self._account.add_gauge(self._kind, self._nanoseconds)
+
+    def _nanoseconds(self) -> int:
+        if tf.executing_eagerly():  # or the newest value will do
+            # What `numpy()` of a variable does besides takes three times as long.
+            self._newest = round(
+                1e9 * float(tf.raw_ops.ReadVariableOp(resource=self._seconds.handle, dtype=tf.float64))
+            )
+        return self._newest
+
+
+def watch_iterators(iterator_ops: ModuleType, account: StepAccount) -> None:
+    """The batches of `tf.data`, as `fit` of Keras takes them, too; not those of a distribution strategy."""
+    iterator: Any = iterator_ops.OwnedIterator
+    stock, stopwatch = iterator._next_internal, GraphStopwatch(account, INPUT)
+    eagerly = timed(stock, account, INPUT)
+
+    @functools.wraps(stock)
+    def _next_internal(self: Any) -> Any:
+        if tf.executing_eagerly():
+            return eagerly(self)
+        if tf.distribute.has_strategy() or not tf.inside_function():
+            return stock(self)
+        began = stopwatch.begin(())
+        with tf.control_dependencies([began]):
+            batch = stock(self)
+        ended = stopwatch.end(began, tf.nest.flatten(batch, expand_composites=True))
+        with tf.control_dependencies([ended]):  # or a thread that is alone would compute before it reads the clock
+            return tf.nest.map_structure(tf.identity, batch, expand_composites=True)
+
+    iterator._next_internal = _next_internal
+
+
+def watch_datasets(dataset_ops: ModuleType, account: StepAccount) -> None:
+    """In a trial that replays, a dataset gives its first batch as often as it has batches."""
+    if not trial.has(trial.REPLAY):
+        return
+    dataset: Any = dataset_ops.DatasetV2
+    stock = dataset.__iter__
+
+    @functools.wraps(stock)
+    def __iter__(self: Any) -> Any:
+        if not tf.executing_eagerly():
+            return stock(self)
+        count = int(self.cardinality())
+        return stock(self.take(1).cache().repeat(count if count > 0 else None))
+
+    dataset.__iter__ = __iter__
+
+
+def watch_reduction(reduction: ModuleType, account: StepAccount) -> None:
+    """Gradients that are reduced over the ranks: from when the last of a rank's own is there, until all are reduced.
+
+    What is reduced while others are still computed costs the step nothing.
+    """
+    cls: Any = reduction.Reduction
+    stock: Callable[..., Any] = cls.reduced
+    stopwatch, eagerly = GraphStopwatch(account, COMMUNICATION), timed(stock, account, COMMUNICATION)
+
+    @functools.wraps(stock)
+    def reduced(self: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
+        if tf.executing_eagerly():
+            return eagerly(self, gradients, variables)
+        before = _tensors(gradients)
+        if not before or tf.distribute.has_strategy() or not tf.inside_function():
+            return stock(self, gradients, variables)
+        began = stopwatch.begin(before)
+        result = stock(self, gradients, variables)
+        stopwatch.end(began, _tensors(result))
+        return result
+
+    cls.reduced = reduced
+
+
+def watch_saving(checkpoint: ModuleType, account: StepAccount) -> None:
+    """`tf.train.Checkpoint` and what stands on it."""
+    saver: Any = checkpoint.TrackableSaver
+    save = trial.nothing(saver.save) if trial.has(trial.NO_CHECKPOINTS) else saver.save
+    saver.save = timed(save, account, CHECKPOINT)
+
+
+def _now(after: Sequence[Any]) -> Any:
+    with tf.control_dependencies(after), tf.device("/CPU:0"):
+        return tf.timestamp()
+
+
+def _tensors(gradients: Sequence[Any]) -> list[Any]:
+    found = [gradient for gradient in gradients if gradient is not None]
+    return list(tf.nest.flatten(found, expand_composites=True))

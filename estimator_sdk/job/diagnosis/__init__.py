@@ -1,0 +1,13 @@
+"""Why a job is slow: where the time of its steps goes, rank by rank, and what follows from that.
+
+    step_records.py   what the ranks have told of their steps, from the job's log
+    shares.py         that as shares of a step
+    machine_load.py   what the hosts had to do meanwhile, from telemetry
+    causes.py         what is to blame, and what is not for want of evidence
+    advice.py         what to try
+    diagnosis.py      all of it about one job
+    words.py          as a screen shows it
+    comparison.py     what follows where a script was run several times, with something left out
+
+Users reach it by `Job.diagnose()` and `estimator doctor`; `docs/doctor.md` is about it.
+"""

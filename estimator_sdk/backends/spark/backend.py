@@ -12,7 +12,7 @@ from estimator_container.contract import names as contract
 from ...errors import BackendError, InvalidArgument
 from ...plan.plan import HostPlan, Plan
 from ...spec import instances
-from ..port import Finding
+from ..port import Finding, findings
 from ..supervised.backend import Supervised
 from . import CAPABILITIES, NAME
 
@@ -71,8 +71,10 @@ class SparkBackend(Supervised):
         return found.supervise(plan)
 
     def check(self) -> Iterable[Finding]:
-        """Nothing: who has a session has all that it needs, and nobody else gets here."""
-        return ()
+        """Look for what a session needs on the driver's machine."""
+        from .checks import CHECKS
+
+        return findings(self.name, CHECKS)
 
     def hosts(
         self,

@@ -87,7 +87,7 @@ def job(home) -> None:
         (["doctor", "--needs", "spark"], "--needs 'spark' is not known; Known: docker, horovod"),
         (["doctor", "--probe"], "--probe has no effect without --backend; add --backend slurm"),
         (["doctor", "--backend", "process", "--probe"], "the backend process reaches nothing but this machine"),
-        (["doctor", "--backend", "spark"], "spark"),
+        (["doctor", "--backend", "kubernetes"], "kubernetes"),
         (["doctor", "some-job", "--backend", "process"], "--backend is about what is installed, and a job was named"),
         (["doctor", "no-such-job"], "no-such-job"),
         (["doctor", "run", "--seconds", "1", "--", "true"], "'1' is not a number of seconds from 3 to 3600"),

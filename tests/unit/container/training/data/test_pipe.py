@@ -1,4 +1,5 @@
 import io
+import itertools
 import json
 import os
 import threading
@@ -15,24 +16,27 @@ def channel(tmp_path, monkeypatch):
     settings = {"train": {"TrainingInputMode": "Pipe", "S3DistributionType": "FullyReplicated"}}
     monkeypatch.setenv("SM_INPUT_DATA_CONFIG", json.dumps(settings))
     monkeypatch.setenv("SM_CHANNEL_TRAIN", str(tmp_path / "train"))
+    begun = itertools.count()
 
-    def begin(shift=0):
+    def begin():
+        folder = tmp_path / str(next(begun))  # a feeder of before may still be busy with its pipes
+        folder.mkdir()
+        monkeypatch.setenv("SM_CHANNEL_TRAIN", str(folder / "train"))
+
         def feed():
             for epoch in range(4):
                 if epoch:
-                    (tmp_path / f"train_{epoch - 1}").unlink()
+                    (folder / f"train_{epoch - 1}").unlink()
                 try:
-                    with (tmp_path / f"train_{epoch}").open("wb") as pipe:
-                        os.mkfifo(tmp_path / f"train_{epoch + 1}")
+                    with (folder / f"train_{epoch}").open("wb") as pipe:
+                        os.mkfifo(folder / f"train_{epoch + 1}")
                         for shard in range(2):
-                            tar_of(tmp_path / "draft.tar", content(epoch, shard))
-                            pipe.write((tmp_path / "draft.tar").read_bytes())
+                            tar_of(folder / "draft.tar", content(epoch, shard))
+                            pipe.write((folder / "draft.tar").read_bytes())
                 except BrokenPipeError:
                     pass
 
-        for each in tmp_path.glob("train_*"):
-            each.unlink()
-        os.mkfifo(tmp_path / "train_0")
+        os.mkfifo(folder / "train_0")
         threading.Thread(target=feed, daemon=True).start()
 
     return begin

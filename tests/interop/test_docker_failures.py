@@ -106,8 +106,11 @@ def test_an_engine_that_dies_in_mid_job_is_named_and_what_is_left_goes_when_it_i
     image = import_image(client, tmp_path)
     job = Estimator(image_uri=image, backend="docker").fit(wait=False)
     assert next(job.logs(stream="stdout", follow=True)).data == b"up\n"
+    # The host's first words may be here before the engine has written down that it started it; what it does not know
+    # of, it takes away no more.
+    wait_for(lambda: client.containers.list(filters={"label": f"{engine.JOB_LABEL}={job.name}", "status": "running"}))
     own_engine.kill()
-    # The host's first words may be here before the engine has answered the call that started it.
+    # The engine may not have answered the call that started it.
     meanwhile = "(algo-1 ran|the containers were started)"
     said = rf"the Docker engine \(.*\) stopped answering while {meanwhile}; start it again"
     with pytest.raises(JobFailed, match=said):

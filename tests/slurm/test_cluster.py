@@ -82,4 +82,5 @@ def test_a_cluster_beside_another_ends_with_its_command_and_what_its_jobs_left(t
     command = [sys.executable, "-m", "tests.slurm.cluster", "bash", "-c", script]
     assert subprocess.run(command, cwd=ROOT, env=environment, check=False, timeout=120).returncode == 7
     folder = Path((tmp_path / "where").read_text().strip())
-    assert not folder.exists() and Cluster(folder).processes() == set()
+    assert not folder.exists()
+    wait_for(lambda: Cluster(folder).processes() == set())  # what was killed may take a moment on a busy machine

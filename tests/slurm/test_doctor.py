@@ -11,6 +11,7 @@ import pytest
 from estimator_sdk.backends.slurm import queue, site
 from estimator_sdk.backends.slurm.probe import on_login_node
 from estimator_sdk.cli.main import main
+from tests.waiting import wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +41,7 @@ def test_a_cluster_that_has_all_that_jobs_need(slurm, doctor, tmp_path):
     ]
     assert sys.executable in found["Python on nodes"]["detail"]
     assert [path.name for path in (tmp_path / "home").glob("probe-*")] == []
-    assert slurm.run("squeue", "-h", "--name=estimator-probe", "-o", "%i", "-t", "PD,R") == ""
+    wait_for(lambda: slurm.run("squeue", "-h", "--name=estimator-probe", "-o", "%i", "-t", "PD,R") == "")
 
 
 def test_nodes_without_the_python_are_named(slurm, doctor):
@@ -62,4 +63,4 @@ def test_a_probe_that_gets_no_nodes_says_why_and_is_cancelled(slurm, doctor, mon
     Path(site.FILE).write_text('sbatch_options = { begin = "now+1hour" }')
     code, found = doctor("--probe")
     assert code == 1 and "still waits after 3 s: BeginTime" in found["probe job"]["detail"]
-    assert slurm.run("squeue", "-h", "--name=estimator-probe", "-o", "%i", "-t", "PD,R") == ""
+    wait_for(lambda: slurm.run("squeue", "-h", "--name=estimator-probe", "-o", "%i", "-t", "PD,R") == "")

@@ -99,6 +99,7 @@ def test_a_request_with_every_argument_is_what_the_service_takes(platform, tmp_p
     only_here = (
         "cpus",
         "memory",
+        "gpus",
         "stop_timeout",
         "restart_policy",
         "spare_hosts",

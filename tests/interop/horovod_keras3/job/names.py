@@ -84,10 +84,15 @@ def operations_of_a_step(optimizer) -> Counter:
     return Counter(operation.type for operation in graph.get_operations())
 
 
-def case_compiled_step_has_no_operation_more_than_a_bare_allreduce() -> Outcome:
+STOPWATCH = Counter({"Timestamp": 2, "Sub": 1, "AssignAddVariableOp": 1, "Placeholder": 1})
+"""What tells how long a rank communicates: two looks at the clock, and the variable that adds up the difference."""
+
+
+def case_compiled_step_has_but_a_stopwatch_more_than_a_bare_allreduce() -> Outcome:
     found = operations_of_a_step(hvd.DistributedOptimizer(SGD(0.1, momentum=0.9)))
     assert found["HorovodAllreduce"] == 2, found
-    assert found == operations_of_a_step(Bare(0.1, momentum=0.9)), found
+    bare = operations_of_a_step(Bare(0.1, momentum=0.9))
+    assert (found - bare, bare - found) == (STOPWATCH, Counter()), (found - bare, bare - found)
     return Outcome([], [])
 
 

@@ -130,7 +130,7 @@ def kill_wrapper(running: RunningJob, target: Target) -> Truth:
 
 
 def freeze_rank(running: RunningJob, target: Target) -> Truth:
-    _signal(running.rank(target.host, target.rank).pid, signal.SIGSTOP)
+    _signal(running.script(target.host, target.rank), signal.SIGSTOP)
     return of_rank(target, "frozen")
 
 
@@ -140,7 +140,7 @@ def thaw_rank(running: RunningJob, target: Target) -> None:
 
 
 def hiccup_rank(running: RunningJob, target: Target) -> Truth:
-    pid = running.rank(target.host, target.rank).pid
+    pid = running.script(target.host, target.rank)
     _signal(pid, signal.SIGSTOP)
     threading.Event().wait(HICCUP_SECONDS)
     _signal(pid, signal.SIGCONT)

@@ -132,6 +132,14 @@ class RunningJob:
         chosen = [each for each in self.ranks() if each.number == number and each.host == host]
         return _the_one(chosen[:1], what)
 
+    def script(self, host: str, number: int | None) -> int:
+        """The pid of a rank that has begun its script. Raises NotThere."""
+        pid = self.rank(host, number).pid
+        found = table().get(pid)
+        if found is None or found.runs(WRAPPER):
+            raise NotThere(f"rank {number} has not begun its script")
+        return pid
+
     def program(self, host: str, name: str) -> int:
         """The pid of a program of that name on a host, such as `mpirun`. Raises NotThere."""
         found = [each.pid for each in below(self.toolkit(host), table()) if each.program == name]

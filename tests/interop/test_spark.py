@@ -91,6 +91,7 @@ def spark(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment(folder).items():
             patch.setenv(name, value)
+        patch.setattr(sys, "path", [*sys.path])  # to which Spark adds a folder of its files
         on_interrupt = signal.getsignal(signal.SIGINT)  # Spark sets its own
         context = on_loopback(f"local-cluster[{EXECUTORS},{CORES},1024]")
         yield context

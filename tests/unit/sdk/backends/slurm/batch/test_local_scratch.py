@@ -25,7 +25,7 @@ def plan(tmp_path, monkeypatch):
 def test_what_comes_from_a_store_is_fetched_to_each_node(plan, scratch):
     planned = plan(scratch, {"train": "s3://bucket/train"})
     assert planned.local_scratch == scratch and f"fetched to {scratch} of each node" in str(planned)
-    assert "local" not in planned.script
+    assert "local_scratch" not in planned.script and "local-scratch" not in planned.script
 
 
 @pytest.mark.parametrize("is_file", [True, False])

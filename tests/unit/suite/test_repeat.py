@@ -104,7 +104,7 @@ with repeat.load(repeat.BUSY):
 def test_two_processes_compute_until_the_repetition_ends_however_it_does(started, number):
     """Where the signal reaches nothing else the load shows it alone, without a pytest that starts beside it."""
     assert any("up" in line for line in started.stdout)
-    assert len(load_of(started)) == 2
+    wait_for(lambda: len(load_of(started)) == 2)  # each is a copy of this program at first
     if number == signal.SIGINT:
         os.killpg(started.pid, number)  # as a terminal does
     else:

@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,22 +65,34 @@ def jobs(backend: str | None = None, limit: int | None = None) -> list[LocalJob]
     with reading():
         found = listing.summaries(folder)
     chosen = [each for each in found if backend in (None, each.backend)][:limit]
-    return [LocalJob(JobFolder(folder / each.name), summary=each) for each in chosen]
+    return [LocalJob(folder, summary=each) for each in chosen]
 
 
 class LocalJob:
     """A job of this machine, seen from any process."""
 
     def __init__(
-        self, folder: JobFolder, supervisor: subprocess.Popen[bytes] | None = None, summary: Summary | None = None
+        self,
+        folder: JobFolder | Path,
+        supervisor: subprocess.Popen[bytes] | None = None,
+        summary: Summary | None = None,
     ) -> None:
-        """`summary` is what a list has just said of it."""
-        self.folder = folder
+        """`summary` is what a list has just said of it: then the folder that has those of all jobs will do."""
+        if isinstance(folder, JobFolder):
+            self.folder = folder
+        else:
+            self._of_all = folder
         self._summary = summary
         # Kept so that the ended supervisor is collected, in the process that started it.
         self._supervisor = supervisor
         self._read_at: tuple[int, int] | None = None
         self._record: Record | None = None
+
+    @cached_property
+    def folder(self) -> JobFolder:
+        """The job's own, named when it is asked for: for a long list of jobs that would take a sixth of the time."""
+        assert self._summary is not None
+        return JobFolder(self._of_all / self._summary.name)
 
     @property
     def name(self) -> str:

@@ -7,38 +7,28 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from estimator_container.contract import names as contract
-
 from ...errors import BackendError, InvalidArgument
-from ...plan.plan import HostPlan, Plan
+from ...plan.plan import Plan
 from ...spec import instances
 from ..port import Finding, findings
+from ..ssh.on_host.words import PYTHON
+from ..ssh.on_machines import OnMachines, host
 from ..supervised.backend import Supervised
 from . import CAPABILITIES, NAME
 
 if TYPE_CHECKING:
-    from estimator_container.runtime.children import Children
-    from estimator_container.runtime.loop import Loop
-
     from ...spec.job_document import JobDocument
-    from ...values.home import JobFolder
-    from ..ssh.on_host.machines import PoolMachines
     from ..supervised.job import LocalJob
-    from ..supervised.supervisor.hosts import Hosts, OnHostEnded
-
-PYTHON = "python3"
-"""The task that keeps a host puts the folder of its own Python first in PATH."""
 
 
-class SparkBackend(Supervised):
-    """Runs the hosts of a job on the executors that have the tasks of a stage."""
+class SparkBackend(OnMachines, Supervised):
+    """Runs the hosts of a job on the executors that have the tasks of a stage.
+
+    The task that keeps a host puts the folder of its own Python first in PATH, so that `PYTHON` is that.
+    """
 
     name = NAME
     capabilities = CAPABILITIES
-
-    def __init__(self) -> None:
-        self._machines: PoolMachines | None = None
-        """In a supervisor: those of its job."""
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job whose hosts are the tasks of the stage that is there. Raises InvalidArgument."""
@@ -51,12 +41,12 @@ class SparkBackend(Supervised):
             what = f"backend {NAME!r} runs functions only: its hosts are tasks, which a job cannot name"
             raise InvalidArgument("backend", f"{what}; call HorovodRunner(np=N).run(main) in a Spark session")
         machines = checks.machines_of(spec)
-        plan = local_plan.base(spec, self.name, _host)
+        plan = local_plan.base(spec, self.name, host)
         checks.check(spec, plan, machines)
         distributions.refuse_others(plan)
         plan = distributions.distributed(plan, instances.gpus(plan.instance_type) or 0)
         plan = inheritance.for_containers(local_plan.with_command(plan, PYTHON, None), os.environ)
-        placed = (replace(host, address=str(at)) for host, at in zip(plan.hosts, machines, strict=True))
+        placed = (replace(each, address=str(at)) for each, at in zip(plan.hosts, machines, strict=True))
         return kernel_limits.check_containers(replace(plan, hosts=tuple(placed)))
 
     def start(self, plan: Plan) -> LocalJob:
@@ -75,30 +65,3 @@ class SparkBackend(Supervised):
         from .checks import CHECKS
 
         return findings(self.name, CHECKS)
-
-    def hosts(
-        self,
-        plan: Plan,
-        folder: JobFolder,
-        attempt: int,
-        loop: Loop,
-        children: Children,
-        on_ended: OnHostEnded,
-    ) -> Hosts:
-        """The hosts of one attempt, for its supervisor on the driver's machine."""
-        from ..ssh.on_host.hosts import SshHosts
-        from ..ssh.on_host.machines import PoolMachines
-
-        if self._machines is None:
-            self._machines = PoolMachines.inherited(loop)
-        return SshHosts(self._machines, plan, folder, attempt, loop, children, on_ended)
-
-
-def _host(name: str, index: int, hosts: int) -> HostPlan:
-    return HostPlan(
-        name=name,
-        address="",
-        base_dir=name,
-        argv=(PYTHON, "-I", "-S", "estimator_container", "train"),
-        environment={contract.CONSOLE: "off"},
-    )

@@ -8,8 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from estimator_container.contract import names as contract
-
 from ...errors import InvalidArgument, JobNotFound
 from ...plan.plan import HostPlan, Plan
 from ...spec import instances
@@ -18,29 +16,20 @@ from ..port import Finding, findings
 from ..supervised.job_folder import registry
 from . import CAPABILITIES
 from .files import SshFolder, jobs_on_pools
-from .on_host.words import PYTHON, TOOLKIT
+from .on_host.words import PYTHON
+from .on_machines import OnMachines, host
 
 if TYPE_CHECKING:
-    from estimator_container.runtime.children import Children
-    from estimator_container.runtime.loop import Loop
-
     from ...spec.job_document import JobDocument
-    from ...values.home import JobFolder
-    from ..supervised.supervisor.hosts import Hosts, OnHostEnded
     from .job import SshJob
-    from .on_host.machines import PoolMachines
     from .pool import PoolHost
 
 
-class SshBackend:
+class SshBackend(OnMachines):
     """Runs the hosts of a job on the machines of a pool."""
 
     name = "ssh"
     capabilities = CAPABILITIES
-
-    def __init__(self) -> None:
-        self._machines: PoolMachines | None = None
-        """In a supervisor: those of its job."""
 
     def plan(self, spec: JobDocument) -> Plan:
         """Resolve a job for its pool, without a connection. Raises InvalidArgument for what it cannot do."""
@@ -49,7 +38,7 @@ class SshBackend:
         from . import checks
 
         machines = checks.machines_of(spec)
-        plan = local_plan.base(spec, self.name, _host, jobs_on_pools())
+        plan = local_plan.base(spec, self.name, host, jobs_on_pools())
         checks.check(spec, plan, machines)
         distributions.refuse_others(plan)
         plan = distributions.distributed(checks.with_slots(plan, machines), instances.gpus(plan.instance_type) or 0)
@@ -93,33 +82,6 @@ class SshBackend:
         from .checks import CHECKS
 
         return findings(self.name, CHECKS)
-
-    def hosts(
-        self,
-        plan: Plan,
-        folder: JobFolder,
-        attempt: int,
-        loop: Loop,
-        children: Children,
-        on_ended: OnHostEnded,
-    ) -> Hosts:
-        """The hosts of one attempt, for its supervisor on the first machine."""
-        from .on_host.hosts import SshHosts
-        from .on_host.machines import PoolMachines
-
-        if self._machines is None:
-            self._machines = PoolMachines.inherited(loop)
-        return SshHosts(self._machines, plan, folder, attempt, loop, children, on_ended)
-
-
-def _host(name: str, index: int, hosts: int) -> HostPlan:
-    return HostPlan(
-        name=name,
-        address="",
-        base_dir=name,
-        argv=(PYTHON, "-I", "-S", TOOLKIT, "train"),
-        environment={contract.CONSOLE: "off"},
-    )
 
 
 def _placed(hosts: Sequence[HostPlan], machines: Sequence[PoolHost]) -> tuple[HostPlan, ...]:

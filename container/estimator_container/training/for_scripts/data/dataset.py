@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
-
-from estimator_container.storage import Object
 
 from .errors import DataError
 from .order import EpochOrder
 from .position import Position
-from .reading import formats, shards
-from .reading.ahead import Ahead, size_of
+from .reading import shards
+from .reading.ahead import Ahead, CountedWaiting, size_of
 from .reading.disk_cache import DiskCache
 from .reading.formats import Sample
-from .reading.reader import Reader, open_object
+from .reading.reader import Reader, count_samples
 
 Batch = Any
 """A list of samples, or what `collate` makes of one."""
@@ -26,7 +24,7 @@ MEMORY = 256 << 20
 DISK = 4 << 30
 
 
-class Dataset:
+class Dataset(CountedWaiting):
     """The shards of a channel, a folder or a URI, divided among the ranks of the job.
 
     Iterating over it gives the batches of this rank from the present position to the end of the epoch. In an epoch each
@@ -64,7 +62,7 @@ class Dataset:
         place = shards.source_of(source)
         self.rank, self.world_size = _world(source, rank, world_size)
         self._cache = None if place.is_at_hand else DiskCache(place.uri, disk, cache_folder)
-        self._shards = shards.find(place, pattern, format, lambda kind, each: _count(place, self._cache, kind, each))
+        self._shards = shards.find(place, pattern, format, functools.partial(count_samples, place, self._cache))
         self._seed, self._together = seed, together
         self._decode, self._collate = decode, collate
         self._prefetch, self._memory = prefetch, memory
@@ -75,8 +73,6 @@ class Dataset:
                 "use fewer ranks"
             )
         self._position = Position(0, 0, ((0, len(self)),), self.world_size, batch_size)
-        self.seconds_waited = 0.0
-        """How long the script has waited for batches so far."""
 
     def __len__(self) -> int:
         """The samples of an epoch, of all ranks together."""
@@ -115,15 +111,7 @@ class Dataset:
         Whatever was read ahead is not counted. Raises DataError for a loader that would not keep the order.
         """
         _check_order(batches)
-        source = iter(batches)
-        while True:
-            asked = time.monotonic()
-            try:
-                batch = next(source)
-            except StopIteration:
-                return
-            finally:
-                self.seconds_waited += time.monotonic() - asked
+        for batch in self.waited(batches):
             self.consumed()
             yield batch
 
@@ -198,11 +186,6 @@ def _world(source: str, rank: int | None, world_size: int | None) -> tuple[int, 
     if not 0 <= rank < world_size:
         raise DataError(f"rank is {rank!r} of {world_size!r}: give a rank from 0 to {world_size - 1}")
     return rank, world_size
-
-
-def _count(source: shards.ShardSource, cache: DiskCache | None, format: str, each: Object) -> int:
-    with open_object(source, cache, each) as file:
-        return formats.count(format, file)
 
 
 def _check_order(batches: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import os
@@ -17,7 +18,7 @@ from .errors import DataError
 from .reading import formats, shards
 from .reading.disk_cache import DiskCache
 from .reading.formats import TarSample, key_and_field
-from .reading.reader import open_object
+from .reading.reader import count_samples, open_object
 
 Files = Mapping[str, str]
 """What each file is of a sample -> its path."""
@@ -73,12 +74,7 @@ def index(target: str, pattern: str | None) -> Packed:
     """Write the list of the shards at a URI, with the number of samples of each. Raises DataError and StorageError."""
     store = open_store(target)
     source = shards.source_of(target)
-    cache = None if source.is_at_hand else DiskCache(target, 0)
-
-    def count(format: str, each: Object) -> int:
-        with open_object(source, cache, each) as file:
-            return formats.count(format, file)
-
+    count = functools.partial(count_samples, source, None if source.is_at_hand else DiskCache(target, 0))
     found = shards.find(source, pattern, None, count, trusts_index=False)
     names, sizes = [each.key for each in found.objects], [each.size for each in found.objects]
     store.write(shards.INDEX, shards.index_of(names, found.samples, sizes))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from .dataset import MEMORY, Batch
 from .errors import DataError
-from .reading.ahead import Ahead, size_of
+from .reading.ahead import Ahead, CountedWaiting, size_of
 from .reading.formats import Sample, stream_tar
 from .reading.shards import channel_settings
 
 _VERSION = 1
 
 
-class PipeDataset:
+class PipeDataset(CountedWaiting):
     """The samples of a piped channel, for one rank on each host.
 
     A pipe has no end that anybody knows beforehand: ranks may make numbers of steps that differ by one, and where each
@@ -54,8 +53,6 @@ class PipeDataset:
         self._prefetch, self._memory = prefetch, memory
         self._epoch, self._step = 0, 0
         self._next_pipe = 0
-        self.seconds_waited = 0.0
-        """How long the script has waited for batches so far."""
 
     @property
     def epoch(self) -> int:
@@ -74,14 +71,7 @@ class PipeDataset:
         """The batches from the present position to the end of the epoch."""
         ahead = Ahead(self._batches(self._epoch, self._step), self._prefetch, self._memory, size_of)
         try:
-            while True:
-                asked = time.monotonic()
-                try:
-                    batch = next(ahead)
-                except StopIteration:
-                    break
-                finally:
-                    self.seconds_waited += time.monotonic() - asked
+            for batch in self.waited(ahead):
                 self._step += 1
                 yield batch
             self._epoch, self._step = self._epoch + 1, 0
@@ -113,7 +103,6 @@ class PipeDataset:
 
     def _batches(self, epoch: int, first: int) -> Iterator[Batch]:
         batch: list[Sample] = []
-        number = -1
         skipped = first * self._batch_size
         with self._opened(epoch) as pipe:
             for number, sample in enumerate(self._records(pipe)):

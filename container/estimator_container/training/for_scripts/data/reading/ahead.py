@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from estimator_container.storage.parallel import ANSWER_SECONDS
@@ -78,6 +79,26 @@ class Ahead(Generic[T]):
 
     def _has_room(self, size: int) -> bool:
         return len(self._held) < self._count and self._bytes + size <= self._limit
+
+
+class CountedWaiting:
+    """Who counts how long a script waits for what it takes."""
+
+    seconds_waited = 0.0
+    """How long the script has waited for batches so far."""
+
+    def waited(self, pieces: Iterable[T]) -> Iterator[T]:
+        """The same, where waiting for each counts."""
+        source = iter(pieces)
+        while True:
+            asked = time.monotonic()
+            try:
+                piece = next(source)
+            except StopIteration:
+                return
+            finally:
+                self.seconds_waited += time.monotonic() - asked
+            yield piece
 
 
 def size_of(piece: Any) -> int:  # noqa: ANN401 - what a script made of its samples

@@ -27,6 +27,12 @@ def open_object(source: ShardSource, cache: DiskCache | None, each: Object) -> B
         raise DataError(f"{path} cannot be read ({error.strerror}): check that it is still there") from None
 
 
+def count_samples(source: ShardSource, cache: DiskCache | None, format: str, each: Object) -> int:
+    """How many a shard has. Raises StorageError or DataError."""
+    with open_object(source, cache, each) as file:
+        return formats.count(format, file)
+
+
 class Reader:
     """Reads the samples of one epoch; what it has open is of the process that reads."""
 

@@ -39,14 +39,26 @@ def ensure(place: str, install: Callable[[str], int]) -> int:
 
     A host that comes while another one installs waits for it. Raises OSError.
     """
+
+    def fill() -> int:
+        shutil.rmtree(place, ignore_errors=True)  # of an installation that was ended in its middle
+        return install(place)
+
     os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
-    with open(f"{place}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        marker = os.path.join(place, "installed")
+    return once(f"{place}.lock", place, fill)
+
+
+def once(lock: str, place: str, install: Callable[[], int]) -> int:
+    """Have `install` fill a folder, unless its marker says that it has; returns the exit code. Raises OSError.
+
+    Who comes meanwhile waits: `lock` is the path of a file.
+    """
+    marker = os.path.join(place, "installed")
+    with open(lock, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         if os.path.exists(marker):
             return 0
-        shutil.rmtree(place, ignore_errors=True)  # of an installation that was ended in its middle
-        outcome = install(place)
+        outcome = install()
         if outcome == 0:
             with open(marker, "w"):
                 pass

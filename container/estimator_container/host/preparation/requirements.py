@@ -11,7 +11,6 @@ folder for that, the packages themselves are kept there for later jobs: see `kep
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from .pip_settings import PipEnvironment
 
 FILE = "requirements.txt"
-KEPT_VARIABLE = "ESTIMATOR_KEPT_ENVIRONMENTS"  # as in `contract.names`
 # Isolated, so that a file of the user's that is called like a module of pip's is not taken for it.
 _PIP = ["-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
 
@@ -75,17 +73,10 @@ def install_once(code: str, package: bool, overlay: str, kept: str = "") -> int:
 
     With `kept`, a folder of environments, what can be is installed there, and only once for all jobs.
     """
+    from estimator_container.host.preparation.kept_environment import once
+
     os.makedirs(overlay, exist_ok=True)
-    marker = os.path.join(overlay, "installed")
-    with open(os.path.join(overlay, "lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if os.path.exists(marker):
-            return 0
-        outcome = _install_into(overlay, code, package, kept)
-        if outcome == 0:
-            with open(marker, "w"):
-                pass
-        return outcome
+    return once(os.path.join(overlay, "lock"), overlay, lambda: _install_into(overlay, code, package, kept))
 
 
 def _install_into(overlay: str, code: str, package: bool, kept: str) -> int:
@@ -138,7 +129,9 @@ def main(argv: list[str]) -> int:
     sys.path.append(os.path.abspath(os.path.join(__file__, "../../../..")))
     if overlay:
         os.umask(0o077)  # as all that a job keeps on its user's machine
-        return install_once(code, package == "package", overlay, os.environ.get(KEPT_VARIABLE, ""))
+        from estimator_container.contract.names import KEPT_ENVIRONMENTS
+
+        return install_once(code, package == "package", overlay, os.environ.get(KEPT_ENVIRONMENTS, ""))
     from estimator_container.host.preparation import pip_settings
 
     with pip_settings.taken(settings) as brought:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from ..training.boundaries.timed import timed
 from ..training.page import COMMUNICATION
 from .horovod_world import OWN
 from .training import Guard
@@ -27,17 +28,14 @@ def watch_waiting(optimizer: ModuleType, guard: Guard) -> None:
     if clock is None:
         return
     stock = optimizer._DistributedOptimizer.synchronize
+    waits = timed(stock, clock.account, COMMUNICATION)
 
     @functools.wraps(stock)
     def synchronize(self: Any) -> Any:
         if self.param_groups[0]["params"][0].is_cuda:
             return stock(self)
         clock.work_ends()
-        clock.account.begin(COMMUNICATION)
-        try:
-            result = stock(self)
-        finally:
-            clock.account.end()
+        result = waits(self)
         clock.work_begins()
         return result
 

@@ -117,7 +117,10 @@ class StepWatch:
                 [each.pid for each in news],
                 [each.steps for each in news],
                 [_seconds(each.time) for each in news],
-                *([_known(each[place]) for each in news] for place in range(4, 8)),
+                [_known(each.input) for each in news],
+                [_known(each.communication) for each in news],
+                [_known(each.checkpoint) for each in news],
+                [_known(each.idle) for each in news],
             )
         )
 

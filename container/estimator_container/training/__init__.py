@@ -48,17 +48,15 @@ def timed_input(batches: Iterable[Batch]) -> Iterator[Batch]:
     if clock is None:
         yield from batches
         return
+    from .boundaries.timed import timed
     from .page import INPUT
 
-    iterator = iter(batches)
+    take = timed(iter(batches).__next__, clock.account, INPUT)
     while True:
-        clock.account.begin(INPUT)
         try:
-            batch = next(iterator)
+            batch = take()
         except StopIteration:
             return
-        finally:
-            clock.account.end()
         yield batch
 
 

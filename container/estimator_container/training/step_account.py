@@ -53,10 +53,6 @@ class StepAccount:
         self._known |= 1 << kind
         self._gauges.append((kind, read))
 
-    def knows(self, kind: int) -> None:
-        """Whatever is spent on that kind is seen."""
-        self._known |= 1 << kind
-
     def begin(self, kind: int) -> None:
         """The thread that calls begins to spend time on something; what begins within that is a part of it."""
         if self._thread not in (get_ident(), _NOBODY):

@@ -16,6 +16,4 @@ if TYPE_CHECKING:
 def watch_saving(saving_api: ModuleType, account: StepAccount) -> None:
     """What models save themselves by, and the callbacks that have them do so."""
     for name in ("save_model", "save_weights"):
-        stock = getattr(saving_api, name)
-        save = trial.nothing(stock) if trial.has(trial.NO_CHECKPOINTS) else stock
-        setattr(saving_api, name, timed(save, account, CHECKPOINT))
+        setattr(saving_api, name, timed(trial.saving(getattr(saving_api, name)), account, CHECKPOINT))

@@ -122,8 +122,7 @@ def watch_reduction(reduction: ModuleType, account: StepAccount) -> None:
 def watch_saving(checkpoint: ModuleType, account: StepAccount) -> None:
     """`tf.train.Checkpoint` and what stands on it."""
     saver: Any = checkpoint.TrackableSaver
-    save = trial.nothing(saver.save) if trial.has(trial.NO_CHECKPOINTS) else saver.save
-    saver.save = timed(save, account, CHECKPOINT)
+    saver.save = timed(trial.saving(saver.save), account, CHECKPOINT)
 
 
 def _now(after: Sequence[Any]) -> Any:

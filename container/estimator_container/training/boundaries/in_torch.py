@@ -24,5 +24,4 @@ def watch_loaders(dataloader: ModuleType, account: StepAccount) -> None:
 
 def watch_saving(serialization: ModuleType, account: StepAccount) -> None:
     """`torch.save`, by which frameworks on PyTorch save, too."""
-    save = trial.nothing(serialization.save) if trial.has(trial.NO_CHECKPOINTS) else serialization.save
-    serialization.save = timed(save, account, CHECKPOINT)  # type: ignore[attr-defined]
+    serialization.save = timed(trial.saving(serialization.save), account, CHECKPOINT)  # type: ignore[attr-defined]

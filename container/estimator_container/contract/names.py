@@ -95,8 +95,23 @@ DEFAULT_WORLD_TIMEOUT = 300.0  # ours; as long as `torch.distributed.TCPStore` w
 DEFAULT_STOP_TIMEOUT = 120.0  # what SageMaker grants, "Stop a Training Job" in its API reference
 DEFAULT_HANG_TIMEOUT = 1800.0  # ours; the default `timeout` of `torch.distributed.init_process_group` on Gloo
 DEFAULT_HANG_FLOOR = 30.0  # ours; shorter silences are as likely those of a busy machine
+SCRIPT = "script"  # in names of files in the place of a rank, where a host runs the script without a world
 STEPS_PREFIX = "steps-"  # of the names of the files in which ranks count their training steps
 WORLD_PORT = 7776  # where a first host listens for the others when it inherited no socket
+
+
+def name_of_rank(rank: int | str | None) -> str:
+    """A rank in names of files, as its number or its variable gives it. Raises ValueError for another text.
+
+    >>> name_of_rank("3"), name_of_rank(None)
+    ('3', 'script')
+    """
+    return SCRIPT if rank is None else str(int(rank))
+
+
+def rank_of_name(name: str) -> int | None:
+    """The way back. Raises ValueError for another name."""
+    return None if name == SCRIPT else int(name)
 
 
 class _BaseDirectory(NamedTuple):

@@ -46,7 +46,8 @@ class Windows:
             ranks = set_window(self._pages, number)
             self._open = self._loop.after(seconds, self._end)
             self._on_begin()
-            self._write(f"{number}.json", {"seconds": seconds, "ranks": ranks})
+            begun = json.dumps({"seconds": seconds, "ranks": ranks})
+            private_folder.replace(os.path.join(self._layout.timelines, f"{number}.json"), begun)
 
     def close(self) -> None:
         """The ranks have ended, each with its window."""
@@ -69,8 +70,3 @@ class Windows:
         except (OSError, ValueError, TypeError, LookupError, OverflowError):
             return None
         return (number, seconds) if 0 < number < 1 << 62 and 0 < seconds <= MOST_SECONDS else None
-
-    def _write(self, name: str, document: object) -> None:
-        path = os.path.join(self._layout.timelines, name)
-        private_folder.write(f"{path}.new", json.dumps(document))
-        os.rename(f"{path}.new", path)

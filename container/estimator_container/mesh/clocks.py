@@ -12,6 +12,8 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
+from ..runtime import private_folder
+
 QUESTIONS = 8  # to each host, one after the answer to the other
 
 
@@ -47,6 +49,4 @@ class ClockOffsets:
         found = {host: {"offset": offset / 1e9, "within": way / 2e9} for host, (way, offset) in self._best.items()}
         with contextlib.suppress(OSError):  # on a full disk
             os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            with open(f"{self._path}.new", "w", encoding="utf-8") as file:
-                json.dump(found, file)
-            os.rename(f"{self._path}.new", self._path)
+            private_folder.replace(self._path, json.dumps(found))

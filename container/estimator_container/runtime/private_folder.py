@@ -70,6 +70,12 @@ def write(path: str, text: str) -> None:
         raise
 
 
+def replace(path: str, text: str) -> None:
+    """As `write`, for a file that others read: it is whole as soon as it has its name, which one before it loses."""
+    write(f"{path}.new", text)
+    os.rename(f"{path}.new", path)
+
+
 def clear(path: str) -> None:
     """Remove all that is in such a folder, whoever made it there; the folder stays. Raises OSError."""
     with os.scandir(path) as entries:

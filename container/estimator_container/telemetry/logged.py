@@ -15,11 +15,10 @@ import struct
 import time
 from collections.abc import Iterator, Mapping
 
-from ..contract.names import Layout
+from ..contract.names import Layout, name_of_rank, rank_of_name
 
 VALUE, WITHOUT_STEP, NAME = 1, 2, 3
 _CELL = struct.Struct("<dqdII")
-_SCRIPT = "script"  # in the place of a rank, where a host runs the script without a world
 _LONGEST_NAME = 256
 
 TYPE_CHECKING = False
@@ -45,7 +44,7 @@ class ValueLog:
     def __init__(self, folder: str, rank: str | None) -> None:
         """`folder` is `Layout.logged_metrics`. Raises OSError."""
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        path = os.path.join(folder, f"{_SCRIPT if rank is None else int(rank)}-{os.getpid()}")
+        path = os.path.join(folder, f"{name_of_rank(rank)}-{os.getpid()}")
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._names: dict[str, int] = {}
         self._told = 0
@@ -101,8 +100,7 @@ class LoggedValues:
 
 def rank_of_file(name: str) -> int | None:
     """The rank whose file has this name; None where there is no world. Raises ValueError for another file."""
-    rank = name.partition("-")[0]
-    return None if rank == _SCRIPT else int(rank)
+    return rank_of_name(name.partition("-")[0])
 
 
 def folder_of_job(variables: Mapping[str, str]) -> str | None:

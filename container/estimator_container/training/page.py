@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..contract.names import STEPS_PREFIX
+from ..contract.names import STEPS_PREFIX, name_of_rank, rank_of_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ AT, AT_STEPS, INPUT, COMMUNICATION, CHECKPOINT, LOOKED_AT, IDLE, KNOWN = range(7
 WINDOW = 15
 """The last, which the host writes: see `set_window`."""
 _FORMAT = struct.Struct("=16q")
-_SCRIPT = "script"  # in the place of a rank, where a host runs the script without a world
 
 
 class StepCount(NamedTuple):
@@ -85,7 +84,7 @@ def open_page(folder_file: str, rank: str | None) -> Page | None:
 
     try:
         with open(folder_file, encoding="utf-8") as file:
-            path = os.path.join(file.read(), f"{STEPS_PREFIX}{_SCRIPT if rank is None else int(rank)}")
+            path = os.path.join(file.read(), f"{STEPS_PREFIX}{name_of_rank(rank)}")
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except (OSError, ValueError):
         return None
@@ -107,19 +106,16 @@ def set_window(folder: str, number: int) -> list[int | None]:
     Returns these ranks; None is the script of a host without a world.
     """
     found: list[int | None] = []
-    for name in sorted(os.listdir(folder)):
-        rank = name[len(STEPS_PREFIX) :]
-        if not name.startswith(STEPS_PREFIX) or not (rank == _SCRIPT or rank.isdigit()):
-            continue
+    for rank, path in _files(folder):
         try:
-            fd = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
             continue
         try:
             os.pwrite(fd, struct.pack("=q", number), 8 * WINDOW)
         finally:
             os.close(fd)
-        found.append(None if rank == _SCRIPT else int(rank))
+        found.append(rank)
     return found
 
 
@@ -144,13 +140,21 @@ def _time(rank: int | None, numbers: tuple[int, ...]) -> StepTime:
 
 
 def _pages(folder: str) -> Iterator[tuple[int | None, tuple[int, ...]]]:
+    for rank, path in _files(folder):
+        try:
+            with open(path, "rb") as file:
+                numbers = _FORMAT.unpack(file.read(_FORMAT.size))
+        except (OSError, struct.error):
+            continue
+        yield rank, numbers
+
+
+def _files(folder: str) -> Iterator[tuple[int | None, str]]:
+    """Each page with its rank, in the order of their names."""
     for name in sorted(os.listdir(folder)):
         if name.startswith(STEPS_PREFIX):
-            rank = name[len(STEPS_PREFIX) :]
             try:
-                with open(os.path.join(folder, name), "rb") as file:
-                    numbers = _FORMAT.unpack(file.read(_FORMAT.size))
-                of_rank = None if rank == _SCRIPT else int(rank)
-            except (OSError, ValueError, struct.error):
+                rank = rank_of_name(name[len(STEPS_PREFIX) :])
+            except ValueError:
                 continue
-            yield of_rank, numbers
+            yield rank, os.path.join(folder, name)

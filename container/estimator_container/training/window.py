@@ -11,13 +11,14 @@ import json
 import os
 import time
 
+from ..contract.names import name_of_rank
+from ..runtime import private_folder
 from . import recorders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .recorders import Recorder
 
-SCRIPT = "script"  # in the place of a rank, where a host runs the script without a world
 MOST_STEPS = 100_000  # whose ends are kept: the first of a window
 
 
@@ -27,7 +28,7 @@ def name_of(number: int, rank: int | None, kind: str = "") -> str:
     >>> name_of(7, 0), name_of(7, None, "torch")
     ('7-0.json', '7-script.torch.json')
     """
-    return f"{number}-{SCRIPT if rank is None else rank}{kind and '.'}{kind}.json"
+    return f"{number}-{name_of_rank(rank)}{kind and '.'}{kind}.json"
 
 
 class Window:
@@ -90,10 +91,7 @@ class Window:
             "files": self._files,
             "said": self._said,
         }
-        path = os.path.join(self._folder, name_of(self.number, self._rank))
-        with open(f"{path}.new", "w", encoding="utf-8") as file:
-            json.dump(document, file)
-        os.rename(f"{path}.new", path)
+        private_folder.replace(os.path.join(self._folder, name_of(self.number, self._rank)), json.dumps(document))
 
 
 def _sentence(kind: str, error: Exception) -> str:

@@ -199,6 +199,19 @@ def write_private(path: Path | str, text: str, errors: str = "strict") -> None:
         file.write(text)
 
 
+def replace_private(path: Path, text: str) -> None:
+    """As `write_private`, for a file that others read: it appears whole, in the place of what has its name.
+
+    That may be a link that somebody else has left there. Raises OSError.
+    """
+    draft = path.with_name(f".{os.getpid()}-{os.urandom(4).hex()}.new")
+    try:
+        write_private(draft, text)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
 class _Place:
     """A file or folder of a job, by its name in the job's folder."""
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from ...values.home import home, regular_file, secured, write_private, writing
+from ...values.home import home, regular_file, replace_private, secured, write_private, writing
 from ...values.job_name import checked, is_name
 from ..port import Summary
 from ..status import Status
@@ -37,10 +36,8 @@ def remember(summary: Summary) -> None:
     if known is None or _summary(summary.name, known) == summary:
         return
     known |= {"status": summary.status, "hosts": summary.hosts, "created": summary.created, "ended": summary.ended}
-    unfinished = place.with_name(f".{place.name}.{os.getpid()}")
     with contextlib.suppress(OSError):  # what is not kept is asked for again
-        write_private(unfinished, json.dumps(known))
-        unfinished.rename(place)
+        replace_private(place, json.dumps(known))
 
 
 def forget(job_name: str) -> None:

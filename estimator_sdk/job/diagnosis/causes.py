@@ -163,6 +163,7 @@ def _as_told(event: RankSlow) -> Cause:
 
 def _common(ranks: Sequence[RankShares], alike: Sequence[RankShares], loads: Sequence[HostLoad]) -> Iterator[Cause]:
     """What takes time on all ranks, or on all that are `alike`: the slow one has been told of."""
+    busiest = max(loads, key=lambda load: load.cpu, default=None)
     for kind in SEEN:
         share = input_share(alike, loads) if kind == "input" else shares.mean(alike, kind)
         if kind == "communication":
@@ -171,7 +172,6 @@ def _common(ranks: Sequence[RankShares], alike: Sequence[RankShares], loads: Seq
             share = min(known) if len(known) == len(ranks) else None
         if share is None or share < LEAST_SHARE[kind]:
             continue
-        busiest = max((load for load in loads), key=lambda load: load.cpu, default=None)
         if kind == "idle" and busiest is not None and busiest.cpu >= advice.BUSY:
             sentence = (
                 f"in {advice.percent(share)} of a step the ranks wait, and use no CPU; those of {busiest.host} are "

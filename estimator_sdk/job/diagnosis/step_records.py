@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from estimator_container.contract.events import RankSlow, RankStarted, StepTimes
-from estimator_container.logs.frames import SPAWNED
+from estimator_container.contract.events import RankSlow, StepTimes
 
 from ...telemetry.machines import logs_here
 from .. import timeline
@@ -35,7 +34,6 @@ class StepSample:
 class AttemptRecords:
     """What one attempt has told."""
 
-    ranks: set[Who] = field(default_factory=set)
     samples: dict[Who, dict[int, list[StepSample]]] = field(default_factory=dict)
     """By rank and process."""
     slow: list[RankSlow] = field(default_factory=list)
@@ -73,8 +71,6 @@ def read(job: StartedJob) -> AttemptRecords:
 
 def _take(attempt: AttemptRecords, host: str, time: float, event: object) -> None:
     match event:
-        case RankStarted() if event.rank is None or event.rank < SPAWNED:
-            attempt.ranks.add((host, event.rank))
         case RankSlow():
             attempt.slow.append(event)
         case StepTimes():

@@ -131,6 +131,11 @@ class HostTrace:
             yield Slice(SliceKind.STEPS, name, thread_of(rank), since, last, steps=count, last=number)
 
 
+def layout_of(log: Path) -> Layout:
+    """The folders of the host whose log that is, by `Layout.frames`."""
+    return Layout(str(log.parents[len(Path(Layout("").frames).parts) - 1]))
+
+
 def clock_offsets(path: Path) -> dict[str, float]:
     """By how many seconds the clocks of hosts are ahead of the first one's, which wrote it to `path` (`Layout.clocks`).
 
@@ -151,7 +156,7 @@ def make(job: StartedJob) -> dict[str, Any]:
     logs = logs_here(job)
     ahead: dict[str, float] = {}
     for log in logs:
-        ahead |= clock_offsets(log.parent / Path(Layout("").clocks).relative_to(Path(Layout("").frames).parent))
+        ahead |= clock_offsets(Path(layout_of(log).clocks))
     for log in logs:
         host = host_of(log)
         process, trace, newest = processes.setdefault(host, len(processes) + 1), HostTrace(), 0.0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ from estimator_container.contract.names import Layout
 
 from ...errors import EstimatorError, InvalidArgument
 from ...telemetry.machines import host_of, logs_here
-from ...values.home import regular_file
+from ...values.home import regular_file, replace_private
 from . import window_trace
-from .trace import clock_offsets
+from .trace import clock_offsets, layout_of
 from .window_trace import RankRecord
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def _hosts(job: StartedJob) -> dict[str, Layout]:
         what = f"{job.name} has ended, and a window is recorded while a job runs"
         raise EstimatorError(f"{what}; without --seconds, `estimator timeline {job.name}` shows its steps and phases")
     logs = {host_of(log): log for log in logs_here(job)}  # of several attempts the last
-    found = {host: _layout_of(log) for host, log in logs.items()}
+    found = {host: layout_of(log) for host, log in logs.items()}
     away = [host for host, layout in found.items() if not Path(layout.config).is_dir()]
     if away:
         what = f"the folder of {away[0]} is not on this machine, so nothing can be asked of its ranks"
@@ -95,7 +94,7 @@ def _hosts(job: StartedJob) -> dict[str, Layout]:
 def _ask(hosts: dict[str, Layout], number: int, seconds: float) -> None:
     for host, layout in hosts.items():
         try:
-            _put(Path(layout.timeline_request), json.dumps({"number": number, "seconds": seconds}))
+            replace_private(Path(layout.timeline_request), json.dumps({"number": number, "seconds": seconds}))
         except OSError as error:
             raise EstimatorError(
                 f"{host} cannot be asked: {error}; the job must be your own, on a disk with space"
@@ -180,32 +179,17 @@ def _said(records: list[RankRecord]) -> list[str]:
 def kept(job: StartedJob) -> Path | None:
     """The merged trace among the outputs of a job, while it is there. Raises EstimatorError as `logs_here`."""
     for log in logs_here(job)[-len(job.record().hosts) :]:
-        path = Path(_layout_of(log).output_data, FILE)
+        path = Path(layout_of(log).output_data, FILE)
         if path.is_file() and not path.is_symlink():
             return path
     return None
 
 
-def _layout_of(log: Path) -> Layout:
-    """The folders of the host whose log that is, by `Layout.frames`."""
-    return Layout(str(log.parents[len(Path(Layout("").frames).parts) - 1]))
-
-
 def _keep(trace: dict[str, Any], first: Layout, notes: list[str]) -> str | None:
     path = Path(first.output_data, FILE)
     try:
-        _put(path, json.dumps(trace))
+        replace_private(path, json.dumps(trace))
     except OSError as error:
         notes.append(f"it could not be put among the outputs of the job: {error}")
         return None
     return str(path)
-
-
-def _put(path: Path, text: str) -> None:
-    """Write a file that appears whole, where a job may have left a link of its name. Raises OSError."""
-    unfinished = Path(f"{path}.new")
-    unfinished.unlink(missing_ok=True)
-    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(text)
-    unfinished.rename(path)

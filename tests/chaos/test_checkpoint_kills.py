@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from .checkpoint_kills import Chaos, store
 
+pytestmark = pytest.mark.usefixtures("environment_as_before")
 SEED = 20261121
-
-
-@pytest.fixture(autouse=True)
-def environment_as_before():
-    before = dict(os.environ)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
 
 
 def kill(folder, kind, kills, in_place):

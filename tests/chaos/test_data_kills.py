@@ -10,15 +10,8 @@ import pytest
 from . import data_kills
 from .playing import own_folders
 
+pytestmark = pytest.mark.usefixtures("environment_as_before")
 SEED = 20261126
-
-
-@pytest.fixture(autouse=True)
-def environment_as_before():
-    before = dict(os.environ)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
 
 
 @pytest.mark.timeout(3600)

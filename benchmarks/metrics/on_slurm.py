@@ -20,6 +20,7 @@ from pathlib import Path
 
 from estimator_sdk import Estimator
 from tests.slurm import cluster
+from tests.waiting import wait_for
 
 from .. import jobs, peers
 from ..harness import FEW, SCRIPTS, Case, Extent, Metric, Panel, Target, Way
@@ -57,17 +58,19 @@ def ours(nodes: int) -> tuple[float, float]:
 
 def of_restart(nodes: int, store: Path) -> float:
     """Seconds from the end of a rank until the last rank of the next attempt has taken its first step."""
+    checkpoints = store / uuid.uuid4().hex
     job = Estimator(
         entry_point=recovery.SCRIPT,
         instance_type="slurm",
         instance_count=nodes,
         distribution={"mpi": {"enabled": True, "processes_per_host": RANKS // nodes}},
         hyperparameters={"framework": "mpi"},
-        checkpoint_s3_uri=f"file://{store}/{uuid.uuid4().hex}",
+        checkpoint_s3_uri=f"file://{checkpoints}",
         restart_policy={"on": ["signal"], "max": 1},
         base_job_name="bench",
     ).fit(wait=False)
     wait_until_up(job, RANKS)
+    wait_for(lambda: any(checkpoints.glob(".estimator/snapshots/*.json")))  # says that the second attempt is one
     said = b"".join(line.data for line in job.logs(stream="stdout", rank=RANKS - 1)).decode()
     _, _, pid = said.strip().rpartition(" ")
     struck = time.time()

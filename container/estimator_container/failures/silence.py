@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..mesh.pulse import SILENT_SECONDS, Reach
+from ..mesh.pulse import Reach, silent_seconds
 from ..runtime.loop import Loop
 from .verdict import Verdict, of_cut_off_host, of_silent_host
 
@@ -12,10 +12,13 @@ from .verdict import Verdict, of_cut_off_host, of_silent_host
 class Silence:
     """What one host hears of its neighbours, when it hears nothing."""
 
-    def __init__(self, loop: Loop, own: str, others: Sequence[str], report: Callable[[Verdict], object]) -> None:
-        """`others` are the neighbours; `report` is called once with who is to blame."""
+    def __init__(
+        self, loop: Loop, own: str, others: Sequence[str], missed_beats: int, report: Callable[[Verdict], object]
+    ) -> None:
+        """`others` are the neighbours, silent after so many beats; `report` is called once with who is to blame."""
         self._own = own
         self._others = others
+        self._seconds = silent_seconds(missed_beats)
         self._report = report
         self._silent: list[str] = []
         self._reach = Reach(loop)
@@ -39,6 +42,6 @@ class Silence:
         """One host of several is to blame for its silence, and this one for that of all."""
         everybody = len(self._silent) == len(self._others) > 1
         if cut_off or everybody:
-            self._report(of_cut_off_host(self._own, self._silent, SILENT_SECONDS))
+            self._report(of_cut_off_host(self._own, self._silent, self._seconds))
         else:
-            self._report(of_silent_host(self._silent[0], self._own, SILENT_SECONDS))
+            self._report(of_silent_host(self._silent[0], self._own, self._seconds))

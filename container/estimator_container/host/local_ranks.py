@@ -67,6 +67,7 @@ class LocalRanks:
             coordinator.weights_seen,
             self._on_stalled,
         )
+        self._server.deferential = spec.lacks_cpus
         if isinstance(spec.world, MpiWorld):
             self._server.mpirun_watches = True
             self._server.cpus = _cpus_of_ranks(spec, spec.world)

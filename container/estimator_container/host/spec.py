@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from ..contract.cluster import Cluster
 from ..contract.names import SECRET_BYTES, TRUST_NETWORK, WORLD_CHANNEL, WORLD_SECRET_FILE, Layout
 from ..contract.settings import Settings
+from ..mesh.pulse import MISSED_BEATS, PATIENT_BEATS
 from ..runtime import machine
 from ..runtime.errors import ConfigurationError
 from ..worlds import distributions
 from ..worlds.world import World
+
+FEW_RANKS = 4
+"""Ranks to a CPU, up to which each still gets it often enough."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,18 @@ class HostSpec:
     def renamed(self) -> bool:
         """Whether this host shares its machine, and so cannot go by the machine's name."""
         return self.settings.hosts_per_machine > 1 and machine.name() != self.name
+
+    @property
+    def lacks_cpus(self) -> bool:
+        """Whether the ranks that share this host's CPUs keep each other, and its toolkit, from running for seconds."""
+        if self.world is None:
+            return False
+        return self.world.processes_per_host * self.settings.hosts_per_machine > FEW_RANKS * machine.cpus()
+
+    @property
+    def missed_beats(self) -> int:
+        """Those after which another host counts as silent: each has as many ranks, and may have as few CPUs."""
+        return PATIENT_BEATS if self.lacks_cpus else MISSED_BEATS
 
     def required_secret(self) -> bytes:
         """The secret. Raises ConfigurationError without one."""

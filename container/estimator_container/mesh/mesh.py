@@ -163,8 +163,12 @@ class MeshWorker:
         observer: MeshObserver,
         find_leader: Callable[[], tuple[str, int]],
         deadline: float,
+        missed_beats: int = MISSED_BEATS,
     ) -> None:
-        """`deadline` is the time of `time.monotonic()` at which a leader that has not been met is lost."""
+        """`deadline` is the time of `time.monotonic()` at which a leader that has not been met is lost, and
+        `missed_beats` are those after which it counts as silent.
+        """
+        self._missed_beats = missed_beats
         self._loop = loop
         self.met_another = False
         """Whether somebody answered at the leader's address who does not hold the same secret."""
@@ -245,7 +249,7 @@ class MeshWorker:
         self._patience.cancel()
         self._unproven = None
         seal = Seal(session_key(self._member.secret, self._nonce, nonce), "worker", "leader")
-        self._proved = SealedLink(self._loop, link, seal, self._on_leader_message, self._lose)
+        self._proved = SealedLink(self._loop, link, seal, self._on_leader_message, self._lose, self._missed_beats)
 
     def _on_leader_message(self, leader: str, message: list[str]) -> None:
         if self._link is not None:

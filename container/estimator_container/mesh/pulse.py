@@ -13,7 +13,6 @@ from ..runtime.loop import Loop, Timer
 
 BEAT_SECONDS = 0.5
 MISSED_BEATS = 5  # after which the other end counts as silent: 2 to 2.5 seconds after its last word
-SILENT_SECONDS = (MISSED_BEATS - 1) * BEAT_SECONDS
 PATIENT_BEATS = 40
 """The most missed beats that are tolerated where either end lacks CPU time."""
 PATIENCE = 8.0
@@ -24,6 +23,11 @@ FORGETTING = 0.9
 """What is left of a strain one beat later: half of it after 3.5 s, a tenth after 11 s."""
 ASK_SECONDS = 0.5  # that an answer may take on the network of a job
 _DISCARD_PORT = 9  # RFC 863: nobody listens there, so whoever is there refuses
+
+
+def silent_seconds(missed_beats: int) -> float:
+    """For how long nothing was heard of an end that owes so many beats, at least."""
+    return (missed_beats - 1) * BEAT_SECONDS
 
 
 class Timers(Protocol):

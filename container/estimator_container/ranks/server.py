@@ -85,6 +85,8 @@ class RankServer:
         """The ranks that have been told to end."""
         self.cpus: Sequence[int] = ()
         """The CPU of each rank of this host, by its local rank; empty where a rank may use any."""
+        self.deferential = False
+        """Whether ranks interrupt nobody who runs: where they are many to a CPU, all would interrupt each other."""
         self.mpirun_watches = False
         """Whether mpirun sees how the wrappers end, and says more of it."""
         self._on_started = on_started
@@ -180,7 +182,7 @@ class RankServer:
         counts = (str(len(command.argv)), str(len(command.dropped)))
         settings = [f"{name}={value}" for name, value in {**command.settings, **self.variables_of(rank)}.items()]
         cpu = str(self.cpus[local_rank]) if rank < SPAWNED and local_rank < len(self.cpus) else ""
-        where = (command.frames, command.folder, command.alive, cpu)
+        where = (command.frames, command.folder, command.alive, cpu, "batch" if self.deferential else "")
         link.send("run", *where, *counts, *command.argv, *command.dropped, *settings)
 
     def _on_close(self, link: Link) -> None:

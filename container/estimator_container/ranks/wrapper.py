@@ -60,11 +60,13 @@ class Rank:
             self._tell("spawned", str(self._rank), local_rank, os.getcwd(), *self._spawned)
         else:
             self._tell("rank", str(self._rank), local_rank)
-        _, frames, cwd, self._alive, cpu, argc, dropc, *rest = self._next_message()
+        _, frames, cwd, self._alive, cpu, batch, argc, dropc, *rest = self._next_message()
         argv, drop, settings = _split(rest, int(argc), int(dropc))
         self._frames = FrameWriter(frames)
         os.chdir(cwd)
         everywhere = _bind(int(cpu)) if cpu else None
+        if batch:
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         pipes, said = self._start(argv, _environment(drop, settings))
         if everywhere is not None:
             os.sched_setaffinity(0, everywhere)

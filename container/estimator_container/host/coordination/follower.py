@@ -49,7 +49,7 @@ class Follower:
         self._leader = host.spec.cluster.leader
         self._loop = host.toolkit.loop
         self._mesh: mesh.MeshWorker | None = None
-        self._silence = Silence(self._loop, self._name, (self._leader,), self._fail)
+        self._silence = Silence(self._loop, self._name, (self._leader,), host.spec.missed_beats, self._fail)
 
     def open(self) -> None:
         """Begin to look for the first host. Raises ConfigurationError when it could not be trusted, or OSError."""
@@ -83,6 +83,7 @@ class Follower:
             self,
             self._find_leader,
             time.monotonic() + spec.settings.world_timeout,
+            spec.missed_beats,
         )
         self._mesh.begin_to_beat()
         self._silence.learn()

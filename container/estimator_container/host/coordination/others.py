@@ -84,7 +84,7 @@ class Others:
         """Who is ready for the next attempt before the platform has said that there is one."""
         self.on_answer: Callable[[str], None] = lambda host: None
         """Called with a host that was asked whether it is there, and is."""
-        self._silence = Silence(toolkit.loop, spec.name, spec.hosts[1:], listener.report)
+        self._silence = Silence(toolkit.loop, spec.name, spec.hosts[1:], spec.missed_beats, listener.report)
         self._clocks: ClockOffsets | None = None
 
     def open(self, platform: PlatformLine | None) -> None:
@@ -99,7 +99,7 @@ class Others:
             platform.listens_at(text_of(sock))
         else:
             sock = listening_socket(self._spec.settings.listen_fd)
-        self._mesh = mesh.MeshLeader(self._toolkit.loop, member, self, sock)
+        self._mesh = mesh.MeshLeader(self._toolkit.loop, member, self, sock, self._spec.missed_beats)
 
     def begin_to_beat(self) -> None:
         """From now on this host answers to nothing that could hold it up for long."""

@@ -14,14 +14,14 @@ from typing import Protocol
 from estimator_container.contract.names import Layout
 from estimator_container.failures.verdict import Verdict
 from estimator_container.host.coordination.platform_line import AGAIN, BEAT, END, FAILED
-from estimator_container.mesh.pulse import BEAT_SECONDS, Pulse
+from estimator_container.mesh.pulse import BEAT_SECONDS, Pulse, silent_seconds
 from estimator_container.runtime.links import Link, Listener, listen_unix, short_path
 from estimator_container.runtime.loop import Loop
 
 from ....values.home import make_folder
 
 MISSED_BEATS = 60  # so late that any host that can tell who is frozen has told it long before: see `mesh.pulse`
-SILENT_SECONDS = (MISSED_BEATS - 1) * BEAT_SECONDS
+SILENT_SECONDS = silent_seconds(MISSED_BEATS)
 FIRST_WORD_BEATS = 120
 """That a toolkit which has been started has for its first word: many may start at once, on a machine with few CPUs."""
 FIRST_WORD_SECONDS = (FIRST_WORD_BEATS - 1) * BEAT_SECONDS

@@ -1,5 +1,6 @@
 import pytest
 from estimator_container.failures.silence import Silence
+from estimator_container.mesh.pulse import MISSED_BEATS
 
 
 class Reach:
@@ -18,7 +19,7 @@ def silence(loop, monkeypatch):
 
     def make(*others):
         found = []
-        made = Silence(loop, "algo-1", others, found.append)
+        made = Silence(loop, "algo-1", others, MISSED_BEATS, found.append)
         return made, made._reach.checks, found
 
     return make

@@ -4,9 +4,11 @@ import socket
 
 import pytest
 from estimator_container.mesh import pulse
-from estimator_container.mesh.pulse import BEAT_SECONDS, MISSED_BEATS, PATIENT_BEATS, SILENT_SECONDS, Pulse, ask
+from estimator_container.mesh.pulse import BEAT_SECONDS, MISSED_BEATS, PATIENT_BEATS, Pulse, ask, silent_seconds
 from estimator_container.runtime import machine
 from estimator_container.runtime.loop import Timer
+
+SILENT_SECONDS = silent_seconds(MISSED_BEATS)
 
 
 class Machine:

@@ -55,6 +55,13 @@ def test_a_rank_without_a_world_is_known_as_such(ranks, monkeypatch):
     assert process.wait() == 0
 
 
+@pytest.mark.parametrize("deferential", [False, True])
+def test_ranks_that_are_many_to_a_cpu_interrupt_nobody_who_runs(run, ranks, deferential):
+    ranks.server.deferential = deferential
+    run(*PYTHON, "import os; print(os.sched_getscheduler(0), end='')")
+    assert ranks.output() == b"%d" % (os.SCHED_BATCH if deferential else os.SCHED_OTHER)
+
+
 def test_a_wrapper_of_a_rank_that_succeeded_ends_with_it(ranks):
     process = ranks.start("/bin/true")
     ranks.until_ended()

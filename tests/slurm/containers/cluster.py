@@ -66,14 +66,14 @@ class ContainerCluster:
         """What a command prints on a machine; it must succeed."""
         return docker("exec", "--user", user, "--workdir", "/", self.container(machine), *command)
 
-    def login(self, command: str, user: str = USER) -> str:
+    def login(self, command: str, user: str = USER, machine: str = "login") -> str:
         """What a command of the shell prints to a user who is logged in; it must succeed."""
-        return self.run("bash", "-lc", f"cd && {command}", machine="login", user=user)
+        return self.run("bash", "-lc", f"cd && {command}", machine=machine, user=user)
 
-    def python(self, program: str, variables: Mapping[str, str] = MappingProxyType({})) -> str:
+    def python(self, program: str, variables: Mapping[str, str] = MappingProxyType({}), machine: str = "login") -> str:
         """What a program prints to a user who is logged in, with the project in its environment."""
         told = shlex.join(f"{name}={value}" for name, value in variables.items())
-        return self.login(f"exec env {told} {PYTHON} -c {shlex.quote(program)}")
+        return self.login(f"exec env {told} {PYTHON} -c {shlex.quote(program)}", machine=machine)
 
     def in_background(self, program: str, pid_file: str) -> None:
         """Run a program on the login machine; a file in the user's home says which process it is."""

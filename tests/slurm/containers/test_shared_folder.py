@@ -32,6 +32,21 @@ for line in Job.attach(%r).logs(stream="stdout", follow=True):
     seen.setdefault(line.host, []).append(line.data.decode(errors="surrogateescape"))
 print(json.dumps([late, seen]))
 """
+WAITS_TO_BE_STOPPED = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit("was asked to stop"))
+print("there", flush=True)
+time.sleep(600)
+"""
+SEES_AND_STOPS = """
+import json
+from estimator_sdk import Job, list_jobs
+job = Job.attach({name!r})
+seen = [job.status, [line.data.decode() for line in job.logs(stream="stdout")], [each.name for each in list_jobs()]]
+job.stop()
+job.wait(timeout=60)
+print(json.dumps([*seen, job.status, [line.data.decode() for line in job.logs(stream="stderr")]]))
+"""
 
 
 def test_the_shared_folder_is_a_network_file_system_that_caches(containers: ContainerCluster):
@@ -57,4 +72,17 @@ def test_what_ranks_write_is_followed_from_another_machine_byte_for_byte(contain
         assert lines[-1] == "the last \udcff word", host
     assert len(late) == 80 and max(late) < SHOWN_WITHIN_SECONDS, max(late)
     assert job.end()["status"] == "Completed"
+    assert_nothing_is_left(job, "n1", "n2")
+
+
+@pytest.mark.law("L1", "F4")
+def test_a_job_is_seen_followed_and_stopped_from_another_machine_that_people_log_in_on(containers: ContainerCluster):
+    job = submit(containers, WAITS_TO_BE_STOPPED)
+    job.wait_for_line("there", times=2)
+    said = containers.python(SEES_AND_STOPS.format(name=job.name), machine="controller")
+    status, lines, names, ended, last_words = json.loads(said)
+    assert (status, lines) == ("InProgress", ["there\n"] * 2)
+    assert job.name in names
+    assert (ended, last_words) == ("Stopped", ["was asked to stop\n"] * 2)
+    assert job.end()["status"] == "Stopped"
     assert_nothing_is_left(job, "n1", "n2")

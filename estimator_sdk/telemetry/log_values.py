@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from estimator_container.telemetry.logged import MOST_STEPS
+
 from .metrics import values_in
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ _PAIR = rf"([A-Za-z_][\w./-]{{0,63}}): +({_NUMBER})"
 _PAIRS = re.compile(_PAIR)
 _PLAIN = re.compile(rf"\s*{_PAIR}(?:(?:\s*[,;|]\s*|\s+-\s+|\s+){_PAIR})*\s*")
 _KERAS_BAR = re.compile(rf"\s*(\d+)/(?:\d+|Unknown)\s.*?((?: - {_PAIR})+)\s*")
-_KERAS_EPOCH = re.compile(r"Epoch (\d+)/\d+\s*")
+_KERAS_EPOCH = re.compile(r"Epoch (\d{1,15})/\d+\s*")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08+")
 _STEPS = ("step", "global_step", "iteration", "iter")
 _EPOCH = "epoch"
@@ -86,8 +88,12 @@ class StreamValues:
 def _of_pairs(pairs: list[tuple[str, str]]) -> Iterator[FoundValue]:
     """The values of a line, of which one may say the step of the others."""
     numbers = {name: float(value) for name, value in pairs}
-    said = next((name for name in (*_STEPS, _EPOCH) if name in numbers and numbers[name].is_integer()), None)
+    said = next((name for name in (*_STEPS, _EPOCH) if _is_step(numbers.get(name))), None)
     step = int(numbers[said]) if said is not None else None
     for name, value in numbers.items():
         if name not in (*_STEPS, _EPOCH):
             yield FoundValue(name, value, step, False)
+
+
+def _is_step(value: float | None) -> bool:
+    return value is not None and value.is_integer() and abs(value) < MOST_STEPS

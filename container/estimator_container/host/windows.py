@@ -64,9 +64,10 @@ class Windows:
         path = self._layout.timeline_request
         try:
             with open(path, encoding="utf-8") as file:
-                asked = json.loads(file.read(1 << 12))
-            os.unlink(path)
+                text = file.read(1 << 12)
+            os.unlink(path)  # whatever it says: one that stays would keep the next from being asked for
+            asked = json.loads(text)
             number, seconds = int(asked["number"]), float(asked["seconds"])
-        except (OSError, ValueError, TypeError, LookupError, OverflowError):
+        except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
             return None
         return (number, seconds) if 0 < number < 1 << 62 and 0 < seconds <= MOST_SECONDS else None

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 SERIES, DEFLATED, PLAIN = b"S", b"B", b"R"
 _HEAD = struct.Struct("<IIcqq")
-_MOST_BYTES = 1 << 26
+_MOST_BYTES, _MOST_ROWS = 1 << 23, 1 << 12
 """Of a block; what says more is damaged, or no block of ours."""
 _MOST_BITS = 70
 """Of a number."""
@@ -92,6 +92,8 @@ def records(data: bytes) -> Iterator[FileRecord]:
 
 def _decode(numbers: Iterator[int], count: int) -> tuple[list[int], list[list[int | None]]]:
     rows = range(next(numbers))
+    if rows.stop > _MOST_ROWS:
+        raise ValueError(f"a block of {rows.stop} rows")
     times, time = [], 0
     for _ in rows:
         time += next(numbers)

@@ -20,6 +20,9 @@ from ..contract.names import Layout, name_of_rank, rank_of_name
 VALUE, WITHOUT_STEP, NAME = 1, 2, 3
 _CELL = struct.Struct("<dqdII")
 _LONGEST_NAME = 256
+MOST_STEPS = 1 << 53
+"""Below which a step is: the whole numbers that a float has."""
+_NO_TIME_MORE = 253402300800.0  # the year 10000
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,15 +89,16 @@ class LoggedValues:
         while at + _CELL.size <= len(data):
             moment, step, value, number, kind = _CELL.unpack_from(data, at)
             end = at + _CELL.size
-            if kind == NAME:
+            if kind == NAME and 0 < step <= _LONGEST_NAME:
                 end += -(-step // _CELL.size) * _CELL.size
                 if end > len(data):
                     break
                 name = data[at + _CELL.size : at + _CELL.size + step]
                 self._names[number] = name.decode("utf-8", "replace")
-            elif kind in (VALUE, WITHOUT_STEP) and number in self._names:
-                yield LoggedValue(moment, step if kind == VALUE else None, self._names[number], value)
-            at = end
+            elif kind in (VALUE, WITHOUT_STEP) and number in self._names and 0 <= moment < _NO_TIME_MORE:
+                is_step = kind == VALUE and abs(step) < MOST_STEPS
+                yield LoggedValue(moment, step if is_step else None, self._names[number], value)
+            at = end  # a cell that is none of these is damaged, or a script's own
         self._rest = data[at:]
 
 

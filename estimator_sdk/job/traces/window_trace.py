@@ -7,6 +7,7 @@ processes and threads of its own, which are kept apart by rank.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -41,12 +42,18 @@ class RankRecord:
     def read(cls, host: str, path: Path) -> RankRecord:
         """Raises OSError, or ValueError, TypeError or LookupError for what is no such file."""
         with open(path, encoding="utf-8", opener=regular_file) as file:
-            found = json.load(file)
-        files = {str(kind): path.parent / Path(name).name for kind, name in found["files"].items()}
-        steps = [(int(number), float(time)) for number, time in found["steps"]]
-        rank = None if found["rank"] is None else int(found["rank"])
-        said = [str(sentence) for sentence in found["said"]]
-        return cls(host, rank, float(found["began"]), float(found["ended"]), steps, files, said)
+            try:
+                found = json.load(file)
+                files = {str(kind): path.parent / Path(name).name for kind, name in found["files"].items()}
+                steps = [(int(number), float(time)) for number, time in found["steps"]]
+                rank = None if found["rank"] is None else int(found["rank"])
+                said = [str(sentence) for sentence in found["said"]]
+                began, ended = float(found["began"]), float(found["ended"])
+            except (AttributeError, OverflowError, RecursionError) as error:  # a script may write here, too
+                raise ValueError(f"{path.name} is not what a rank writes: {error!r}") from None
+        if not all(map(math.isfinite, (began, ended, *(time for _, time in steps)))):
+            raise ValueError(f"{path.name} has a time that is not a number")
+        return cls(host, rank, began, ended, steps, files, said)
 
     @property
     def name(self) -> str:

@@ -8,8 +8,6 @@ import os
 
 from estimator_container.telemetry import logged
 
-_MOST_STEPS = 1 << 53
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +44,7 @@ def _file_of_rank() -> logged.ValueLog | None:
 
 def _whole(step: object) -> int:
     number = logged.checked("step", step)
-    if not abs(number) < _MOST_STEPS or number != int(number):
+    if not abs(number) < logged.MOST_STEPS or number != int(number):
         raise ValueError(f"metrics.log: step must be a whole number below 2**53, not {step!r}")
     return int(number)
 

@@ -68,11 +68,13 @@ def test_a_second_one_waits_for_the_end_of_the_first(host):
         '{"number": 7, "seconds": 1e9}',
         '{"number": 1e400, "seconds": 1}',
         '{"number": 9223372036854775808, "seconds": 1}',
+        "[" * 4000,
     ],
 )
-def test_what_is_no_request_is_passed_over(host, text):
+def test_what_is_no_request_is_passed_over_and_is_not_in_the_way_of_the_next(host, text):
     host.ask(text)
     assert (host.told(), host.begun) == ({0}, 0)
+    assert not Path(host.layout.timeline_request).exists()
 
 
 def test_a_page_stays_as_long_as_it_was_and_others_are_passed_over(host):

@@ -2,6 +2,7 @@
 
 import os
 import random
+import zlib
 
 import pytest
 from estimator_container.telemetry import blocks, history
@@ -53,6 +54,12 @@ def test_a_record_that_was_cut_short_is_left_out_and_those_before_it_are_not():
     for length in range(len(data)):
         found = [record.first_ms - START for record in blocks.records(data[:length])]
         assert found == list(range(sum(length >= len(b"".join(whole[: count + 1])) for count in range(3))))
+
+
+def test_a_small_file_cannot_say_that_it_has_millions_of_rows():
+    rows = blocks.record(blocks.DEFLATED, zlib.compress(b"\xff\xff\x7f" + bytes(1 << 22)), START, START + 1)
+    with pytest.raises(ValueError, match="a block of 2097151 rows"):
+        next(blocks.records(rows)).columns(1)
 
 
 def test_a_block_with_too_few_columns_is_refused():

@@ -1,14 +1,16 @@
 """The values that a script logs: what it says is what is read, and outside of a job nothing happens."""
 
 import json
+import math
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import estimator_container
 import pytest
-from estimator_container.telemetry.logged import LoggedValues, ValueLog, rank_of_file
+from estimator_container.telemetry.logged import NAME, VALUE, LoggedValues, ValueLog, rank_of_file
 
 
 def run(script, tmp_path, **variables):
@@ -120,3 +122,25 @@ def test_a_process_goes_on_behind_the_torn_cell_of_an_earlier_one(tmp_path):
     (found,) = LoggedValues().feed(path.read_bytes())
     assert (found.name, found.step, found.value) == ("loss", 1, 2.0)
     assert rank_of_file(path.name) is None
+
+
+CELL = struct.Struct("<dqdII")
+KEPT = CELL.pack(1.0, 4, 0.0, 0, NAME) + b"loss".ljust(CELL.size, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("cell", "found"),
+    [
+        (CELL.pack(1.0, -32, 0.0, 1, NAME), []),
+        (CELL.pack(1.0, -1 << 63, 0.0, 1, NAME), []),
+        (CELL.pack(1.0, 1 << 40, 0.0, 1, NAME), []),
+        (CELL.pack(math.nan, 1, 2.0, 0, VALUE), []),
+        (CELL.pack(1e300, 1, 2.0, 0, VALUE), []),
+        (CELL.pack(1.0, 1 << 60, 2.0, 0, VALUE), [(None, 2.0)]),
+        (CELL.pack(1.0, 1, 2.0, 7, VALUE), []),
+        (CELL.pack(1.0, 1, 2.0, 0, 99), []),
+    ],
+)
+def test_a_cell_that_no_log_of_ours_has_hides_none_behind_it(cell, found):
+    values = LoggedValues().feed(KEPT + cell + CELL.pack(1.0, 9, 0.5, 0, VALUE))
+    assert [(value.step, value.value) for value in values] == [*found, (9, 0.5)]

@@ -126,3 +126,22 @@ def test_a_second_one_is_refused_until_the_first_has_begun(job, tmp_path, monkey
     with pytest.raises(EstimatorError, match="another window of a was asked for"):
         window.record(job, 1.0)
     assert request.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"files": []}',
+        "[" * 100_000,
+        '{"rank": 1, "files": {}, "said": [], "steps": [], "began": 1, "ended": NaN}',
+        '{"rank": 1, "files": {}, "said": [], "steps": [[1e999, 1]], "began": 1, "ended": 2}',
+    ],
+    ids=lambda text: text[-30:],
+)
+def test_what_a_script_puts_in_the_place_of_a_record_is_none(text, tmp_path):
+    path = tmp_path / "7-1.json"
+    path.write_text(text)
+    with pytest.raises((ValueError, TypeError, LookupError)):
+        window.RankRecord.read("algo-1", path)

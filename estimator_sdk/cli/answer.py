@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def show(arguments: Namespace, document: object, lines: Iterable[str]) -> None:
-    """Write `document` with `--json`, else `lines`. Raises as `write`."""
+    """Write `document` with `--json`, else `lines`. A number that is not finite is null in JSON. Raises as `write`."""
     if arguments.json:
-        import json
+        from ..values.strict_json import dumps
 
-        lines = [json.dumps(document, indent=1, default=str)]
+        lines = [dumps(document, indent=1, default=str)]
     write("".join(f"{line}\n" for line in lines))
 
 

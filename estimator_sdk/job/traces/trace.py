@@ -8,6 +8,7 @@ Training steps are told now and then, so a slice is all steps between two tellin
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -89,7 +90,11 @@ class HostTrace:
         """Of each rank how many steps were told last, the number of the last one, and when that ended."""
 
     def take(self, time: float, event: AnyEvent) -> Iterator[Slice]:
-        """The slices that end with this event."""
+        """The slices that end with this event; a script that tells of no time has none."""
+        found = self._ended_with(time, event)
+        return (each for each in found if math.isfinite(each.began) and math.isfinite(each.ended))
+
+    def _ended_with(self, time: float, event: AnyEvent) -> Iterator[Slice]:
         match event:
             case events.PhaseStarted():
                 self._phases[event.phase] = time

@@ -18,6 +18,7 @@ from estimator_container.contract.names import Layout
 
 from ...errors import EstimatorError, InvalidArgument
 from ...telemetry.machines import host_of, logs_here
+from ...values import strict_json
 from ...values.home import regular_file, replace_private
 from . import window_trace
 from .trace import clock_offsets, layout_of
@@ -117,11 +118,12 @@ def _begun(job: StartedJob, hosts: dict[str, Layout], number: int) -> dict[str, 
     found: dict[str, list[int | None]] = {}
     for _ in _waits(job, BEGIN_SECONDS):
         for host, layout in hosts.items():
-            with contextlib.suppress(OSError, ValueError, LookupError):
+            with contextlib.suppress(OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
                 if host not in found:
                     path = Path(layout.timelines, f"{number}.json")
                     with open(path, encoding="utf-8", opener=regular_file) as file:
-                        found[host] = json.load(file)["ranks"]
+                        ranks = json.load(file)["ranks"]
+                    found[host] = [None if rank is None else int(rank) for rank in ranks]
         if len(found) == len(hosts):
             break
     late = [host for host in hosts if host not in found]
@@ -188,7 +190,7 @@ def kept(job: StartedJob) -> Path | None:
 def _keep(trace: dict[str, Any], first: Layout, notes: list[str]) -> str | None:
     path = Path(first.output_data, FILE)
     try:
-        replace_private(path, json.dumps(trace))
+        replace_private(path, strict_json.dumps(trace))
     except OSError as error:
         notes.append(f"it could not be put among the outputs of the job: {error}")
         return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import os
 from argparse import Namespace
 from pathlib import Path
 
+from ....errors import InvalidArgument
+from ....values import strict_json
 from ... import answer, job_argument
 from ...parser import Parser
 
@@ -25,6 +27,7 @@ def run(arguments: Namespace) -> int:
     from ....job.traces import trace, window
 
     job = job_argument.find(arguments)
+    path = _output(arguments.output, f"{job.name}-timeline.json")
     if arguments.seconds is None:
         made = trace.make(job.started)
         notes: tuple[str, ...] = ()
@@ -32,9 +35,16 @@ def run(arguments: Namespace) -> int:
     else:
         recorded = window.record(job.started, arguments.seconds)
         made, notes, kept = recorded.trace, recorded.notes, recorded.kept
-    path = Path(arguments.output or f"{job.name}-timeline.json")
-    path.write_text(json.dumps(made), encoding="utf-8")
+    path.write_text(strict_json.dumps(made), encoding="utf-8")
     document = {"name": job.name, "file": str(path), "events": len(made["traceEvents"]), "notes": notes, "kept": kept}
     lines = [f"{path} (open it at https://ui.perfetto.dev or chrome://tracing)", *notes]
     answer.show(arguments, document, lines)
     return 0
+
+
+def _output(given: str | None, default: str) -> Path:
+    """Where the trace goes. Raises InvalidArgument before anything is recorded that could not be written."""
+    path = Path(given or default)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidArgument("output", f"--output {str(path)!r} cannot be written; name a file in a writable folder")
+    return path

@@ -59,6 +59,13 @@ class Parser(argparse.ArgumentParser):
         return InvalidArgument(self.prog, f"{what}; {hint}")
 
 
+def port(text: str) -> int:
+    """The type of an option that takes a port of this machine."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > 5 or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port; give one from 1 to 65535, or 0 for a free one")
+    return int(text)
+
+
 def count(text: str) -> int:
     """The type of an option that takes a whole number from 1."""
     try:

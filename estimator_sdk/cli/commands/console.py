@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+import threading
 from argparse import Namespace
 
 from ...errors import EstimatorError
 from .. import answer
-from ..parser import Parser
+from ..parser import Parser, port
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument("--port", metavar="N", type=int, default=0, help="the port (default: one that is free)")
+    parser.add_argument("--port", metavar="N", type=port, default=0, help="the port (default: one that is free)")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and open nothing")
     parser.add_argument(
         "--host", metavar="IP", default="127.0.0.1", help="the address to listen on (default: %(default)s)"
@@ -40,8 +41,8 @@ def run(arguments: Namespace) -> int:
 
     def ready(address: str) -> None:
         answer.show(arguments, {"address": address}, [address])
-        if not arguments.no_browser:
-            _open(address)
+        if not arguments.no_browser:  # one in a terminal returns when it is left, and wants to be answered before
+            threading.Thread(target=_open, args=(address,), daemon=True).start()
 
     serving.serve(arguments.host, arguments.port, token, arguments.allow_host, ready)
     return 0

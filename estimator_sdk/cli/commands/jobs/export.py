@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import EstimatorError, InvalidArgument
 from ... import answer, job_argument
-from ...parser import Parser
+from ...parser import Parser, port
 
 if TYPE_CHECKING:
     from ....job.job import Job
@@ -30,7 +29,7 @@ def add(parser: Parser) -> None:
     job_argument.add(parser)
     parser.add_argument("--to", choices=list(_TO), required=True, help="the product")
     parser.add_argument(
-        "--port", type=_port, metavar="N", help="prometheus: serve /metrics on this machine until the job has ended"
+        "--port", type=port, metavar="N", help="prometheus: serve /metrics on this machine until the job has ended"
     )
     parser.add_argument(
         "--output",
@@ -119,12 +118,6 @@ def _to_prometheus(job: Job, arguments: Namespace) -> int:
     finally:
         end()
     return 0
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port; give one from 1 to 65535, or 0 for a free one")
-    return int(text)
 
 
 _TO: dict[str, Callable[[Job, Namespace], int]] = {

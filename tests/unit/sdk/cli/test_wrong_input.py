@@ -23,6 +23,12 @@ def job(home) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["console", "--port", "65536"], "'65536' is not a port; give one from 1 to 65535, or 0 for a free one"),
+        (["console", "--port", "-1"], "'-1' is not a port"),
+        (["timeline", JOB, "--seconds", "0"], "seconds must be more than 0 and at most 600, not 0"),
+        (["timeline", JOB, "--seconds", "-1"], "seconds must be more than 0 and at most 600, not -1"),
+        (["timeline", JOB, "--seconds", "1e9"], "seconds must be more than 0 and at most 600, not 1e+09"),
+        (["timeline", JOB, "--output", "no/such/folder/f.json"], "--output 'no/such/folder/f.json' cannot be written"),
         (["rnu", *RUN], "estimator: 'rnu' is not a command; did you mean 'run'?"),
         (["run"], "there is no command; write it after --"),
         (["run", "--"], "there is no command"),

@@ -41,7 +41,8 @@ class RequestGuard:
         self._app = app
         self._token = token
         self._cookie = f"estimator-console-{port}"
-        self._hosts = frozenset((*hosts, *(f"{name}:{port}" for name in _LOOPBACK)))
+        named = (*hosts, *(f"{name}:{port}" for name in _LOOPBACK))
+        self._hosts = frozenset(name.lower() for name in named)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""

@@ -35,12 +35,13 @@ class Console:
         self.index = JobIndex()
         self.hub = Hub()
         self.threads = CapacityLimiter(_THREADS)
+        self.slow_threads = CapacityLimiter(1)
+        """For what computes for seconds, one at a time."""
         self.windows = WindowRuns()
         self.downloads = 0
         """How many are under way."""
         self.ledgers: OrderedDict[tuple[str, int], Ledger] = OrderedDict()
         """By job and the bytes of its logs, those that were made last."""
-        self.ledger_lock = threading.Lock()
         self._lock = threading.Lock()
         self._jobs: OrderedDict[str, StartedJob] = OrderedDict()
         self._curves: OrderedDict[tuple[str, float | None], CurveReader] = OrderedDict()

@@ -38,7 +38,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(home):
-    with console(home) as running:
+    with console(home, "--allow-host", "Console.Example.org") as running:
         yield running
 
 
@@ -66,6 +66,10 @@ def test_the_token_in_an_address_opens_the_page_alone_and_becomes_a_cookie(serve
 def test_a_name_that_is_not_ours_is_not_answered(server, host):
     status, _, _ = server.ask("/api/jobs", headers={"Host": host.format(port=server.port)})
     assert status == 421
+
+
+def test_a_proxy_s_name_is_ours_however_it_is_written(server):
+    assert server.ask("/api/jobs", headers={"Host": "console.example.org"})[0] == 200
 
 
 @pytest.mark.parametrize("path", ["/api/jobs/short/stop", "/api/jobs/short/retry", "/api/jobs/short/window"])

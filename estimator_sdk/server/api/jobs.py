@@ -92,14 +92,13 @@ def _ledger(console: Console, values: Values) -> object:
         what = f"the logs of {job.name} have {size / 1e6:.0f} MB, and the ledger is made of all of them"
         raise EstimatorError(f"{what}; ask for it with `estimator describe {job.name}`")
     key = (job.name, size)
-    with console.ledger_lock:  # one at a time: it computes
-        made = console.ledgers.get(key)
-        if made is None:
-            made = accounting.of_job(job)
-            if job.record().is_final:
-                console.ledgers[key] = made
-                while len(console.ledgers) > 64:
-                    console.ledgers.popitem(last=False)
+    made = console.ledgers.get(key)
+    if made is None:
+        made = accounting.of_job(job)
+        if job.record().is_final:
+            console.ledgers[key] = made
+            while len(console.ledgers) > 64:
+                console.ledgers.popitem(last=False)
     return {**made.to_json(), "sentence": made.sentence()}
 
 
@@ -167,7 +166,7 @@ OPERATIONS = (
         (Parameter("attempt", "integer", "The number of an attempt; the newest without it.", None, 1),),
         _timeline,
     ),
-    Operation("/api/jobs/{job}/ledger", "Where the time of a job went.", (), _ledger),
+    Operation("/api/jobs/{job}/ledger", "Where the time of a job went.", (), _ledger, is_slow=True),
     Operation(
         "/api/jobs/{job}/inputs",
         "The CreateTrainingJob document of a job, and its plan; secrets are hidden.",
@@ -180,6 +179,7 @@ OPERATIONS = (
         "code, as in a unified diff. Secrets in the document are hidden.",
         (Parameter("other", "string", "The name of the other job."),),
         _difference,
+        is_slow=True,
     ),
     Operation("/api/jobs/{job}/stop", "Ask a job to stop.", (), _stop, method="POST"),
     Operation("/api/jobs/{job}/retry", "Run a job that has ended again, under a new name.", (), _retry, method="POST"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from estimator_container.telemetry.metric_table import KINDS, METRICS
@@ -15,10 +18,14 @@ from .operation import Operation, Parameter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ...backends.port import State
     from ..state import Console
     from .operation import Values
 
 _MOST_POINTS = 1000
+_MOST_ROWS = 4 * _MOST_POINTS
+"""Of a series, where it is asked for by its resolution."""
+_MOST_METRICS = 500
 
 
 def _curves(console: Console, values: Values) -> object:
@@ -26,7 +33,14 @@ def _curves(console: Console, values: Values) -> object:
     parts, is_complete = console.curves(job).parts()
     name = values.text("name")
     if name is None:
-        return {"is_complete": is_complete, "curves": bands(parts)}
+        text = (values.text("text") or "").casefold()
+        found = dict.fromkeys(part.name for part in parts if text in part.name.casefold())
+        shown = set(islice(found, values.number("limit")))
+        return {
+            "is_complete": is_complete,
+            "total": len(found),
+            "curves": bands(part for part in parts if part.name in shown),
+        }
     chosen = [part for part in parts if part.name == name]
     by_rank = [
         {
@@ -46,9 +60,11 @@ def _machines(console: Console, values: Values) -> object:
     metric = values.text("metric")
     if metric is not None and metric not in KINDS:
         raise InvalidArgument("metric", f"metric {metric!r} is not known; {suggestion(metric, KINDS)}")
+    record = job.record()
+    _check_rows(values, record)
     question = machines.Question(
         metrics=None if metric is None else (metric,),
-        hosts=_hosts(values.text("host"), job.record().hosts),
+        hosts=_hosts(values.text("host"), record.hosts),
         start=values.real("start"),
         end=values.real("end"),
         points=values.number("points") or 200,
@@ -70,6 +86,17 @@ def _machines(console: Console, values: Values) -> object:
         for each in found.series
     ]
     return {"series": series, "resolution": found.resolution, "cursor": found.cursor}
+
+
+def _check_rows(values: Values, record: State) -> None:
+    """Raises InvalidArgument for more points than an answer may have."""
+    resolution = values.real("resolution")
+    start = max(values.real("start") or 0.0, record.created or 0.0)
+    end = min(values.real("end") or math.inf, record.ended or time.time())
+    if resolution is not None and end - start > _MOST_ROWS * resolution:
+        least = math.ceil((end - start) / _MOST_ROWS)
+        what = f"resolution {resolution:g} makes more than {_MOST_ROWS} points of a series in that time"
+        raise InvalidArgument("resolution", f"{what}; give at least {least}, or a later start")
 
 
 def _hosts(given: str | None, known: Sequence[str]) -> list[str] | None:
@@ -96,8 +123,12 @@ OPERATIONS = (
     Operation(
         "/api/jobs/{job}/curves",
         "The metrics of the model: over steps the least, the mean and the greatest value of all ranks, or of one "
-        "metric the curve of each rank. Ask again until `is_complete`.",
-        (Parameter("name", "string", "A metric, of which the curve of each rank is wanted."),),
+        "metric the curve of each rank. Ask again until `is_complete`; `total` is how many metrics there are.",
+        (
+            Parameter("name", "string", "A metric, of which the curve of each rank is wanted."),
+            Parameter("text", "string", "Only metrics with this in their name."),
+            Parameter("limit", "integer", "Metrics of one answer, those that came first.", 100, 1, _MOST_METRICS),
+        ),
         _curves,
     ),
     Operation(

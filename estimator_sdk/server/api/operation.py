@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ...errors import BackendError, EstimatorError, InvalidArgument, JobNotFound
+from ...values import strict_json
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -35,6 +36,15 @@ class Parameter:
     most: int = 1 << 53
 
 
+class Document(JSONResponse):
+    """An answer in JSON, whatever texts it has."""
+
+    def render(self, content: object) -> bytes:
+        """Half a surrogate, as the name of a file may have it, is an escape."""
+        text = strict_json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace")
+
+
 @dataclass(frozen=True)
 class Operation:
     """One address of the API; `{job}` in it is a job's name."""
@@ -45,6 +55,8 @@ class Operation:
     answer: Answer | None = None
     stream: Stream | None = None
     method: Literal["GET", "POST"] = "GET"
+    is_slow: bool = False
+    """Whether an answer may take seconds: these wait for each other, and nothing else waits for them."""
 
     def route(self, console: Console) -> Route:
         """The operation for Starlette."""
@@ -55,8 +67,9 @@ class Operation:
                 if self.stream is not None:
                     return await self.stream(console, values, request)
                 assert self.answer is not None
-                found = await to_thread.run_sync(self.answer, console, values, limiter=console.threads)
-                return JSONResponse(found, 202 if self.method == "POST" else 200)
+                limiter = console.slow_threads if self.is_slow else console.threads
+                found = await to_thread.run_sync(self.answer, console, values, limiter=limiter)
+                return Document(found, 202 if self.method == "POST" else 200)
             except EstimatorError as error:
                 return JSONResponse({"error": str(error)}, _status_of(error))
             except ValueError as error:  # of what a job's files say, such as a time that is not a number

@@ -104,7 +104,7 @@ class JobIndex:
         modified = self._modification()
         if modified != self._modified:
             self._modified = modified
-            names = self._scan()
+            names = self._scan() if modified else set()
             removed = (self._names - names) & before.keys()
             looked = looked - (self._names - names) | names - before.keys()
             self._names = names

@@ -6,10 +6,12 @@ import { MOST_OTHERS, jobField } from "./compare.js";
 import { h, notice, select } from "./dom.js";
 
 const MOST_RANKS = 64; // that are drawn in one chart
+const MANY = 12; // metrics, of which some can be chosen
 
 export function showCurves(place, job) {
   let x = "steps";
   let isByRank = false;
+  let text = ""; // that the names of metrics have
   let isOver = false;
   let isLoading = false;
   let asked = 0; // how often it was asked for something else
@@ -17,12 +19,14 @@ export function showCurves(place, job) {
   const charts = new Map();
   const said = h("p", { class: "nothing", role: "status" }, "Reading …");
   const grid = h("div", { class: "charts" });
+  const more = h("p", { class: "aside", role: "status" });
+  const filter = h("input", { type: "search", class: "beside", hidden: true, placeholder: "Every metric", "aria-label": "Metrics with this in their name", autocomplete: "off", onchange: () => again(() => (text = filter.value.trim())) });
   const byRank = h("button", { type: "button", "aria-pressed": "false", onclick: turn }, "By rank");
   const beside = h("ul", { class: "jobs-beside", "aria-label": "Jobs beside this one" });
   const states = new Map();
   const field = jobField("Put a job beside it", () => [job.name, ...job.others], add);
-  const controls = h("div", { class: "filters" }, select("Over", [["steps", "over steps"], ["times", "over time"]], x, (value) => again(() => (x = value))), byRank, field);
-  place.append(controls, beside, said, grid);
+  const controls = h("div", { class: "filters" }, select("Over", [["steps", "over steps"], ["times", "over time"]], x, (value) => again(() => (x = value))), byRank, filter, field);
+  place.append(controls, beside, said, more, grid);
 
   function add(name) {
     if (job.others.length >= MOST_OTHERS) notice(`At most ${MOST_OTHERS} jobs are shown beside another; take one away first.`);
@@ -66,13 +70,15 @@ export function showCurves(place, job) {
     const [wanted, mine] = [asked, job.others];
     try {
       if (!(await ready())) said.textContent = "The library for charts is missing from this installation.";
-      const [found, ...others] = await Promise.all([get(ofJob(job.name, "curves")), ...mine.map(other)]);
+      const [found, ...others] = await Promise.all([get(ofJob(job.name, "curves"), { text }), ...mine.map(other)]);
       if (isOver || wanted !== asked) return;
       if (mine.length) drawJobs([found, ...others], [job.name, ...mine]);
       else await Promise.all(found.curves.map(draw));
       if (others.some((each) => !each.is_complete)) found.is_complete = false;
       said.hidden = found.curves.length > 0 || charts.size > 0;
-      said.textContent = found.is_complete ? "This job has no metrics. A line such as `loss: 0.25`, a metric definition or metrics.log() makes one." : "Reading the log …";
+      filter.hidden = !text && found.total <= MANY;
+      more.textContent = found.total > found.curves.length ? `${found.curves.length} of ${found.total} metrics are shown: write a part of the names of others.` : "";
+      said.textContent = found.is_complete && text ? "No metric has this in its name." : found.is_complete ? "This job has no metrics. A line such as `loss: 0.25`, a metric definition or metrics.log() makes one." : "Reading the log …";
       const runs = !job.state.is_final || mine.some((name) => !states.get(name)?.is_final);
       if (!found.is_complete || runs) timer = setTimeout(load, found.is_complete ? 2000 : 500);
     } catch (error) {
@@ -87,7 +93,7 @@ export function showCurves(place, job) {
   async function other(name) {
     try {
       if (!states.get(name)?.is_final) states.set(name, await get(ofJob(name)));
-      return await get(ofJob(name, "curves"));
+      return await get(ofJob(name, "curves"), { text });
     } catch (error) {
       states.set(name, { is_final: true, created: 0 });
       if (!isOver) notice(error.message);

@@ -4,6 +4,9 @@ import { clock, h } from "./dom.js";
 
 const ROW = 14; // pixels of a rank, fewer where there are many
 
+// The lowest and the highest: there may be more values than a call takes arguments.
+const ends = (values) => [values.reduce((a, b) => Math.min(a, b), Infinity), values.reduce((a, b) => Math.max(a, b), -Infinity)];
+
 export class HeatMap {
   constructor(place, title) {
     this.canvas = h("canvas", { class: "map", role: "img", "aria-label": `${title} of each rank over time` });
@@ -19,12 +22,8 @@ export class HeatMap {
   set(series, format) {
     this.series = [...series].sort((a, b) => (a.rank ?? -1) - (b.rank ?? -1) || a.host.localeCompare(b.host) || a.part.localeCompare(b.part));
     this.format = format;
-    const values = series.flatMap((each) => each.mean).filter((value) => value !== null);
-    this.least = Math.min(...values);
-    this.most = Math.max(...values);
-    const times = series.flatMap((each) => [each.times[0], each.times.at(-1)]);
-    this.first = Math.min(...times);
-    this.last = Math.max(...times);
+    [this.least, this.most] = ends(series.flatMap((each) => each.mean).filter((value) => value !== null));
+    [this.first, this.last] = ends(series.flatMap((each) => [each.times[0], each.times.at(-1)]));
     this.draw();
     this.tell();
   }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from estimator_container.contract import events
 
 from ..telemetry.kept import Kept
-from ..telemetry.metrics import values_in
+from ..telemetry.log_values import StreamValues
 from ..telemetry.sentences import sentence_about
 from .log import Log, Source, shown
 from .series import Series
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NOTES = 20
 """Sentences kept about what happened."""
+MOST_METRICS = 1000
+"""Names of metrics; who writes under ever new names has none of the others."""
 
 
 @dataclass
@@ -53,6 +55,8 @@ class View:
         self.notes: deque[str] = deque(maxlen=NOTES)
         self.kept = Kept()
         self._definitions = definitions
+        self._defined = {name for name, _ in definitions}
+        self._streams: dict[tuple[int | str, str], StreamValues] = {}
         self._chosen = logs
 
     def on_event(self, host: str, event: AnyEvent) -> None:
@@ -78,9 +82,8 @@ class View:
 
     def on_line(self, line: Line) -> None:
         """Take a line of the log; metrics are read from all of it, whatever is shown."""
-        whose = line.host if line.rank is None else line.rank
-        for name, value in values_in(line, self._definitions):
-            self.metrics.setdefault(name, Series()).add(whose, value)
+        if line.stream != "toolkit":
+            self._take_values(line)
         if self._shows(line):
             self._log_of(line).add(line.stream, line.data)
 
@@ -88,6 +91,17 @@ class View:
         """Take the newest state of a line that has no end yet."""
         if self._shows(line):
             self._log_of(line).unfinished[line.stream] = shown(line.data)
+
+    def _take_values(self, line: Line) -> None:
+        """Those that `Job.curves` finds in a line."""
+        whose = line.host if line.rank is None else line.rank
+        stream = self._streams.get((whose, line.stream))
+        if stream is None:
+            stream = self._streams[whose, line.stream] = StreamValues(self._definitions)
+        for found in stream.of_line(line):
+            is_shown = found.is_defined or found.name not in self._defined
+            if is_shown and (found.name in self.metrics or len(self.metrics) < MOST_METRICS):
+                self.metrics.setdefault(found.name, Series()).add(whose, found.value)
 
     def in_order(self) -> list[Log]:
         """The logs: of the ranks by their numbers, then those of the hosts."""

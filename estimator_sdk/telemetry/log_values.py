@@ -53,10 +53,8 @@ class StreamValues:
             for line in block.lines():
                 yield from self.of_line(line)
             return
-        # Most lines have no metric, and few have the look of one.
         for data in block.data.split(b"\n") if b": " in block.data or b"Epoch " in block.data else ():
-            if b": " in data or data.startswith(b"Epoch "):
-                yield from self._plain(data)
+            yield from self._plain(data)
 
     def of_line(self, line: Line) -> Iterator[FoundValue]:
         """The values in a line."""
@@ -65,7 +63,8 @@ class StreamValues:
         yield from self._plain(line.data)
 
     def _plain(self, data: bytes) -> Iterator[FoundValue]:
-        if len(data) > _LONGEST:
+        # Most lines have no metric, and few have the look of one.
+        if len(data) > _LONGEST or not (b": " in data or data.startswith(b"Epoch ")):
             return
         text = data.decode("utf-8", "replace")
         if "\r" in text or "\x1b" in text or "\b" in text:

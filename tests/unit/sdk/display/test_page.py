@@ -14,7 +14,7 @@ from estimator_container.logs.lines import Line
 from estimator_sdk.display import page, text
 from estimator_sdk.display.log import LAST_LINES, WIDTH
 from estimator_sdk.display.snapshot import JobLink, Snapshot
-from estimator_sdk.display.view import View
+from estimator_sdk.display.view import MOST_METRICS, View
 
 EVIL = """</pre></details></div><script>alert(1)</script><img src=x onerror="alert('2')">&lt;b&gt;"""
 LOSS = [("loss", re.compile(r"loss: ([0-9.]+)"))]
@@ -186,6 +186,26 @@ def test_ranks_come_by_number_then_scripts_then_toolkits():
         ("algo-2", 1),
         ("algo-2 toolkit", 1),
     ]
+
+
+def test_metrics_are_those_that_the_curves_of_the_job_have():
+    view = View(LOSS)
+    bar = "\x1b[1m10/10\x1b[0m 0s 3ms/step - accuracy: 0.5 - loss: 1.5\n"
+    for said in ("step: 7, loss: 0.25, lr: 1e-3\n", "Epoch 1/2\n", bar, "loss: 2, a word\n"):
+        view.on_line(line(said))
+    view.on_line(line("lost: 1\n", stream="toolkit"))
+    assert {name: (each.count, each.last) for name, each in view.metrics.items()} == {
+        "loss": (3, 2.0),
+        "lr": (1, 0.001),
+        "accuracy": (1, 0.5),
+    }
+
+
+def test_ever_new_names_of_metrics_are_not_kept():
+    view = View()
+    for number in range(2 * MOST_METRICS):
+        view.on_line(line(f"client_{number}: 1\n"))
+    assert len(view.metrics) == MOST_METRICS
 
 
 @pytest.mark.parametrize(("logs", "shown"), [("all", ["rank 0", "rank 1"]), ("rank0", ["rank 0"]), ("none", [])])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from anyio import CapacityLimiter
@@ -28,6 +30,21 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+@dataclass(frozen=True)
+class KeptLedger:
+    """Where the time of a job went, as it was reckoned last."""
+
+    of: tuple[float | None, bool, int]
+    """When the job was created, whether it had ended, and the bytes of its logs."""
+    ledger: Ledger
+    until: float
+    """When that of a job that runs is made anew, on the monotonic clock."""
+
+    def answers(self, of: tuple[float | None, bool, int]) -> bool:
+        """Whether it will do for the job now."""
+        return self.of[:2] == of[:2] and time.monotonic() < self.until and (self.of == of or not of[1])
+
+
 class Console:
     """The state of a running console."""
 
@@ -40,8 +57,8 @@ class Console:
         self.windows = WindowRuns()
         self.downloads = 0
         """How many are under way."""
-        self.ledgers: OrderedDict[tuple[str, int], Ledger] = OrderedDict()
-        """By job and the bytes of its logs, those that were made last."""
+        self.ledgers: OrderedDict[str, KeptLedger] = OrderedDict()
+        """By job, those that were made last."""
         self._lock = threading.Lock()
         self._jobs: OrderedDict[str, StartedJob] = OrderedDict()
         self._curves: OrderedDict[tuple[str, float | None], CurveReader] = OrderedDict()
@@ -60,7 +77,7 @@ class Console:
                 self._forget(name)
         found = backends.attach(name)
         with self._lock:
-            _put(self._jobs, name, found)
+            put(self._jobs, name, found)
         return found
 
     def story(self, name: str, created: float | None, attempt: int) -> Story:
@@ -68,7 +85,7 @@ class Console:
         with self._lock:
             key = (name, created, attempt)
             found = self._stories.get(key) or Story()
-            _put(self._stories, key, found)
+            put(self._stories, key, found)
             return found
 
     def curves(self, job: StartedJob) -> CurveReader:
@@ -81,7 +98,7 @@ class Console:
             with self._lock:
                 found = self._curves.setdefault(key, made)
         with self._lock:
-            _put(self._curves, key, found, _KEPT_CURVES)
+            put(self._curves, key, found, _KEPT_CURVES)
         return found
 
     def _forget(self, name: str) -> None:
@@ -89,7 +106,8 @@ class Console:
             self._jobs.pop(name, None)
 
 
-def _put(kept: OrderedDict[K, V], key: K, value: V, most: int = _KEPT) -> None:
+def put(kept: OrderedDict[K, V], key: K, value: V, most: int = _KEPT) -> None:
+    """Keep the last ones that were asked for."""
     kept[key] = value
     kept.move_to_end(key)
     while len(kept) > most:

@@ -128,8 +128,11 @@ def _begun(job: StartedJob, hosts: dict[str, Layout], number: int) -> dict[str, 
             break
     late = [host for host in hosts if host not in found]
     if late:
-        ended = job.record().is_final
-        why = f"{job.name} ended" if ended else "another window is recorded, or its toolkit is older than this SDK"
+        why = "another window is recorded, or its toolkit is older than this SDK"
+        if job.record().is_final:
+            why = f"{job.name} ended"
+        elif not Path(hosts[late[0]].training_steps).exists():  # which a host writes before its ranks begin
+            why = "its ranks have not begun, or run on a machine that does not hear of it"
         raise EstimatorError(
             f"{', '.join(late)} did not begin the window in {BEGIN_SECONDS:g} s: {why}; try again later"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from ..jobs import control, difference, table
 from ..jobs.timeline_rows import MOST_STEP_SLICES
 from ..logs import pieces
 from ..logs.selection import is_here, select
+from ..state import KeptLedger, put
 from .operation import Operation, Parameter
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from .operation import Values
 
 _MOST_LEDGER = 1 << 28  # bytes of logs that a ledger is made of here: it takes seconds for each 100 MB
+_LEDGER_PAUSE = 20
+"""Times as long as a ledger took to be made, the ledger of a job that runs is given again."""
+_KEPT_LEDGERS = 64
 _MOST_PLAN = 1 << 20  # bytes
 
 
@@ -91,15 +96,15 @@ def _ledger(console: Console, values: Values) -> object:
     if size > _MOST_LEDGER:
         what = f"the logs of {job.name} have {size / 1e6:.0f} MB, and the ledger is made of all of them"
         raise EstimatorError(f"{what}; ask for it with `estimator describe {job.name}`")
-    key = (job.name, size)
-    made = console.ledgers.get(key)
-    if made is None:
+    state, known = job.record(), console.ledgers.get(job.name)
+    of = (state.created, state.is_final, size)
+    if known is None or not known.answers(of):
+        began = time.monotonic()
         made = accounting.of_job(job)
-        if job.record().is_final:
-            console.ledgers[key] = made
-            while len(console.ledgers) > 64:
-                console.ledgers.popitem(last=False)
-    return {**made.to_json(), "sentence": made.sentence()}
+        now = time.monotonic()
+        known = KeptLedger(of, made, math.inf if state.is_final else now + _LEDGER_PAUSE * (now - began))
+        put(console.ledgers, job.name, known, _KEPT_LEDGERS)
+    return {**known.ledger.to_json(), "sentence": known.ledger.sentence()}
 
 
 def _inputs(console: Console, values: Values) -> object:

@@ -178,12 +178,13 @@ export function showJob(main, name, firstPart, firstOthers) {
   }
 
   const ticking = setInterval(() => job.state && !job.state.is_final && showFacts(), 1000);
-  loadState().then(() => !isOver && job.state && showPart(firstPart, firstOthers));
+  const showFirst = () => !isOver && !part && job.state && showPart(firstPart, firstOthers);
+  loadState().then(showFirst);
   return {
     job: name,
     showPart,
     reload() {
-      loadState();
+      loadState().then(showFirst); // the server may not have answered before
       part?.reload?.();
     },
     jobs(change) {

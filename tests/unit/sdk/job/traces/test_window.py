@@ -114,9 +114,12 @@ def test_hosts_that_are_elsewhere_are_said_to_be(job, tmp_path):
 def test_hosts_that_know_of_no_windows_are_named_and_nothing_is_left(job, tmp_path, monkeypatch):
     monkeypatch.setattr(window, "BEGIN_SECONDS", 0.1)
     monkeypatch.setattr(Windows, "look", lambda self: None)
-    with pytest.raises(EstimatorError, match="algo-1, algo-2 did not begin the window"):
+    with pytest.raises(EstimatorError, match="algo-1, algo-2 did not begin the window in 0.1 s: another window is"):
         window.record(job, 1.0)
     assert not list(tmp_path.glob("*/input/config/*"))
+    (tmp_path / "algo-1" / "output" / "training-steps").unlink()
+    with pytest.raises(EstimatorError, match="its ranks have not begun, or run on a machine that does not hear of it"):
+        window.record(job, 1.0)
 
 
 def test_a_second_one_is_refused_until_the_first_has_begun(job, tmp_path, monkeypatch):

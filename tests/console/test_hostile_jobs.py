@@ -128,6 +128,14 @@ def test_more_points_than_an_answer_may_have_are_refused(server):
     assert server.get(f"jobs/other/machines?resolution=2&start={ENDED - 60}")["series"] == []
 
 
+def test_a_log_that_cannot_be_read_is_not_shown_as_an_empty_one(server, home):
+    frames = Path(Layout(str(make_job(home, "unreadable").host("algo-1"))).frames)
+    frames.symlink_to(frames)
+    for part in ("logs", "logs/search?text=x", "story"):
+        status, _, body = server.ask(f"/api/jobs/unreadable/{part}")
+        assert status == 503 and str(frames) in json.loads(body)["error"], (part, body)
+
+
 def test_a_job_that_goes_while_it_is_open_is_said_to_be_gone(server, home):
     folder = make_job(home, "going", "Failed")
     writer(folder).write(0, 1, b"loss: 1\n")

@@ -74,6 +74,8 @@ class Operation:
                 return JSONResponse({"error": str(error)}, _status_of(error))
             except ValueError as error:  # of what a job's files say, such as a time that is not a number
                 return JSONResponse({"error": f"the files of the job cannot be shown: {error}"}, 500)
+            except PermissionError as error:
+                return JSONResponse({"error": f"{error}; the user who runs the console may not do that"}, 403)
             except OSError as error:
                 return JSONResponse({"error": f"{error}; it may pass: try again"}, 503)
 

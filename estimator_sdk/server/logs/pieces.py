@@ -26,6 +26,7 @@ from .selection import LogFile, Place, Selection
 PRIME = 1 << 15
 """Bytes before a piece that are read for the begins of lines which end in it."""
 _NEAR = HEADER_SIZE + MAX_PAYLOAD  # bytes in which the frame before is looked for that a line may begin in
+_MISSING = (FileNotFoundError, NotADirectoryError)
 _LOOK = 1 << 16  # bytes in which the begin of a frame is looked for
 
 
@@ -49,23 +50,21 @@ class Piece(NamedTuple):
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a log, 0 where there is none."""
+    """Bytes of a log, 0 where there is none. Raises OSError for one that cannot be looked at."""
     try:
         return path.stat().st_size
-    except OSError:
+    except _MISSING:
         return 0
 
 
 def read(path: Path, start: int, end: int) -> bytes:
-    """Bytes of a log from `start` up to `end`, fewer where it is shorter."""
+    """Bytes of a log from `start` up to `end`, fewer where it is shorter. Raises OSError as `size_of`."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
+    except _MISSING:
         return b""
     try:
         return os.pread(fd, max(0, end - start), start)
-    except OSError:
-        return b""
     finally:
         os.close(fd)
 

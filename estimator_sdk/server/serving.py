@@ -26,12 +26,16 @@ MOST_CONNECTIONS = 256
 """Connections that are held; for another one the oldest is closed that asks for nothing."""
 FIRST_REQUEST_SECONDS = 60.0
 """That a connection may take to send a whole request: browsers open some ahead, and use them when they need them."""
+STALLED_SECONDS = 60.0
+"""After which a connection is closed that has taken nothing of its answer."""
 _LEAST_TOKEN = 16  # characters
 _open: OrderedDict[BoundedConnection, None] = OrderedDict()
 
 
 class BoundedConnection(H11Protocol):
-    """A connection that is closed when it asks for nothing, or when there are too many of them."""
+    """A connection that is closed when it asks for nothing, takes nothing, or when there are too many of them."""
+
+    _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a connection; the oldest idle one gives way where there is no room."""
@@ -47,7 +51,32 @@ class BoundedConnection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
         _open.pop(self, None)
+        self._has_taken()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Its reader takes less than there is."""
+        super().pause_writing()
+        self._look_again(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Its reader has taken enough for more to be sent."""
+        self._has_taken()
+        super().resume_writing()
+
+    def _look_again(self, left: int) -> None:
+        self._stalled = self.loop.call_later(STALLED_SECONDS, self._abort_if_stalled, left)
+
+    def _abort_if_stalled(self, before: int) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left < before:
+            self._look_again(left)
+        else:
+            self.transport.abort()
+
+    def _has_taken(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
 
     @property
     def is_idle(self) -> bool:

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from ..changes import MOST_LISTENERS
 from ..logs.selection import is_here, select
+from .lasting import while_there
 from .operation import Operation, Parameter
 
 if TYPE_CHECKING:
@@ -34,11 +35,6 @@ class Changes(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the page, or the console, ends."""
-        import asyncio
-
-        async def leave() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
 
         async def tell() -> None:
             with self._console.hub.listening(self._files) as listener:
@@ -46,13 +42,7 @@ class Changes(Response):
                     await send({"type": "http.response.body", "body": message, "more_body": True})
 
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        tasks = [asyncio.create_task(leave()), asyncio.create_task(tell())]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await while_there(receive, tell())
 
 
 async def _events(console: Console, values: Values, request: Request) -> Response:

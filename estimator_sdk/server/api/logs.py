@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from ..logs import page, pieces, search
 from ..logs.download import text_of
 from ..logs.selection import decode, encode, rank_of, select
+from .lasting import while_there
 from .operation import Operation, Parameter
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MOST_DOWNLOADS = 4
 """That are under way at a time."""
-_STALLED_SECONDS = 60.0  # after which a download whose reader takes nothing is given up
 _WIDTH = 4000  # characters of a line that are sent; a download has the whole
 _CHOICE = (
     Parameter("attempt", "integer", "The number of an attempt; the newest without it.", None, 1),
@@ -108,16 +107,18 @@ class Download(Response):
         self._pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it; one whose reader leaves or takes nothing is given up."""
+        """Send it; one whose reader leaves is given up."""
         self._console.downloads += 1
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            while piece := await to_thread.run_sync(next, self._pieces, b"", limiter=self._console.threads):
-                body = {"type": "http.response.body", "body": piece, "more_body": True}
-                await asyncio.wait_for(send(body), _STALLED_SECONDS)
-            await send({"type": "http.response.body", "body": b""})
+            await while_there(receive, self._send(send))
         finally:
             self._console.downloads -= 1
+
+    async def _send(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        while piece := await to_thread.run_sync(next, self._pieces, b"", limiter=self._console.threads):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
 
 
 OPERATIONS = (

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...telemetry.curves import Curves
+from ..logs.selection import is_here
 
 if TYPE_CHECKING:
     from ...backends.port import StartedJob
@@ -18,17 +19,20 @@ MOST_POINTS = 300
 """Points of a band."""
 _PATIENCE = 0.2  # seconds that a client waits for what is being read
 _PAUSE = 1.0  # seconds between two readings: a page that asks more often gets the same again
+_SHARE = 20
+"""Times as long as a reading took, what a service was asked for is given again: all of a log is asked for each time."""
 
 
 class CurveReader:
     """The curves of one job. Any thread may ask; the first reading of a long log goes on while it answers."""
 
     def __init__(self, job: StartedJob) -> None:
+        self._is_here = is_here(job)
         self._curves = Curves(job, MOST_POINTS)
         self._parts: list[CurvePart] = []
         self._is_read = threading.Event()
         self._lock = threading.Lock()
-        self._looked_at = 0.0
+        self._again_at = 0.0
         self._error: Exception | None = None
 
     def parts(self) -> tuple[list[CurvePart], bool]:
@@ -37,7 +41,7 @@ class CurveReader:
         Raises what reading the log raises.
         """
         if self._lock.acquire(blocking=False):
-            if time.monotonic() - self._looked_at < _PAUSE:
+            if time.monotonic() < self._again_at:
                 self._lock.release()
             else:
                 self._is_read.clear()
@@ -49,6 +53,7 @@ class CurveReader:
 
     def _read(self) -> None:
         """Read on; the caller has the lock, which is let go here."""
+        began = time.monotonic()
         try:
             if self._curves.refresh() or not self._parts:
                 self._parts = self._curves.parts()
@@ -56,7 +61,8 @@ class CurveReader:
         except Exception as error:  # told to whoever asks
             self._error = error
         finally:
-            self._looked_at = time.monotonic()
+            now = time.monotonic()
+            self._again_at = now + (_PAUSE if self._is_here else max(_PAUSE, _SHARE * (now - began)))
             self._is_read.set()
             self._lock.release()
 

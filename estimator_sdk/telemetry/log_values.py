@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from estimator_container.telemetry.logged import MOST_STEPS
@@ -19,6 +19,9 @@ _PAIRS = re.compile(_PAIR)
 _PLAIN = re.compile(rf"\s*{_PAIR}(?:(?:\s*[,;|]\s*|\s+-\s+|\s+){_PAIR})*\s*")
 _KERAS_BAR = re.compile(rf"\s*(\d+)/(?:\d+|Unknown)\s.*?((?: - {_PAIR})+)\s*")
 _KERAS_EPOCH = re.compile(r"Epoch (\d{1,15})/\d+\s*")
+_LOOKS = re.compile(rb"[\s\x80-\xff]*(?:[A-Za-z_][\w./\x80-\xff-]{0,255}: |\d+/)|Epoch ")
+"""How a line begins that may have values, where it is drawn once."""
+_REDRAWING = (b"\r", b"\b", b"\x1b")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08+")
 _STEPS = ("step", "global_step", "iteration", "iter")
 _EPOCH = "epoch"
@@ -53,7 +56,13 @@ class StreamValues:
             for line in block.lines():
                 yield from self.of_line(line)
             return
-        for data in block.data.split(b"\n") if b": " in block.data or b"Epoch " in block.data else ():
+        # Most lines have no metric, and few have the look of one.
+        if b": " not in block.data and b"Epoch " not in block.data:
+            return
+        lines: Iterable[bytes] = block.data.split(b"\n")
+        if not any(byte in block.data for byte in _REDRAWING):
+            lines = filter(_LOOKS.match, lines)
+        for data in lines:
             yield from self._plain(data)
 
     def of_line(self, line: Line) -> Iterator[FoundValue]:
@@ -63,7 +72,6 @@ class StreamValues:
         yield from self._plain(line.data)
 
     def _plain(self, data: bytes) -> Iterator[FoundValue]:
-        # Most lines have no metric, and few have the look of one.
         if len(data) > _LONGEST or not (b": " in data or data.startswith(b"Epoch ")):
             return
         text = data.decode("utf-8", "replace")

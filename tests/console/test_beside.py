@@ -6,6 +6,7 @@ import json
 
 import pytest
 from estimator_container.contract.names import Layout
+from estimator_container.telemetry.logged import ValueLog
 from estimator_container.telemetry.metric_table import SeriesKey
 from estimator_container.telemetry.recording import History
 from selenium.webdriver.common.keys import Keys
@@ -18,6 +19,7 @@ from tests.interop.notebooks.browser import browser
 
 HOSTILE = "<img src=x onerror='window.hacked = 1'>\u202e"
 SHOWN = HOSTILE.replace("\u202e", "\\u202e")
+MANY = 15  # metrics of a job
 HALVES = 7  # jobs with "half" in their names
 
 
@@ -39,6 +41,9 @@ def home(tmp_path_factory):
         if name == "whole":
             tell_of_training(frames, ranks=4)
         frames.close()
+    many = ValueLog(Layout(str(make_job(folder, "many", created=1.7e9).host("algo-1"))).logged_metrics, "0")
+    for step in range(3):
+        many.add(step, {f"layer/{number}/{HOSTILE}": step * number for number in range(MANY)})
     pair = make_job(folder, "pair", hosts=2, created=1.7e9)
     for host, share in (("algo-1", 0.25), ("algo-2", 0.75)):
         kept = History(Layout(str(pair.host(host))).telemetry)
@@ -107,7 +112,7 @@ def choose(page, *names: str) -> None:
 def test_jobs_are_compared_from_the_table(page, width):
     page.width(width)
     page.go()
-    page.wait(lambda: page.count("tbody tr") == HALVES + 2, "the table is not there")
+    page.wait(lambda: page.count("tbody tr") == HALVES + 3, "the table is not there")
     assert page.count(".chosen:not([hidden])") == 0
     choose(page, "whole")
     page.wait_for(".chosen [role=status]", "1 chosen; choose another to compare")
@@ -138,12 +143,21 @@ def test_jobs_are_compared_from_the_table(page, width):
 def test_hosts_are_chosen_by_their_names(page):
     page.go("jobs/pair/machines")
     page.wait(lambda: page.count(".chart canvas") == 2, "each host has no chart")
+    keep_picture(page, "machines-of-two-hosts")
     put_beside(page, "algo-2")
     page.wait(lambda: page.count(".chart canvas") == 1, "a host that was not chosen is shown")
     page.wait_for(".chart figcaption", "algo-2")
     put_beside(page, "algo-3")
     page.wait_for(".part .nothing", "host 'algo-3' is not in this job; did you mean 'algo-")
     page.complaints()  # the browser names the answer 400
+
+
+def test_of_many_metrics_some_are_chosen_by_their_names(page):
+    page.go("jobs/many/curves")
+    page.wait(lambda: page.count(".chart canvas") == MANY, "not every metric has a chart")
+    page.one(".part input[type=search]").send_keys("LAYER/7", Keys.ENTER)
+    page.wait(lambda: page.count(".chart canvas") == 1, "a metric that was not chosen is shown")
+    page.wait_for(".chart figcaption", f"layer/7/{SHOWN}")
 
 
 def test_the_difference_of_two_jobs_is_shown_as_text(page):

@@ -1,5 +1,6 @@
 // Charts by uPlot, in the colours of the theme, with their numbers in a legend that follows the pointer.
 
+import { plain } from "./ansi.js";
 import { library } from "./api.js";
 import { clock, h } from "./dom.js";
 
@@ -25,7 +26,7 @@ export function shown(value) {
 // One chart with a title. `lines` has for each a label, and of a band the numbers of its edges.
 export class Chart {
   constructor(place, title, isTime, format = shown, isFromZero = false) {
-    this.caption = h("figcaption", {}, title);
+    this.caption = h("figcaption", {}, plain(title));
     this.box = h("div", { role: "img", "aria-label": title });
     this.figure = h("figure", { class: "chart" }, this.caption, this.box);
     place.append(this.figure);
@@ -35,6 +36,10 @@ export class Chart {
     this.across = isTime ? "time" : "step";
     this.watch = new ResizeObserver(() => this.plot?.setSize({ width: this.width(), height: HEIGHT }));
     this.watch.observe(this.figure);
+  }
+
+  say(words) {
+    this.caption.replaceChildren(...plain(words));
   }
 
   width() {

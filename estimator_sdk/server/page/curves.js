@@ -20,7 +20,7 @@ export function showCurves(place, job) {
   const said = h("p", { class: "nothing", role: "status" }, "Reading …");
   const grid = h("div", { class: "charts" });
   const more = h("p", { class: "aside", role: "status" });
-  const filter = h("input", { type: "search", class: "beside", hidden: true, placeholder: "Every metric", "aria-label": "Metrics with this in their name", autocomplete: "off", onchange: () => again(() => (text = filter.value.trim())) });
+  const filter = h("input", { type: "search", class: "short", hidden: true, placeholder: "Every metric", "aria-label": "Metrics with this in their name", autocomplete: "off", onchange: () => again(() => (text = filter.value.trim())) });
   const byRank = h("button", { type: "button", "aria-pressed": "false", onclick: turn }, "By rank");
   const beside = h("ul", { class: "jobs-beside", "aria-label": "Jobs beside this one" });
   const states = new Map();
@@ -109,7 +109,7 @@ export function showCurves(place, job) {
       if (!charts.has(metric)) charts.set(metric, new Chart(grid, metric, false));
       const chart = charts.get(metric);
       chart.across = x === "times" ? "seconds" : "step";
-      chart.caption.textContent = `${metric}: ${shownJobs.map(({ band }) => shown(band.mean.at(-1))).join(", ")}`;
+      chart.say(`${metric}: ${shownJobs.map(({ band }) => shown(band.mean.at(-1))).join(", ")}`);
       const places = shownJobs.map(({ band, number }) => (x === "times" ? band.times.map((time) => time - begun[number]) : band.steps));
       const lines = shownJobs.map(({ name, number }) => ({ label: name, stroke: colour(number), width: 2 }));
       chart.set(aligned(places, shownJobs.map(({ band }) => band.mean)), lines);
@@ -123,7 +123,7 @@ export function showCurves(place, job) {
     if (!charts.has(band.name)) charts.set(band.name, new Chart(grid, band.name, x === "times"));
     const chart = charts.get(band.name);
     const [low, high] = band.newest;
-    chart.caption.textContent = `${band.name}: ${low === high ? shown(low) : `${shown(low)} to ${shown(high)}`}${band.not_finite ? `, ${band.not_finite} not finite` : ""}`;
+    chart.say(`${band.name}: ${low === high ? shown(low) : `${shown(low)} to ${shown(high)}`}${band.not_finite ? `, ${band.not_finite} not finite` : ""}`);
     if (ranks) drawRanks(chart, ranks.slice(0, MOST_RANKS));
     else drawBand(chart, band);
   }

@@ -1,5 +1,6 @@
 // One job: what is happening in words, why it failed, where its time went, and the parts below.
 
+import { plain } from "./ansi.js";
 import { get, ofJob, post } from "./api.js";
 import { attemptsBar, ledgerBar, phasesBar } from "./bars.js";
 import { showCheckpoints } from "./checkpoints.js";
@@ -65,8 +66,8 @@ export function showJob(main, name, firstPart, firstOthers) {
     why.replaceChildren();
     if (state.why) {
       const [first, ...rest] = state.why.trimEnd().split("\n");
-      why.append(h("h2", {}, first));
-      if (rest.join("").trim()) why.append(h("pre", { tabIndex: 0 }, rest.join("\n").replace(/^\n+/, "")));
+      why.append(h("h2", {}, plain(first)));
+      if (rest.join("").trim()) why.append(h("pre", { tabIndex: 0 }, plain(rest.join("\n").replace(/^\n+/, ""))));
       if (state.verdict?.host) why.append(h("button", { type: "button", onclick: toError }, "Jump to the error"));
     }
     if (state.is_final) now.textContent = state.reason && !state.why ? state.reason : "";

@@ -4,6 +4,8 @@ import re
 
 import pytest
 from estimator_container.logs.lines import Block
+from hypothesis import given
+from hypothesis import strategies as st
 
 from estimator_sdk.telemetry.log_values import StreamValues
 
@@ -67,3 +69,29 @@ def test_keras_2_and_bars_that_are_not_redrawn_have_values_too():
 def test_the_definitions_of_a_job_count_beside_the_look_of_a_line():
     definitions = [("train:loss", re.compile(r"the loss is ([0-9.]+)"))]
     assert values("the loss is 0.5\nloss: 2\n", definitions) == [("train:loss", 0.5, None), ("loss", 2.0, None)]
+
+
+PARTS = st.sampled_from(
+    [
+        "loss: 0.5",
+        "step: 3",
+        "Epoch 2/3",
+        "10/10 0s - loss: 1.5",
+        "a word",
+        " ",
+        "\n",
+        "\n",
+        ", ",
+        "é: 1",
+        "\xa0",
+        "\r",
+        "\x1b[1m",
+    ]
+)
+
+
+@given(st.lists(PARTS, max_size=12).map("".join))
+def test_a_block_has_the_values_of_its_lines(text):
+    block, of_block, of_line = Block(0, "algo-1", 0, "stdout", text.encode()), StreamValues(()), StreamValues(())
+    found = [value for line in block.lines() for value in of_line.of_line(line)]
+    assert list(of_block.of_block(block)) == found

@@ -21,7 +21,7 @@ from tests.stores.servers import free_port
 from .harness import SCRIPTS
 from .peers import CONSOLES_FOLDER
 
-PATIENCE = 1200.0  # seconds for one that loads ten thousand runs
+PATIENCE = 240.0  # seconds for one that loads ten thousand runs
 SHOWN = 320  # points that MLflow's page asks for of a curve
 EXPERIMENT = "jobs"
 
@@ -44,10 +44,10 @@ class Running:
             return json.load(answer)
 
 
-def fill(what: str, folder: Path, jobs: tuple[int, int], ranks: int, points: int) -> None:
-    """Give a peer runs, from so many to so many, of which one has so many points of each of its ranks."""
+def fill(what: str, folder: Path, jobs: int, ranks: int, points: int) -> None:
+    """Give a peer so many runs, of which one has so many points of each of its ranks."""
     script = SCRIPTS / "fill_console.py"
-    words = [CONSOLES_FOLDER / "python", script, what, folder, *jobs, ranks, points]
+    words = [CONSOLES_FOLDER / "python", script, what, folder, jobs, ranks, points]
     subprocess.run([str(word) for word in words], check=True, env=_environment())
 
 

@@ -9,6 +9,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -28,11 +29,12 @@ from ..harness import FEW, Case, Extent, Metric, Panel, Reading, Target, Way
 CONSOLE, FLOOR, MLFLOW, TENSORBOARD = "the console", "reading the bytes", "MLflow's server", "TensorBoard"
 HOSTS, RANKS = 8, 8
 """Of the job with the long log: so many hosts, and ranks on each."""
+JOBS, FEW_JOBS = 10_000, 200
 LINES, FEW_LINES = 10_000_000, 100_000
 POINTS, FEW_POINTS = 1_000_000, 20_000
 """Of the metrics of that job, over all ranks."""
 AT_ONCE = 50  # lines of a frame
-IDLE = 10.0  # seconds
+IDLE = 5.0  # seconds
 TABLES = 20  # questions for the table, of which the 95th percentile is told
 CHANGED = 10  # jobs of an update
 NAME, LAST = "long", "the very last line"
@@ -52,10 +54,8 @@ PANELS = (
 )
 
 
-def make_home(home: Path, jobs: int, lines: int, points: int) -> list[Path]:
-    """Fill a home; returns the logs of the long job."""
-    for number in range(jobs - 1):
-        make_job(home, f"job-{number:05}", created=1.6e9 + number)
+def make_long_job(home: Path, lines: int, points: int) -> list[Path]:
+    """The job with so many lines and values in all; returns its logs."""
     folder = make_job(home, NAME, hosts=HOSTS)
     text = b"".join(b"step %d loss: %f, and some words\n" % (number, 1 / (number + 1)) for number in range(AT_ONCE))
     for host in range(HOSTS):
@@ -70,6 +70,12 @@ def make_home(home: Path, jobs: int, lines: int, points: int) -> list[Path]:
                 logged.add(step, {"loss": 1 / (step + 1)})
     os.sync()  # what is not on the disk cannot be forgotten either
     return sorted(folder.path.rglob("frames"))
+
+
+def make_jobs(home: Path, count: int) -> None:
+    """Others, many at a time: each waits for the disk to have its record."""
+    with ThreadPoolExecutor(32) as pool:
+        list(pool.map(lambda number: make_job(home, f"job-{number:05}", created=1.6e9 + number), range(count)))
 
 
 def forget(logs: list[Path]) -> None:
@@ -232,24 +238,22 @@ def of_tensorboard(folder: Path, jobs: int) -> Reading:
 
 
 def cases(extent: Extent) -> Iterator[Case]:
-    points = FEW_POINTS if extent.quick else POINTS
+    lines, points = (FEW_LINES, FEW_POINTS) if extent.quick else (LINES, POINTS)
     peers = [peer for peer in ("mlflow", "tensorboard") if peer not in extent.left_out]
-    with ExitStack() as every:
-        others, made = emptied(every), 0
-        for jobs in extent.pick((1000, 10_000), (200,)):
-            with ExitStack() as stack:
-                home = emptied(stack)
-                logs = make_home(home, jobs, FEW_LINES if extent.quick else LINES, points)
-                for peer in peers:  # the jobs of the case before are there
-                    consoles.fill(peer, others, (made, jobs), HOSTS * RANKS, points // HOSTS // RANKS)
-                made = jobs
-                ways = (
-                    Way(FLOOR, "floor", partial(of_reading, logs), at_most=FEW),
-                    Way(CONSOLE, "ours", partial(of_console, home, logs), at_most=FEW),
-                    Way(MLFLOW, "peer", partial(of_mlflow, others), peer="mlflow", at_most=FEW),
-                    Way(TENSORBOARD, "peer", partial(of_tensorboard, others, jobs), peer="tensorboard", at_most=FEW),
-                )
-                yield Case(PANELS, jobs, ways)
+    (jobs,) = extent.pick((JOBS,), (FEW_JOBS,))
+    with ExitStack() as stack:
+        home, others = emptied(stack), emptied(stack)
+        logs = make_long_job(home, lines, points)
+        make_jobs(home, jobs - 1)
+        for peer in peers:
+            consoles.fill(peer, others, jobs, HOSTS * RANKS, points // HOSTS // RANKS)
+        ways = (
+            Way(FLOOR, "floor", partial(of_reading, logs), at_most=FEW),
+            Way(CONSOLE, "ours", partial(of_console, home, logs), at_most=FEW),
+            Way(MLFLOW, "peer", partial(of_mlflow, others), peer="mlflow", at_most=1),
+            Way(TENSORBOARD, "peer", partial(of_tensorboard, others, jobs), peer="tensorboard", at_most=1),
+        )
+        yield Case(PANELS, jobs, ways)
 
 
 def emptied(stack: ExitStack) -> Path:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from statistics import NormalDist
 
 from estimator_sdk import Estimator
 
 from .. import jobs
-from ..harness import FEW, Case, Extent, Metric, Panel, Reading, Target, Way
-from ..turns import by_turns
+from ..harness import Case, Extent, Metric, Panel, Reading, Table, Target, Way
+from ..turns import Clock, by_turns
 from . import training
 
 OFF = {"ESTIMATOR_TELEMETRY": "off"}
@@ -23,9 +27,16 @@ ALONE, WAKES = "the program that measures", "a process that only wakes up"
 TRAINING = Panel("training of the digits beside what measures it", "ranks", "samples/s", higher_is_better=True)
 LOSS = Panel("what training loses to it", "ranks", "%", (Target(WITH, plus=0.5),))
 CPU = Panel("CPU of what measures", "ranks on the host", "%", (Target(ALONE, None, 1.0, 0.2),))
-SECONDS = 30
-ROUNDS = 9
+SECONDS = 15
+ROUNDS, LEAST_ROUNDS = 9, 3
 """Of training: a round's own figure spreads by a few times what is looked for."""
+PATIENCE = 240.0
+"""Seconds of training: there are as many rounds as have room in them."""
+AT_REST = 2
+"""Runs in which ranks only wait."""
+CERTAIN = NormalDist().inv_cdf(0.975)
+_pairs: list[float] = []
+"""What training loses in per cent, by the times of an epoch in both ways of one round."""
 WAITS = f"import time\ntime.sleep({SECONDS})\n"
 FLOOR = f"""
 import time
@@ -71,39 +82,69 @@ class Pairs:
         self._round = 0
         self._left: dict[str, list[Reading]] = {WITHOUT: [], WITH: []}
 
+    def rounds(self, most: int) -> int:
+        """How many there is time for, after the first."""
+        began = time.monotonic()
+        self._take()
+        return max(min(LEAST_ROUNDS, most), min(most, int(PATIENCE / (time.monotonic() - began))))
+
     def reading(self, name: str) -> Reading:
         """Samples a second, and of training that is measured what it loses in per cent; of a new round if need be."""
         if not self._left[name]:
-            order = (0, 1) if self._round % 2 == 0 else (1, 0)
-            self._round += 1
-            done = by_turns([self._works[place] for place in order])
-            rates = [training.rate(self._epochs, lines, clock) for lines, clock in done]
-            without, measured = (rates[order.index(place)] for place in (0, 1))
-            self._left[WITHOUT].append((without, None))
-            self._left[WITH].append((measured, 100 * (1 - measured / without)))
+            self._take()
         return self._left[name].pop()
+
+    def _take(self) -> None:
+        order = (0, 1) if self._round % 2 == 0 else (1, 0)
+        self._round += 1
+        done = by_turns([self._works[place] for place in order])
+        without, measured = (done[order.index(place)] for place in (0, 1))
+        rates = [training.rate(self._epochs, lines, clock) for lines, clock in (without, measured)]
+        self._left[WITHOUT].append((rates[0], None))
+        self._left[WITH].append((rates[1], 100 * (1 - rates[1] / rates[0])))
+        times = zip(*(epochs_of(lines, clock) for lines, clock in (without, measured)), strict=True)
+        _pairs.extend(100 * (1 - bare / beside) for bare, beside in times)
+
+
+def epochs_of(lines: training.Lines, clock: Clock) -> list[float]:
+    """Seconds of each epoch but the first, which also compiles."""
+    ends = [at for _, at in sorted(training.ends_of(lines).items())]
+    return [clock.between(begin, end) for begin, end in pairwise(ends)]
+
+
+def tables() -> list[Table]:
+    if len(_pairs) < 2:
+        return []
+    mean, spread = statistics.mean(_pairs), CERTAIN * statistics.stdev(_pairs) / math.sqrt(len(_pairs))
+    cells = (str(len(_pairs)), f"{mean:+.2f} %", f"{mean - spread:+.2f} to {mean + spread:+.2f} %")
+    print(f"  training loses {cells[1]} by {cells[0]} pairs of epochs, with 95 % certainty {cells[2]}", flush=True)
+    words = "Each epoch beside the one that the other way trained at about the same time; of all rounds."
+    return [Table("What training loses, by pairs of epochs", ("pairs", "mean", "95 % interval"), (cells,), words)]
 
 
 def cases(extent: Extent) -> Iterator[Case]:
+    _pairs.clear()
     with jobs.own_home():
         pairs = Pairs(20 if extent.quick else 40)
-        rounds = extent.runs if extent.quick else ROUNDS
+        rounds = pairs.rounds(extent.runs if extent.quick else ROUNDS)
         ways = (
             Way(WITHOUT, "floor", partial(pairs.reading, WITHOUT), at_most=rounds),
             Way(WITH, "ours", partial(pairs.reading, WITH), at_most=rounds),
         )
         yield Case((TRAINING, LOSS), training.RANKS, ways, rounds)
         for ranks in extent.pick((1, 4, 16), (2,)):
-            alone = Way(ALONE, "ours", partial(share_of_a_cpu, ranks), at_most=FEW)
-            yield Case((CPU,), ranks, (Way(WAKES, "floor", of_a_bare_process, at_most=FEW), alone))
+            alone = Way(ALONE, "ours", partial(share_of_a_cpu, ranks), at_most=AT_REST)
+            yield Case((CPU,), ranks, (Way(WAKES, "floor", of_a_bare_process, at_most=AT_REST), alone))
 
 
 METRIC = Metric(
     "S20",
     "Measuring a host and its ranks",
     "The digits example of S12 on one host, with and without the program that measures the host; both are under way at "
-    "once and take turns of half a second, and what training loses is told by the two rates of each round. And the CPU "
+    "once and take turns of half a second, and what training loses is told by the two rates of each round. There are "
+    "as many rounds as have room in four minutes. And the CPU "
     "that this program takes beside ranks that wait, by what it keeps of itself; the floor is a process that wakes up "
     "as often and does nothing.",
     cases,
+    tables=tables,
 )

@@ -38,10 +38,15 @@ def rate(epochs: int, lines: Lines, clock: Clock) -> float:
     """From the end of the first epoch, which also compiles, to that of the last."""
     # Anywhere in a line: horovodrun puts tags before, and sometimes into, what a rank writes.
     images = next(int(found.group(1)) for _, text in lines if (found := re.search(r"training on (\d+) images", text)))
-    ends = {int(number): at for at, text in lines for number in re.findall(r"epoch (\d+)/", text)}
+    ends = ends_of(lines)
     if not {1, epochs} <= set(ends):
         raise RuntimeError(f"of {epochs} epochs the first and the last were not reported: {lines[-3:]}")
     return images * (epochs - 1) / clock.between(ends[1], ends[epochs])
+
+
+def ends_of(lines: Lines) -> dict[int, float]:
+    """When each epoch ended, by its number."""
+    return {int(number): at for at, text in lines for number in re.findall(r"epoch (\d+)/", text)}
 
 
 def ours(hosts: int, epochs: int, **arguments: object) -> Lines:

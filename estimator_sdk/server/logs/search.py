@@ -48,12 +48,12 @@ def search(selection: Selection, words: str, before: Places | None) -> Found:
     searched = 0
     left: dict[int, Place] = {}
     for file in selection.files:
-        end = Place(pieces.size_of(file.path), 0)
-        place = end if before is None else before.get(file.number)
+        whole = Place(pieces.size_of(file.path), 0)
+        place = whole if before is None else before.get(file.number)
         if place is None:
             continue
-        if place.offset > end.offset:  # it is another log by now
-            place = end
+        if place.offset > whole.offset:  # it is another log by now
+            place = whole
         found += ((file, each) for each in _having(pieces.lines_up_to(file, place, selection), needle))
         stop = Place(place.offset, 0)
         for start, end in pieces.pieces_back(file, place.offset, _PIECE):

@@ -36,7 +36,7 @@ class Parameter:
     most: int = 1 << 53
 
 
-class Document(JSONResponse):
+class JsonAnswer(JSONResponse):
     """An answer in JSON, whatever texts it has."""
 
     def render(self, content: object) -> bytes:
@@ -69,7 +69,7 @@ class Operation:
                 assert self.answer is not None
                 limiter = console.slow_threads if self.is_slow else console.threads
                 found = await to_thread.run_sync(self.answer, console, values, limiter=limiter)
-                return Document(found, 202 if self.method == "POST" else 200)
+                return JsonAnswer(found, 202 if self.method == "POST" else 200)
             except EstimatorError as error:
                 return JSONResponse({"error": str(error)}, _status_of(error))
             except ValueError as error:  # of what a job's files say, such as a time that is not a number

@@ -36,7 +36,7 @@ AT_REST = 2
 """Runs in which ranks only wait."""
 CERTAIN = NormalDist().inv_cdf(0.975)
 _pairs: list[float] = []
-"""What training loses in per cent, by the times of an epoch in both ways of one round."""
+"""The logarithm of how many times as long an epoch took beside what measures, in both ways of one round."""
 WAITS = f"import time\ntime.sleep({SECONDS})\n"
 FLOOR = f"""
 import time
@@ -103,7 +103,7 @@ class Pairs:
         self._left[WITHOUT].append((rates[0], None))
         self._left[WITH].append((rates[1], 100 * (1 - rates[1] / rates[0])))
         times = zip(*(epochs_of(lines, clock) for lines, clock in (without, measured)), strict=True)
-        _pairs.extend(100 * (1 - bare / beside) for bare, beside in times)
+        _pairs.extend(math.log(beside / bare) for bare, beside in times)
 
 
 def epochs_of(lines: training.Lines, clock: Clock) -> list[float]:
@@ -116,7 +116,8 @@ def tables() -> list[Table]:
     if len(_pairs) < 2:
         return []
     mean, spread = statistics.mean(_pairs), CERTAIN * statistics.stdev(_pairs) / math.sqrt(len(_pairs))
-    cells = (str(len(_pairs)), f"{mean:+.2f} %", f"{mean - spread:+.2f} to {mean + spread:+.2f} %")
+    lost, least, most = (f"{100 * -math.expm1(-each):+.2f} %" for each in (mean, mean - spread, mean + spread))
+    cells = (str(len(_pairs)), lost, f"{least} to {most}")
     print(f"  training loses {cells[1]} by {cells[0]} pairs of epochs, with 95 % certainty {cells[2]}", flush=True)
     words = "Each epoch beside the one that the other way trained at about the same time; of all rounds."
     return [Table("What training loses, by pairs of epochs", ("pairs", "mean", "95 % interval"), (cells,), words)]

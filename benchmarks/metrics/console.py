@@ -34,7 +34,8 @@ LINES, FEW_LINES = 10_000_000, 100_000
 POINTS, FEW_POINTS = 1_000_000, 20_000
 """Of the metrics of that job, over all ranks."""
 AT_ONCE = 50  # lines of a frame
-IDLE = 5.0  # seconds
+SETTLED, IDLE = 4.0, 10.0
+"""Seconds until what was asked before is done with, and in which nothing happens: its CPU is counted in 10 ms."""
 TABLES = 20  # questions for the table, of which the 95th percentile is told
 CHANGED = 10  # jobs of an update
 NAME, LAST = "long", "the very last line"
@@ -154,6 +155,7 @@ def update(server: Server, home: Path) -> float:
 
 def idle(pid: int) -> tuple[float, float]:
     """MB of memory, and the share of a CPU that is used while nothing happens, in per cent."""
+    time.sleep(SETTLED)
     before = consoles.cpu_of(pid)
     time.sleep(IDLE)
     return consoles.memory_of(pid), 100 * (consoles.cpu_of(pid) - before) / IDLE

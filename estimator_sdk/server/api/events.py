@@ -36,23 +36,24 @@ class Changes(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the page, or the console, ends."""
 
-        async def tell() -> None:
-            with self._console.hub.listening(self._files) as listener:
+        with self._console.hub.listening(self._files) as listener:  # before anything is waited for: it has a bound
+
+            async def tell() -> None:
                 async for message in listener.messages():
                     await send({"type": "http.response.body", "body": message, "more_body": True})
 
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await while_there(receive, tell())
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await while_there(receive, tell())
 
 
 async def _events(console: Console, values: Values, request: Request) -> Response:
-    if console.hub.is_full:
-        return JSONResponse({"error": f"{MOST_LISTENERS} pages listen already; close one"}, 503, {"retry-after": "10"})
     name = values.text("job")
     files: Sequence[Path] = ()
     if name is not None:
         job = await to_thread.run_sync(console.job, name, limiter=console.threads)
         files = await to_thread.run_sync(_logs_of, job, limiter=console.threads)
+    if console.hub.is_full:
+        return JSONResponse({"error": f"{MOST_LISTENERS} pages listen already; close one"}, 503, {"retry-after": "10"})
     return Changes(console, files)
 
 

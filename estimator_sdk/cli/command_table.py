@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
@@ -54,3 +54,18 @@ def load(name: str) -> Command:
     folder = "commands.jobs" if is_of_jobs else "commands"
     module: Command = import_module(f"{__package__}.{folder}.{name}")
     return module
+
+
+def find(words: Sequence[str]) -> tuple[str, Command, Sequence[str]]:
+    """The command that words begin with: its name, its module, and the words that are left for it."""
+    command = load(words[0])
+    module = within(command).get(words[1]) if len(words) > 1 else None
+    if module is not None:
+        return " ".join(words[:2]), load(module), words[2:]
+    return words[0], command, words[1:]
+
+
+def within(command: Command) -> Mapping[str, str]:
+    """The commands with options of their own below a command: the word after its name -> the module."""
+    found: Mapping[str, str] = getattr(command, "WITHIN", {})
+    return found

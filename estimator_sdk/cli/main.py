@@ -82,12 +82,9 @@ def _run(words: Sequence[str]) -> int:
 
         answer.write(f"estimator-sdk {__version__}\n")
         return 0
-    name, *rest = words
-    if name not in (*commands.COMMANDS, *_HIDDEN):
+    if (name := words[0]) not in (*commands.COMMANDS, *_HIDDEN):
         raise InvalidArgument("command", f"{name!r} is not a command; {suggestion(name, commands.COMMANDS)}")
-    if words[:2] == ["doctor", "run"]:  # which takes the options of `run`, and not those of `doctor`
-        name, rest = "doctor run", rest[1:]
-    command = commands.load(name.replace(" ", "_"))
+    name, command, rest = commands.find(words)
     from .parser import Parser
 
     parser = Parser(f"estimator {name}", commands.COMMANDS.get(name, ""))

@@ -4,6 +4,7 @@
     step_account.py  waiting for input, communicating, checkpointing, idle
     page.py          where the rank keeps both, and its host reads it
     boundaries/      what of frameworks is hooked to see where these begin and end
+    trials/          runs of the doctor, in which something of that is left out, changed or looked at
     window.py        what a rank records in detail, when that is asked for
     recorders.py     Horovod's timeline and PyTorch's profiler, by their own start and stop
     for_scripts/     what scripts import as `estimator_container.data`
@@ -48,10 +49,9 @@ def timed_input(batches: Iterable[Batch]) -> Iterator[Batch]:
     if clock is None:
         yield from batches
         return
-    from .boundaries.timed import timed
-    from .page import INPUT
+    from .boundaries.timed import taking
 
-    take = timed(iter(batches).__next__, clock.account, INPUT)
+    take = taking(iter(batches), clock.account, "timed_input")
     while True:
         try:
             batch = take()
@@ -93,7 +93,7 @@ def clock_of_rank() -> StepClock | None:
     output = os.environ.get("SM_OUTPUT_DIR")
     if output is None:
         return None
-    from ..contract.names import Layout
+    from ..contract.names import DOCTOR, Layout
     from .page import open_page
 
     layout, rank = Layout(os.path.dirname(output)), os.environ.get("RANK")
@@ -104,6 +104,10 @@ def clock_of_rank() -> StepClock | None:
 
     clock = StepClock(page, functools.partial(_begin_window, layout.timelines, rank))
     os.register_at_fork(after_in_child=clock.stop)  # a child of the rank is none, though it has the page too
+    if os.environ.get(DOCTOR):
+        from . import trials
+
+        trials.begin(clock.account)
     return clock
 
 

@@ -48,6 +48,25 @@ class StepAccount:
         self._cpu_since = 0
         self._due = 0
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the first step has ended."""
+        return self._thread != _NOBODY
+
+    @property
+    def thread(self) -> int:
+        """The one that makes the steps, once the first has ended."""
+        return self._thread
+
+    def is_this_thread(self) -> bool:
+        """Whether the thread that calls may be the one that makes the steps."""
+        return self._thread in (get_ident(), _NOBODY)
+
+    @property
+    def spends_on(self) -> int | None:
+        """On which kind of thing that thread spends its time now; None if it computes."""
+        return self._kind if self._depth else None
+
     def add_gauge(self, kind: int, read: Callable[[], int]) -> None:
         """Ask this now and then how many nanoseconds have been spent on something of the kind, since it was added."""
         self._known |= 1 << kind

@@ -44,8 +44,9 @@ def _possible(before: list[str], start: str) -> Iterable[str]:
         return commands.COMMANDS
     if before[0] not in commands.COMMANDS or "--" in before:
         return ()
-    parser = Parser(before[0], "")
-    commands.load(before[0]).add(parser)
+    name, command, words = commands.find(before)
+    parser = Parser(name, "")
+    command.add(parser)
     by_name = {name: action for action in parser._actions for name in action.option_strings}
     option = by_name.get(before[-1])
     if option is not None and option.nargs != 0:
@@ -53,8 +54,9 @@ def _possible(before: list[str], start: str) -> Iterable[str]:
     if start.startswith("-"):
         return parser.options()
     positionals = [action for action in parser._actions if not action.option_strings]
-    taken = _count_positionals(before[1:], by_name)
-    return _values(positionals[taken]) if taken < len(positionals) else ()
+    taken = _count_positionals(words, by_name)
+    found = _values(positionals[taken]) if taken < len(positionals) else ()
+    return found if words else [*commands.within(command), *found]
 
 
 def _count_positionals(words: Sequence[str], by_name: dict[str, Action]) -> int:

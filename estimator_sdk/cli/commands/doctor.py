@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable
+from pathlib import Path
 
 from ... import backends
 from ...backends.port import Finding, Probes
@@ -15,6 +16,9 @@ from ...values.naming import suggestion
 from .. import answer, job_argument
 from ..parser import Parser
 from ..reports.diagnosis import PURPOSES, every_finding, purposes
+
+WITHIN = {"run": "doctor_run"}
+"""It takes the options of `estimator run`, and not those here."""
 
 
 def add(parser: Parser) -> None:
@@ -32,6 +36,7 @@ def add(parser: Parser) -> None:
         help=f"what is needed besides MPI jobs on this machine: {', '.join(PURPOSES)}, or a backend that another "
         "package provides; may be given several times",
     )
+    parser.add_argument("--picture", metavar="FILE", help="with a job: write the same as a picture, in SVG")
     parser.add_argument("--backend", metavar="NAME", help="look at what this backend needs, and at nothing else")
     parser.add_argument(
         "--probe",
@@ -44,6 +49,8 @@ def run(arguments: Namespace) -> int:
     """Of what is installed: 1 where something is missing that every job needs, or a purpose that was named."""
     if arguments.job is not None:
         return _diagnose(arguments)
+    if arguments.picture is not None:
+        raise InvalidArgument("--picture", "--picture has no effect without a job; name one: estimator doctor JOB")
     if arguments.probe and arguments.backend is None:
         raise InvalidArgument("--probe", "--probe has no effect without --backend; add --backend slurm")
     known = purposes()
@@ -67,6 +74,8 @@ def _diagnose(arguments: Namespace) -> int:
             what = f"--{option} is about what is installed, and a job was named"
             raise InvalidArgument(f"--{option}", f"{what}; leave one of them out")
     found = job_argument.find(arguments).diagnose()
+    if arguments.picture is not None:
+        Path(arguments.picture).write_text(found.to_svg(), encoding="utf-8")
     answer.show(arguments, found.to_json(), str(found).splitlines())
     return 0
 

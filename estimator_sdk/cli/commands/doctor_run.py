@@ -1,14 +1,13 @@
-"""`estimator doctor run [OPTIONS] -- COMMAND`: run a script several times with something left out, and compare."""
+"""`estimator doctor run [OPTIONS] -- COMMAND`: run a script several times with something different, and compare."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-from estimator_container.contract.names import DOCTOR
-from estimator_container.training.boundaries import trial
 
 from ...errors import InvalidArgument
 from .. import answer
@@ -16,8 +15,7 @@ from ..parser import Parser, count
 from . import run as run_command
 
 if TYPE_CHECKING:
-    from ...job.diagnosis.comparison import Comparison, Way
-    from ...job.job import Job
+    from ...plan.plan import Plan
 
 LEAST_SECONDS = 3.0
 
@@ -29,67 +27,36 @@ def add(parser: Parser) -> None:
     windows.add_argument(
         "--seconds", metavar="S", type=_seconds, default=10.0, help="of training steps in each run (default: 10)"
     )
+    windows.add_argument("--picture", metavar="FILE", help="write the rates as a picture, in SVG")
+    windows.add_argument(
+        "--try", dest="try_advice", action="store_true", help="try the advice too, each piece in runs of its own"
+    )
 
 
 def run(arguments: Namespace) -> int:
+    from ...estimator.trials.comparing import Runs
+
     for option in ("job_name", "checkpoint_s3_uri", "output_path"):
         if getattr(arguments, option) is not None:
             name = {"checkpoint_s3_uri": "checkpoint-uri"}.get(option, option.replace("_", "-"))
             what = f"--{name} has no place in a trial, which is run several times and keeps nothing"
             raise InvalidArgument(option, f"{what}; leave it out")
-    found = compare(arguments)
+
+    def plan(more: Mapping[str, str], is_alone: bool) -> Plan:
+        kept = [pair for pair in arguments.env if pair.partition("=")[0] not in more]
+        env = [*kept, *(f"{name}={value}" for name, value in more.items())]
+        alone = {"distributed": 1, "processes_per_host": 1} if is_alone else {}
+        return run_command.plan(Namespace(**{**vars(arguments), "env": env, **alone}))
+
+    def say(words: str) -> None:
+        print(f"estimator: {words}", file=sys.stderr)
+
+    runs = Runs(plan, arguments.seconds, arguments.rounds, say, has_channels=bool(arguments.input))
+    found = runs.compare(arguments.try_advice)
+    if arguments.picture is not None:
+        Path(arguments.picture).write_text(found.to_svg(), encoding="utf-8")
     answer.show(arguments, found.to_json(), found.lines())
     return 0
-
-
-def compare(arguments: Namespace) -> Comparison:
-    """Run the ways by turns, round by round. What the runs leave is removed, but for the last one of the script as it
-    is.
-    """
-    from ...job.diagnosis.comparison import Comparison, Way
-
-    rates: dict[Way, list[float]] = {way: [] for way in Way}
-    job: Job | None = None
-    ways = [Way.REAL]
-    for number in range(arguments.rounds):
-        for way in [*ways[number % len(ways) :], *ways[: number % len(ways)]]:
-            job = _window(arguments, way, number, rates, job)
-        if number == 0:
-            found = job.diagnose()  # type: ignore[union-attr]
-            ways += [Way.REPLAYED]
-            ways += [Way.NO_CHECKPOINTS] if any(rank.checkpoint is not None for rank in found.ranks) else []
-            ways += [Way.ONE_RANK] if len(found.ranks) > 1 else []
-            for way in ways[1:]:
-                job = _window(arguments, way, number, rates, job)
-    assert job is not None
-    last = job.diagnose()
-    return Comparison({way: each for way, each in rates.items() if each}, len(last.ranks), last)
-
-
-def _window(arguments: Namespace, way: Way, number: int, rates: dict[Way, list[float]], kept: Job | None) -> Job | None:
-    """Run one; returns the newest job of the script as it is, and removes what is not needed any more."""
-    from ...estimator import windows
-    from ...job.diagnosis.comparison import Way
-
-    job, rate = windows.run(run_command.plan(_arguments_of(arguments, way)), arguments.seconds)
-    rates[way].append(rate)
-    print(f"estimator: run {number + 1} of {arguments.rounds}, {way.value}: {rate:.4g} steps/s", file=sys.stderr)
-    if way is not Way.REAL:
-        job.delete()
-        return kept
-    if kept is not None:
-        kept.delete()
-    return job
-
-
-def _arguments_of(arguments: Namespace, way: Way) -> Namespace:
-    from ...job.diagnosis.comparison import Way
-
-    words = {Way.REPLAYED: trial.REPLAY, Way.NO_CHECKPOINTS: trial.NO_CHECKPOINTS}.get(way)
-    changed: dict[str, object] = {"env": [*arguments.env, *([f"{DOCTOR}={words}"] if words else [])]}
-    if way is Way.ONE_RANK:
-        changed |= {"distributed": 1, "processes_per_host": 1}
-    return Namespace(**{**vars(arguments), **changed})
 
 
 def _seconds(text: str) -> float:

@@ -7,7 +7,10 @@
     advice.py         what to try
     diagnosis.py      all of it about one job
     words.py          as a screen shows it
-    comparison.py     what follows where a script was run several times, with something left out
+    picture.py        as bars in SVG
+    input_look.py     what the ranks were seen to do while they waited for input
+    trials.py         advice that can be tried, and what it should gain
+    comparison.py     what follows where a script was run several times, with something different
 
 Users reach it by `Job.diagnose()` and `estimator doctor`; `docs/doctor.md` is about it.
 """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
-from . import causes, machine_load, shares, step_records, words
+from . import causes, machine_load, picture, shares, step_records, words
 from .causes import Cause, InputClass
 from .machine_load import HostLoad
 from .shares import KINDS, RankShares
@@ -49,6 +50,14 @@ class Diagnosis:
             ],
             "hosts": [asdict(host) for host in self.hosts],
         }
+
+    def to_svg(self) -> str:
+        """As a picture: a bar for each rank."""
+        return picture.of_ranks(f"{self.job}: where a step's time goes", self.ranks)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return f"<pre>{escape(str(self))}</pre>{self.to_svg() if self.ranks else ''}"
 
     def __str__(self) -> str:
         title = f"{self.job} ({self.status})"

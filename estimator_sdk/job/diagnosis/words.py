@@ -33,12 +33,12 @@ def lines(title: str, found: Sequence[Cause], ranks: Sequence[RankShares], bound
 
 def thin_lines(title: str, thin: str, ranks: Sequence[RankShares]) -> list[str]:
     """The same where there is too little evidence, for which it is said why."""
-    return [f"{title}{_steps(ranks)}", *_wrapped(thin), *(["", *_table(ranks)] if ranks else [])]
+    return [f"{title}{_steps(ranks)}", *wrapped(thin), *(["", *_table(ranks)] if ranks else [])]
 
 
 def _words(found: Sequence[Cause], ranks: Sequence[RankShares], bound: InputBound | None) -> Iterator[str]:
     if bound is None:
-        yield from _wrapped(
+        yield from wrapped(
             "Nothing is known of waiting for input. Batches of DataLoader, `tf.data` and `fit` are seen; wrap any "
             "others: `for batch in timed_input(batches):` (`from estimator_container.training import timed_input`)."
         )
@@ -47,11 +47,11 @@ def _words(found: Sequence[Cause], ranks: Sequence[RankShares], bound: InputBoun
         yield f"{name.capitalize()}: {100 * share:.0f} % of a step is waiting for input."
     for cause in found:
         yield ""
-        yield from _wrapped(f"{cause.sentence[0].upper()}{cause.sentence[1:]}.")
-        yield from _wrapped(f"Without it steps would be at most {cause.most_gain:.2g} times as fast.", "  ")
-        yield from _wrapped(f"What to try: {cause.advice}.", "  ")
+        yield from wrapped(f"{cause.sentence[0].upper()}{cause.sentence[1:]}.")
+        yield from wrapped(f"Without it steps would be at most {cause.most_gain:.2g} times as fast.", "  ")
+        yield from wrapped(f"What to try: {cause.advice}.", "  ")
     if not found:
-        yield from _wrapped(_nothing(ranks))
+        yield from wrapped(_nothing(ranks))
 
 
 def _nothing(ranks: Sequence[RankShares]) -> str:
@@ -90,5 +90,6 @@ def _table(ranks: Sequence[RankShares]) -> list[str]:
     return [*made, f"and {left} more, which differ less from the others (--json has all)"] if left else made
 
 
-def _wrapped(text: str, indent: str = "") -> list[str]:
+def wrapped(text: str, indent: str = "") -> list[str]:
+    """The lines of a text, none wider than a screen."""
     return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)

@@ -3,7 +3,7 @@
     in_torch.py        PyTorch: its DataLoader, `torch.save`
     in_tensorflow.py   TensorFlow: iterators of `tf.data`, checkpoints; gradients that Horovod reduces in a graph
     in_keras.py        Keras: models and weights that are saved
-    trial.py           what a trial of the doctor leaves out
+    timed.py           a function whose time counts as spent on something
 
 Outside of such a trial each hook calls what it hooks and returns what that returns; it only reads a clock before that
 and after it.

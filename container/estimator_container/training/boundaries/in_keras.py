@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..page import CHECKPOINT
-from . import trial
+from ..trials import left_out
 from .timed import timed
 
 if TYPE_CHECKING:
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 def watch_saving(saving_api: ModuleType, account: StepAccount) -> None:
     """What models save themselves by, and the callbacks that have them do so."""
     for name in ("save_model", "save_weights"):
-        setattr(saving_api, name, timed(trial.saving(getattr(saving_api, name)), account, CHECKPOINT))
+        setattr(saving_api, name, timed(left_out.saving(getattr(saving_api, name)), account, CHECKPOINT))

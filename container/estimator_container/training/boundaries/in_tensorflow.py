@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from ..page import CHECKPOINT, COMMUNICATION, INPUT
 from ..step_account import StepAccount
-from . import trial
+from ..trials import left_out, words
 from .timed import timed
 
 
@@ -79,20 +79,33 @@ def watch_iterators(iterator_ops: ModuleType, account: StepAccount) -> None:
 
 
 def watch_datasets(dataset_ops: ModuleType, account: StepAccount) -> None:
-    """In a trial that replays, a dataset gives its first batch as often as it has batches."""
-    if not trial.has(trial.REPLAY):
+    """In a trial that replays, a dataset gives its first batch as often as it has batches.
+
+    In one of advice it reads ahead, and maps with several calls at once.
+    """
+    if not any(map(words.has, (words.REPLAY, words.PREFETCH, words.PARALLEL, words.LOOK))):
         return
+    from ..trials import applied, watch
+
     dataset: Any = dataset_ops.DatasetV2
+    if words.has(words.PARALLEL):
+        applied.mapped_in_parallel(dataset, tf.data.AUTOTUNE)
     stock = dataset.__iter__
 
     @functools.wraps(stock)
     def __iter__(self: Any) -> Any:
-        if not tf.executing_eagerly():
-            return stock(self)
-        count = int(self.cardinality())
-        return stock(self.take(1).cache().repeat(count if count > 0 else None))
+        if words.has(words.LOOK):
+            watch.saw_loader("tf.data")
+        return stock(_in_trial(self) if tf.executing_eagerly() else self)
 
     dataset.__iter__ = __iter__
+
+
+def _in_trial(dataset: Any) -> Any:
+    if words.has(words.REPLAY):
+        count = int(dataset.cardinality())
+        return dataset.take(1).cache().repeat(count if count > 0 else None)
+    return dataset.prefetch(words.number(words.PREFETCH)) if words.has(words.PREFETCH) else dataset
 
 
 def watch_reduction(reduction: ModuleType, account: StepAccount) -> None:
@@ -122,7 +135,7 @@ def watch_reduction(reduction: ModuleType, account: StepAccount) -> None:
 def watch_saving(checkpoint: ModuleType, account: StepAccount) -> None:
     """`tf.train.Checkpoint` and what stands on it."""
     saver: Any = checkpoint.TrackableSaver
-    saver.save = timed(trial.saving(saver.save), account, CHECKPOINT)
+    saver.save = timed(left_out.saving(saver.save), account, CHECKPOINT)
 
 
 def _now(after: Sequence[Any]) -> Any:

@@ -111,7 +111,7 @@ class Dataset(CountedWaiting):
         Whatever was read ahead is not counted. Raises DataError for a loader that would not keep the order.
         """
         _check_order(batches)
-        for batch in self.waited(batches):
+        for batch in self.waited(batches, self.steps_left):
             self.consumed()
             yield batch
 

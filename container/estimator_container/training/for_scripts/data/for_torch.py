@@ -16,6 +16,9 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]
     order is the same with any number of workers. Iterate over `data.counted(loader)`.
     """
 
+    is_shared_by_workers = True
+    """So the doctor may try more of them, though the batches have no numbers."""
+
     def __init__(self, data: Dataset) -> None:
         self._data = data
 

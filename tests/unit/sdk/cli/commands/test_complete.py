@@ -38,6 +38,8 @@ def jobs(home) -> None:
         (["run", "--", "--ba"], []),
         (["run", "--detach", ""], []),
         (["nonsense", ""], []),
+        (["doctor", "ru"], ["run"]),
+        (["doctor", "run", "--roun"], ["--rounds"]),
         (["completion", ""], ["bash", "zsh"]),
     ],
 )

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from estimator_container.storage.parallel import ANSWER_SECONDS
+from estimator_container.training import clock_of_rank
+from estimator_container.training.boundaries.timed import taking
 
 T = TypeVar("T")
 
@@ -87,13 +89,14 @@ class CountedWaiting:
     seconds_waited = 0.0
     """How long the script has waited for batches so far."""
 
-    def waited(self, pieces: Iterable[T]) -> Iterator[T]:
-        """The same, where waiting for each counts."""
-        source = iter(pieces)
+    def waited(self, pieces: Iterable[T], count: int | None = None) -> Iterator[T]:
+        """The same, where waiting for each counts, for the doctor, too; `count` is how many they are, if known."""
+        source, clock = iter(pieces), clock_of_rank()
+        take = source.__next__ if clock is None else taking(source, clock.account, "Dataset", count)
         while True:
             asked = time.monotonic()
             try:
-                piece = next(source)
+                piece = take()
             except StopIteration:
                 return
             finally:

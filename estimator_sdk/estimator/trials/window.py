@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ..errors import EstimatorError
-from ..job.diagnosis import causes, step_records
-from . import launch
+from ...errors import EstimatorError
+from ...job.diagnosis import causes, step_records
+from .. import launch
 
 if TYPE_CHECKING:
-    from ..job.diagnosis.step_records import StepSample
-    from ..job.job import Job
-    from ..plan.plan import Plan
+    from ...job.diagnosis.step_records import StepSample
+    from ...job.job import Job
+    from ...plan.plan import Plan
 
 LOOK_SECONDS = 0.5
 PATIENCE = 600.0

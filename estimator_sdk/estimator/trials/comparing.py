@@ -1,0 +1,107 @@
+"""Which runs of a script are compared: by turns, round by round, so that what else the machine does comes to all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from estimator_container.contract.names import DOCTOR
+from estimator_container.training.trials import words
+
+from ...job.diagnosis import input_look, trials
+from ...job.diagnosis.comparison import Comparison, RunRates, Tried, Way
+from . import window
+
+if TYPE_CHECKING:
+    from ...job.diagnosis.diagnosis import Diagnosis
+    from ...job.diagnosis.input_look import InputLook
+    from ...job.diagnosis.trials import Trial
+    from ...job.job import Job
+    from ...plan.plan import Plan
+
+WORDS: Mapping[Way, str] = {
+    Way.REPLAYED: words.REPLAY,
+    Way.NO_CHECKPOINTS: words.NO_CHECKPOINTS,
+    Way.WARM: words.WARM,
+    Way.COLD: words.COLD,
+}
+
+
+@dataclass
+class Runs:
+    """The runs of one script. What they leave is removed, but for the last one of the script as it is."""
+
+    plan: Callable[[Mapping[str, str], bool], Plan]
+    """Makes the plan of a job with more variables, and if that is asked for of a single rank."""
+    seconds: float
+    """Of training steps in each run."""
+    rounds: int
+    say: Callable[[str], None]
+    """Told of each run what it gave."""
+    has_channels: bool = False
+    rates: dict[Way | Trial, list[float]] = field(default_factory=dict)
+    job: Job | None = None
+    """The newest one of the script as it is."""
+
+    def compare(self, with_advice: bool) -> Comparison:
+        """Run all of it."""
+        self._run(Way.REAL, 0)
+        assert self.job is not None
+        found, look = self.job.diagnose(), self._look()
+        ways: list[Way | Trial] = [Way.REAL, *self._ways(found)]
+        if with_advice:
+            ways += trials.worth_trying(found, look)
+        for number in range(self.rounds):
+            start = number % len(ways)
+            for way in [*ways[start:], *ways[:start]]:
+                if number > 0 or way is not Way.REAL:  # the first of these has been made
+                    self._run(way, number)
+        both = trials.together([tried.trial for tried in self._tried(ways) if tried.helps])
+        for number in range(self.rounds if both else 0):
+            assert both is not None
+            self._run(both, number)
+            ways += [both] if number == 0 else []
+        last = self.job.diagnose()
+        rates = {way: each for way, each in self.rates.items() if isinstance(way, Way)}
+        return Comparison(rates, len(last.ranks), last, look, self._tried(ways) if with_advice else None)
+
+    def _ways(self, found: Diagnosis) -> list[Way]:
+        saves = any(rank.checkpoint is not None for rank in found.ranks)
+        return [
+            Way.REPLAYED,
+            *([Way.WARM, Way.COLD] if self.has_channels else []),
+            *([Way.NO_CHECKPOINTS] if saves else []),
+            *([Way.ONE_RANK] if len(found.ranks) > 1 else []),
+        ]
+
+    def _tried(self, ways: Sequence[Way | Trial]) -> list[Tried]:
+        real = self.rates[Way.REAL]
+        return [Tried(way, RunRates(real), RunRates(self.rates[way])) for way in ways if not isinstance(way, Way)]
+
+    def _run(self, way: Way | Trial, number: int) -> None:
+        if isinstance(way, Way):
+            name, told, more = way.value, [WORDS[way]] if way in WORDS else [], {}
+        else:
+            name, told, more = way.what, list(way.words), dict(way.environment)
+        job, rate = self._window(told, more, way is Way.ONE_RANK)
+        self.rates.setdefault(way, []).append(rate)
+        self.say(f"run {number + 1} of {self.rounds}, {name}: {rate:.4g} steps/s")
+        if way is not Way.REAL:
+            job.delete()
+            return
+        if self.job is not None:
+            self.job.delete()
+        self.job = job
+
+    def _look(self) -> InputLook | None:
+        """What the ranks do while they wait for input, in a run whose rate does not count."""
+        job, _ = self._window([words.LOOK], {}, False)
+        found = input_look.read(job.logs(stream="stderr"))
+        self.say("a run in which it was looked at what the ranks do while they wait")
+        job.delete()
+        return found
+
+    def _window(self, told: Sequence[str], more: Mapping[str, str], is_alone: bool) -> tuple[Job, float]:
+        variables = {**more, **({DOCTOR: ",".join(told)} if told else {})}
+        return window.run(self.plan(variables, is_alone), self.seconds)

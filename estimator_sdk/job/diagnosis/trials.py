@@ -1,0 +1,197 @@
+"""Advice that can be tried without changing the script, and by how much the steps should be faster with it.
+
+A step takes as long as the longest of what goes on at the same time: the rank's own work, the making of batches by
+those who make them, and all the work of CPUs divided by the CPUs.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from estimator_container.training.trials import words
+
+from .causes import Cause
+from .diagnosis import Diagnosis
+from .input_look import InputLook
+from .shares import RankShares
+
+LEAST_GAIN = 1.02
+"""What promises less is not tried, and what gives less does not help."""
+LEAST_INPUT, LEAST_CHECKPOINT = 0.02, 0.02
+WORKERS = (1, 2, 4, 8, 16)
+SPARE = 0.8
+"""Workers should need no more than so much of a step for a batch, as not all of these take equally long."""
+AHEAD = 4
+"""Batches that are read ahead."""
+EVERY = 4
+FUSION_MIB = 256
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One piece of advice."""
+
+    what: str
+    how: str
+    """What to write in the script, or around it."""
+    predicted: float
+    """How many times as fast the steps should be."""
+    words: tuple[str, ...] = ()
+    """What the ranks of such a run are told, as `training.trials.words` has it."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """Variables that the script gets besides."""
+    is_bound: bool = False
+    """Whether it is only known that it is no more than that."""
+
+    def __str__(self) -> str:
+        return self.what
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A step of the mean rank, in seconds, and of these what a CPU worked."""
+
+    whole: float
+    input: float
+    checkpoint: float
+    making: float
+    """CPU that the batch of a step takes."""
+    saving: float
+    """CPU that the checkpoint of a step takes."""
+    cpus: float
+    """That there are for each rank."""
+
+    @property
+    def rest(self) -> float:
+        return self.whole - self.input
+
+    def gain(self, step: float) -> float:
+        """How many times as fast steps of that length are."""
+        return self.whole / max(step, 1e-9)
+
+
+def worth_trying(found: Diagnosis, look: InputLook | None) -> tuple[Trial, ...]:
+    """What is worth a run, by a diagnosis and by what was seen of loading in another run; empty where nothing is."""
+    if look is None or found.thin or not found.ranks:
+        return ()
+    step = _step(found, look)
+    candidates = [*_loading(step, look), *_saving(step, look), *_others(found.causes, look)]
+    return tuple(trial for trial in candidates if trial.predicted >= LEAST_GAIN)
+
+
+def together(helped: Sequence[Trial]) -> Trial | None:
+    """All that has helped in one run; None for fewer than two things. What they save adds up."""
+    if len(helped) < 2:
+        return None
+    saved = sum(1 - 1 / trial.predicted for trial in helped)
+    return Trial(
+        "all that helped together",
+        "do all of these",
+        1 / max(0.01, 1 - saved),
+        tuple(word for trial in helped for word in trial.words),
+        tuple(dict(pair for trial in helped for pair in trial.environment).items()),
+        any(trial.is_bound for trial in helped),
+    )
+
+
+def _loading(step: _Step, look: InputLook) -> Iterator[Trial]:
+    if step.input < LEAST_INPUT * step.whole:
+        return
+    match look.loads_by:
+        case "DataLoader" if look.can_share:
+            count, predicted = _workers(step, look.workers)
+            what = f"{count} worker{'s' * (count > 1)} for each DataLoader"
+            yield Trial(what, f"`num_workers={count}`", predicted, (f"{words.WORKERS}={count}",))
+        case "tf.data":
+            calls = max(1.0, step.cpus)
+            predicted = step.gain(max(step.rest, step.input / calls, (step.making + step.rest) / calls))
+            how = "`map(…, num_parallel_calls=tf.data.AUTOTUNE)`, and `.prefetch(tf.data.AUTOTUNE)` at the end"
+            told = (words.PARALLEL, f"{words.PREFETCH}={AHEAD}")
+            yield Trial("parallel calls of map, and prefetch", how, predicted, told)
+        case "timed_input":
+            # A thread beside the steps computes only while these do not.
+            predicted = step.gain(max(step.rest + step.making, step.input))
+            how = "read ahead in a thread, as `estimator_container.data.Dataset` does"
+            yield Trial(f"a thread that reads {AHEAD} batches ahead", how, predicted, (f"{words.PREFETCH}={AHEAD}",))
+
+
+def _workers(step: _Step, now: int) -> tuple[int, float]:
+    """How many workers, and what they should gain: the fewest with which hardly more is to be had."""
+    making = step.input if not now else step.whole * now
+
+    def length(count: int) -> float:
+        return max(step.rest, making / count / SPARE, (step.making + step.rest) / step.cpus)
+
+    counts = [count for count in WORKERS if count > now] or [now]
+    best = min(map(length, counts))
+    count = next(count for count in counts if length(count) <= best * 1.01)
+    return count, step.gain(max(step.rest, making / count, (step.making + step.rest) / step.cpus))
+
+
+def _saving(step: _Step, look: InputLook) -> Iterator[Trial]:
+    if step.checkpoint < LEAST_CHECKPOINT * step.whole:
+        return
+    if "torch" in look.modules and "keras" not in look.modules:
+        beside = step.whole - step.checkpoint + min(step.saving, step.checkpoint)
+        yield Trial(
+            "checkpoints written in the background",
+            "make the bytes by `torch.save` to an `io.BytesIO`, and write them in a thread",
+            step.gain(max(beside, step.checkpoint)),  # the one before is waited for
+            (words.IN_BACKGROUND,),
+        )
+    yield Trial(
+        f"every {EVERY}th checkpoint",
+        f"save {EVERY} times less often; what is lost by a failure grows as much",
+        step.gain(step.whole - step.checkpoint * (1 - 1 / EVERY)),
+        (f"{words.CHECKPOINT_EVERY}={EVERY}",),
+    )
+
+
+def _others(causes: Sequence[Cause], look: InputLook) -> Iterator[Trial]:
+    """What nobody can tell beforehand: no more than what is lost can be gained."""
+    for cause in causes:
+        if cause.kind == "too few CPUs" and look.modules:
+            threads = str(max(1, look.cpus // max(1, look.ranks)))
+            names = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
+            how = " ".join(f"{name}={threads}" for name in names)
+            environment = tuple((name, threads) for name in names)
+            yield Trial(f"{threads} threads a rank", how, cause.most_gain, environment=environment, is_bound=True)
+        if cause.kind == "communication" and "horovod" in look.modules:
+            environment = (("HOROVOD_FUSION_THRESHOLD", str(FUSION_MIB << 20)),)
+            how = f"HOROVOD_FUSION_THRESHOLD={FUSION_MIB << 20}"
+            what = f"gradients sent in pieces of {FUSION_MIB} MiB"
+            yield Trial(what, how, cause.most_gain, environment=environment, is_bound=True)
+
+
+def _step(found: Diagnosis, look: InputLook) -> _Step:
+    whole = statistics.mean(rank.step for rank in found.ranks)
+    input_time = statistics.mean(rank.seconds_of("input") for rank in found.ranks)
+    steps = sum(_steps_looked_at(rank, look, len(found.ranks)) for rank in found.ranks) or 1.0
+    cpus = max(1.0, min([load.cpus for load in found.hosts], default=float(look.cpus)))
+    on_a_host = max(1, round(len(found.ranks) / max(1, len({rank.host for rank in found.ranks}))))
+    return _Step(
+        whole,
+        input_time,
+        statistics.mean(rank.seconds_of("checkpoint") for rank in found.ranks),
+        _making(look, steps, whole, input_time),
+        look.checkpoint_cpu / steps,
+        cpus / on_a_host,
+    )
+
+
+def _making(look: InputLook, steps: float, whole: float, input_time: float) -> float:
+    """Seconds of a CPU that the batch of a step takes."""
+    if look.children:
+        return look.children_cpu / steps
+    if look.input_seconds:
+        return input_time * look.input_process_cpu / look.input_seconds
+    # Where nobody in Python waits: all that the rank works beyond what it computes while it does not wait.
+    work = whole * look.cpu / look.seconds if look.seconds else 0.0
+    return max(0.0, min(work, whole) - (whole - input_time))
+
+
+def _steps_looked_at(rank: RankShares, look: InputLook, ranks: int) -> float:
+    """How many steps a rank made in the run that was looked at, by how long it lasted."""
+    return look.seconds / ranks / rank.step if rank.step else 0.0

@@ -26,6 +26,8 @@ MOST_OPENED = 100
 """From so many files on they are many."""
 BY_CPU = 0.5
 """From which share of its time on the CPU loading is computing, and not waiting."""
+SOME_CPU = 0.25
+"""From which share on those who make samples are held to compute, where they may have to wait for a CPU."""
 ALL_BUT_LOCKED = 1.15
 """Threads that compute in turns use no more than one CPU, and a little in functions that let others in."""
 
@@ -133,9 +135,11 @@ class InputLook:
         used = self.input_process_cpu / self.input_seconds if self.input_seconds else 0.0
         if not self.children and self.threads >= 1.5 and BY_CPU <= used <= ALL_BUT_LOCKED:
             return InputCause.LOCK
+        # Others make the samples: if these compute, and the host has no time left, they wait for its CPUs.
+        works = self.children_cpu >= SOME_CPU * self.seconds if self.children else used >= SOME_CPU
+        is_beside = self.children > 0 or self.loads_by == "tf.data"
         is_busy = any(load.cpu >= advice.BUSY for load in loads)
-        loads_beside = self.children > 0 or self.loads_by == "tf.data"
-        return InputCause.CPUS if is_busy and loads_beside and self.children_cpu > 0 else InputCause.DECODE
+        return InputCause.CPUS if is_busy and is_beside and works else InputCause.DECODE
 
 
 def read(lines: Iterable[Line]) -> InputLook | None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import benchmarks.scenes
 from estimator_sdk import Estimator, Job, PyTorch
 from estimator_sdk.cli.main import main
 
 JOB = Path(__file__).parent / "job"
+SCENES = Path(benchmarks.scenes.__file__).parent / "scripts"
 WAYS = ("input", "slow rank", "checkpoint", "idle", "nothing")
 POINTS = 0.05
 
@@ -99,3 +102,34 @@ def test_runs_with_the_first_batch_replayed_show_what_input_costs(way, lost, cap
     assert gap["share"] == pytest.approx(lost, abs=POINTS)
     assert {name: len(rates) for name, rates in document["rates"].items()} == {"real": 2, "replayed": 2, "one_rank": 2}
     assert document["real"]["input_class"] == ("highly input bound" if lost else "not input bound")
+
+
+def run_and_try(capfd, folder: Path, computing: int, decoding: int) -> dict[str, Any]:
+    """What the doctor says of a script that computes and decodes for so many milliseconds in a step."""
+    script = ["python", "reads.py", "--truth", str(folder), "--cause", "decode", "--steps", "2000"]
+    script += ["--computing-ms", str(computing), "--cause-ms", str(decoding)]
+    words = ["--source-dir", str(SCENES), "--rounds", "2", "--seconds", "4", "--try"]
+    capfd.readouterr()
+    assert main(["doctor", "run", "--json", *words, "--", *script]) == 0
+    return json.loads(capfd.readouterr().out)
+
+
+@pytest.mark.long
+@pytest.mark.alone
+def test_advice_is_tried_and_gains_what_was_predicted(tmp_path, capfd):
+    document = run_and_try(capfd, tmp_path, 30, 20)
+    assert document["gaps"]["replayed"]["share"] == pytest.approx(0.4, abs=POINTS)
+    assert document["input"]["cause"] == "decoding"
+    assert "time.sleep(milliseconds / 8000)" in document["input"]["place"]
+    (tried,) = document["tried"]
+    assert tried["words"] == ["prefetch=4"]
+    assert tried["predicted"] == pytest.approx(50 / 30, rel=0.2)
+    assert tried["verified"]["gain"] == pytest.approx(tried["predicted"], rel=0.3)
+
+
+@pytest.mark.long
+@pytest.mark.alone
+def test_where_nothing_is_to_be_gained_nothing_is_tried(tmp_path, capfd):
+    document = run_and_try(capfd, tmp_path, 40, 0)
+    assert document["gaps"]["replayed"]["share"] == pytest.approx(0.0, abs=0.02)
+    assert (document["tried"], document["real"]["input_class"]) == ([], "not input bound")

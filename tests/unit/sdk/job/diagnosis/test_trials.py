@@ -201,6 +201,27 @@ def test_the_cause_is_named_by_what_is_done_most(facts, cause):
     assert look(**facts).named() is cause
 
 
+@pytest.mark.parametrize(
+    ("facts", "cause"),
+    [
+        ({"loader": {"by": "tf.data"}, "input_process_cpu": 4.0}, InputCause.CPUS),
+        ({"loader": {"by": "tf.data"}, "input_process_cpu": 0.1}, InputCause.DECODE),
+        ({"loader": {"by": "timed_input"}, "input_process_cpu": 4.0}, InputCause.DECODE),
+    ],
+)
+def test_who_computes_beside_the_steps_on_a_busy_host_waits_for_its_cpus(facts, cause):
+    busy, idle = HostLoad("algo-1", 2.0, 0.99, 0.0), HostLoad("algo-1", 2.0, 0.3, 0.0)
+    assert look(**facts).named([busy]) is cause
+    assert look(**facts).named([idle]) is InputCause.DECODE
+
+
+@pytest.mark.parametrize(("cpu", "cause"), [(9.0, InputCause.CPUS), (0.1, InputCause.DECODE)])
+def test_so_do_workers_that_compute(cpu, cause):
+    workers = told(2, True, cpu=cpu)
+    found = input_look.merged([told(doing={"waiting": 90}, places={}), workers])
+    assert found.named([HostLoad("algo-1", 2.0, 0.99, 0.0)]) is cause
+
+
 def test_the_last_line_of_a_process_counts_and_one_that_is_cut_off_does_not():
     found = input_look.merged([told(looks=10), told(looks=50), told(looks=90)[:40]])
     assert found.looks == 50

@@ -113,7 +113,7 @@ def _loading(step: _Step, look: InputLook) -> Iterator[Trial]:
         case "timed_input":
             # A thread beside the steps computes only while these do not.
             predicted = step.gain(max(step.rest + step.making, step.input))
-            how = "read ahead in a thread, as `estimator_container.data.Dataset` does"
+            how = "read ahead in a thread, with `sys.setswitchinterval(0.0005)`"
             yield Trial(f"a thread that reads {AHEAD} batches ahead", how, predicted, (f"{words.PREFETCH}={AHEAD}",))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..page import CHECKPOINT, INPUT
 from . import doing
+from .applied import SWITCH_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 MARK = "estimator-doctor: "
 """How such a line begins."""
 LOOK_SECONDS, TELL_SECONDS = 0.01, 1.0
-SWITCH_SECONDS = 0.0005
-"""How long a thread may compute before another one is let in: the stacks are to be seen where they are."""
 MOST_PLACES = 5
 MODULES = ("torch", "tensorflow", "keras", "horovod")
 """Of which it is told whether the script has imported them."""
@@ -58,7 +57,7 @@ class InputWatch:
         """When it was first looked, by the clock and by the CPU; and what had been opened and read by then."""
 
     def begin(self) -> None:
-        """From now on, as long as the process lives."""
+        """From now on, as long as the process lives. The stacks are to be seen where they are, not when all wait."""
         sys.setswitchinterval(SWITCH_SECONDS)
         sys.addaudithook(_count_opened)
         self._measure_cpu()

@@ -129,7 +129,7 @@ def test_advice_is_tried_and_gains_what_was_predicted(tmp_path, capfd):
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_where_nothing_is_to_be_gained_nothing_is_tried(tmp_path, capfd):
+def test_where_nothing_is_to_be_gained_nothing_helps(tmp_path, capfd):
     document = run_and_try(capfd, tmp_path, 40, 0)
-    assert document["gaps"]["replayed"]["share"] == pytest.approx(0.0, abs=0.02)
-    assert (document["tried"], document["real"]["input_class"]) == ([], "not input bound")
+    assert document["gaps"]["replayed"]["least"] <= 0.02  # by all rates it would be more, if there were anything
+    assert [tried for tried in document["tried"] if tried["helps"]] == []

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from ..contract.cluster import Cluster
 from ..contract.names import SECRET_BYTES, TRUST_NETWORK, WORLD_CHANNEL, WORLD_SECRET_FILE, Layout
 from ..contract.settings import Settings
-from ..mesh.pulse import MISSED_BEATS, PATIENT_BEATS
 from ..runtime import machine
 from ..runtime.errors import ConfigurationError
 from ..worlds import distributions
@@ -78,6 +77,8 @@ class HostSpec:
     @property
     def missed_beats(self) -> int:
         """Those after which another host counts as silent: each has as many ranks, and may have as few CPUs."""
+        from ..mesh.pulse import MISSED_BEATS, PATIENT_BEATS  # a single host has none
+
         return PATIENT_BEATS if self.lacks_cpus else MISSED_BEATS
 
     def required_secret(self) -> bytes:

@@ -28,6 +28,8 @@ COLD = Panel("from the call to the first line of every rank, without a connectio
 WARM = Panel("from the call to the first line of every rank, with connections that are open", "machines", "s", TARGETS)
 MPIRUN = "/usr/bin/mpirun"
 """Debian's, as the machines have it."""
+MANY, FEWER_RUNS = 8, 5
+"""From so many machines on a run takes seconds, and so many runs of each way must do."""
 THERE = "/mnt/home/line.py"
 """Where the peers have the script on a machine: in the home of its user."""
 KEPT = "ControlMaster=auto", "ControlPersist=600", "ServerAliveInterval=5"
@@ -158,11 +160,11 @@ def cases(extent: Extent) -> Iterator[Case]:
                     is_warm = panel is WARM
                     ways = (
                         Way(FLOOR, "floor", partial(floor, kept, is_warm)),
-                        Way(BY_HAND, "peer", partial(by_hand, one, is_warm), peer="rsync"),
+                        Way(BY_HAND, "peer", partial(by_hand, one, is_warm), peer="rsync", at_most=FEW),
                         Way(HOROVODRUN, "peer", partial(by_horovodrun, one, is_warm), peer="horovodrun", at_most=FEW),
                         Way(OURS, "ours", partial(ours, names, is_warm)),
                     )
-                    yield Case((panel,), count, ways)
+                    yield Case((panel,), count, ways, min(extent.runs, FEWER_RUNS) if count >= MANY else None)
                 kept.close()
         finally:
             connection.close_masters()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +18,7 @@ import json, os
 from mpi4py import MPI
 host, channel = os.environ["SM_CURRENT_HOST"], os.environ["SM_CHANNEL_TRAINING"]
 print(json.dumps([host, os.uname().nodename, os.path.realpath(channel), open(channel + "/below/one").read()]))
-open(os.path.join(os.environ["SM_MODEL_DIR"], host), "w").write(host)
+open(os.path.join(os.environ["SM_OUTPUT_DATA_DIR"], host), "w").write(host)
 if MPI.COMM_WORLD.rank == 1 and os.environ.get("RESTART") and not os.path.exists("/tmp/began"):
     open("/tmp/began", "w").close()
     os.kill(os.getpid(), 9)
@@ -50,19 +52,24 @@ def run(made, tmp_path, monkeypatch):
     return run
 
 
+def names_in(archive: Path) -> list[str]:
+    with tarfile.open(archive) as packed:
+        return packed.getnames()
+
+
 def said(job: Job) -> list[list[str]]:
     return sorted(json.loads(line.data) for line in job.logs(stream="stdout"))
 
 
-def test_software_and_data_are_copied_once_and_outputs_are_those_of_all(run, made, tmp_path, caplog):
+def test_software_and_data_are_copied_once_and_outputs_are_those_of_all(run, made, caplog):
     with caplog.at_level(logging.DEBUG, logger="estimator_sdk"):
         job = run()
     assert sum("copying the software" in record.getMessage() for record in caplog.records) == 1
     ((_, first, place, _), *_) = found = said(job)
     assert first == "host-1"
     assert found == [[f"algo-{number}", f"host-{number}", place, "1"] for number in (1, 2, 3)]
-    model = job.download(tmp_path / "model")
-    assert sorted(path.name for path in model.iterdir()) == ["algo-1", "algo-2", "algo-3"]
+    kept = sorted(job.folder.glob("output/**/output.tar.gz"))
+    assert sorted(name for path in kept for name in names_in(path)) == ["algo-1", "algo-2", "algo-3"]
     assert list((made.home("host-1") / ".local/share/estimator-sdk/hosts").glob(f"{job.name}*")) == []
 
 

@@ -36,6 +36,8 @@ from .room.claim import Leaseholder
 
 CONNECT_SECONDS = 60.0
 """That the supervisor may take to be found."""
+REFUSED_SECONDS = 1.0
+"""For which nobody listens where it is to be found, after which it is gone: it listened before it was started."""
 FRAMES = "output/logs/frames"
 MEASURED_SECONDS = 2.0
 """Between two times that what the host has measured is sent; it has a row for so many seconds."""
@@ -89,7 +91,14 @@ class Keeper:
         self._outbox = Outbox(lambda *item: self._mesh.send(words.ITEM, *item))
         member = Member(given.name, (words.SUPERVISOR,), bytes.fromhex(given.secret))
         until = time.monotonic() + CONNECT_SECONDS
-        self._mesh = MeshWorker(self._loop, member, self, lambda: address_and_port(given.supervisor), until)
+        self._mesh = MeshWorker(
+            self._loop,
+            member,
+            self,
+            lambda: address_and_port(given.supervisor),
+            until,
+            refused_seconds=REFUSED_SECONDS,
+        )
         self._claim = Leaseholder(self._loop, self._mesh.send)
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(signum, self._end)

@@ -66,9 +66,7 @@ class Client:
 
     def close(self) -> None:
         """Close the connections, so that the next has to make its own."""
-        for each in self.sockets.iterdir():
-            command = ["/usr/bin/ssh", "-O", "exit", "-o", f"ControlPath={each}", "-"]
-            subprocess.run(command, capture_output=True, check=False)
+        connection.close_masters_in(self.sockets)
 
     def open(self) -> None:
         """Have one to each machine."""

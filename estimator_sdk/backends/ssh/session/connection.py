@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +27,8 @@ CONNECT_SECONDS = 20
 """That a machine may take to answer at all."""
 KEEP_SECONDS = 60
 """For which a connection stays open that nobody uses, so that the next command need not make another."""
+CLOSE_SECONDS = 5.0
+"""That connections may take to be closed."""
 _OPTIONS = (
     "BatchMode=yes",
     "ControlMaster=auto",
@@ -216,8 +219,18 @@ class Session:
 
 def close_masters() -> None:
     """Close the connections that this user's processes have left open."""
-    for path in Path(_folder()).iterdir():
-        subprocess.run(["ssh", "-O", "exit", "-o", f"ControlPath={path}", "-"], capture_output=True, check=False)
+    close_masters_in(Path(_folder()))
+
+
+def close_masters_in(folder: Path) -> None:
+    """Close those whose sockets are in a folder, and wait until they are closed."""
+    until = time.monotonic() + CLOSE_SECONDS
+    for path in folder.iterdir():
+        # The name is of no use, but there has to be one.
+        command = ["ssh", "-O", "exit", "-o", f"ControlPath={path}", "any"]
+        subprocess.run(command, capture_output=True, check=False)
+        while path.exists() and time.monotonic() < until:
+            time.sleep(0.001)
 
 
 def _start(host: PoolHost, words: IO[bytes]) -> subprocess.Popen[bytes]:

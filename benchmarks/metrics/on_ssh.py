@@ -155,11 +155,11 @@ def cases(extent: Extent) -> Iterator[Case]:
                 plain = client(Path(folder, f"plain-{count}"), made.folder, places, keeps=False)
                 kept = client(Path(folder, f"kept-{count}"), made.folder, places, keeps=True)
                 for panel, one in ((COLD, plain), (WARM, kept)):
-                    is_warm = panel is WARM
+                    is_warm, few = panel is WARM, FEW if count < MANY else 1
                     ways = (
                         Way(FLOOR, "floor", partial(floor, kept, is_warm)),
                         Way(BY_HAND, "peer", partial(by_hand, one, is_warm), peer="rsync", at_most=FEW),
-                        Way(HOROVODRUN, "peer", partial(by_horovodrun, one, is_warm), peer="horovodrun", at_most=FEW),
+                        Way(HOROVODRUN, "peer", partial(by_horovodrun, one, is_warm), peer="horovodrun", at_most=few),
                         Way(OURS, "ours", partial(ours, names, is_warm)),
                     )
                     yield Case((panel,), count, ways, min(extent.runs, FEWER_RUNS) if count >= MANY else None)

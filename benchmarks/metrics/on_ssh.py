@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import tempfile
@@ -28,6 +29,8 @@ COLD = Panel("from the call to the first line of every rank, without a connectio
 WARM = Panel("from the call to the first line of every rank, with connections that are open", "machines", "s", TARGETS)
 MPIRUN = "/usr/bin/mpirun"
 """Debian's, as the machines have it."""
+MANY, FEWER_RUNS = 8, 5
+"""From so many machines on a run takes seconds, and so many runs of each way must do."""
 THERE = "/mnt/home/line.py"
 """Where the peers have the script on a machine: in the home of its user."""
 KEPT = "ControlMaster=auto", "ControlPersist=600", "ServerAliveInterval=5"
@@ -64,9 +67,7 @@ class Client:
 
     def close(self) -> None:
         """Close the connections, so that the next has to make its own."""
-        for each in self.sockets.iterdir():
-            command = ["/usr/bin/ssh", "-O", "exit", "-o", f"ControlPath={each}", "-"]
-            subprocess.run(command, capture_output=True, check=False)
+        connection.close_masters_in(self.sockets)
 
     def open(self) -> None:
         """Have one to each machine."""
@@ -128,7 +129,25 @@ def by_horovodrun(one: Client, is_warm: bool) -> float:
     return reading(called, said, time.time(), len(one.names))[0]
 
 
-def ours(names: Sequence[str], is_warm: bool) -> float:
+@contextlib.contextmanager
+def own_connections(folder: Path) -> Iterator[None]:
+    """Ours are below a folder, so that those of other jobs on this machine are not closed with them."""
+    before = os.environ.get("TMPDIR")
+    os.environ["TMPDIR"] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ["TMPDIR"]
+        if before is not None:
+            os.environ["TMPDIR"] = before
+
+
+def ours(names: Sequence[str], is_warm: bool, folder: Path) -> float:
+    with own_connections(folder):
+        return of_fit(names, is_warm)
+
+
+def of_fit(names: Sequence[str], is_warm: bool) -> float:
     if is_warm:
         with launch.sessions(pool.from_argument(list(names))):
             pass
@@ -151,21 +170,22 @@ def cases(extent: Extent) -> Iterator[Case]:
             for count in counts:
                 names = made.names[:count]
                 places = tuple(made.addresses[name] for name in names)
-                ours(names, is_warm=True)  # the software is there from now on
+                ours(names, True, Path(folder))  # the software is there from now on
                 plain = client(Path(folder, f"plain-{count}"), made.folder, places, keeps=False)
                 kept = client(Path(folder, f"kept-{count}"), made.folder, places, keeps=True)
                 for panel, one in ((COLD, plain), (WARM, kept)):
-                    is_warm = panel is WARM
+                    is_warm, few = panel is WARM, FEW if count < MANY else 1
                     ways = (
                         Way(FLOOR, "floor", partial(floor, kept, is_warm)),
-                        Way(BY_HAND, "peer", partial(by_hand, one, is_warm), peer="rsync"),
-                        Way(HOROVODRUN, "peer", partial(by_horovodrun, one, is_warm), peer="horovodrun", at_most=FEW),
-                        Way(OURS, "ours", partial(ours, names, is_warm)),
+                        Way(BY_HAND, "peer", partial(by_hand, one, is_warm), peer="rsync", at_most=FEW),
+                        Way(HOROVODRUN, "peer", partial(by_horovodrun, one, is_warm), peer="horovodrun", at_most=few),
+                        Way(OURS, "ours", partial(ours, names, is_warm, Path(folder))),
                     )
-                    yield Case((panel,), count, ways)
+                    yield Case((panel,), count, ways, min(extent.runs, FEWER_RUNS) if count >= MANY else None)
                 kept.close()
         finally:
-            connection.close_masters()
+            with own_connections(Path(folder)):
+                connection.close_masters()
             os.environ["PATH"] = before
 
 

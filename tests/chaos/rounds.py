@@ -237,7 +237,8 @@ def end(plan: Round, job: Job) -> None:
 
 
 def _state(job: Job) -> str:
-    return f"the job is {job.status}"
+    why = f" ({_short(job.verdict)})" if job.verdict is not None else ""
+    return f"the job is {job.status}{why}"
 
 
 def _short(verdict: Verdict) -> str:

@@ -70,6 +70,7 @@ hostname {name}
 mount -t tmpfs tmpfs /run && mkdir /run/sshd
 mount -t tmpfs tmpfs /dev/shm && chmod 1777 /dev/shm
 mount --bind {folder} /mnt
+mount --bind {home} /mnt/home
 for file in passwd group shadow; do mount --bind /mnt/$file /etc/$file; done
 mount --bind /mnt/tmp /tmp
 exec /usr/sbin/sshd -D -e -f /mnt/sshd_config
@@ -86,6 +87,8 @@ class SshPool:
 
     folder: Path
     names: tuple[str, ...] = NAMES
+    is_shared: bool = False
+    """Whether all machines have one user with one home, as with a network's file system."""
     addresses: dict[str, str] = field(default_factory=dict)
     """Name of a machine -> where it is; ssh knows it by both."""
     servers: dict[str, subprocess.Popen] = field(default_factory=dict)
@@ -102,15 +105,16 @@ class SshPool:
 
     def home(self, name: str) -> Path:
         """The home of a machine's user, as it is seen from here."""
-        return self.folder / name / "home"
+        return self.folder / (NAMES[0] if self.is_shared else name) / "home"
 
     def start_machine(self, name: str) -> None:
         """Start a machine, also again after `cut_power`."""
         folder = self.folder / name
+        script = BOOT.format(name=name, folder=folder, home=self.home(name))
         command = ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
         with (self.folder / f"{name}.out").open("ab") as output:
             self.servers[name] = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *command, "sh", "-ec", BOOT.format(name=name, folder=folder)],
+                ["setpriv", "--pdeathsig", "KILL", *command, "sh", "-ec", script],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -148,14 +152,14 @@ class SshPool:
 
 
 @contextlib.contextmanager
-def pool(count: int = COUNT) -> Iterator[SshPool]:
+def pool(count: int = COUNT, is_shared: bool = False) -> Iterator[SshPool]:
     """A pool of the caller's own; nothing is left of it at the end of the block."""
     missing = [program for program in NEEDED if not shutil.which(program)]
     if missing:
         raise DidNotStart(f"{', '.join(missing)} is missing: run scripts/setup tests")
     folder = Path(tempfile.mkdtemp(prefix="ssh-pool-"))
     folder.chmod(0o755)
-    made = SshPool(folder, names_of(count))
+    made = SshPool(folder, names_of(count), is_shared)
     try:
         start(made)
         yield made
@@ -179,7 +183,7 @@ def start(made: SshPool) -> None:
     for number, name in enumerate(made.names):
         facts = {"name": name, "address": f"{net}.{number + 1}", "port": port, "user": f"user{number + 1}"}
         made.addresses[name] = f"{net}.{number + 1}"
-        make_machine(folder / name, number, facts, folder)
+        make_machine(folder / name, 0 if made.is_shared else number, facts, folder)
         public = (folder / name / "host_key.pub").read_text().rpartition(" ")[0]
         known.append(f"[{facts['address']}]:{port} {public}\n")
         client.append(CLIENT.format(folder=folder, **facts))

@@ -10,6 +10,7 @@ import pytest
 from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.backends.ssh import job as ssh_job
 from estimator_sdk.errors import BackendError
+from tests.ssh import seen
 from tests.ssh.pool import pool
 from tests.waiting import wait_for
 
@@ -40,7 +41,7 @@ def test_a_job_whose_first_machine_loses_its_power_says_so_and_has_failed_when_t
     wait_for(lambda: told)
     assert told[0].startswith("unreachable: host-1 cannot be reached by ssh: ")
     assert "the job goes on if host-1, where its supervisor is, still runs" in told[0]
-    wait_for(lambda: not [words for words in own_pool.processes("host-2").values() if "estimator" in words])
+    wait_for(lambda: not list(seen.processes(job)))
     assert (job.status, Job.attach(job.name).status) == ("InProgress", "InProgress")  # as they were last known
     with pytest.raises(BackendError, match="host-1 cannot be reached by ssh"):
         job.stop()

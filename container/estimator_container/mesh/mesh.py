@@ -6,6 +6,7 @@ and of the loss of a host, and nothing of how they got to know.
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Callable, Collection
@@ -164,9 +165,12 @@ class MeshWorker:
         find_leader: Callable[[], tuple[str, int]],
         deadline: float,
         missed_beats: int = MISSED_BEATS,
+        refused_seconds: float = math.inf,
     ) -> None:
         """`deadline` is the time of `time.monotonic()` at which a leader that has not been met is lost, and
         `missed_beats` are those after which it counts as silent.
+
+        It is lost earlier where nobody listens at its address for `refused_seconds`.
         """
         self._missed_beats = missed_beats
         self._loop = loop
@@ -177,6 +181,8 @@ class MeshWorker:
         self._observer = observer
         self._find_leader = find_leader
         self._deadline = deadline
+        self._refused_seconds = refused_seconds
+        self._refused_since: float | None = None
         self._nonce = ""
         self._unproven: Link | None = None
         self._proved: SealedLink | None = None
@@ -213,9 +219,10 @@ class MeshWorker:
         remaining = max(CONNECT_RETRY_SECONDS, self._deadline - time.monotonic())
         try:
             sock = socket.create_connection(self._find_leader(), timeout=min(remaining, 1.0))
-        except OSError:
-            self._connect_again()
+        except OSError as error:
+            self._not_connected(isinstance(error, ConnectionRefusedError))
             return
+        self._refused_since = None
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         link = Link(self._loop, sock, self._challenged, self._refused, STRANGER_LIMIT)
         link.peer = self._leader
@@ -224,6 +231,14 @@ class MeshWorker:
         self._patience = self._loop.after(SECONDS, lambda: self._refused(link))
         self._nonce = new_nonce()  # or what a leader has said once could be played again
         link.send("hello", self._member.name, self._nonce)
+
+    def _not_connected(self, is_refused: bool) -> None:
+        now = time.monotonic()
+        self._refused_since = (self._refused_since or now) if is_refused else None
+        if is_refused and now - (self._refused_since or now) >= self._refused_seconds:
+            self._give_up()
+        else:
+            self._connect_again()
 
     def _connect_again(self) -> None:
         self._retry = self._loop.after(CONNECT_RETRY_SECONDS, self._connect)

@@ -154,7 +154,7 @@ class Stage:
         try:
             cloudpickle.register_pickle_by_value(on_executor)  # type: ignore[no-untyped-call]
             self._context.setJobGroup(self._group, f"HorovodRunner(np={self._np}): {self._title}")
-            software = self._context.broadcast(archive()[0])
+            software = self._context.broadcast(archive())
             program = Path(launcher.__file__).read_text(encoding="utf-8")
             given = {
                 "door": self._address,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ..port import OnEvent, OnOpenLine
     from .mirror import Mirror
+    from .session.connection import Session
 
 LOOK_SECONDS = 0.5
 """The longest that the first machine waits for a change before it says that there is none."""
@@ -43,8 +44,10 @@ class SshJob(LocalJob):
 
     folder: SshFolder
 
-    def __init__(self, folder: SshFolder) -> None:
+    def __init__(self, folder: SshFolder, session: Session | None = None) -> None:
+        """`session` is one to the job's machine that is open already."""
         super().__init__(folder)
+        self._session = session
         self._mirror: Mirror | None = None
         self._whereabouts: Whereabouts | None = None
         self._on_event: OnEvent | None = None
@@ -130,7 +133,7 @@ class SshJob(LocalJob):
                 raise BackendError(f"the job {self.name} is being started; try again when it is")
             from .mirror import Mirror  # who lists jobs that have ended need not load it
 
-            self._mirror = Mirror(self.folder, known)
+            self._mirror = Mirror(self.folder, known, self._session)
         return self._mirror
 
     def _watch(self) -> Watch:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
+import shutil
 import tarfile
-import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from estimator_container.contract.names import SECRET_BYTES
 
@@ -19,13 +20,12 @@ from . import checks
 from .files import SshFolder, Whereabouts
 from .job import SshJob
 from .pool import PoolHost
-from .session.connection import Session
+from .session.connection import Deliveries, Purpose, Session
+from .session.upload import PIECE, Upload
 
 if TYPE_CHECKING:
     from ...plan.plan import Plan
 
-PIECE = 4 << 20
-"""Bytes that are sent at once."""
 AT_ONCE = 32
 """Machines that are connected to at the same time: a jump host may not take many more."""
 
@@ -39,23 +39,26 @@ def start(plan: Plan) -> SshJob:
     code_store.upload(plan.code, plan.code_uri)
     folder = SshFolder.for_job(plan.job_name)
     try:
-        with new_folder(plan, folder), _sessions_for(plan) as opened:
+        keepers = _keepers(plan)
+        with new_folder(plan, folder), sessions(checks.machines_of_plan(plan), _purposes(plan, keepers)) as opened:
             write_record(first_record(plan), folder)
-            _start(plan, folder, opened)
+            _start(plan, folder, opened, keepers)
+            return SshJob(folder, opened.pop(0))  # it goes on being used
     except OSError as error:
         what = f"the job {plan.job_name} could not be started: {error}"
         hint = "set ESTIMATOR_HOME to a folder that you can write to, with free space"
         raise BackendError(f"{what}; {hint}") from None
-    return SshJob(folder)
 
 
 @contextlib.contextmanager
-def sessions(machines: Sequence[PoolHost], with_stores: Collection[PoolHost] = ()) -> Iterator[list[Session]]:
-    """A session on each machine, all at once. Raises BackendError, which names every one that cannot be reached.
+def sessions(machines: Sequence[PoolHost], purposes: Sequence[Purpose] = ()) -> Iterator[list[Session]]:
+    """A session on each machine, all at once, which are closed at the end unless they were taken out of the list.
 
-    Those in `with_stores` get the client of s3:// stores, too.
+    Raises BackendError, which names every machine that cannot be reached.
     """
-    opened = on_all(lambda machine: Session(machine, machine in with_stores), machines)
+    deliveries = Deliveries()
+    given = [*itertools.zip_longest(machines, purposes)]
+    opened = on_all(lambda each: Session(each[0], each[1], deliveries), given)
     failed = [each for each in opened if isinstance(each, BackendError)]
     ready = [each for each in opened if isinstance(each, Session)]
     try:
@@ -79,17 +82,21 @@ def on_all(do: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
         return list(threads.map(tried, items))
 
 
-def _sessions_for(plan: Plan) -> contextlib.AbstractContextManager[list[Session]]:
-    machines = checks.machines_of_plan(plan)
+def _keepers(plan: Plan) -> list[str]:
+    """The name of the keeper on each machine."""
+    mark = os.urandom(8).hex()  # which nobody who could be there before can know
+    return [f"{plan.job_name}.{mark}.{number}" for number, _ in enumerate(checks.machines_of_plan(plan), 1)]
+
+
+def _purposes(plan: Plan, keepers: Sequence[str]) -> list[Purpose]:
     uris = (plan.output_path, plan.checkpoint_uri, *(channel.source for channel in plan.channels))
     has_stores = any(uri is not None and not uri.startswith("file://") for uri in uris)
-    return sessions(machines, machines[:1] if has_stores else ())
+    first = Purpose(has_stores, True, Path(plan.code).name if plan.code else "", keepers[0])
+    return [first, *(Purpose(keeper=keeper) for keeper in keepers[1:])]
 
 
-def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session]) -> None:
+def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session], keepers: Sequence[str]) -> None:
     first = opened[0]
-    mark = os.urandom(8).hex()  # which nobody who could be there before can know
-    keepers = [f"{plan.job_name}.{mark}.{number}" for number in range(1, len(opened) + 1)]
     names = [f"machine-{number}" for number in range(1, len(opened) + 1)]
     secret = os.urandom(SECRET_BYTES).hex()
     machines = [{"name": name, "at": str(session.host)} for name, session in zip(names, opened, strict=True)]
@@ -103,10 +110,11 @@ def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session]) -> None:
         variables={name: value for name, value in os.environ.items() if name.startswith("AWS_")},
     )
     folder.write_whereabouts(Whereabouts(first.host, answer["folder"], plan.output_path))
+    common = f"/tmp/est-{keepers[0].split('.')[-2]}"
 
     def keep(number: int) -> None:
-        told = {"name": names[number], "secret": secret, "supervisor": answer["door"], "common": f"/tmp/est-{mark}"}
-        opened[number].ask("keep", json.dumps(told).encode(), name=keepers[number])
+        told = {"name": names[number], "secret": secret, "supervisor": answer["door"], "common": common}
+        opened[number].ask("keep", json.dumps(told).encode())
 
     failed = [each for each in on_all(keep, range(len(opened))) if isinstance(each, BackendError)]
     if failed:
@@ -119,8 +127,11 @@ def _bring_code(plan: Plan, first: Session) -> str | None:
     if plan.code is None:
         return None
     path = Path(plan.code)
-    if not first.ask("has", name=path.name)["has"]:
-        _put(path, path.name, first)
+    if not first.has_code:
+        upload = Upload(first, path.name)
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, upload, PIECE)
+        upload.finish()
     return path.name
 
 
@@ -133,19 +144,11 @@ def _bring_channels(plan: Plan, first: Session, kept: str) -> dict[str, str]:
     for channel in plan.channels:
         if channel.is_in_place:
             source = Path(channel.source.removeprefix("file://"))
-            with tempfile.NamedTemporaryFile(prefix="est-", suffix=".tar") as packed:
-                with tarfile.open(fileobj=packed, mode="w", dereference=True) as tar:
-                    tar.add(source, source.name)
-                packed.flush()
-                _put(Path(packed.name), Path(packed.name).name, first)
-                answer = first.ask("channel", archive=Path(packed.name).name, keeper=kept, name=channel.name)
+            archive = f"{kept}.{channel.name}.tar"
+            upload = Upload(first, archive)
+            with tarfile.open(fileobj=cast("IO[bytes]", upload), mode="w|", dereference=True) as tar:
+                tar.add(source, source.name)
+            upload.finish()
+            answer = first.ask("channel", archive=archive, keeper=kept, name=channel.name)
             brought[channel.name] = str(answer["path"])
     return brought
-
-
-def _put(path: Path, name: str, session: Session) -> None:
-    with path.open("rb") as file:
-        begins = True
-        while data := file.read(PIECE):
-            session.ask("put", data, name=name, begins=begins, ends=file.tell() == path.stat().st_size)
-            begins = False

@@ -25,11 +25,12 @@ TRY_AGAIN_SECONDS = 1.0
 class Mirror:
     """The copy of one job, for any thread of any process."""
 
-    def __init__(self, folder: SshFolder, known: Whereabouts) -> None:
+    def __init__(self, folder: SshFolder, known: Whereabouts, session: Session | None = None) -> None:
+        """`session` is one to the job's machine that is open already."""
         self._folder = folder
         self._known = known
         self._lock = threading.RLock()
-        self._session: Session | None = None
+        self._session = session
         self._failed_at: float | None = None
         self.failure = ""
         """What was said of the connection then."""

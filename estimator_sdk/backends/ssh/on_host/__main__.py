@@ -1,7 +1,8 @@
-"""Start a host's keeper: `python -I -S …/backends/ssh/on_host FOLDER`; all that it is told comes on standard input."""
+"""Start a host's keeper: `python -I -S …/backends/ssh/on_host NAME`; all that it is told comes on standard input."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -10,8 +11,11 @@ if __name__ == "__main__":
     for _ in range(4):
         folder = os.path.dirname(folder)  # noqa: PTH120
     sys.path[0] = os.path.dirname(folder)  # noqa: PTH120
+    gc.disable()  # until all modules are there, which are no garbage
     from estimator_sdk.backends.ssh.on_host.keeper import main
 
+    gc.freeze()
+    gc.enable()
     code = main(sys.argv[1])
     sys.stdout.flush()
     sys.stderr.flush()

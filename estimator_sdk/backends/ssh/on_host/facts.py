@@ -14,8 +14,11 @@ from typing import Any
 
 from estimator_container.runtime import machine
 
-from ....values.home import cache_folder
+from ....values.home import cache_folder, home, make_folder
+from ..session.boot import place_of
 
+HOSTS = "hosts"
+"""Of the user's home for jobs, the folder that keepers have theirs in."""
 REACH_SECONDS = 3.0
 """That another machine may take to be reached."""
 _ANSWER_SECONDS = 20.0  # that a program may take to say its version
@@ -57,6 +60,16 @@ def facts_of_this_machine() -> dict[str, Any]:
 def boot() -> str:
     """What tells this machine, since it was started last, from all others; empty where the kernel does not say."""
     return machine.kernel_file("/proc/sys/kernel/random/boot_id").strip()
+
+
+def own_home() -> str:
+    """Where this machine has the user's jobs, and what tells that folder from those of machines that do not share it.
+
+    Raises EstimatorError and OSError.
+    """
+    folder = home()
+    make_folder(folder)
+    return f"{place_of(str(folder))} {folder}"
 
 
 def refused_by(places: Sequence[tuple[str, int]]) -> list[str]:

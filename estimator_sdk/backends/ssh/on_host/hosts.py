@@ -25,7 +25,7 @@ from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import HostPlan, Plan
-from ....values.home import JobFolder, make_folder
+from ....values.home import JobFolder, home, make_folder
 from ...supervised.supervisor import base_directory
 from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
 from ...supervised.supervisor.hosts_line import HostsLine, OnAttemptFailed
@@ -177,7 +177,8 @@ class SshHosts:
             return
         for each in (*_BROUGHT, "output", "model", "code"):
             self._tell(host.name, words.CLEAR, each)
-        kept.outbox.put(tree(str(base), _BROUGHT, follow=True), run)
+        shared = str(home()) if kept.home == self._machines.home else ""
+        kept.outbox.put(tree(str(base), _BROUGHT, follow=True, common=shared), run)
 
     def _link_code(self, layout: Layout) -> None:
         if self._plan.code is not None:

@@ -26,16 +26,18 @@ from estimator_container.runtime import private_folder
 from estimator_container.runtime.children import Children, become_subreaper, kill_descendants, kill_descendants_but
 from estimator_container.runtime.loop import Loop
 
-from ....values.home import cache_folder, make_folder
+from ....values.home import cache_folder, home, make_folder, secured
 from ...supervised.watch import Watch
 from . import words
 from .copying.measured import MeasuredFiles
 from .copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
-from .facts import address_of_this_machine, boot
+from .facts import HOSTS, address_of_this_machine, boot, own_home
 from .room.claim import Leaseholder
 
 CONNECT_SECONDS = 60.0
 """That the supervisor may take to be found."""
+REFUSED_SECONDS = 1.0
+"""For which nobody listens where it is to be found, after which it is gone: it listened before it was started."""
 FRAMES = "output/logs/frames"
 MEASURED_SECONDS = 2.0
 """Between two times that what the host has measured is sent; it has a row for so many seconds."""
@@ -63,10 +65,12 @@ class KeeperSettings(NamedTuple):
 class Keeper:
     """One host. See `MeshObserver` for what the supervisor says."""
 
-    def __init__(self, folder: Path, given: KeeperSettings) -> None:
+    def __init__(self, folder: Path, given: KeeperSettings, home: str) -> None:
+        """`home` is as `facts.own_home` says, or empty."""
         become_subreaper()
         self._own = folder
         self._address = given.address
+        self._home = home
         self._common = Path(private_folder.given(given.common))
         self._software = self._common / "software"
         self._owns_common = not self._software.exists()
@@ -87,7 +91,14 @@ class Keeper:
         self._outbox = Outbox(lambda *item: self._mesh.send(words.ITEM, *item))
         member = Member(given.name, (words.SUPERVISOR,), bytes.fromhex(given.secret))
         until = time.monotonic() + CONNECT_SECONDS
-        self._mesh = MeshWorker(self._loop, member, self, lambda: address_and_port(given.supervisor), until)
+        self._mesh = MeshWorker(
+            self._loop,
+            member,
+            self,
+            lambda: address_and_port(given.supervisor),
+            until,
+            refused_seconds=REFUSED_SECONDS,
+        )
         self._claim = Leaseholder(self._loop, self._mesh.send)
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(signum, self._end)
@@ -108,7 +119,7 @@ class Keeper:
 
     def on_joined(self, host: str) -> None:
         self._mesh.begin_to_beat()
-        self._mesh.send(words.ABOUT, self._address or address_of_this_machine(), boot())
+        self._mesh.send(words.ABOUT, self._address or address_of_this_machine(), boot(), self._home)
 
     def on_lost(self, host: str, silent: bool) -> None:
         print("the supervisor is lost: the host ends", file=sys.stderr)
@@ -257,11 +268,27 @@ class Keeper:
             self._outbox.put(tree(self._base, _WRITTEN, without=_OWN))
 
 
-def main(folder: str) -> int:
-    """Keep the host that standard input describes, in a folder."""
-    settings = KeeperSettings(**json.loads(sys.stdin.buffer.read()))
-    path = Path(folder)
-    make_folder(path)
-    Keeper(path, settings).run()
-    Path(f"{folder}.log").unlink(missing_ok=True)
+def main(name: str) -> int:
+    """Keep the host that standard input describes, in a folder: below the user's home for jobs, if it has no path.
+
+    Nothing happens where that says nothing: who has started the program had nothing to do for it.
+    """
+    path, its_home = Path(name), ""
+    if not path.is_absolute():
+        path, its_home = secured(home() / HOSTS) / name, own_home()
+        _detach(f"{path}.log")
+    if given := sys.stdin.buffer.read():
+        make_folder(path)
+        Keeper(path, KeeperSettings(**json.loads(given)), its_home).run()
+    Path(f"{path}.log").unlink(missing_ok=True)
     return 0
+
+
+def _detach(log: str) -> None:
+    """From the session that has started it, which may end."""
+    os.setsid()
+    os.chdir("/")
+    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for stream in (1, 2):
+        os.dup2(written, stream)
+    os.close(written)

@@ -22,11 +22,9 @@ from ...supervised.supervisor.hosts_line import MISSED_BEATS
 from ..files import waiting_file
 from . import words
 from .copying.trees import Outbox
+from .facts import own_home
 from .room.claims import Claims, terms_of
 
-POOL_VARIABLE = "ESTIMATOR_POOL"
-"""Of the supervisor's environment: the descriptors of the socket at which keepers find it, and of a file with the
-secret and the machines, with a comma between them."""
 JOIN_SECONDS = 60.0
 """That keepers may take to come, which the client starts one after the other."""
 
@@ -58,6 +56,8 @@ class KeptMachine:
     """By which other machines reach it."""
     boot: str
     """What tells it from others, if it is not empty."""
+    home: str
+    """As its `facts.own_home` says; empty where that is not known."""
     outbox: Outbox
     uses: list[str] = field(default_factory=list)
     """The hosts that have run there."""
@@ -75,6 +75,8 @@ class PoolMachines:
         """The machine of the pool that this process runs on, if it runs on one."""
         self.supervisor_at = machines[0].at if supervisor_at is None else supervisor_at
         """What the user calls the machine that this process runs on."""
+        self.home = own_home()
+        """Where this machine has the user's jobs: those of machines that say the same share the folder."""
         self.machines = machines
         self.kept: dict[str, KeptMachine] = {}
         """Those that are there, by their names."""
@@ -91,7 +93,7 @@ class PoolMachines:
     @classmethod
     def inherited(cls, loop: Loop) -> PoolMachines:
         """As the client has left them to this process."""
-        door, settings = map(int, os.environ.pop(POOL_VARIABLE).split(","))
+        door, settings = map(int, os.environ.pop(words.POOL_VARIABLE).split(","))
         os.set_inheritable(door, False)
         os.lseek(settings, 0, os.SEEK_SET)
         with os.fdopen(settings, "rb") as file:
@@ -170,8 +172,9 @@ class PoolMachines:
     def on_message(self, host: str, message: list[str]) -> None:
         kind, *fields = message
         if kind == words.ABOUT:
+            address, boot, home = fields
             outbox = Outbox(lambda *item: self.send(host, words.ITEM, *item))
-            self.kept[host] = KeptMachine(fields[0], fields[1], outbox)
+            self.kept[host] = KeptMachine(address, boot, home, outbox)
         elif kind == words.ROOM and self.claims is not None:
             self.claims.hear(host, *fields)
         elif kind == words.TAKEN:

@@ -1,150 +1,89 @@
 """The program at the other end of a session: it answers requests on standard input, and ends with it.
 
-Each is a line of JSON, with `size` bytes after it; so is each answer.
+Each is a line of JSON, with `size` bytes after it; so is each answer. `session.boot` loads this by itself: most
+machines of a job have nothing to do but to start a keeper, and our packages take longer to load than that takes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import socket
 import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ....errors import EstimatorError, JobNotFound
-from ....values.home import JobFolder, cache_folder, make_folder, private_file
-from ...supervised.job import LocalJob
-from ...supervised.job_folder.registry import read
-from ..session.software import STORES
-from . import start
-from .copying.mirrored import MirroredFiles
-
-Facts = Mapping[str, Any]
-Answer = tuple[dict[str, Any], bytes]
-_CODE = "code"
+if TYPE_CHECKING:
+    from estimator_sdk.backends.ssh.on_host.operations import Operations
 
 
-class Server:
-    """Answers the requests of one session."""
+class StartedKeeper:
+    """The keeper of a host: it is started at once, and loads what it needs while nobody can tell it yet what to do.
 
-    def __init__(self, root: str) -> None:
-        """`root` is where the software is."""
-        self._root = root
-        self._files: dict[str, MirroredFiles] = {}
-        self._door: socket.socket | None = None
-        """Where other machines try whether they reach this one."""
-        self._operations: dict[str, Callable[[Facts, bytes], Answer]] = {
-            "facts": self._tell_facts,
-            "reach": self._reach,
-            "has": self._has,
-            "put": self._put,
-            "channel": self._channel,
-            "supervise": self._supervise,
-            "keep": self._keep,
-            "describe": self._describe,
-            "sync": self._sync,
-            "wait": self._wait,
-            "stop": self._stop,
-            "delete": self._delete,
-        }
+    It goes on when the session has ended; where that ends before it was told anything, it ends, too.
+    """
 
-    def answer(self, facts: Facts, data: bytes) -> Answer:
-        """The answer to one request; what went wrong is its `error`."""
-        try:
-            return self._operations[facts["operation"]](facts, data)
-        except JobNotFound as error:
-            return {"missing": str(error)}, b""
-        except (EstimatorError, OSError) as error:
-            return {"error": str(error)}, b""
+    def __init__(self, root: str, name: str) -> None:
+        """Raises OSError."""
+        reads, self._writes = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        self._pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", f"{root}/estimator_sdk/backends/ssh/on_host", name],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for fd, to in ((reads, 0), (nothing, 1), (nothing, 2))],
+        )
+        os.close(reads)
+        os.close(nothing)
 
-    def _tell_facts(self, facts: Facts, data: bytes) -> Answer:
-        from .facts import facts_of_this_machine
+    def tell(self, settings: bytes) -> None:
+        """Pass on what it is to do. Raises OSError where it has ended."""
+        with open(self._writes, "wb") as pipe:
+            pipe.write(settings)
 
-        facts = facts_of_this_machine()
-        if self._door is None:
-            self._door = socket.create_server((facts["address"], 0), backlog=256)  # which nobody needs to answer at
-        return {**facts, "door": self._door.getsockname()[1]}, b""
-
-    def _reach(self, facts: Facts, data: bytes) -> Answer:
-        from .facts import refused_by
-
-        return {"refused": refused_by([(address, port) for address, port in facts["places"]])}, b""
-
-    def _has(self, facts: Facts, data: bytes) -> Answer:
-        return {"has": _place(facts["name"]).exists()}, b""
-
-    def _put(self, facts: Facts, data: bytes) -> Answer:
-        place = _place(facts["name"])
-        make_folder(place.parent)
-        draft = place.with_name(f".{os.getpid()}.{place.name}")
-        with open(draft, "wb" if facts["begins"] else "ab", opener=private_file) as file:
-            file.write(data)
-        if facts["ends"]:
-            draft.replace(place)
-        return {}, b""
-
-    def _channel(self, facts: Facts, data: bytes) -> Answer:
-        return {"path": start.unpack_channel(_place(facts["archive"]), facts["keeper"], facts["name"])}, b""
-
-    def _supervise(self, facts: Facts, data: bytes) -> Answer:
-        code = str(_place(facts["code"])) if facts["code"] else None
-        os.environ.update(facts["variables"])  # for what reads and writes stores
-        return start.supervise(json.loads(data), code, facts["channels"], facts["pool"]), b""
-
-    def _keep(self, facts: Facts, data: bytes) -> Answer:
-        start.keep(self._root, facts["name"], data)
-        return {}, b""
-
-    def _describe(self, facts: Facts, data: bytes) -> Answer:
-        folder = JobFolder.for_job(facts["name"])
-        record = read(folder)
-        plan, request = folder.plan.read_text(encoding="utf-8", errors="replace"), LocalJob(folder).request()
-        return {"record": record.fields(), "plan": plan, "request": request, "folder": str(folder.path)}, b""
-
-    def _sync(self, facts: Facts, data: bytes) -> Answer:
-        record = read(_folder(facts))
-        with_outputs = bool(facts["with_outputs"]) and record.is_final
-        news, contents = self._files_of(facts).news(facts["known"], with_outputs, bool(facts["with_measured"]))
-        return {"record": record.fields(), **news, "size": len(contents)}, contents
-
-    def _wait(self, facts: Facts, data: bytes) -> Answer:
-        self._files_of(facts).wait(float(facts["seconds"]))
-        return {}, b""
-
-    def _stop(self, facts: Facts, data: bytes) -> Answer:
-        LocalJob(_folder(facts)).stop()
-        return {}, b""
-
-    def _delete(self, facts: Facts, data: bytes) -> Answer:
-        LocalJob(_folder(facts)).delete()
-        return {}, b""
-
-    def _files_of(self, facts: Facts) -> MirroredFiles:
-        path = facts["folder"]
-        if path not in self._files:
-            self._files[path] = MirroredFiles(Path(path))
-        return self._files[path]
+    def collect(self) -> None:
+        """Let the kernel forget it once it has ended."""
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, os.WNOHANG)
 
 
-def _folder(facts: Facts) -> JobFolder:
-    return JobFolder(Path(facts["folder"]))
-
-
-def _place(name: str) -> Path:
-    """Where a code bundle is kept, under the hash of its bytes."""
-    return cache_folder() / _CODE / Path(name).name
-
-
-def main(root: str) -> None:
-    """Answer until standard input ends."""
+def main(root: str, given: dict[str, Any]) -> None:
+    """Answer until standard input ends; `given` is what the session was opened with, as `connection.Purpose` has it."""
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing that is printed is taken for an answer
-    sys.path.append(str(Path(root) / STORES))  # after what the machine has itself
-    server = Server(root)
+    keeper = StartedKeeper(root, given["keeper"]) if given["keeper"] else None
+    sys.path.insert(0, root)
+    operations = _operations(root, given["stores"]) if given["starts_job"] else None
     while line := requests.readline():
         facts = json.loads(line)
-        answer, contents = server.answer(facts, requests.read(facts["size"]))
+        data = requests.read(facts["size"])
+        contents = b""
+        if keeper is not None:
+            keeper.collect()
+        if keeper is not None and facts["operation"] == "keep":
+            answer = _told(keeper, data)
+        else:
+            operations = operations or _operations(root, given["stores"])
+            answer, contents = operations.answer(facts, data)
         answers.write(json.dumps(answer).encode() + b"\n" + contents)
         answers.flush()
+    os._exit(0)  # there is nothing to tidy up
+
+
+def _told(keeper: StartedKeeper, settings: bytes) -> dict[str, Any]:
+    try:
+        keeper.tell(settings)
+    except OSError as error:
+        return {"error": f"the keeper of the host has ended: {error}"}
+    return {}
+
+
+def _operations(root: str, stores: str) -> Operations:
+    """All that needs our packages; `stores` is the folder of the software with the client of stores, or empty."""
+    if stores:
+        import site
+
+        site.main()  # what this machine has itself comes before what was brought
+        sys.path.append(f"{root}/{stores}")
+    from estimator_sdk.backends.ssh.on_host.operations import Operations
+
+    return Operations()

@@ -1,13 +1,10 @@
-"""Start what goes on when a session ends: the job's supervisor, and the keeper of a host."""
+"""Start the supervisor of a job, which goes on when the session ends, and bring what it needs."""
 
 from __future__ import annotations
 
 import json
 import os
 import socket
-import subprocess
-import sys
-import tarfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +17,8 @@ from ....plan.plan import Plan
 from ....values.home import home, jobs_folder, make_folder, secured
 from ...supervised.client import start
 from ...supervised.job import LocalJob
-from .facts import address_of_this_machine
-from .machines import POOL_VARIABLE
-
-ON_HOST = str(Path(__file__).parent)
+from .facts import HOSTS, address_of_this_machine
+from .words import POOL_VARIABLE
 
 
 def supervise(
@@ -64,29 +59,12 @@ def unpack_channel(archive: Path, keeper: str, name: str) -> str:
 
     Raises OSError.
     """
-    folder = secured(home() / "hosts") / keeper / "channels" / name
+    import tarfile  # most jobs have none
+
+    folder = secured(home() / HOSTS) / keeper / "channels" / name
     make_folder(folder)
     with tarfile.open(archive) as packed:
         packed.extractall(folder)
     archive.unlink()
     (inside,) = folder.iterdir()
     return str(inside)
-
-
-def keep(root: str, name: str, settings: bytes) -> None:
-    """Start the keeper of a host, which is told the settings on its standard input. Raises OSError."""
-    folder = secured(home() / "hosts")
-    python = [sys.executable, "-I", "-S", f"{root}/estimator_sdk/backends/ssh/on_host", str(folder / name)]
-    with (folder / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen(
-            python,
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            env=dict(os.environ),
-            start_new_session=True,  # it goes on when the connection is closed
-        )
-    assert process.stdin is not None
-    with process.stdin as pipe:
-        pipe.write(settings)

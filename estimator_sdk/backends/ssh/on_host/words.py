@@ -6,6 +6,9 @@ PYTHON = "python3"
 """Of the command of a host, the interpreter of its machine."""
 TOOLKIT = "estimator_container"
 """Of the same, the toolkit where it is on that machine."""
+POOL_VARIABLE = "ESTIMATOR_POOL"
+"""Of the supervisor's environment: the descriptors of the socket at which keepers find it, and of a file with the
+secret and the machines, with a comma between them."""
 SUPERVISOR = "supervisor"
 """The name by which it proves itself to keepers."""
 
@@ -33,7 +36,8 @@ GIVE_BACK = "give back"
 
 # From a keeper.
 ABOUT = "about"
-"""What the machine is: its address, and what tells it from others."""
+"""What the machine is: its address, what tells it from others, and where it has the user's files, as `facts.own_home`
+says."""
 FLUSHED = "flushed"
 """All that has been asked for has been sent."""
 ENDED = "ended"

@@ -9,9 +9,11 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from estimator_container.runtime import private_folder
 from estimator_container.runtime.errors import ConfigurationError
@@ -25,6 +27,8 @@ CONNECT_SECONDS = 20
 """That a machine may take to answer at all."""
 KEEP_SECONDS = 60
 """For which a connection stays open that nobody uses, so that the next command need not make another."""
+CLOSE_SECONDS = 5.0
+"""That connections may take to be closed."""
 _OPTIONS = (
     "BatchMode=yes",
     "ControlMaster=auto",
@@ -48,21 +52,56 @@ class Unreachable(BackendError):
     """The machine does not answer, or the connection to it was cut."""
 
 
+class Purpose(NamedTuple):
+    """What a session is opened for, as far as the machine can begin with it."""
+
+    with_stores: bool = False
+    """The software is to have the client of s3:// stores."""
+    starts_job: bool = False
+    """The supervisor of a job is started next."""
+    code: str = ""
+    """The name of its code's bundle."""
+    keeper: str = ""
+    """The name of the keeper that is told next what to do."""
+
+
+class Deliveries:
+    """Sees that machines which share the folder for the software get it once, and all others at the same time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._made: set[str] = set()
+
+    def turn(self, place: str) -> threading.Lock:
+        """What to hold while the software is brought to a place."""
+        with self._lock:
+            return self._turns[place]
+
+    def is_made(self, place: str) -> bool:
+        """Whether that was done before; from now on it was."""
+        with self._lock:
+            before = place in self._made
+            self._made.add(place)
+            return before
+
+
 class Session:
     """A program on a machine that answers requests, one after the other; for any thread."""
 
-    def __init__(self, host: PoolHost, with_stores: bool = False) -> None:
-        """Connect, and bring the software if it is not there, `with_stores` with the client of s3:// stores.
+    def __init__(self, host: PoolHost, purpose: Purpose | None = None, deliveries: Deliveries | None = None) -> None:
+        """Connect, and bring the software if it is not there; `deliveries` are those to machines asked at once.
 
         Raises BackendError with OpenSSH's own words.
         """
         self.host = host
-        self._with_stores = with_stores
+        self.has_code = False
+        """Whether the machine has the code's bundle that it was asked for."""
         self._lock = threading.Lock()
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - it lasts as long as the session
         self._process = _start(host, self._words)
         try:
-            self._bring_software()
+            self._bring_software(purpose or Purpose(), deliveries or Deliveries())
         except BaseException:
             self.close()
             raise
@@ -80,9 +119,27 @@ class Session:
     ) -> tuple[dict[str, Any], bytes]:
         """As `ask`, with the bytes that come with the answer."""
         with self._lock:
-            self._send({**facts, "operation": operation, "size": len(data)}, data)
-            answer = self._receive()
+            self.send(operation, data, **facts)
+            answer = self.receive()
             return answer, self._read(int(answer.get("size", 0)))
+
+    def send(self, operation: str, data: bytes = b"", **facts: Any) -> None:  # noqa: ANN401 - JSON values
+        """Ask for an operation without waiting for its answer, which `receive` gives. Raises BackendError."""
+        self._send({**facts, "operation": operation, "size": len(data)}, data)
+
+    def receive(self) -> dict[str, Any]:
+        """The answer to the first request that has none yet. Raises BackendError for one that failed."""
+        line = self._output.readline()
+        if not line.endswith(b"\n"):
+            raise self._lost()
+        try:
+            answer = dict(json.loads(line))
+        except ValueError:
+            what = f"{self.host} answers {line[:200]!r}, which is not our program's"
+            raise BackendError(f"{what}; let its shell's start-up files print nothing") from None
+        if "error" in answer:
+            raise BackendError(f"{self.host}: {answer['error']}")
+        return answer
 
     def close(self) -> None:
         """End the program there; the connection stays for a while, for others."""
@@ -96,15 +153,25 @@ class Session:
         self._output.close()
         self._words.close()
 
-    def _bring_software(self) -> None:
-        archive, digest = software.archive(self._with_stores)
-        program = software.BOOT.encode()
+    def _bring_software(self, purpose: Purpose, deliveries: Deliveries) -> None:
+        program, digest = software.BOOT.read_bytes(), software.digest(purpose.with_stores)
         self._write(b"%d\n" % len(program) + program)
-        self._send({"digest": digest})
-        if self._receive()["needs"]:
+        stores = software.STORES if purpose.with_stores else ""
+        self._send({**purpose._asdict(), "digest": digest, "stores": stores})
+        answer = self.receive()
+        self.has_code = answer["has_code"]
+        if not answer["needs"]:
+            return
+        place = f"{answer['place']} {digest}"
+        with deliveries.turn(place):
+            if deliveries.is_made(place):
+                self._send({"size": 0})
+                if not self.receive()["needs"]:
+                    return
+            archive = software.archive(purpose.with_stores)
             debug("%s: copying the software, %d bytes", self.host, len(archive))
             self._send({"size": len(archive)}, archive)
-            self._receive()
+            self.receive()
 
     @property
     def _input(self) -> IO[bytes]:
@@ -132,19 +199,6 @@ class Session:
             raise self._lost()
         return data
 
-    def _receive(self) -> dict[str, Any]:
-        line = self._output.readline()
-        if not line.endswith(b"\n"):
-            raise self._lost()
-        try:
-            answer = dict(json.loads(line))
-        except ValueError:
-            what = f"{self.host} answers {line[:200]!r}, which is not our program's"
-            raise BackendError(f"{what}; let its shell's start-up files print nothing") from None
-        if "error" in answer:
-            raise BackendError(f"{self.host}: {answer['error']}")
-        return answer
-
     def _lost(self) -> BackendError:
         """What is said of a session that has ended by itself, with what OpenSSH says."""
         with contextlib.suppress(OSError, ValueError):
@@ -165,8 +219,18 @@ class Session:
 
 def close_masters() -> None:
     """Close the connections that this user's processes have left open."""
-    for path in Path(_folder()).iterdir():
-        subprocess.run(["ssh", "-O", "exit", "-o", f"ControlPath={path}", "-"], capture_output=True, check=False)
+    close_masters_in(Path(_folder()))
+
+
+def close_masters_in(folder: Path) -> None:
+    """Close those whose sockets are in a folder, and wait until they are closed."""
+    until = time.monotonic() + CLOSE_SECONDS
+    for path in folder.iterdir():
+        # The name is of no use, but there has to be one.
+        command = ["ssh", "-O", "exit", "-o", f"ControlPath={path}", "any"]
+        subprocess.run(command, capture_output=True, check=False)
+        while path.exists() and time.monotonic() < until:
+            time.sleep(0.001)
 
 
 def _start(host: PoolHost, words: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -175,7 +239,7 @@ def _start(host: PoolHost, words: IO[bytes]) -> subprocess.Popen[bytes]:
     options = [word for each in (*_OPTIONS, f"ControlPath={_folder()}/%C") for word in ("-o", each)]
     port = [] if host.port is None else ["-p", str(host.port)]
     return subprocess.Popen(
-        ["ssh", *options, *port, "--", host.name, f"exec python3 -I -c '{_RUN}'"],
+        ["ssh", *options, *port, "--", host.name, f"exec python3 -I -S -c '{_RUN}'"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=words,

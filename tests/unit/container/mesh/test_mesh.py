@@ -44,11 +44,11 @@ class LeaderSide(Observer):
 class WorkerSide(Observer):
     """A worker and all that it says of the leader."""
 
-    def __init__(self, loop, address, host="algo-2", secret=SECRET, seconds=60.0, first_words=()):
+    def __init__(self, loop, address, host="algo-2", secret=SECRET, seconds=60.0, first_words=(), **given):
         super().__init__()
         self._first_words = first_words
         member, deadline = Member(host, ("algo-1",), secret), time.monotonic() + seconds
-        self.mesh = MeshWorker(loop, member, self, lambda: address, deadline)
+        self.mesh = MeshWorker(loop, member, self, lambda: address, deadline, **given)
 
     def on_joined(self, host):
         super().on_joined(host)
@@ -494,6 +494,14 @@ def test_a_worker_gives_up_at_its_deadline_on_a_leader_that_takes_the_connection
     assert len(fake.heard) == 1 and not worker.mesh.met_another
     assert (worker.joined, worker.lost) == ([], ["algo-1"])
     fake.close()
+
+
+def test_a_worker_that_knows_its_leader_to_listen_gives_up_soon_where_nobody_does(loop, run_until):
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        address = door.getsockname()
+    worker = WorkerSide(loop, address, refused_seconds=0.05)
+    run_until(lambda: worker.lost)
+    assert (worker.joined, worker.lost) == ([], ["algo-1"])
 
 
 def test_a_recorded_message_of_the_leader_does_not_reach_a_worker_in_another_session(loop, run_until, leader, stranger):

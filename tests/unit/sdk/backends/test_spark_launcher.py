@@ -20,7 +20,7 @@ class Host:
 
     def __init__(self, folder, number, door, executor):
         self.own = folder / f"own-{number}"
-        self.packed, _ = software.archive()
+        self.packed = software.archive()
         keeper = {
             "name": f"machine-{number}",
             "secret": "00" * 32,

@@ -57,11 +57,14 @@ class Outbox:
                 then()
 
 
-def tree(root: str, names: Collection[str], without: Collection[str] = (), follow: bool = False) -> Iterator[Item]:
+def tree(
+    root: str, names: Collection[str], without: Collection[str] = (), follow: bool = False, common: str = ""
+) -> Iterator[Item]:
     """What is below a folder under these names, as items; `without` are paths below it that are left out.
 
-    Links are followed or brought as they are. What is none of files, folders and links is left out, and so is what
-    goes away meanwhile.
+    Links are followed or brought as they are. One into `common`, a folder that the other end has, too, is not followed
+    in any case: it leads to the same there. What is none of files, folders and links is left out, and so is what goes
+    away meanwhile.
     """
     waiting = deque(names)
     while waiting:
@@ -70,7 +73,12 @@ def tree(root: str, names: Collection[str], without: Collection[str] = (), follo
         if name in without:
             continue
         try:
-            status = os.stat(path) if follow else os.lstat(path)  # noqa: PTH116
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode) and follow:
+                if common and (leads_to := os.path.realpath(path)).startswith(f"{os.path.realpath(common)}/"):
+                    yield LINK, name, leads_to
+                    continue
+                status = os.stat(path)  # noqa: PTH116
             if stat.S_ISDIR(status.st_mode):
                 yield FOLDER, name, str(stat.S_IMODE(status.st_mode))
                 waiting.extend(os.path.join(name, each) for each in sorted(os.listdir(path)))  # noqa: PTH118, PTH208

@@ -3,14 +3,14 @@
 import socket
 
 from estimator_sdk.backends.ssh.on_host import facts
-from estimator_sdk.backends.ssh.on_host.serve import Server
+from estimator_sdk.backends.ssh.on_host.operations import Operations
 
 
 def test_a_machine_says_which_others_it_cannot_connect_to_and_why():
     with socket.create_server(("127.0.0.1", 0)) as here, socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # where nobody listens
         places = [["127.0.0.1", each.getsockname()[1]] for each in (here, taken)]
-        answer, _ = Server("").answer({"operation": "reach", "places": places}, b"")
+        answer, _ = Operations().answer({"operation": "reach", "places": places}, b"")
     assert answer == {"refused": ["", "Connection refused"]}
 
 

@@ -27,6 +27,20 @@ def test_a_tree_arrives_as_it_is(tmp_path):
     assert (target / "model" / "link").readlink().name == "large"
 
 
+def test_what_leads_into_a_folder_of_both_ends_is_not_copied(tmp_path):
+    for name in ("source/data", "target", "common/channel", "other"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "common" / "channel" / "one").write_text("1")
+    (tmp_path / "other" / "two").write_text("2")
+    (tmp_path / "source" / "data" / "channel").symlink_to(tmp_path / "common" / "channel")
+    (tmp_path / "source" / "data" / "copied").symlink_to(tmp_path / "other")
+    for item in tree(str(tmp_path / "source"), ["data"], follow=True, common=str(tmp_path / "common")):
+        TreeLanding(str(tmp_path / "target")).take(*item)
+    arrived = tmp_path / "target" / "data"
+    assert (arrived / "channel").readlink() == tmp_path / "common" / "channel"
+    assert not (arrived / "copied").is_symlink() and (arrived / "copied" / "two").read_text() == "2"
+
+
 @pytest.mark.parametrize("name", ["../out", "/out", "a/../../out", "", ".", "a//b"])
 def test_nothing_is_written_outside_of_the_folder(tmp_path, name):
     (tmp_path / "in").mkdir()

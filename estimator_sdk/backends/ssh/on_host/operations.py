@@ -1,0 +1,121 @@
+"""What a machine does for a session: tell of itself, take files, start a job's supervisor, and tell of a job."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ....errors import EstimatorError, JobNotFound
+from ....values.home import JobFolder, cache_folder, make_folder, private_file
+from ...supervised.job import LocalJob
+from ...supervised.job_folder.registry import read
+from . import start
+from .copying.mirrored import MirroredFiles
+
+Facts = Mapping[str, Any]
+Answer = tuple[dict[str, Any], bytes]
+_CODE = "code"
+
+
+class Operations:
+    """Answers the requests of one session."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, MirroredFiles] = {}
+        self._door: socket.socket | None = None
+        """Where other machines try whether they reach this one."""
+        self._operations: dict[str, Callable[[Facts, bytes], Answer]] = {
+            "facts": self._tell_facts,
+            "reach": self._reach,
+            "put": self._put,
+            "channel": self._channel,
+            "supervise": self._supervise,
+            "describe": self._describe,
+            "sync": self._sync,
+            "wait": self._wait,
+            "stop": self._stop,
+            "delete": self._delete,
+        }
+
+    def answer(self, facts: Facts, data: bytes) -> Answer:
+        """The answer to one request; what went wrong is its `error`."""
+        try:
+            return self._operations[facts["operation"]](facts, data)
+        except JobNotFound as error:
+            return {"missing": str(error)}, b""
+        except (EstimatorError, OSError) as error:
+            return {"error": str(error)}, b""
+
+    def _tell_facts(self, facts: Facts, data: bytes) -> Answer:
+        from .facts import facts_of_this_machine
+
+        facts = facts_of_this_machine()
+        if self._door is None:
+            self._door = socket.create_server((facts["address"], 0), backlog=256)  # which nobody needs to answer at
+        return {**facts, "door": self._door.getsockname()[1]}, b""
+
+    def _reach(self, facts: Facts, data: bytes) -> Answer:
+        from .facts import refused_by
+
+        return {"refused": refused_by([(address, port) for address, port in facts["places"]])}, b""
+
+    def _put(self, facts: Facts, data: bytes) -> Answer:
+        place = _place(facts["name"])
+        make_folder(place.parent)
+        draft = place.with_name(f".{os.getpid()}.{place.name}")
+        with open(draft, "wb" if facts["begins"] else "ab", opener=private_file) as file:
+            file.write(data)
+        if facts["ends"]:
+            draft.replace(place)
+        return {}, b""
+
+    def _channel(self, facts: Facts, data: bytes) -> Answer:
+        return {"path": start.unpack_channel(_place(facts["archive"]), facts["keeper"], facts["name"])}, b""
+
+    def _supervise(self, facts: Facts, data: bytes) -> Answer:
+        code = str(_place(facts["code"])) if facts["code"] else None
+        os.environ.update(facts["variables"])  # for what reads and writes stores
+        return start.supervise(json.loads(data), code, facts["channels"], facts["pool"]), b""
+
+    def _describe(self, facts: Facts, data: bytes) -> Answer:
+        folder = JobFolder.for_job(facts["name"])
+        record = read(folder)
+        plan, request = folder.plan.read_text(encoding="utf-8", errors="replace"), LocalJob(folder).request()
+        return {"record": record.fields(), "plan": plan, "request": request, "folder": str(folder.path)}, b""
+
+    def _sync(self, facts: Facts, data: bytes) -> Answer:
+        record = read(_folder(facts))
+        with_outputs = bool(facts["with_outputs"]) and record.is_final
+        news, contents = self._files_of(facts).news(facts["known"], with_outputs, bool(facts["with_measured"]))
+        return {"record": record.fields(), **news, "size": len(contents)}, contents
+
+    def _wait(self, facts: Facts, data: bytes) -> Answer:
+        self._files_of(facts).wait(float(facts["seconds"]))
+        return {}, b""
+
+    def _stop(self, facts: Facts, data: bytes) -> Answer:
+        LocalJob(_folder(facts)).stop()
+        return {}, b""
+
+    def _delete(self, facts: Facts, data: bytes) -> Answer:
+        LocalJob(_folder(facts)).delete()
+        return {}, b""
+
+    def _files_of(self, facts: Facts) -> MirroredFiles:
+        path = facts["folder"]
+        if path not in self._files:
+            self._files[path] = MirroredFiles(Path(path))
+        return self._files[path]
+
+
+def _folder(facts: Facts) -> JobFolder:
+    return JobFolder(Path(facts["folder"]))
+
+
+def _place(name: str) -> Path:
+    """Where a code bundle is kept, under the hash of its bytes."""
+    return cache_folder() / _CODE / Path(name).name

@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,11 +32,11 @@ from . import words
 from .copying.measured import MeasuredFiles
 from .copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
 from .facts import address_of_this_machine, boot
+from .publishing import KeptAgent
 from .room.claim import Leaseholder
 
 CONNECT_SECONDS = 60.0
 """That the supervisor may take to be found."""
-FRAMES = "output/logs/frames"
 MEASURED_SECONDS = 2.0
 """Between two times that what the host has measured is sent; it has a row for so many seconds."""
 _WRITTEN = ("model", "output")
@@ -58,6 +58,8 @@ class KeeperSettings(NamedTuple):
     software already, who has started the keeper removes it."""
     address: str = ""
     """By which other machines reach this one; empty where it finds that out itself."""
+    search_path: Sequence[str] = ()
+    """Where else programs here find packages, such as the client of s3:// stores."""
 
 
 class Keeper:
@@ -85,6 +87,8 @@ class Keeper:
         self._watch = Watch()
         self._measured = MeasuredFiles()
         self._outbox = Outbox(lambda *item: self._mesh.send(words.ITEM, *item))
+        self._agent = KeptAgent(self._loop, self._children, self._say_of_agent)
+        sys.path += [each for each in given.search_path if each not in sys.path]
         member = Member(given.name, (words.SUPERVISOR,), bytes.fromhex(given.secret))
         until = time.monotonic() + CONNECT_SECONDS
         self._mesh = MeshWorker(self._loop, member, self, lambda: address_and_port(given.supervisor), until)
@@ -128,6 +132,10 @@ class Keeper:
             self._kill()
         elif kind == words.FLUSH:
             self._flush()
+        elif kind == words.AGENT:
+            self._begin_agent(fields[0])
+        elif kind == words.TELL_AGENT:
+            self._agent.tell(*fields)
         elif kind == words.LEAVE:
             self._end()
         else:
@@ -205,6 +213,19 @@ class Keeper:
             for folder in Path(Layout(self._base).temporary_folders).read_text(encoding="utf-8").splitlines():
                 shutil.rmtree(folder, ignore_errors=True)
 
+    # What publishes its checkpoints.
+
+    def _begin_agent(self, settings: str) -> None:
+        try:
+            self._agent.begin(settings, Layout(self._base))
+        except OSError as error:
+            self._mesh.send(words.AGENT_SAYS, "failed", str(error))
+
+    def _say_of_agent(self, *fields: str) -> None:
+        """After its events."""
+        self._send_frames()
+        self._outbox.put(iter(()), lambda: self._mesh.send(*fields))
+
     # What it leaves.
 
     def _flush(self) -> None:
@@ -227,7 +248,7 @@ class Keeper:
 
     def _new_frames(self) -> Iterator[Item]:
         """Those that have been written since; a new file begins at its beginning."""
-        path = Path(self._base, FRAMES)
+        path = Path(self._base, words.FRAMES)
         try:
             inode = path.stat().st_ino
             if inode != self._sent[0]:
@@ -238,7 +259,7 @@ class Keeper:
                 while data := file.read(PIECE):
                     offset = self._sent[1]
                     self._sent = (inode, offset + len(data))
-                    yield piece(FRAMES, offset, data)
+                    yield piece(words.FRAMES, offset, data)
         except FileNotFoundError:
             return
 

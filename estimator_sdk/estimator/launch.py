@@ -20,6 +20,7 @@ from ..errors import BackendError, InvalidArgument
 from ..plan.plan import Plan
 from ..spec import channel_names
 from ..spec.job_document import JobDocument
+from ..spec.training_input import Inputs, frames
 from ..values import job_name as job_names
 from ..values.debugging import debug
 from ..values.home import bundles_folder, secured, writing
@@ -53,14 +54,24 @@ def plan(
 
 
 def request(
-    source: Source | None, make_spec: Callable[[str | None], JobDocument], code_location: str | None
+    source: Source | None,
+    make_spec: Callable[[str | None], JobDocument],
+    code_location: str | None,
+    inputs: Inputs | None,
 ) -> dict[str, Any]:
     """A job's document for SageMaker; uploads to S3 what it needs. Raises InvalidArgument and BackendError."""
     from ..backends.sagemaker.backend import SageMakerBackend
 
     planned = plan(source, make_spec, SageMakerBackend.name, code_location)
+    write_frames(planned, inputs)
     SageMakerBackend().prepare(planned)
     return dict(planned.request)
+
+
+def write_frames(planned: Plan, inputs: Inputs | None) -> None:
+    """Have Spark write the DataFrames among the inputs, for the hosts of a plan. Raises EstimatorError."""
+    for where, files in frames(inputs):
+        files.write(where, len(planned.hosts), max(1, planned.processes_per_host))
 
 
 def plan_of(spec: JobDocument, backend: str | None, job_name: str | None) -> Plan:

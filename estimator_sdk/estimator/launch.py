@@ -18,7 +18,7 @@ from ..display import notebook
 from ..display.progress import LOGS, Logs, Progress
 from ..errors import BackendError, InvalidArgument
 from ..plan.plan import Plan
-from ..spec import channel_names
+from ..spec import channel_names, instances
 from ..spec.job_document import JobDocument
 from ..spec.training_input import Inputs, frames
 from ..values import job_name as job_names
@@ -94,6 +94,10 @@ def _planned(chosen: backends.Backend, spec: JobDocument) -> Plan:
     if spec.decoded.reserved.pool and not chosen.capabilities.has_pool:
         what = f"hosts names machines, but backend {chosen.name!r} has its own"
         raise InvalidArgument("hosts", f"{what}; leave it out, or use backend={backends.with_pool()!r}")
+    instance_type, _ = _type_and_image(spec)
+    if instance_type in instances.ON_EXECUTORS and not chosen.capabilities.has_executors:
+        what = f"instance_type is {instance_type}, which asks for executors, but backend {chosen.name!r} has none"
+        raise InvalidArgument("instance_type", f"{what}; leave out one of the two")
     if spec.decoded.reserved.queue and not chosen.capabilities.has_pool:
         what = f"queue=True waits for room on the machines of a pool, but backend {chosen.name!r} has none"
         raise InvalidArgument("queue", f"{what}; leave it out, or name machines with hosts=")

@@ -64,6 +64,18 @@ if world.Get_rank() == 0:
 """
 
 
+AGAIN = """
+import os, pathlib, signal, time
+
+place = pathlib.Path(os.environ["SM_CHECKPOINT_DIR"], "round")
+number = int(place.read_text()) if place.exists() else 0
+print("round", number, os.environ["SM_MODEL_DIR"], flush=True)
+if os.environ["SM_CURRENT_HOST"] == "algo-1":
+    place.write_text(str(number + 1))
+    time.sleep(3)
+    if number == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
 READS = """
 import json, os, pathlib
 
@@ -358,6 +370,23 @@ def test_a_script_that_spark_cancels_or_the_user_stops_leaves_nothing(context, t
     wait_for(lambda: not context.statusTracker().getActiveJobsIds(), START_SECONDS)
     told = capfd.readouterr().err
     assert "Traceback" not in told and "Spark has ended" not in told
+
+
+@pytest.mark.long
+def test_a_rank_that_is_killed_begins_again_in_its_task_from_the_checkpoint(context, tmp_path):
+    again = tmp_path / "again.py"
+    again.write_text(AGAIN)
+    job = Estimator(
+        entry_point=again,
+        backend="spark",
+        instance_count=2,
+        restart_policy={"on": ["signal"], "max": 2},
+        checkpoint_s3_uri=f"file://{tmp_path}/checkpoints",
+    ).fit(logs="none")
+    assert (job.status, len(job.attempts)) == ("Completed", 2)
+    told = [line.data for line in job.logs(stream="stdout", host="algo-1")]
+    assert [line.split()[:2] for line in told] == [[b"round", b"0"], [b"round", b"1"]]
+    assert len({line.split()[2] for line in told}) == 1
 
 
 @pytest.mark.long

@@ -27,17 +27,16 @@ BUILT_IN: Mapping[str, str] = {
     "docker": "estimator_sdk.backends.docker.backend:DockerBackend",
     "slurm": "estimator_sdk.backends.slurm.backend:SlurmBackend",
     "ssh": "estimator_sdk.backends.ssh.backend:SshBackend",
+    "spark": "estimator_sdk.backends.spark.backend:SparkBackend",
     "sagemaker": "estimator_sdk.backends.sagemaker.backend:SageMakerBackend",
 }
 """Name -> class. Where nobody names one, the first is taken that fits."""
-_OF_FUNCTIONS: Mapping[str, str] = {"spark": "estimator_sdk.backends.spark.backend:SparkBackend"}
-"""The same, of those that only a call of a function can choose, where it runs."""
 
 
 def load(name: str) -> Backend:
     """The backend with that name. Raises InvalidArgument for an unknown one, and suggests the nearest."""
-    if name in (own := _own()):
-        return _from_path(own[name])
+    if name in BUILT_IN:
+        return _from_path(BUILT_IN[name])
     installed = _installed()
     if name not in installed:
         raise _unknown(name, installed)
@@ -52,17 +51,17 @@ def names() -> tuple[str, ...]:
 
 def capabilities(name: str) -> Capabilities:
     """What the backend of that name can do; none of ours is loaded for that. Raises as `load` does."""
-    if name not in (own := _own()):
+    if name not in BUILT_IN:
         return load(name).capabilities
     from importlib import import_module
 
-    found: Capabilities = import_module(own[name].rpartition(".")[0]).CAPABILITIES
+    found: Capabilities = import_module(BUILT_IN[name].rpartition(".")[0]).CAPABILITIES
     return found
 
 
 def check_name(name: str) -> None:
     """Raises InvalidArgument if no backend has that name, without loading any."""
-    if name not in _own() and name not in (installed := _installed()):
+    if name not in BUILT_IN and name not in (installed := _installed()):
         raise _unknown(name, installed)
 
 
@@ -147,10 +146,12 @@ def hosts_factory(name: str) -> HostsFactory:
 
 def choose(instance_type: str, has_image: bool) -> str:
     """The first of our backends that fits, where `backend=` does not say; `has_image`: whether an image is named."""
-    from ..spec.instances import LOCAL, is_scheduled
+    from ..spec.instances import LOCAL, ON_EXECUTORS, is_scheduled
 
     if is_scheduled(instance_type):
         return _first(lambda can: can.is_scheduled)
+    if instance_type in ON_EXECUTORS:
+        return _first(lambda can: can.has_executors)
     if instance_type not in LOCAL:
         return _first(lambda can: can.is_remote)
     return _first(lambda can: can.is_supervised and can.has_images == has_image)
@@ -164,10 +165,6 @@ def with_pool() -> str:
 def with_limits() -> str:
     """The first of our backends whose hosts can be held to `cpus` and `memory`."""
     return _first(lambda can: can.has_limits)
-
-
-def _own() -> Mapping[str, str]:
-    return {**BUILT_IN, **_OF_FUNCTIONS}
 
 
 def _first(fits: Callable[[Capabilities], bool]) -> str:

@@ -152,6 +152,8 @@ class Capabilities(NamedTuple):
     """It can keep more machines ready than a job has hosts, as `spare_hosts` says."""
     has_pool: bool = False
     """Its hosts are machines that the job names, as `hosts` and `hostfile` say."""
+    has_executors: bool = False
+    """Its hosts are tasks of a session in the process that starts the job, as `instances.ON_EXECUTORS` asks for."""
     is_this_environment: bool = False
     """Scripts run in the Python environment that calls `fit()`."""
 

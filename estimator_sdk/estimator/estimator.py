@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ..code.source import Source
-from ..spec.training_input import Inputs, channels
+from ..spec.training_input import Inputs, channels, frames
 from ..values import job_name as job_names
 from . import checks, command_line, document
 from .arguments import Arguments
@@ -83,6 +83,8 @@ class Estimator(Arguments):
         from . import launch
 
         name = self._new_job_name() if job_name is None else job_name
+        for _, files in frames(inputs):
+            files.prepare()
         return launch.plan(
             self.source, lambda code: self.spec(inputs, name, code_uri=code), self.backend, self.code_location
         )
@@ -97,7 +99,9 @@ class Estimator(Arguments):
         from . import launch
 
         name = self._new_job_name() if job_name is None else job_name
-        return launch.request(self.source, lambda code: self.spec(inputs, name, code_uri=code), self.code_location)
+        return launch.request(
+            self.source, lambda code: self.spec(inputs, name, code_uri=code), self.code_location, inputs
+        )
 
     def fit(
         self,
@@ -119,7 +123,9 @@ class Estimator(Arguments):
         from . import launch
 
         chosen = launch.checked_logs(logs)
-        return launch.run(self.plan(inputs, job_name), wait, chosen)
+        planned = self.plan(inputs, job_name)
+        launch.write_frames(planned, inputs)
+        return launch.run(planned, wait, chosen)
 
     def diagnose(self, inputs: Inputs | None = None, job_name: str | None = None) -> Diagnosis:
         """Run the job to its end, without showing its log, and say why its training steps take as long as they do.

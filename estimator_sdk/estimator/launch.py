@@ -18,8 +18,9 @@ from ..display import notebook
 from ..display.progress import LOGS, Logs, Progress
 from ..errors import BackendError, InvalidArgument
 from ..plan.plan import Plan
-from ..spec import channel_names
+from ..spec import channel_names, instances
 from ..spec.job_document import JobDocument
+from ..spec.training_input import Inputs, frames
 from ..values import job_name as job_names
 from ..values.debugging import debug
 from ..values.home import bundles_folder, secured, writing
@@ -53,14 +54,24 @@ def plan(
 
 
 def request(
-    source: Source | None, make_spec: Callable[[str | None], JobDocument], code_location: str | None
+    source: Source | None,
+    make_spec: Callable[[str | None], JobDocument],
+    code_location: str | None,
+    inputs: Inputs | None,
 ) -> dict[str, Any]:
     """A job's document for SageMaker; uploads to S3 what it needs. Raises InvalidArgument and BackendError."""
     from ..backends.sagemaker.backend import SageMakerBackend
 
     planned = plan(source, make_spec, SageMakerBackend.name, code_location)
+    write_frames(planned, inputs)
     SageMakerBackend().prepare(planned)
     return dict(planned.request)
+
+
+def write_frames(planned: Plan, inputs: Inputs | None) -> None:
+    """Have Spark write the DataFrames among the inputs, for the hosts of a plan. Raises EstimatorError."""
+    for where, files in frames(inputs):
+        files.write(where, len(planned.hosts), max(1, planned.processes_per_host))
 
 
 def plan_of(spec: JobDocument, backend: str | None, job_name: str | None) -> Plan:
@@ -83,6 +94,10 @@ def _planned(chosen: backends.Backend, spec: JobDocument) -> Plan:
     if spec.decoded.reserved.pool and not chosen.capabilities.has_pool:
         what = f"hosts names machines, but backend {chosen.name!r} has its own"
         raise InvalidArgument("hosts", f"{what}; leave it out, or use backend={backends.with_pool()!r}")
+    instance_type, _ = _type_and_image(spec)
+    if instance_type in instances.ON_EXECUTORS and not chosen.capabilities.has_executors:
+        what = f"instance_type is {instance_type}, which asks for executors, but backend {chosen.name!r} has none"
+        raise InvalidArgument("instance_type", f"{what}; leave out one of the two")
     if spec.decoded.reserved.queue and not chosen.capabilities.has_pool:
         what = f"queue=True waits for room on the machines of a pool, but backend {chosen.name!r} has none"
         raise InvalidArgument("queue", f"{what}; leave it out, or name machines with hosts=")

@@ -60,6 +60,7 @@ class FunctionJob:
         call.check()
         with temporary_folder(f"the code that calls {call.name}", call.write) as folder:
             plan = self._estimator(call.name, folder).plan(self.inputs)
+        launch.write_frames(plan, self.inputs)
         try:
             job = launch.run(plan, True, logs)
         except JobFailed as failed:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..backends.spark import NAME, stage
-from ..errors import EstimatorError, JobFailed
+from ..backends.spark import NAME, session, stage
+from ..errors import EstimatorError, InvalidArgument, JobFailed
+from ..spec.training_input import frames
 from .call import Call
 from .function_job import FunctionJob
 
@@ -15,25 +16,21 @@ if TYPE_CHECKING:
 
     from ..display.progress import Logs
 
-
-def active_context() -> SparkContext | None:
-    """The session's context in this process, which is then Spark's driver; None if there is none."""
-    import pyspark
-
-    return pyspark.SparkContext._active_spark_context
+active_context = session.active
+"""The session's context in this process, which is then Spark's driver; None if there is none."""
 
 
 def run(context: SparkContext, np: int, job: FunctionJob, call: Call, logs: Logs) -> Any:  # noqa: ANN401
     """Run the call as that job in a world of `np` tasks, wait for it, and return what rank 0 returned.
 
-    Raises as `FunctionJob.run`, `stage.check` and `stage.started` do; what cannot be sent starts no stage.
+    Raises as `FunctionJob.run` and `stage.started` do, and InvalidArgument; what cannot be sent starts no stage.
     """
     call.check()
     call.check_pickling()
-    stage.check(context, np, job.settings)
-    with stage.started(context, np, call.name) as tasks:
+    _check(context, np, job)
+    with stage.started(context, session.Tasks(np), call.name) as tasks:
         mpi = {**job.settings["distribution"]["mpi"], "processes_per_host": tasks.slots}
-        places = {"backend": NAME, "hosts": tasks.hosts, "instance_count": len(tasks.hosts)}
+        places = {"backend": NAME, "instance_count": len(tasks.hosts)}
         placed = replace(job, settings={**job.settings, **places, "distribution": {"mpi": mpi}})
         try:
             return placed.run(call, logs)
@@ -43,3 +40,18 @@ def run(context: SparkContext, np: int, job: FunctionJob, call: Call, logs: Logs
             if tasks.ended_by is None:
                 raise
             raise EstimatorError(f"Spark has ended the tasks of {call.name}: {tasks.ended_by}") from error
+
+
+def _check(context: SparkContext, np: int, job: FunctionJob) -> None:
+    """Raises InvalidArgument for more tasks than slots, and where Spark refuses barrier stages."""
+    if job.settings.get("queue"):
+        what = "queue=True waits for room on the machines of a pool, but the slots of executors are Spark's"
+        raise InvalidArgument("queue", f"{what}; leave it out")
+    for where, _ in frames(job.inputs):
+        what = f"{where} is a DataFrame, whose files are shared by hosts that are known only once Spark has their tasks"
+        raise InvalidArgument(where, f"{what}; write it with dataframe.write.parquet(path), and give that path")
+    session.check_static(context, "np", f"np={np} needs", f"write np={-np} for this machine")
+    slots = session.slots(context, session.Tasks(np))
+    if np > slots:
+        what = f"np={np} processes need {np} slots for tasks at once, but Spark's executors have {slots} now"
+        raise InvalidArgument("np", f"{what}; lower np, or give the session more executors or cores")

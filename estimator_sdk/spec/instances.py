@@ -1,4 +1,4 @@
-"""The instance types that a job can ask for: the training types of SageMaker, `local` and `local_gpu`.
+"""The instance types that a job can ask for: the training types of SageMaker, `local`, `local_gpu`, and others of ours.
 
 The names are the `TrainingInstanceType` of the CreateTrainingJob API reference. Their GPUs are those of the
 EC2 type of the same name ("Amazon EC2 instance types", Specifications).
@@ -18,6 +18,8 @@ MAX_HOSTS = 5000
 
 SCHEDULED = ("slurm",)
 """What stands for a node that a scheduler grants; a partition of it may follow, as in `slurm.gpu`."""
+ON_EXECUTORS = ("spark",)
+"""What stands for tasks of a session."""
 LOCAL: Mapping[str, int | None] = {"local": 0, "local_gpu": None}
 """Those that stand for this machine -> the GPUs of one; None means those that the machine has."""
 
@@ -85,11 +87,11 @@ def gpus(instance_type: str) -> int | None:
     >>> gpus("ml.g5.12xlarge")
     4
     """
-    if is_scheduled(instance_type):
-        return 0  # what its nodes have, the job has to ask for
+    if is_scheduled(instance_type) or instance_type in ON_EXECUTORS:
+        return 0  # what its nodes have, the job has to ask for, and a session its executors
     known = LOCAL if instance_type in LOCAL else names()
     if instance_type not in known:
-        hint = suggestion(instance_type, {*known, *SCHEDULED})
+        hint = suggestion(instance_type, {*known, *SCHEDULED, *ON_EXECUTORS})
         raise InvalidArgument("instance_type", f"instance_type {instance_type!r} is not a known instance type; {hint}")
     return known[instance_type]
 

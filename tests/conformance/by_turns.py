@@ -5,6 +5,9 @@ So each set of parameters meets one of our own backends, by turns, and `scripts/
 Of a law that code keeps which both backends share, every test runs on processes and each third one on containers. A
 test that takes long says its turn itself: `@pytest.mark.turn`.
 
+On the executors of a Spark session only `scripts/test --all` and `pytest --backend spark` run laws: those tests that
+are in `on_spark.txt`.
+
 On Slurm and on a pool with ssh, whose jobs take longer to start, every run has one test of each law, and
 `scripts/test --all` has all of them, but for those that cannot hold there: on Slurm `@pytest.mark.on_one_machine`, on a
 pool all that are not in `on_ssh.txt`. `pytest --backend slurm` has all of them, too.
@@ -35,14 +38,17 @@ EACH = 3
 LAWS = Path(__file__).parent
 ON_POOL = frozenset((LAWS / "on_ssh.txt").read_text(encoding="utf-8").split())
 """The tests of the laws that were seen to hold on a pool."""
+EXECUTORS = "spark"
+ON_EXECUTORS = frozenset((LAWS / "on_spark.txt").read_text(encoding="utf-8").split())
+"""The same of the executors of a Spark session; docs/spark.md says why others do not."""
 
 
 def can_hold(backend: str, test: pytest.Function | pytest.FunctionDefinition) -> bool:
     """Whether a test can tell something about that backend at all."""
     if backend == SERVICE:
         return test.get_closest_marker("on_service") is not None
-    if backend == POOL:
-        return test.nodeid.partition("[")[0].rpartition("/")[2] in ON_POOL
+    if backend in (POOL, EXECUTORS):
+        return test.nodeid.partition("[")[0].rpartition("/")[2] in (ON_POOL if backend == POOL else ON_EXECUTORS)
     return backend not in BY_LAW or test.get_closest_marker("on_one_machine") is None
 
 
@@ -58,6 +64,8 @@ def mark(items: Iterable[pytest.Item]) -> None:
     for item in of_laws:
         if _backend(item) in BACKENDS:
             of_function[item.nodeid.partition("[")[0]].append(item)
+        if _backend(item) == EXECUTORS:
+            item.add_marker(pytest.mark.long)
     seen: Counter[str] = Counter()
     for tests in of_function.values():
         if {*map(_backend, tests)} == {*BACKENDS}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -18,10 +19,11 @@ from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.backends import BUILT_IN
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.docker.images import build, catalogue
+from tests import spark
 from tests.interop.sagemaker_service import stand_in
 from tests.ssh import pool
 from tests.stores.fault_proxy import FaultProxy
-from tests.stores.servers import BUCKET
+from tests.stores.servers import BUCKET, Server
 
 from . import by_turns, service
 
@@ -54,12 +56,26 @@ def jobs_at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def where(backend: str) -> dict[str, Any]:
+def where(backend: str, request: pytest.FixtureRequest) -> dict[str, Any]:
     """The estimator's arguments that choose the backend; what it needs is made first."""
     if backend == by_turns.SERVICE:
         return service.WHERE
+    if backend == by_turns.EXECUTORS:
+        request.getfixturevalue("spark_session")
     machines = {"slurm": {"instance_type": "slurm"}, "ssh": {"hosts": ",".join(pool.NAMES)}}
     return {"backend": backend, **machines.get(backend, {}), **_image(backend, "mpi")}
+
+
+@pytest.fixture(scope="session")
+def spark_session(tmp_path_factory: pytest.TempPathFactory, localstack_server: Server) -> Iterator[object]:
+    """A session with room for all hosts of a law, as threads of one machine of Java, which has an account of S3."""
+    with contextlib.ExitStack() as until_over:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in localstack_server.environment().items():
+                patch.setenv(name, value)
+            started = spark.session(tmp_path_factory.mktemp("spark"), f"local[{spark.ROOM}]")
+            context = until_over.enter_context(started)
+        yield context
 
 
 @pytest.fixture(scope="session")

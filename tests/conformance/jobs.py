@@ -21,6 +21,7 @@ from estimator_container.runtime.children import descendants
 
 from estimator_sdk import Job, JobFailed
 from estimator_sdk.backends.docker import engine
+from tests import spark
 from tests.ssh import seen
 from tests.waiting import SECONDS, kill, state_of, wait_for, wait_until_stopped
 
@@ -58,6 +59,8 @@ guests = [server.accept()[0] for _ in range(size)] if serves else []
 heard = sorted(guest.makefile().readline() for guest in guests)
 assert heard == [f"{os.environ['SAGEMAKER_JOB_NAME']} {each}\\n" for each in range(size) if serves], heard
 """
+ELSEWHERE = {"ssh": seen.toolkits, "spark": spark.toolkits}
+"""Backends whose hosts have their files elsewhere -> what finds the toolkit of each, and its base directory."""
 UP_AND_WAIT = """
 import time
 from mpi4py import MPI
@@ -107,6 +110,8 @@ def left_now(job: Job) -> list[str]:
     if job.backend == "ssh":
         return [f"{pid} {words!r}" for pid, words, _ in seen.processes(job)]
     left = processes_of(job.folder)
+    if job.backend == "spark":
+        left += [f"{pid} {words!r}" for pid, words, _ in spark.processes(job)]
     if job.backend == "docker":
         client = docker.from_env()
         chosen = {"label": f"{engine.JOB_LABEL}={job.name}"}
@@ -132,8 +137,8 @@ def signal_host(job: Job, host: str, signum: signal.Signals) -> None:
 
 def toolkit_of(job: Job, host: str) -> int:
     """The pid of a host's toolkit: its base directory is the host's."""
-    if job.backend == "ssh":
-        return seen.toolkits(job)[host][0]
+    if job.backend in ELSEWHERE:
+        return ELSEWHERE[job.backend](job)[host][0]
     for process in Path("/proc").glob("[0-9]*"):
         try:
             command = (process / "cmdline").read_bytes()
@@ -160,10 +165,10 @@ def base_directory(job: Job, host: str, attempt: int | None = None) -> Path:
     """A host's `/opt/ml`, or what is left of it of an attempt that was followed by another."""
     is_over = attempt is not None and attempt < job._started.record().attempt
     below = Path(f"attempts/{attempt}/hosts" if is_over else "hosts", host)
-    if job.backend != "ssh":
+    if job.backend not in ELSEWHERE:
         return job.folder / below
-    running = {} if is_over else seen.toolkits(job)
-    return running[host][1] if host in running else seen.folder(job) / below
+    running = {} if is_over else ELSEWHERE[job.backend](job)
+    return running[host][1] if host in running else (seen.folder(job) if job.backend == "ssh" else job.folder) / below
 
 
 def tell(job: Job, name: str, host: str = "algo-1") -> None:
@@ -186,7 +191,7 @@ def supervisor_of(job: Job) -> int:
 
 def agent_of(job: Job) -> int:
     """The pid of the job's checkpoint agent."""
-    supervisor = supervisor_of(job)
+    supervisor = spark.parent_of(toolkit_of(job, "algo-1")) if job.backend == "spark" else supervisor_of(job)
     for process in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])

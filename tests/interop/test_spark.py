@@ -7,21 +7,90 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 from pathlib import Path
 
 import pytest
+from estimator_container.agents.checkpoints.restore import restore
 from estimator_container.failures.kind import Kind
+from estimator_container.storage import open_store
 
-from estimator_sdk import EstimatorError, HorovodRunner, InvalidArgument, JobFailed, list_jobs
+from estimator_sdk import (
+    Estimator,
+    EstimatorError,
+    HorovodRunner,
+    InvalidArgument,
+    Job,
+    JobFailed,
+    TrainingInput,
+    list_jobs,
+)
+from tests.spark import environment, executor_of, session
 from tests.waiting import wait_for, wait_until_gone
 
 ROOT = Path(__file__).parents[2]
 EXECUTORS, CORES = 2, 2
+COMING = "estimator_sdk.backends.spark.session.COMING_SECONDS"
 SLOTS = EXECUTORS * CORES
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 START_SECONDS = 240.0
 """That three machines of Java and the processes of a world may take where much else runs."""
+
+
+REFUSED = [
+    ({"instance_type": "ml.m5.large"}, "what a host has is what Spark gives its task; leave it out, or write 'spark'"),
+    ({"image_uri": "image"}, "hosts on executors are processes"),
+    ({"hosts": ["a"]}, "backend 'spark' has its own"),
+    ({"spare_hosts": 1}, "backend 'spark' has no choice of machines"),
+    ({"memory": 1}, "backend 'spark' cannot limit hosts"),
+]
+TRAIN = """
+import argparse, json, os, pathlib
+
+from mpi4py import MPI
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int)
+epochs = parser.parse_args().epochs
+world = MPI.COMM_WORLD
+checkpoint = pathlib.Path(os.environ["SM_CHECKPOINT_DIR"], "epoch")
+done = int(checkpoint.read_text()) if checkpoint.exists() else 0
+seen = world.gather((os.environ["SM_CURRENT_HOST"], done))
+for epoch in range(done, epochs):
+    print(f"rank {world.Get_rank()} is at epoch {epoch}", flush=True)
+if world.Get_rank() == 0:
+    checkpoint.write_text(str(epochs))
+    pathlib.Path(os.environ["SM_MODEL_DIR"], "seen").write_text(json.dumps(seen))
+"""
+
+
+AGAIN = """
+import os, pathlib, signal, time
+
+place = pathlib.Path(os.environ["SM_CHECKPOINT_DIR"], "round")
+number = int(place.read_text()) if place.exists() else 0
+print("round", number, os.environ["SM_MODEL_DIR"], flush=True)
+if os.environ["SM_CURRENT_HOST"] == "algo-1":
+    place.write_text(str(number + 1))
+    time.sleep(3)
+    if number == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+READS = """
+import json, os, pathlib
+
+import pyarrow.parquet
+from mpi4py import MPI
+
+(path,) = pathlib.Path(os.environ["SM_CHANNEL_TRAINING"]).iterdir()
+file = pyarrow.parquet.ParquetFile(path)
+world = MPI.COMM_WORLD
+local = int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"])
+groups = range(local, file.num_row_groups, int(os.environ["OMPI_COMM_WORLD_LOCAL_SIZE"]))
+read = world.gather(file.read_row_groups(list(groups)).column("id").to_pylist())
+if world.Get_rank() == 0:
+    pathlib.Path(os.environ["SM_MODEL_DIR"], "read").write_text(json.dumps(read))
+"""
 
 
 class OddRank(Exception):
@@ -35,7 +104,7 @@ def where():
     world = MPI.COMM_WORLD
     print(f"rank {world.Get_rank()} is there")
     folder = Path(os.environ["PYTHONPATH"].partition(os.pathsep)[0]).parent
-    secrets = sorted(name for name in os.environ if name.startswith("PYTHON_WORKER"))
+    secrets = sorted(name for name in os.environ if name.startswith(("PYTHON_WORKER", "PYTHON_UDF", "_PYSPARK")))
     return world.gather((os.environ["SM_CURRENT_HOST"], str(folder), secrets))
 
 
@@ -59,48 +128,12 @@ def stays(folder):
     time.sleep(3600)
 
 
-def on_loopback(master):
-    """A session that no other machine can reach, of the context alone: what Spark has beside that takes seconds."""
-    from pyspark import SparkConf, SparkContext
-
-    settings = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "512m",
-        "spark.driver.extraJavaOptions": QUICK_JAVA,
-        "spark.executor.extraJavaOptions": QUICK_JAVA,
-    }
-    return SparkContext(conf=SparkConf().setMaster(master).setAppName("tests").setAll(settings.items()))
-
-
-def environment(folder):
-    return {
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": f"{folder}/work",
-        "SPARK_LOCAL_DIRS": f"{folder}/local",
-    }
-
-
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory):
-    from pyspark import SparkContext
-
+    eager = {"spark.speculation": "true", "spark.speculation.interval": "50ms", "spark.speculation.multiplier": "1.01"}
     folder = tmp_path_factory.mktemp("spark")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in environment(folder).items():
-            patch.setenv(name, value)
-        patch.setattr(sys, "path", [*sys.path])  # to which Spark adds a folder of its files
-        on_interrupt = signal.getsignal(signal.SIGINT)  # Spark sets its own
-        context = on_loopback(f"local-cluster[{EXECUTORS},{CORES},1024]")
+    with session(folder, f"local-cluster[{EXECUTORS},{CORES},1024]", **eager) as context:
         yield context
-        context.stop()
-        signal.signal(signal.SIGINT, on_interrupt)
-        gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
-        gateway.shutdown()
-        gateway.proc.stdin.close()  # by which the machine of Java knows that it is over
-        gateway.proc.wait()
 
 
 @pytest.fixture
@@ -111,6 +144,24 @@ def context(spark, tmp_path, monkeypatch):
     profile = java.resourceProfileManager().defaultResourceProfile()
     wait_for(lambda: java.maxNumConcurrentTasks(profile) == SLOTS, START_SECONDS)
     return spark
+
+
+@pytest.fixture
+def pandas(monkeypatch):
+    """Spark looks for it on the driver, and Keras would load it for each rank of other tests."""
+    (site,) = (ROOT / ".venv-sagemaker").glob("lib/python3.*/site-packages")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
+
+
+@pytest.fixture
+def train(tmp_path):
+    """Makes an estimator of `TRAIN` on executors."""
+    (tmp_path / "train.py").write_text(TRAIN)
+
+    def made(**arguments):
+        return Estimator(entry_point=tmp_path / "train.py", **{"backend": "spark", **arguments})
+
+    return made
 
 
 def in_the_background(run):
@@ -166,7 +217,30 @@ def test_the_exception_of_a_rank_is_raised_with_its_verdict(context):
     assert (verdict.host, verdict.rank) == ("algo-2", 3)
 
 
-def test_what_cannot_run_is_said_before_anything_is_submitted(context, tmp_path):
+def test_a_script_runs_with_its_checkpoints_and_leaves_its_model(context, train, tmp_path):
+    store = open_store(f"file://{tmp_path}/checkpoints")
+    store.write("epoch", b"1")
+    job = train(
+        backend=None,
+        instance_type="spark",
+        instance_count=2,
+        distribution={"mpi": {"enabled": True, "processes_per_host": 2}},
+        hyperparameters={"epochs": 2},
+        checkpoint_s3_uri=store.uri,
+    ).fit(logs="none")
+    assert (job.status, job.backend) == ("Completed", "spark")
+    told = {line.data for line in Job.attach(job.name).logs(stream="stdout")}
+    assert told == {b"rank %d is at epoch 1\n" % rank for rank in range(SLOTS)}
+    with tarfile.open(job.model_data.removeprefix("file://")) as model:
+        seen = json.load(model.extractfile("seen"))
+    assert seen == [[host, 1] for host in ("algo-1", "algo-1", "algo-2", "algo-2")]
+    restore(store, str(tmp_path / "restored"))
+    assert (tmp_path / "restored" / "epoch").read_text() == "2"
+    wait_for(lambda: not context.statusTracker().getActiveJobsIds())
+
+
+def test_what_cannot_run_is_said_before_anything_is_submitted(context, train, monkeypatch):
+    monkeypatch.setattr(COMING, 0.0)
     with pytest.raises(InvalidArgument, match="np=5 processes need 5 slots .* Spark's executors have 4 now; lower np"):
         HorovodRunner(np=5).run(where)
     conf = context._jsc.sc().conf()
@@ -174,12 +248,25 @@ def test_what_cannot_run_is_said_before_anything_is_submitted(context, tmp_path)
     try:
         with pytest.raises(InvalidArgument, match="which Spark refuses while spark.dynamicAllocation.enabled is true"):
             HorovodRunner(np=2).run(where)
+        with pytest.raises(
+            InvalidArgument, match="instance_count=2 needs a barrier stage, .*, or choose another backend"
+        ):
+            train(instance_count=2).plan()
     finally:
         conf.set("spark.dynamicAllocation.enabled", "false")
-    with pytest.raises(InvalidArgument, match="checkpoint_s3_uri is file:.* hosts on Spark keep no checkpoints"):
-        HorovodRunner(np=2, checkpoint_s3_uri=f"file://{tmp_path}").run(where)
     with pytest.raises(InvalidArgument, match="the slots of executors are Spark's; leave it out"):
         HorovodRunner(np=2, queue=True).run(where)
+    with pytest.raises(
+        InvalidArgument, match="instance_count=5 needs 5 slots for tasks at once, but .* have 4 now; lower"
+    ):
+        train(instance_count=5).plan()
+    of_two = {"mpi": {"enabled": True, "processes_per_host": 2}}
+    with pytest.raises(InvalidArgument, match="=3 with processes_per_host=2 needs 3 slots with 2 cores each .* have 2"):
+        train(instance_count=3, distribution=of_two).plan()
+    for wrong, words in REFUSED:
+        with pytest.raises(InvalidArgument, match=words) as raised:
+            train(**wrong).plan()
+        assert raised.value.argument == next(iter(wrong))
     assert context.statusTracker().getActiveJobsIds() == []
 
 
@@ -236,7 +323,8 @@ def test_a_driver_that_is_killed_leaves_nothing(tmp_path, monkeypatch):
     script.write_text(
         f"""
 from estimator_sdk import HorovodRunner
-from tests.interop.test_spark import on_loopback, stays
+from tests.interop.test_spark import stays
+from tests.spark import on_loopback
 
 context = on_loopback("local[2]")
 HorovodRunner(np=2).run(stays, folder={str(ranks)!r})
@@ -254,8 +342,145 @@ HorovodRunner(np=2).run(stays, folder={str(ranks)!r})
     wait_for(lambda: job.status == "Failed")
 
 
-def executor_of(pid):
-    """The process of Java above a rank."""
-    while Path(f"/proc/{pid}/comm").read_text().strip() != "java":
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return pid
+@pytest.mark.long
+def test_a_script_that_spark_cancels_or_the_user_stops_leaves_nothing(context, tmp_path, capfd):
+    (tmp_path / "stays.py").write_text("from tests.interop.test_spark import stays; import sys; stays(sys.argv[1])")
+    for end, number in ((lambda job: context.cancelAllJobs(), 1), (lambda job: job.stop(), 2)):
+        folder = tmp_path / f"ranks-{number}"
+        folder.mkdir()
+        estimator = Estimator(
+            entry_point=tmp_path / "stays.py",
+            backend="spark",
+            instance_count=4,
+            distribution={"mpi": {"enabled": True}},
+            arguments=[str(folder)],
+            environment={"PYTHONPATH": str(ROOT)},
+        )
+        job = estimator.fit(wait=False)
+        ranks = said_by_ranks(folder, 4)
+        end(job)
+        wait_for(lambda job=job: job.status == "Stopped", START_SECONDS)
+        leaves_nothing(ranks)
+        wait_for(lambda: not context.statusTracker().getActiveJobsIds())
+    assert "Spark has ended the tasks of stays-" in capfd.readouterr().err
+    job = estimator.fit(wait=False)
+    job.stop()
+    wait_for(lambda: job.status == "Stopped", START_SECONDS)
+    job.delete()
+    wait_for(lambda: not context.statusTracker().getActiveJobsIds(), START_SECONDS)
+    told = capfd.readouterr().err
+    assert "Traceback" not in told and "Spark has ended" not in told
+
+
+@pytest.mark.long
+def test_a_rank_that_is_killed_begins_again_in_its_task_from_the_checkpoint(context, tmp_path):
+    again = tmp_path / "again.py"
+    again.write_text(AGAIN)
+    job = Estimator(
+        entry_point=again,
+        backend="spark",
+        instance_count=2,
+        restart_policy={"on": ["signal"], "max": 2},
+        checkpoint_s3_uri=f"file://{tmp_path}/checkpoints",
+    ).fit(logs="none")
+    assert (job.status, len(job.attempts)) == ("Completed", 2)
+    told = [line.data for line in job.logs(stream="stdout", host="algo-1")]
+    assert [line.split()[:2] for line in told] == [[b"round", b"0"], [b"round", b"1"]]
+    assert len({line.split()[2] for line in told}) == 1
+
+
+@pytest.mark.long
+def test_executors_that_are_still_coming_are_waited_for(tmp_path):
+    (tmp_path / "train.py").write_text("print('trained')")
+    script = tmp_path / "driver.py"
+    script.write_text(
+        f"""
+from estimator_sdk import Estimator
+from tests.spark import on_loopback
+
+context = on_loopback("local-cluster[1,2,1024]")
+Estimator(entry_point={str(tmp_path / "train.py")!r}, backend="spark", instance_count=2).fit()
+context.stop()
+"""
+    )
+    own = {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}", **environment(tmp_path)}
+    own["ESTIMATOR_HOME"] = str(tmp_path / "home")
+    said = subprocess.run(
+        [sys.executable, script], env={**os.environ, **own}, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.count("trained") == 2
+
+
+@pytest.mark.long
+def test_a_script_whose_executor_is_lost_fails_by_its_host(context, tmp_path):
+    (tmp_path / "stays.py").write_text("from tests.interop.test_spark import stays; import sys; stays(sys.argv[1])")
+    estimator = Estimator(
+        entry_point=tmp_path / "stays.py",
+        backend="spark",
+        instance_count=2,
+        distribution={"mpi": {"enabled": True}},
+        arguments=[str(tmp_path)],
+        environment={"PYTHONPATH": str(ROOT)},
+    )
+    job = estimator.fit(wait=False)
+    ranks = said_by_ranks(tmp_path, 2)
+    os.kill(executor_of(ranks[1]["pid"]), signal.SIGKILL)
+    with pytest.raises(JobFailed) as failed:
+        job.wait(START_SECONDS)
+    assert failed.value.verdict.kind == Kind.HOST_LOST
+    leaves_nothing(ranks)
+
+
+@pytest.mark.long
+def test_the_rows_of_a_dataframe_are_a_channel_dealt_out_to_hosts_and_ranks(context, pandas, tmp_path):
+    from pyspark.sql import SparkSession
+
+    frame = SparkSession(context).range(1003).repartition(5).selectExpr("id", "cast(id as string) as name")
+    reads = tmp_path / "reads.py"
+    reads.write_text(READS)
+    estimator = Estimator(
+        entry_point=reads,
+        backend="spark",
+        instance_count=2,
+        distribution={"mpi": {"enabled": True, "processes_per_host": 2}},
+    )
+    rows = TrainingInput.from_dataframe(frame, f"file://{tmp_path}/shared")
+    assert not (tmp_path / "shared").exists()
+    estimator.plan(rows)
+    for _ in range(2):
+        job = estimator.fit(rows, logs="none")
+        with tarfile.open(job.model_data.removeprefix("file://")) as model:
+            read = json.load(model.extractfile("read"))
+        assert sorted(each for of_rank in read for each in of_rank) == list(range(1003))
+        assert {len(of_rank) for of_rank in read} == {250, 251}
+    (files,) = (tmp_path / "shared").iterdir()
+    assert sorted(path.name for path in files.iterdir()) == [f"part-0000{n}-of-00002.parquet" for n in range(2)]
+    with pytest.raises(
+        InvalidArgument, match="was written for 2 hosts with 2 processes each, but this job has 2 with 1"
+    ):
+        Estimator(entry_point=reads, backend="spark", instance_count=2).fit(rows)
+    elsewhere = Estimator(entry_point=reads, distribution=estimator.distribution, instance_count=2)
+    assert elsewhere.fit(rows, logs="none").status == "Completed"
+
+
+@pytest.mark.long
+def test_a_dataframe_that_cannot_be_dealt_out_is_refused(context, pandas, tmp_path):
+    from pyspark.sql import SparkSession
+
+    session, reads = SparkSession(context), tmp_path / "reads.py"
+    reads.write_text(READS)
+    estimator = Estimator(entry_point=reads, backend="spark", instance_count=4)
+    for count, words in ((0, "is empty, fewer than the 4 processes"), (3, "has 3 rows, fewer than the 4 processes")):
+        rows = TrainingInput.from_dataframe(session.range(count), f"file://{tmp_path}/shared")
+        with pytest.raises(InvalidArgument, match=words):
+            estimator.fit({"train": rows})
+    rows = TrainingInput.from_dataframe(session.range(9), f"file://{tmp_path}/shared")
+    rows.files.prepare()
+    for folder in (tmp_path / "shared").iterdir():
+        folder.rmdir()
+    (tmp_path / "shared").rmdir()
+    (tmp_path / "shared").touch()
+    with pytest.raises(InvalidArgument, match="path is file:.*/shared, where no folder can be made: .*; give a folder"):
+        estimator.fit({"train": rows})
+    with pytest.raises(InvalidArgument, match=r"inputs\['train'\] is a DataFrame, .*; write it with dataframe.write"):
+        HorovodRunner(np=2, inputs={"train": rows}).run(where)

@@ -8,5 +8,5 @@ from __future__ import annotations
 from ..port import Capabilities
 
 NAME = "spark"
-CAPABILITIES = Capabilities(is_supervised=True, has_pool=True)
+CAPABILITIES = Capabilities(is_supervised=True, has_executors=True)
 """Here, so that they can be asked for without what the backend itself needs."""

@@ -1,4 +1,4 @@
-"""Jobs on the executors of a Spark session, as `HorovodRunner` starts them."""
+"""Jobs on the executors of a Spark session, as an estimator or `HorovodRunner` starts them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...errors import BackendError, InvalidArgument
 from ...plan.plan import Plan
 from ...spec import instances
 from ..port import Finding, findings
@@ -31,34 +30,39 @@ class SparkBackend(OnMachines, Supervised):
     capabilities = CAPABILITIES
 
     def plan(self, spec: JobDocument) -> Plan:
-        """Resolve a job whose hosts are the tasks of the stage that is there. Raises InvalidArgument."""
+        """Resolve a job for the session of this process, or for the stage that is there for it.
+
+        Raises InvalidArgument, also without a session, and for more tasks than its executors have slots.
+        """
         from ...plan import distributions, inheritance, kernel_limits
         from ...plan import local as local_plan
-        from ..ssh import checks
-        from . import stage
+        from . import checks, session, stage
 
-        if stage.current() is None:
-            what = f"backend {NAME!r} runs functions only: its hosts are tasks, which a job cannot name"
-            raise InvalidArgument("backend", f"{what}; call HorovodRunner(np=N).run(main) in a Spark session")
-        machines = checks.machines_of(spec)
+        context = session.required(self.name)
         plan = local_plan.base(spec, self.name, host)
-        checks.check(spec, plan, machines)
+        checks.check(spec, plan)
         distributions.refuse_others(plan)
         plan = distributions.distributed(plan, instances.gpus(plan.instance_type) or 0)
-        plan = inheritance.for_containers(local_plan.with_command(plan, PYTHON, None), os.environ)
-        placed = (replace(each, address=str(at)) for each, at in zip(plan.hosts, machines, strict=True))
-        return kernel_limits.check_containers(replace(plan, hosts=tuple(placed)))
-
-    def start(self, plan: Plan) -> LocalJob:
-        """Start the plan's hosts under a supervisor, and return at once. Raises EstimatorError."""
-        from ...code import store as code_store
-        from . import stage
-
         found = stage.current()
         if found is None:
-            raise BackendError(f"the tasks that {plan.job_name} was planned for are gone; call HorovodRunner again")
+            session.check_room(context, plan)
+        else:
+            placed = zip(plan.hosts, found.hosts, strict=True)
+            plan = replace(plan, hosts=tuple(replace(each, address=at) for each, at in placed))
+        plan = inheritance.for_containers(local_plan.with_command(plan, PYTHON, None), os.environ)
+        return kernel_limits.check_containers(plan)
+
+    def start(self, plan: Plan) -> LocalJob:
+        """Start the plan's hosts under a supervisor, once Spark has started their tasks. Raises EstimatorError."""
+        from ...code import store as code_store
+        from . import session, stage
+
         code_store.upload(plan.code, plan.code_uri)
-        return found.supervise(plan)
+        if (found := stage.current()) is not None:
+            return found.supervise(plan)
+        context = session.required(self.name)
+        session.check_room(context, plan)  # again, for executors come and go
+        return stage.run_apart(context, session.Tasks.of_plan(plan, context), plan)
 
     def check(self) -> Iterable[Finding]:
         """Look for what a session needs on the driver's machine."""

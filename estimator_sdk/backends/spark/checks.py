@@ -1,4 +1,4 @@
-"""What a Spark session needs on the machine of its driver."""
+"""What a job on executors may ask for, and what a Spark session needs on the machine of its driver."""
 
 from __future__ import annotations
 
@@ -6,8 +6,34 @@ import os
 import shutil
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ...errors import InvalidArgument
+from ...plan.plan import DEFAULT_CHECKPOINTS, Plan
+from ...spec import instances
 from ..port import Check, Missing
+
+if TYPE_CHECKING:
+    from ...spec.job_document import JobDocument
+
+
+def check(spec: JobDocument, plan: Plan) -> None:
+    """Raises InvalidArgument for what hosts on executors cannot do."""
+    if plan.instance_type not in (*instances.LOCAL, *instances.ON_EXECUTORS):
+        what = f"instance_type is {plan.instance_type}, but what a host has is what Spark gives its task"
+        raise InvalidArgument("instance_type", f"{what}; leave it out, or write {instances.ON_EXECUTORS[0]!r}")
+    algorithm = spec.algorithm_specification
+    if algorithm is not None and algorithm.training_image is not None:
+        what = f"image_uri is {algorithm.training_image}, but hosts on executors are processes"
+        raise InvalidArgument("image_uri", f"{what}; leave it out, and have what the script needs on the executors")
+    if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
+        what = f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, but executors have none"
+        hint = "leave it out, and let the script write to SM_CHECKPOINT_DIR"
+        raise InvalidArgument("checkpoint_local_path", f"{what}: {hint}")
+    for channel in plan.channels:
+        if channel.is_piped:
+            what = f"inputs[{channel.name!r}] is piped, but a pipe does not reach from the driver to executors"
+            raise InvalidArgument(f"inputs[{channel.name!r}]", f"{what}; use input_mode 'File'")
 
 
 def _pyspark() -> str:

@@ -24,14 +24,24 @@ UNHEARD = "unheard"
 """What a task returns where the driver has not heard the first one."""
 GO = b"go\n"
 ANSWER_SECONDS = 60.0
-_OF_SPARK = ("SPARK_", "PYSPARK_", "PYTHON_WORKER_", "PYTHON_DAEMON_", "_JAVA_OPTIONS", "JAVA_")
+_OF_SPARK = (
+    "SPARK_",
+    "PYSPARK_",
+    "_PYSPARK_",
+    "PYTHON_WORKER_",
+    "PYTHON_DAEMON_",
+    "PYTHON_UDF_",
+    "_JAVA_OPTIONS",
+    "JAVA_",
+)
 """How the names of variables begin that Spark has set for its own processes, some of which are secrets."""
 
 
 def work(given: dict[str, Any], software: Any) -> Callable[[Iterable[int]], list[str]]:  # noqa: ANN401 - a Broadcast
     """The function of a task; `software` broadcasts the archive of both packages.
 
-    `given` has the driver's `door`, the `secret` in hex, the `mark` of the job, and the text of the `launcher`.
+    `given` has the driver's `door`, the `secret` in hex, the `mark` of the job, the text of the `launcher`, and how
+    many `tasks` are one host, if that is said.
     """
 
     def run(numbers: Iterable[int]) -> list[str]:
@@ -40,7 +50,7 @@ def work(given: dict[str, Any], software: Any) -> Callable[[Iterable[int]], list
         context = BarrierTaskContext.get()
         own = context.partitionId()
         about = [json.loads(text) for text in context.allGather(json.dumps(_about(context)))]
-        hosts = hosts_of(about)
+        hosts = hosts_of(about, given["tasks"])
         number, host = next(found for found in enumerate(hosts, 1) if own in found[1]["tasks"])
         first = host["tasks"][0]
         with socket.socket(socket.AF_UNIX) as room:
@@ -63,10 +73,11 @@ def work(given: dict[str, Any], software: Any) -> Callable[[Iterable[int]], list
     return run
 
 
-def hosts_of(tasks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The hosts that tasks are: those of one executor are one with as many slots.
+def hosts_of(tasks: Sequence[dict[str, Any]], of_each: int | None = None) -> list[dict[str, Any]]:
+    """The hosts that tasks are: `of_each` is how many of one executor's are one.
 
-    Where some executors have more tasks than others, they are several hosts with as many slots as all others have.
+    Without it, those of one executor are one host with as many slots. Where some executors have more tasks than others,
+    they are several hosts with as many slots as all others have.
 
     >>> one, other = {"executor": "a:1", "address": "10.0.0.1"}, {"executor": "b:1", "address": "10.0.0.2"}
     >>> [host["tasks"] for host in hosts_of([one, other, one, other])]
@@ -77,7 +88,7 @@ def hosts_of(tasks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     found: dict[tuple[str, str], list[int]] = {}
     for number, task in enumerate(tasks):
         found.setdefault((task["executor"], task["address"]), []).append(number)
-    slots = math.gcd(*map(len, found.values()))
+    slots = of_each or math.gcd(*map(len, found.values()))
     hosts = []
     for (executor, address), numbers in found.items():
         for first in range(0, len(numbers), slots):
@@ -129,6 +140,7 @@ def _keep(given: dict[str, Any], software: bytes, number: int, address: str, gpu
             "supervisor": f"{host}:{port}",
             "common": f"/tmp/est-{given['mark']}",
             "address": address,
+            "search_path": [each for each in sys.path if Path(each).is_absolute() and Path(each).is_dir()],
         },
     }
     with tempfile.TemporaryFile() as said:

@@ -9,7 +9,7 @@ import select
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_container.contract.names import SECRET_BYTES
 
-from ...errors import BackendError, InvalidArgument
+from ...errors import BackendError, EstimatorError
 from . import launcher, on_executor
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ...plan.plan import Plan
     from ..supervised.job import LocalJob
+    from .session import Tasks
 
 READ_SECONDS = 10.0
 """That the first task may take to say where all are, once it is connected."""
@@ -45,32 +46,13 @@ def current() -> Stage | None:
     return _CURRENT.get(None)
 
 
-def check(context: SparkContext, np: int, settings: Mapping[str, Any]) -> None:
-    """Raises InvalidArgument for more tasks than slots, where Spark refuses barrier stages, and for checkpoints."""
-    if settings.get("queue"):
-        what = "queue=True waits for room on the machines of a pool, but the slots of executors are Spark's"
-        raise InvalidArgument("queue", f"{what}; leave it out")
-    uri = settings.get("checkpoint_s3_uri")
-    if uri is not None:
-        what = f"checkpoint_s3_uri is {uri}, but hosts on Spark keep no checkpoints"
-        raise InvalidArgument("checkpoint_s3_uri", f"{what}; let the function write to a store or a shared folder")
-    spark: Any = context._jsc.sc()
-    if context._jvm.org.apache.spark.util.Utils.isDynamicAllocationEnabled(spark.conf()):  # type: ignore[union-attr]
-        what = f"np={np} needs a barrier stage, which Spark refuses while spark.dynamicAllocation.enabled is true"
-        raise InvalidArgument("np", f"{what}; start the session with false, or write np={-np} for this machine")
-    slots = spark.maxNumConcurrentTasks(spark.resourceProfileManager().defaultResourceProfile())
-    if np > slots:
-        what = f"np={np} processes need {np} slots for tasks at once, but Spark's executors have {slots} now"
-        raise InvalidArgument("np", f"{what}; lower np, or give the session more executors or cores")
-
-
 @contextmanager
-def started(context: SparkContext, np: int, title: str) -> Iterator[Stage]:
-    """A stage of so many tasks, once all of them are there; it has ended when the block is left.
+def started(context: SparkContext, tasks: Tasks, title: str) -> Iterator[Stage]:
+    """A stage of such tasks, once all of them are there; it has ended when the block is left.
 
     Raises BackendError where Spark does not start them.
     """
-    stage = Stage(context, np, title)
+    stage = Stage(context, tasks, title)
     token = _CURRENT.set(stage)
     try:
         stage.start()
@@ -80,10 +62,26 @@ def started(context: SparkContext, np: int, title: str) -> Iterator[Stage]:
         stage.close()
 
 
+def run_apart(context: SparkContext, tasks: Tasks, plan: Plan) -> LocalJob:
+    """Start the plan's hosts on a stage of such tasks, which ends with the job, and return.
+
+    Raises EstimatorError, with nothing left running, where Spark does not start them.
+    """
+    stage = Stage(context, tasks, plan.job_name)
+    try:
+        stage.start()
+        job = stage.supervise(plan)
+    except BaseException:
+        stage.close()
+        raise
+    threading.Thread(target=stage.close_after, args=(plan.job_name,), daemon=True).start()
+    return job
+
+
 class Stage:
     """One stage, whose Spark job runs in a thread of its own."""
 
-    def __init__(self, context: SparkContext, np: int, title: str) -> None:
+    def __init__(self, context: SparkContext, tasks: Tasks, title: str) -> None:
         self.hosts: tuple[str, ...] = ()
         """What the tasks are: the executor of each host, as Spark's messages name it."""
         self.slots = 0
@@ -91,11 +89,13 @@ class Stage:
         self.ended_by: str | None = None
         """Why Spark has ended the stage before its job had ended; None if it has not."""
         self._context = context
-        self._np = np
+        self._tasks = tasks
         self._title = title
+        self._is_apart = False
+        """Whether nobody waits for it who would say why it has ended."""
         self._mark = os.urandom(8).hex()
         self._secret = os.urandom(SECRET_BYTES).hex()
-        self._group = f"horovod-runner-{self._mark}"
+        self._group = f"estimator-{self._mark}"
         host = context.getConf().get("spark.driver.host") or "127.0.0.1"
         try:
             self._door = socket.create_server((socket.gethostbyname(host), 0), backlog=256)
@@ -133,6 +133,15 @@ class Stage:
             job.stop()
         return job
 
+    def close_after(self, job_name: str) -> None:
+        """As `close`, once the job has ended, or is gone."""
+        from ..supervised.job import attach
+
+        self._is_apart = True
+        with suppress(EstimatorError):
+            attach(job_name).wait()
+        self.close()
+
     def close(self) -> None:
         """Wait for the tasks, which end after their job; those that do not, Spark ends."""
         self._door.close()
@@ -153,7 +162,7 @@ class Stage:
 
         try:
             cloudpickle.register_pickle_by_value(on_executor)  # type: ignore[no-untyped-call]
-            self._context.setJobGroup(self._group, f"HorovodRunner(np={self._np}): {self._title}")
+            self._context.setJobGroup(self._group, f"estimator: {self._title}")
             software = self._context.broadcast(archive())
             program = Path(launcher.__file__).read_text(encoding="utf-8")
             given = {
@@ -161,9 +170,12 @@ class Stage:
                 "secret": self._secret,
                 "mark": self._mark,
                 "launcher": program,
+                "tasks": self._tasks.of_each_host,
             }
-            tasks = self._context.parallelize(range(self._np), self._np).barrier()
-            said = tasks.mapPartitions(on_executor.work(given, software)).collect()
+            numbers = self._context.parallelize(range(self._tasks.number), self._tasks.number)
+            if (profile := self._tasks.profile(self._context)) is not None:
+                numbers = numbers.withResources(profile)
+            said = numbers.barrier().mapPartitions(on_executor.work(given, software)).collect()
             self._ended(self._unheard() if on_executor.UNHEARD in said else None)
             software.destroy()
         except Exception as error:  # what py4j makes of what Spark says
@@ -182,11 +194,15 @@ class Stage:
             self._over.send(b"\0")
         if job is None or why is None:
             return
-        # A host that is lost with its executor says more than one that is stopped.
-        if _FAILURE in why and job.wait(LOST_SECONDS).is_final:
-            return
-        with suppress(BackendError):
+        try:
+            # A host that is lost with its executor says more than one that is stopped.
+            if job.wait(LOST_SECONDS if _FAILURE in why else 0).is_final:
+                return
             job.stop()
+        except EstimatorError:  # it was removed
+            return
+        if self._is_apart:
+            print(f"Spark has ended the tasks of {self._title}, which is stopped: {why}", file=sys.stderr)
 
     def _placement(self) -> list[dict[str, Any]]:
         """What the first task says. Raises BackendError where the stage ends before."""
@@ -194,10 +210,10 @@ class Stage:
         while True:
             ready, _, _ = select.select([self._door, self._is_over], [], [], None if is_told else BUSY_SECONDS)
             if self._is_over in ready:
-                raise BackendError(f"Spark has not started the {self._np} tasks: {self.ended_by}")
+                raise BackendError(f"Spark has not started the {self._tasks.number} tasks: {self.ended_by}")
             if not ready:
                 is_told = True
-                print(f"waiting for Spark to start {self._np} tasks at once", file=sys.stderr)
+                print(f"waiting for Spark to start {self._tasks.number} tasks at once", file=sys.stderr)
             elif (found := self._heard()) is not None:
                 return found
 

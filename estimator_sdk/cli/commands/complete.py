@@ -96,7 +96,7 @@ def _backends() -> Iterable[str]:
 def _instance_types() -> Iterable[str]:
     from ...spec import instances
 
-    return [*instances.names(), *instances.SCHEDULED]
+    return [*instances.names(), *instances.SCHEDULED, *instances.ON_EXECUTORS]
 
 
 _SOURCES: dict[str, Callable[[], Iterable[str]]] = {

@@ -28,7 +28,7 @@ from estimator_container.agents.watching.folder import WatchedFolder
 from estimator_container.contract.agent_events import CheckpointLag, CheckpointLeftOut, CheckpointRestored
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
-from estimator_container.storage import open_store
+from estimator_container.storage import StorageError, open_store
 
 AT_MOST_SECONDS = 0.25  # from the first news to the look: there may be a file that is written all the time
 STORE_SECONDS = 60.0  # that a call to the store is tried before its failure is reported
@@ -59,6 +59,9 @@ class CheckpointAgent(WatchingAgent):
         self._hold(settings.held)
         store = open_store(settings.uri, retry_seconds=STORE_SECONDS, stall_seconds=STALL_SECONDS)
         mine = claim(store, settings.job)
+        if mine.attempt <= settings.after:
+            hint = "give a folder that both share, or an s3:// URI"
+            raise StorageError(f"{settings.uri} is not the folder here that it is where the job was started; {hint}")
         self._folder = WatchedFolder(settings.folder, settings.named)
         self._publisher = Publisher(store, mine, self._folder, settings.kept)
         if settings.restore:
@@ -79,9 +82,10 @@ class CheckpointAgent(WatchingAgent):
             self._answer("failed", str(error))
             return
         passed_over, base = restored.passed_over, restored.base
-        self._events.emit(CheckpointRestored(attempt, passed_over, base, restored.files, restored.size))
+        if not self._settings.after:  # else it was told by who has restored
+            self._events.emit(CheckpointRestored(attempt, passed_over, base, restored.files, restored.size))
         content = self._publisher.newest_content or base
-        self._answer("restored", base, content, str(restored.files), str(restored.size), *passed_over)
+        self._answer("restored", base, content, str(restored.files), str(restored.size), str(attempt), *passed_over)
         self._settled = SettledFiles(self._folder, self._publisher, self._settings.alive, self._settings.log_seconds)
         self._publications = Publications(
             self, self._publisher, self._settled, self._backlog, self._events, self._last_word

@@ -36,5 +36,7 @@ class CheckpointSettings(AgentSettings):
     log_seconds: float = LOG_SECONDS
     named: str = ""
     """The folder's path as the script knows it, if that is different."""
+    after: int = 0
+    """The number that another agent of the attempt has claimed in the store, which this one must find there."""
     held: HeldFolder | None = None
     """The job's folder, as its owner holds it: where another is in its place, nothing is published."""

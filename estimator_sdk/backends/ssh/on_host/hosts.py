@@ -7,13 +7,12 @@ comes back.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from estimator_container.contract import names as contract
@@ -26,20 +25,24 @@ from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import HostPlan, Plan
 from ....values.home import JobFolder, home, make_folder
+from ...supervised.agents.agent_process import StartAgent
 from ...supervised.supervisor import base_directory
 from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
 from ...supervised.supervisor.hosts_line import HostsLine, OnAttemptFailed
 from ...supervised.supervisor.policy import variables_of_attempt
 from ...supervised.supervisor.toolkits import Toolkits
 from . import words
-from .copying.trees import TreeLanding, tree
+from .copying.arriving import ArrivingFiles, link_code, remove_secrets
+from .copying.trees import tree
 from .machines import PoolMachines
+from .publishing import AgentElsewhere
 
 END_SECONDS = 15.0
 """That a keeper may take to say that a host is over which was killed, and to send what it has left."""
+PUBLISH_SECONDS = 900.0
+"""That the agent may take to publish what an attempt has left."""
 FLUSH_SECONDS = 120.0
 """That keepers may take to send what an attempt has left."""
-_BROUGHT = ("input", "checkpoints")
 
 
 class SshHosts:
@@ -73,7 +76,14 @@ class SshHosts:
         self._unflushed: set[str] = set()
         self._then: Callable[[], None] | None = None
         self._is_stopping = False
-        machines.observer = self
+        self._arriving = ArrivingFiles(folder)
+        self._agent = AgentElsewhere(machines.send)
+        machines.observer, machines.agent = self, self._agent
+
+    @property
+    def starts_agent(self) -> StartAgent | None:
+        """What has the checkpoints published where the first host is; None where that is here."""
+        return self._agent.start if self._machines.own is None else None
 
     @property
     def first_host_at(self) -> str:
@@ -118,7 +128,8 @@ class SshHosts:
             self._tell(host, words.KILL)
         self._loop.run_until(lambda: not self._running, END_SECONDS)
         self._toolkits.close()
-        self._machines.observer = None
+        if not self._agent.has_owner:
+            self._machines.observer = None
 
     def wait_until_gone(self) -> None:
         """`close` leaves nothing to wait for; what keepers have, they remove when they end."""
@@ -133,16 +144,13 @@ class SshHosts:
     def _free_machine(self, host: str) -> str:
         """One that no host runs on; the supervisor's own is the first host's. Raises NotStarted."""
         taken = {self._machine_of[other] for other in self._machine_of if other != host}
-        every = [each.name for each in self._machines.machines if each.name in self._machines.kept]
-        own = self._machines.own
-        others = [name for name in every if name not in taken and name != own]
-        free = [own] if own is not None and self._is_here(host) else others
-        if not free or free[0] not in self._machines.kept:
+        found = self._machines.free(taken, self._is_here(host))
+        if found is None:
             was = self._machine_of.get(host)
             lost = f" in the place of {self._machines.at(was)}, which is lost" if was else ""
-            what = f"the pool has no machine left for {host}{lost}"
-            raise NotStarted(Verdict(Kind.HOST_LOST, f"{what}; give it more machines, and spare_hosts=", host))
-        return free[0]
+            hint = "give the pool more machines, and spare_hosts=" if self._machines.own else "start the job again"
+            raise NotStarted(Verdict(Kind.HOST_LOST, f"there is no machine left for {host}{lost}; {hint}", host))
+        return found
 
     # How they are started.
 
@@ -155,7 +163,7 @@ class SshHosts:
         base_directory.write_secret(layout, self._secret)
         base_directory.write_environment(layout, self._plan.environment)
         base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
-        self._link_code(layout)
+        link_code(self._plan, layout)
         make_folder(self._folder.attempt(self._attempt))
         self._machines.use(name)
         settings = {
@@ -167,24 +175,21 @@ class SshHosts:
         self._running.add(host.name)
 
         def run() -> None:
-            if not self._is_here(host.name):
-                _remove_secrets(layout)
             self._tell(host.name, words.RUN, json.dumps(settings))
             self._toolkits.started(host.name)
+
+        def begin() -> None:
+            remove_secrets(layout)
+            self._with_agent(host.name, run)
 
         if self._is_here(host.name):
             run()
             return
-        for each in (*_BROUGHT, "output", "model", "code"):
+        for each in ("input", "checkpoints", "output", "model", "code"):
             self._tell(host.name, words.CLEAR, each)
         shared = str(home()) if kept.home == self._machines.home else ""
-        kept.outbox.put(tree(str(base), _BROUGHT, follow=True, common=shared), run)
-
-    def _link_code(self, layout: Layout) -> None:
-        if self._plan.code is not None:
-            make_folder(layout.channeled_code)
-            bundle = Path(self._plan.code)
-            Path(layout.channeled_code, bundle.name).symlink_to(bundle)
+        kept.outbox.put(tree(str(base), ("input",), follow=True, common=shared))
+        kept.outbox.put(tree(str(base), ("checkpoints",)), begin)
 
     def _environment(self, host: HostPlan, attempt: int) -> dict[str, str]:
         kept = {name: self._machines.kept[self._machine_of[name]] for name in self._names if self._is_kept(name)}
@@ -229,13 +234,16 @@ class SshHosts:
     def _take(self, host: str, item: list[str]) -> None:
         """What cannot be written here ends the host, for its outputs would not be whole."""
         try:
-            TreeLanding(str(self._folder.host(host))).take(*item)
+            self._arriving.take(host, item)
         except (OSError, ValueError) as error:
             what = f"what {host} has written cannot be kept on {self._machines.supervisor_at}: {error}"
-            self._tell(host, words.KILL)
-            if host in self._running:
-                self._ended(host, contract.EXIT_FRAMEWORK_ERROR, Verdict(Kind.OUTPUTS, what, host))
+            self._fail(host, Kind.OUTPUTS, what)
         self._tell(host, words.TAKEN)
+
+    def _fail(self, host: str, kind: Kind, what: str) -> None:
+        self._tell(host, words.KILL)
+        if host in self._running:
+            self._ended(host, contract.EXIT_FRAMEWORK_ERROR, Verdict(kind, what, host))
 
     def _ended(self, host: str, code: int, found: Verdict | None = None) -> None:
         self._running.discard(host)
@@ -245,7 +253,10 @@ class SshHosts:
     # Between two attempts on the same hosts.
 
     def _flush(self, then: Callable[[], None]) -> None:
-        """Have the others send what they have written, for that is set aside next."""
+        """Have the others send what they have written, for that is set aside next, once the agent needs it no more."""
+        self._agent.finish_then(PUBLISH_SECONDS, lambda: self._flush_hosts(then))
+
+    def _flush_hosts(self, then: Callable[[], None]) -> None:
         self._unflushed = {host for host in self._running if not self._is_here(host) and self._is_kept(host)}
         self._then = then
         for host in self._unflushed:
@@ -270,13 +281,22 @@ class SshHosts:
         for each in tuple(waiting):
             self._tell(each, words.CLEAR, "checkpoints")
             items = tree(str(self._folder.host(each)), ("checkpoints",))
-            outbox = self._machines.kept[self._machine_of[each]].outbox
-            outbox.put(items, lambda each=each: waiting.discard(each))  # type: ignore[misc]
+            self._machines.kept[self._machine_of[each]].outbox.put(items, partial(waiting.discard, each))
         self._loop.run_until(lambda: not {each for each in waiting if self._is_kept(each)}, FLUSH_SECONDS)
+        has_begun: list[bool] = []
+        self._with_agent(host, lambda: has_begun.append(True))
+        self._loop.run_until(lambda: bool(has_begun) or host not in self._running, FLUSH_SECONDS)
 
+    def _with_agent(self, host: str, then: Callable[[], None]) -> None:
+        """Call `then` once the checkpoints of a host are published from now on, if they are to be."""
 
-def _remove_secrets(layout: Layout) -> None:
-    for path in (layout.world_secret, layout.environment):
-        with contextlib.suppress(FileNotFoundError):
-            Path(path).unlink()
-    shutil.rmtree(layout.channeled_code, ignore_errors=True)
+        def begun(why: str | None) -> None:
+            if why is None:
+                then()
+                return
+            self._fail(host, Kind.CHECKPOINTS, f"the checkpoints of {host} could not be kept: {why}")
+
+        if host == self._names[0]:
+            self._agent.begin(self._machine_of[host], begun)
+        else:
+            then()

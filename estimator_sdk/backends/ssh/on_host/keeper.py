@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import estimator_container
 from estimator_container.contract import names as contract
@@ -32,13 +32,13 @@ from . import words
 from .copying.measured import MeasuredFiles
 from .copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
 from .facts import HOSTS, address_of_this_machine, boot, own_home
+from .publishing import KeptAgent
 from .room.claim import Leaseholder
 
 CONNECT_SECONDS = 60.0
 """That the supervisor may take to be found."""
 REFUSED_SECONDS = 1.0
 """For which nobody listens where it is to be found, after which it is gone: it listened before it was started."""
-FRAMES = "output/logs/frames"
 MEASURED_SECONDS = 2.0
 """Between two times that what the host has measured is sent; it has a row for so many seconds."""
 _WRITTEN = ("model", "output")
@@ -46,26 +46,10 @@ _OWN = ("output/logs", "output/alive", "output/temporary-folders", "output/train
 """What is of no use on another machine."""
 
 
-class KeeperSettings(NamedTuple):
-    """What a keeper is told, as JSON."""
-
-    name: str
-    """Its machine's in the mesh."""
-    secret: str
-    """In hex."""
-    supervisor: str
-    """Where that listens, as `address:port`."""
-    common: str
-    """A folder that has the same path on all machines, for mpirun has one command for all of them. Where it has the
-    software already, who has started the keeper removes it."""
-    address: str = ""
-    """By which other machines reach this one; empty where it finds that out itself."""
-
-
 class Keeper:
     """One host. See `MeshObserver` for what the supervisor says."""
 
-    def __init__(self, folder: Path, given: KeeperSettings, home: str) -> None:
+    def __init__(self, folder: Path, given: words.KeeperSettings, home: str) -> None:
         """`home` is as `facts.own_home` says, or empty."""
         become_subreaper()
         self._own = folder
@@ -89,6 +73,8 @@ class Keeper:
         self._watch = Watch()
         self._measured = MeasuredFiles()
         self._outbox = Outbox(lambda *item: self._mesh.send(words.ITEM, *item))
+        self._agent = KeptAgent(self._loop, self._children, self._say_of_agent)
+        sys.path += [each for each in given.search_path if each not in sys.path]
         member = Member(given.name, (words.SUPERVISOR,), bytes.fromhex(given.secret))
         until = time.monotonic() + CONNECT_SECONDS
         self._mesh = MeshWorker(
@@ -139,6 +125,10 @@ class Keeper:
             self._kill()
         elif kind == words.FLUSH:
             self._flush()
+        elif kind == words.AGENT:
+            self._begin_agent(fields[0])
+        elif kind == words.TELL_AGENT:
+            self._agent.tell(*fields)
         elif kind == words.LEAVE:
             self._end()
         else:
@@ -216,6 +206,19 @@ class Keeper:
             for folder in Path(Layout(self._base).temporary_folders).read_text(encoding="utf-8").splitlines():
                 shutil.rmtree(folder, ignore_errors=True)
 
+    # What publishes its checkpoints.
+
+    def _begin_agent(self, settings: str) -> None:
+        try:
+            self._agent.begin(settings, Layout(self._base))
+        except OSError as error:
+            self._mesh.send(words.AGENT_SAYS, "failed", str(error))
+
+    def _say_of_agent(self, *fields: str) -> None:
+        """After its events."""
+        self._send_frames()
+        self._outbox.put(iter(()), lambda: self._mesh.send(*fields))
+
     # What it leaves.
 
     def _flush(self) -> None:
@@ -238,7 +241,7 @@ class Keeper:
 
     def _new_frames(self) -> Iterator[Item]:
         """Those that have been written since; a new file begins at its beginning."""
-        path = Path(self._base, FRAMES)
+        path = Path(self._base, words.FRAMES)
         try:
             inode = path.stat().st_ino
             if inode != self._sent[0]:
@@ -249,7 +252,7 @@ class Keeper:
                 while data := file.read(PIECE):
                     offset = self._sent[1]
                     self._sent = (inode, offset + len(data))
-                    yield piece(FRAMES, offset, data)
+                    yield piece(words.FRAMES, offset, data)
         except FileNotFoundError:
             return
 
@@ -279,7 +282,7 @@ def main(name: str) -> int:
         _detach(f"{path}.log")
     if given := sys.stdin.buffer.read():
         make_folder(path)
-        Keeper(path, KeeperSettings(**json.loads(given)), its_home).run()
+        Keeper(path, words.KeeperSettings(**json.loads(given)), its_home).run()
     Path(f"{path}.log").unlink(missing_ok=True)
     return 0
 

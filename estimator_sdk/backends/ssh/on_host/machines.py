@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -48,6 +48,16 @@ class KeeperObserver(Protocol):
         """It is gone, and its host with it."""
 
 
+class AgentObserver(Protocol):
+    """What is told of the agent that a keeper runs."""
+
+    def agent_says(self, machine: str, kind: str, fields: list[str]) -> None:
+        """It, or its keeper, has sent a message."""
+
+    def machine_lost(self, machine: str) -> None:
+        """It is gone, if it was there."""
+
+
 @dataclass
 class KeptMachine:
     """A machine whose keeper has come."""
@@ -85,6 +95,8 @@ class PoolMachines:
         """Those of the job on the slots of the machines, once it has some."""
         self.observer: KeeperObserver | None = None
         """Who hears of them at the moment."""
+        self.agent: AgentObserver | None = None
+        """The same of an agent."""
         self._loop = loop
         member = Member(words.SUPERVISOR, tuple(machine.name for machine in machines), secret)
         self.address: str = door.getsockname()[0]
@@ -147,6 +159,11 @@ class PoolMachines:
         for spare in kept[count:]:
             self.use(spare)
 
+    def free(self, taken: Container[str], for_own: bool) -> str | None:
+        """One that is there and not taken: this one, or another. None if there is none."""
+        names = (each.name for each in self.machines if each.name in self.kept)
+        return next((name for name in names if (name == self.own) == for_own and name not in taken), None)
+
     def send(self, machine: str, *fields: str) -> None:
         """Send a message to a keeper; nothing happens if it is not there."""
         self._mesh.send(machine, *fields)
@@ -179,6 +196,9 @@ class PoolMachines:
             self.claims.hear(host, *fields)
         elif kind == words.TAKEN:
             self.kept[host].outbox.taken()
+        elif kind in (words.AGENT_SAYS, words.AGENT_ENDED):
+            if self.agent is not None:
+                self.agent.agent_says(host, kind, fields)
         elif self.observer is not None:
             self.observer.keeper_says(host, kind, fields)
 
@@ -188,5 +208,7 @@ class PoolMachines:
         self.lost.add(host)
         if self.claims is not None:
             self.claims.lost(host)
+        if self.agent is not None:
+            self.agent.machine_lost(host)
         if self.observer is not None:
             self.observer.keeper_lost(host)

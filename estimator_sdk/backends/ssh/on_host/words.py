@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 PYTHON = "python3"
 """Of the command of a host, the interpreter of its machine."""
 TOOLKIT = "estimator_container"
@@ -11,6 +14,9 @@ POOL_VARIABLE = "ESTIMATOR_POOL"
 secret and the machines, with a comma between them."""
 SUPERVISOR = "supervisor"
 """The name by which it proves itself to keepers."""
+
+FRAMES = "output/logs/frames"
+"""The log of a host, below its base directory."""
 
 # From the supervisor.
 CLEAR = "clear"
@@ -25,6 +31,10 @@ KILL = "kill"
 """End the host's toolkit, and all below it, whatever state it is in."""
 FLUSH = "flush"
 """Send what the ranks of the attempt have written, and remove it here."""
+AGENT = "agent"
+"""Start the agent that publishes the checkpoints of the host: with its settings, as JSON."""
+TELL_AGENT = "tell agent"
+"""What its owner wants of it, and a value."""
 LEAVE = "leave"
 """Remove everything, and end."""
 CLAIM = "claim"
@@ -44,8 +54,30 @@ ENDED = "ended"
 """The host's toolkit has ended, and all that it has left has been sent: with its exit code."""
 NOT_RUN = "not run"
 """It could not be started: with the reason."""
+AGENT_SAYS = "agent says"
+"""With a message of the agent."""
+AGENT_ENDED = "agent ended"
+"""With its exit code."""
 ROOM = "room"
 """How the claim on the machine stands: with one of the next three, and who is before this job."""
 FREE, FULL, HELD = "free", "full", "held"
 ASKED = "asked"
 """What the supervisor knows until it is told one of these."""
+
+
+class KeeperSettings(NamedTuple):
+    """What a keeper is told, as JSON."""
+
+    name: str
+    """Its machine's in the mesh."""
+    secret: str
+    """In hex."""
+    supervisor: str
+    """Where that listens, as `address:port`."""
+    common: str
+    """A folder that has the same path on all machines, for mpirun has one command for all of them. Where it has the
+    software already, who has started the keeper removes it."""
+    address: str = ""
+    """By which other machines reach this one; empty where it finds that out itself."""
+    search_path: Sequence[str] = ()
+    """Where else programs here find packages, such as the client of s3:// stores."""

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from typing import Any, Protocol
 
 from estimator_container.agents.agent import AgentSettings
 from estimator_container.runtime.children import Children
@@ -14,6 +15,23 @@ from estimator_container.runtime.links import Link
 from estimator_container.runtime.loop import Loop
 
 from ..detached import bare
+
+
+class RunningAgent(Protocol):
+    """What an owner may do with an agent that it has started."""
+
+    def finish(self, value: str = "") -> None:
+        """Ask it to finish its work, answer and exit."""
+
+    def close(self) -> None:
+        """Close the connection, upon which the agent exits."""
+
+    def kill(self) -> None:
+        """Kill the agent; nothing is heard of it any more."""
+
+
+StartAgent = Callable[[Any, Callable[[list[str]], None], Callable[[int], None]], RunningAgent]
+"""Starts an agent elsewhere, with its settings, what takes its messages and what is called when it has ended."""
 
 
 class AgentProcess:
@@ -69,9 +87,9 @@ class AgentOwner:
     def __init__(self, loop: Loop, children: Children) -> None:
         self._loop = loop
         self._children = children
-        self._agent: AgentProcess | None = None
+        self._agent: RunningAgent | None = None
 
-    def _start(self, settings: AgentSettings) -> AgentProcess:
+    def _start(self, settings: AgentSettings) -> RunningAgent:
         """Raises OSError."""
         self._agent = AgentProcess(self._loop, self._children, settings, self._on_message, self._lost)
         return self._agent

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from estimator_container.agents.agent import AgentSettings
+from estimator_container.agents.checkpoints.format import NOTHING
 from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.contract.names import Layout
 from estimator_container.runtime.children import Children
@@ -13,7 +15,7 @@ from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
 from ....values.home import JobFolder, make_folder
-from .agent_process import AgentOwner
+from .agent_process import AgentOwner, RunningAgent, StartAgent
 
 AGENTS = 10  # that one attempt may lose before its checkpoints are given up
 LAST_SECONDS = 1.0  # beyond its deadline, for its answer
@@ -23,9 +25,19 @@ class Checkpoints(AgentOwner):
     """The checkpoints of one attempt. The first host's are published; every host begins with the same."""
 
     def __init__(
-        self, plan: Plan, folder: JobFolder, loop: Loop, children: Children, held: HeldFolder, at_hand: bool
+        self,
+        plan: Plan,
+        folder: JobFolder,
+        loop: Loop,
+        children: Children,
+        held: HeldFolder,
+        at_hand: bool,
+        elsewhere: StartAgent | None = None,
     ) -> None:
-        """`at_hand` says that the folders are those of the attempt before, on the same hosts."""
+        """`at_hand` says that the folders are those of the attempt before, on the same hosts.
+
+        `elsewhere` starts the agent that publishes where the first host's files are not on this machine.
+        """
         super().__init__(loop, children)
         first, *others = (Layout(str(folder.host(host.name))) for host in plan.hosts)
         self._settings = CheckpointSettings(
@@ -43,6 +55,9 @@ class Checkpoints(AgentOwner):
         )
         self.began_from = self.newest = ""
         """A checksum of what was restored, and of what would be now; `nothing`, or `plain` for a plain tree."""
+        self._elsewhere = elsewhere
+        self._claimed = 0
+        """The number under which the agent publishes, which has restored."""
         self._restored = False
         self._failed: str | None = None
         self._finishing: float | None = None
@@ -59,7 +74,17 @@ class Checkpoints(AgentOwner):
             make_folder(folder)
         self._start(self._settings)
         self._loop.run_until(lambda: self._restored or self._failed is not None or stopped())
+        if self._elsewhere is not None and self._restored and self._agent is not None:
+            self._agent.kill()
+            self._settings = replace(self._settings, after=self._claimed)
+            self._start(replace(self._settings, restore=False))
         return self._failed
+
+    def _start(self, settings: AgentSettings) -> RunningAgent:
+        if self._elsewhere is None or not self._restored:
+            return super()._start(settings)
+        self._agent = self._elsewhere(settings, self._on_message, self._lost)
+        return self._agent
 
     def finish(self, seconds: float) -> str | None:
         """Have what there is published within so many seconds. Returns what is not, and why, in words."""
@@ -83,8 +108,11 @@ class Checkpoints(AgentOwner):
     def _on_message(self, message: list[str]) -> None:
         kind, *facts = message
         if kind == "restored":
-            self._restored = True
-            self.began_from = self.newest = facts[1]
+            if not self._restored:
+                self._restored, self._claimed = True, int(facts[4])
+                self.began_from = self.newest = facts[1]
+            elif facts[1] != NOTHING:  # as one that has not restored says of a plain tree, too
+                self.newest = facts[1]
         elif kind == "failed":
             self._failed = facts[0]
         elif kind == "finished":

@@ -66,7 +66,7 @@ class Allocation:
         self._has_first_asked = False
         self._without_first: set[str] = set()
         """The hosts that wait for another first one."""
-        self._hosts: Hosts = factory(plan, folder, number, loop, children, self._host_ended)
+        self.hosts: Hosts = factory(plan, folder, number, loop, children, self._host_ended)
         self.has_started = False
         """Whether its hosts have been, so that an attempt finds what the one before has left."""
         self._channels: Channels | None = None
@@ -78,7 +78,7 @@ class Allocation:
     def wait_for_machines(self) -> None:
         """Wait until the job may use them. Raises NotStarted."""
         if not self.has_started:
-            self._hosts.wait_for_machines()
+            self.hosts.wait_for_machines()
 
     def fetch_channels(self) -> None:
         """Begin to fetch what is not there yet, and return at once. Raises OSError."""
@@ -105,7 +105,7 @@ class Allocation:
             self.has_started = True
             if self._may_stand_by:
                 self._lines = {host.name: self._line_to(host.name) for host in self._plan.hosts}
-            self._hosts.start()
+            self.hosts.start()
         self._loop.run_until(lambda: self._have_ended or self.stand_by)
 
     def stop(self, grace: float) -> None:
@@ -122,7 +122,7 @@ class Allocation:
             for line in self._lines.values():
                 line.end()
             self._loop.run_until(lambda: self._have_ended, TOOLKIT_SECONDS)
-        self._hosts.close()
+        self.hosts.close()
         self._are_over = True
         for line in self._lines.values():
             line.close()
@@ -136,12 +136,12 @@ class Allocation:
 
     def wait_until_gone(self) -> None:
         """Wait until nothing of the hosts is left but their files."""
-        self._hosts.wait_until_gone()
+        self.hosts.wait_until_gone()
 
     def end_lost(self) -> None:
         """End what is left of the hosts that the others have lost: it may still write."""
         for lost in self._lost:
-            self._hosts.end(lost)
+            self.hosts.end(lost)
 
     def set_outputs_aside(self, attempt: int) -> None:
         """Put what the ranks of an attempt have written where `logs.open_logs` looks for it: one step for each host.
@@ -205,7 +205,7 @@ class Allocation:
 
     def _line_to(self, host: str) -> HostsLine:
         told = self._attempt_failed if host == self._first else partial(self._first_host_lost, host)
-        return self._hosts.line_to(host, told, partial(self._host_silent, host))
+        return self.hosts.line_to(host, told, partial(self._host_silent, host))
 
     def _begin_again(self, replaced: tuple[str, ...], attempt: int) -> None:
         """The first host before all others, which join it."""
@@ -215,7 +215,7 @@ class Allocation:
             self._exit_codes.pop(host, None)
             self._lines[host].close()
             self._lines[host] = self._line_to(host)
-            self._hosts.start_again(host, attempt, self._first_host_at)
+            self.hosts.start_again(host, attempt, self._first_host_at)
         if self._first in replaced:
             for host in self._lines.keys() - set(replaced):
                 self._lines[host].begin_again(self._first_host_at)
@@ -240,7 +240,7 @@ class Allocation:
             else:
                 found = of_host_that_never_came(host, FIRST_WORD_SECONDS)
             self._found = self._found or found
-            self._hosts.end(host)
+            self.hosts.end(host)
 
     def _see_who_waits(self) -> None:
         """Once all others that are there wait for another first host, it can be made anew.
@@ -252,7 +252,7 @@ class Allocation:
         others = {host.name for host in self._plan.hosts} - {self._first}
         if waiting and not has_first_asked and others <= waiting | ended:
             lost = (self._first, *(host.name for host in self._plan.hosts if host.name in others - waiting))
-            self._stand_by_without(lost, self._hosts.first_host_at)
+            self._stand_by_without(lost, self.hosts.first_host_at)
 
     def _stand_by_without(self, lost: tuple[str, ...], first_host_at: str) -> None:
         self._first_host_at, self._lost = first_host_at, lost
@@ -297,4 +297,4 @@ class Allocation:
         if not self._are_over:  # another attempt may have their names and folders
             self._are_told_to_end = True
             self._kills = self._kills or signum == signal.SIGKILL
-            self._hosts.signal(signum)
+            self.hosts.signal(signum)

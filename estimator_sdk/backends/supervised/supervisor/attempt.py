@@ -19,7 +19,7 @@ from ....values.home import JobFolder, make_folder
 from ..agents.intermediate import Intermediate
 from ..job_folder.hold import NotOurs
 from .allocation import Allocation
-from .hosts import NotStarted
+from .hosts import NotStarted, PublishesItself
 
 if TYPE_CHECKING:
     from ..agents.checkpoints import Checkpoints
@@ -59,7 +59,9 @@ class Attempt:
         if plan.checkpoint_uri is not None:
             from ..agents.checkpoints import Checkpoints  # a job without them need not load what they need
 
-            self._checkpoints = Checkpoints(plan, folder, loop, children, held, allocation.keeps_first_host)
+            known, elsewhere = allocation.keeps_first_host, allocation.hosts
+            start = elsewhere.starts_agent if isinstance(elsewhere, PublishesItself) else None
+            self._checkpoints = Checkpoints(plan, folder, loop, children, held, known, start)
         self._intermediate = Intermediate(plan, folder, output, loop, children, held)
 
     def run(self, begun: Callable[[], None]) -> Verdict | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from estimator_container.failures.verdict import Verdict
 from estimator_container.runtime.children import Children
@@ -11,6 +11,7 @@ from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
 from ....values.home import JobFolder
+from ..agents.agent_process import StartAgent
 from .hosts_line import HostsLine, OnAttemptFailed
 
 
@@ -65,6 +66,15 @@ class Hosts(Protocol):
 
     def wait_until_gone(self) -> None:
         """Wait until all that is removed."""
+
+
+@runtime_checkable
+class PublishesItself(Protocol):
+    """Hosts whose first one may have its files on another machine than the supervisor, where no agent can see them."""
+
+    @property
+    def starts_agent(self) -> StartAgent | None:
+        """What starts the agent there; None where the files are here."""
 
 
 class HostsFactory(Protocol):

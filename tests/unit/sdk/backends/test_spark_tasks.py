@@ -3,6 +3,7 @@
 import pytest
 
 from estimator_sdk import Estimator, InvalidArgument
+from estimator_sdk.backends.spark import session
 from estimator_sdk.backends.spark.on_executor import hosts_of
 
 AT = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.1"}
@@ -30,8 +31,25 @@ def test_all_hosts_have_as_many_tasks_and_none_is_on_two_executors(executors, ho
         assert len({executors[task] for task in host["tasks"]}) == 1
 
 
-def test_only_a_function_in_a_session_can_choose_executors(tmp_path):
+def test_tasks_of_an_executor_can_be_a_host_each():
+    found = hosts_of([{"executor": each, "address": AT[each], "gpus": []} for each in "aab"], 1)
+    assert [(host["name"], host["tasks"]) for host in found] == [("part-1@a", [0]), ("part-2@a", [1]), ("b", [2])]
+
+
+def test_no_other_backend_has_executors(tmp_path):
     (tmp_path / "train.py").touch()
-    with pytest.raises(InvalidArgument, match=r"runs functions only: .*; call HorovodRunner\(np=N\)") as raised:
-        Estimator(entry_point=tmp_path / "train.py", backend="spark").plan()
+    with pytest.raises(InvalidArgument, match="asks for executors, but backend 'process' has none; leave out one"):
+        Estimator(entry_point=tmp_path / "train.py", backend="process", instance_type="spark").plan()
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"backend": "spark"}, {"instance_type": "spark"}], ids=lambda chosen: next(iter(chosen))
+)
+def test_without_a_session_there_are_no_executors(tmp_path, monkeypatch, chosen):
+    monkeypatch.setattr(session, "active", lambda: None)  # another test of this process may have one
+    (tmp_path / "train.py").touch()
+    with pytest.raises(
+        InvalidArgument, match="a Spark session, but this process has none; call SparkSession"
+    ) as raised:
+        Estimator(entry_point=tmp_path / "train.py", **chosen).plan()
     assert raised.value.argument == "backend"

@@ -90,7 +90,7 @@ def job(home) -> None:
         (["images", "build"], "one of mpi, tensorflow, pytorch"),
         (["images", "build", "jax"], "invalid choice: 'jax'"),
         (["images", "ls", "mpi"], "ls lists all images"),
-        (["doctor", "--needs", "spark"], "--needs 'spark' is not known; Known: docker, horovod"),
+        (["doctor", "--needs", "flink"], "--needs 'flink' is not known; Known: docker, horovod"),
         (["doctor", "--probe"], "--probe has no effect without --backend; add --backend slurm"),
         (["doctor", "--backend", "process", "--probe"], "the backend process reaches nothing but this machine"),
         (["doctor", "--backend", "kubernetes"], "kubernetes"),

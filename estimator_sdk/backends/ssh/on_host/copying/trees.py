@@ -83,12 +83,18 @@ def tree(
                 yield FOLDER, name, str(stat.S_IMODE(status.st_mode))
                 waiting.extend(os.path.join(name, each) for each in sorted(os.listdir(path)))  # noqa: PTH118, PTH208
             elif stat.S_ISLNK(status.st_mode):
-                yield LINK, name, os.readlink(path)  # noqa: PTH115
+                yield LINK, name, _as_relative(root, path, os.readlink(path))  # noqa: PTH115
             elif stat.S_ISREG(status.st_mode):
                 yield FILE, name, str(stat.S_IMODE(status.st_mode))
                 yield from _pieces(root, name)
         except FileNotFoundError:
             continue
+
+
+def _as_relative(root: str, path: str, target: str) -> str:
+    """What a link says, so that it leads to the same place where the folder has another path."""
+    is_inside = target.startswith(f"{root}/")
+    return os.path.relpath(target, os.path.dirname(path)) if is_inside else target  # noqa: PTH120
 
 
 def _pieces(root: str, name: str) -> Iterator[Item]:

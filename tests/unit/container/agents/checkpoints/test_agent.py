@@ -106,7 +106,7 @@ def files(store, tmp_path):
 
 def test_what_settles_is_published_and_the_end_is_told(start, store, folder, tmp_path):
     running = start()
-    assert running.answer("restored") == ["nothing", "nothing", "0", "0"]
+    assert running.answer("restored") == ["nothing", "nothing", "0", "0", "1"]
     (folder / "model").write_text("1")
     running.until(lambda: running.events("checkpoint_published"))
     (folder / "model").write_text("2")
@@ -134,7 +134,7 @@ def test_a_folder_without_a_pause_is_looked_at_all_the_same(start, folder):
 
 def test_a_damaged_claim_is_no_obstacle(start, store):
     store.write(f"{CLAIMS}000001.json", b"damaged")
-    assert start().answer("restored") == ["nothing", "nothing", "0", "0"]
+    assert start().answer("restored") == ["nothing", "nothing", "0", "0", "2"]
 
 
 def test_a_restore_that_cannot_be_is_told_with_its_reason(start, store, folder):

@@ -37,10 +37,8 @@ def doctor(python: str | Path, home: Path, *words: str, **environment: str) -> t
 def test_each_missing_thing_has_a_command_that_fixes_it(bare, tmp_path):
     code, found = doctor(bare / "bin" / "python", tmp_path)
     missing = {name for name, each in found.items() if not each["is_there"]}
-    nothing = (
-        "Open MPI,mpi4py,Horovod,Docker engine,images,Slurm,partitions,OpenSSH,s3 library,boto3,region,credentials"
-    )
-    nothing += ",right to submit"
+    nothing = "Open MPI,mpi4py,Horovod,Docker engine,images,Slurm,partitions,OpenSSH,pyspark,Java,s3 library,boto3"
+    nothing += ",region,credentials,right to submit"
     assert (code, missing) == (1, set(nothing.split(",")))
     assert all(each["fix"] for each in found.values() if not each["is_there"])
     assert found["Open MPI"]["fix"] == "pip install 'estimator-sdk[mpi]'"

@@ -41,6 +41,19 @@ def test_what_leads_into_a_folder_of_both_ends_is_not_copied(tmp_path):
     assert not (arrived / "copied").is_symlink() and (arrived / "copied" / "two").read_text() == "2"
 
 
+def test_a_link_that_names_a_file_of_the_folder_leads_there_where_it_arrives(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    (source / "deep").mkdir(parents=True)
+    (source / "best").write_text("weights")
+    (source / "deep" / "inside").symlink_to(source / "best")
+    (source / "deep" / "outside").symlink_to("/etc/hostname")
+    target.mkdir()
+    for item in tree(str(source), ["best", "deep"]):
+        TreeLanding(str(target)).take(*item)
+    assert (target / "deep" / "inside").resolve() == (target / "best").resolve()
+    assert str((target / "deep" / "outside").readlink()) == "/etc/hostname"
+
+
 @pytest.mark.parametrize("name", ["../out", "/out", "a/../../out", "", ".", "a//b"])
 def test_nothing_is_written_outside_of_the_folder(tmp_path, name):
     (tmp_path / "in").mkdir()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from ..errors import InvalidArgument
-from ..values import uris
-from ..values.arguments import named_arguments
-from ..values.conform import conform, field_hints
-from ..values.naming import shown
-from . import channel_names
-from .job_document import Channel, DataSource, InputMode, S3DataSource, ShuffleConfig
+from ...errors import InvalidArgument
+from ...values import uris
+from ...values.arguments import named_arguments
+from ...values.conform import conform, field_hints
+from ...values.naming import shown
+from .. import channel_names
+from ..job_document import Channel, DataSource, InputMode, S3DataSource, ShuffleConfig
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from .dataframe import FrameFiles
 
 DEFAULT_CHANNEL = "training"
 
@@ -54,6 +59,26 @@ class TrainingInput:
             what = "target_attribute_name is for AutoML jobs; a training job has no such member; leave it out"
             raise InvalidArgument("target_attribute_name", what)
 
+    @staticmethod
+    def from_dataframe(
+        dataframe: DataFrame,
+        path: str,
+        distribution: Literal["FullyReplicated", "ShardedByS3Key"] = "ShardedByS3Key",
+    ) -> TrainingInput:
+        """The rows of a Spark DataFrame as Parquet files, which executors write below `path` when `fit` is called.
+
+        path: an `s3://` URI, or the `file://` URI of a folder that executors and this machine share. The files are in
+            a new folder there, which is yours to remove.
+        distribution: whether each host gets one of the files or, as `estimator_container.data.Dataset` needs it, all.
+
+        There is one file for each host of the job, with as many row groups for each of its processes; all processes
+        have the same number of rows, or one more. They are written once: another job of as many hosts and processes
+        gets the same files. Raises InvalidArgument for what is no DataFrame, or no URI.
+        """
+        from .dataframe import FrameFiles
+
+        return FrameInput(FrameFiles(dataframe, path), distribution)
+
     def channel(self, name: str) -> Channel:
         """This input as the channel `name`."""
         access = {"HubAccessConfig": self.hub_access_config, "ModelAccessConfig": self.model_access_config}
@@ -76,6 +101,20 @@ class TrainingInput:
         )
 
 
+class FrameInput(TrainingInput):
+    """A channel that is written when a job needs it."""
+
+    def __init__(self, files: FrameFiles, distribution: Literal["FullyReplicated", "ShardedByS3Key"]) -> None:
+        super().__init__(files.uri, distribution=distribution, content_type="application/x-parquet")
+        self.__dict__["_files"] = files  # the class is frozen
+
+    @property
+    def files(self) -> FrameFiles:
+        """What is written."""
+        found: FrameFiles = self.__dict__["_files"]
+        return found
+
+
 Input = str | TrainingInput
 Inputs = Mapping[str, Input] | Input
 
@@ -93,6 +132,14 @@ def channels(inputs: Inputs | None) -> tuple[Channel, ...] | None:
     if not isinstance(inputs, Mapping):
         return (_channel("inputs", DEFAULT_CHANNEL, inputs),)
     return tuple(_channel(f"inputs[{shown(name)}]", name, given) for name, given in inputs.items()) or None
+
+
+def frames(inputs: Inputs | None) -> Iterator[tuple[str, FrameFiles]]:
+    """Those of the inputs that are written when a job needs them, and how messages call each."""
+    named = inputs.items() if isinstance(inputs, Mapping) else ((None, inputs),)
+    for name, given in named:
+        if isinstance(given, FrameInput):
+            yield "inputs" if name is None else f"inputs[{shown(name)}]", given.files
 
 
 def _channel(where: str, name: object, given: object) -> Channel:

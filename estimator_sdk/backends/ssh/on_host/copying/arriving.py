@@ -1,0 +1,51 @@
+"""What hosts on other machines write, as it arrives in the job's folder, and what is there only to be brought there."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+
+from estimator_container.contract.names import Layout
+
+from .....plan.plan import Plan
+from .....values.home import JobFolder, make_folder
+from .. import words
+from .trees import DATA, TreeLanding
+
+
+class ArrivingFiles:
+    """Those of one allocation."""
+
+    def __init__(self, folder: JobFolder) -> None:
+        self._folder = folder
+        self._frames_from: dict[str, int] = {}
+        """Where in the log of a host what its keeper sends begins: the supervisor may have written there before."""
+
+    def take(self, host: str, item: list[str]) -> None:
+        """Do what an item of a host says. Raises OSError and ValueError."""
+        place = self._folder.host(host)
+        kind, name, *fields = item
+        if (kind, name) == (DATA, words.FRAMES):
+            offset, data = fields
+            if offset == "0":
+                log = Path(place, words.FRAMES)
+                self._frames_from[host] = log.stat().st_size if log.exists() else 0
+            fields = [str(int(offset) + self._frames_from.get(host, 0)), data]
+        TreeLanding(str(place)).take(kind, name, *fields)
+
+
+def link_code(plan: Plan, layout: Layout) -> None:
+    """Have the code's bundle among the files of a host."""
+    if plan.code is not None:
+        make_folder(layout.channeled_code)
+        bundle = Path(plan.code)
+        Path(layout.channeled_code, bundle.name).symlink_to(bundle)
+
+
+def remove_secrets(layout: Layout) -> None:
+    """Of a host that has them on its own machine: they were here to be brought there."""
+    for path in (layout.world_secret, layout.environment):
+        with contextlib.suppress(FileNotFoundError):
+            Path(path).unlink()
+    shutil.rmtree(layout.channeled_code, ignore_errors=True)

@@ -1,0 +1,123 @@
+"""The agent of checkpoints where the first host is: both ends of it, and a real agent."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from estimator_container.agents.checkpoints.restore import newest_whole_manifest
+from estimator_container.agents.checkpoints.settings import CheckpointSettings
+from estimator_container.contract.names import Layout
+from estimator_container.runtime.children import Children
+from estimator_container.runtime.loop import Loop
+from estimator_container.storage import open_store
+
+from estimator_sdk.backends.ssh.on_host import words
+from estimator_sdk.backends.ssh.on_host.publishing import AgentElsewhere, KeptAgent
+from tests.waiting import SECONDS
+
+
+class Machines:
+    """A supervisor, and one machine with a host."""
+
+    def __init__(self, folder):
+        self.loop = Loop()
+        self.children = Children(self.loop)
+        self.layout = Layout(str(folder / "host"))
+        self.uri = f"file://{folder / 'store'}"
+        self.heard, self.ended, self.begun = [], [], []
+        self.kept = KeptAgent(
+            self.loop, self.children, lambda kind, *fields: self.agent.agent_says("a", kind, [*fields])
+        )
+        self.agent = AgentElsewhere(self._to_keeper)
+
+    def _to_keeper(self, machine, kind, *fields):
+        assert machine == "a"
+        if kind == words.AGENT:
+            self.kept.begin(*fields, self.layout)
+        else:
+            self.kept.tell(*fields)
+
+    def own(self, **settings):
+        given = CheckpointSettings(self.uri, "", (), "", "", "job", **{"restore": False, **settings})
+        self.agent.start(given, self.heard.append, self.ended.append)
+
+    def begin(self):
+        self.agent.begin("a", self.begun.append)
+
+    def until(self, done):
+        self.loop.run_until(done, SECONDS)
+        assert done()
+
+    def finish(self):
+        self.agent.finish("20")
+        self.until(lambda: self.heard[-1][0] == "finished")
+        return self.heard[-1]
+
+    def write(self, text):
+        Path(self.layout.checkpoints, "model").write_text(text)
+
+    def published(self):
+        return newest_whole_manifest(open_store(self.uri))
+
+
+@pytest.fixture
+def machines(tmp_path):
+    made = Machines(tmp_path)
+    yield made
+    made.agent.kill()
+    made.until(lambda: not made.children.pids)
+
+
+def test_what_the_host_writes_is_published_from_there(machines):
+    machines.own()
+    assert machines.begun == []
+    machines.begin()
+    machines.until(lambda: machines.begun)
+    assert machines.begun == [None]
+    machines.write("new")
+    assert machines.finish()[:3] == ["finished", "0", ""]
+    assert [file.path for file in machines.published().files] == ["model"]
+
+
+def test_a_folder_that_is_another_one_where_the_host_is_is_refused(machines):
+    machines.own(after=5)
+    machines.begin()
+    machines.until(lambda: machines.begun)
+    assert "is not the folder here that it is where the job was started; give a folder" in machines.begun[0]
+
+
+def test_an_agent_that_is_killed_is_followed_by_another_at_once(machines):
+    machines.own()
+    machines.begin()
+    machines.until(lambda: machines.begun)
+    (pid,) = machines.children.pids
+    os.kill(pid, signal.SIGKILL)
+    machines.until(lambda: machines.ended)
+    machines.write("new")
+    machines.own()
+    machines.until(lambda: machines.heard[1:])
+    machines.finish()
+    assert machines.published() is not None
+
+
+def test_what_has_not_begun_or_was_lost_has_nothing_to_publish(machines):
+    machines.own()
+    assert machines.finish() == ["finished", "0", "", ""]
+    machines.begin()
+    machines.until(lambda: machines.begun)
+    over = []
+    machines.agent.finish_then(600, lambda: over.append(True))
+    machines.agent.machine_lost("another")
+    assert not over
+    machines.agent.machine_lost("a")
+    assert over and machines.ended == [-signal.SIGKILL]
+    assert machines.finish() == ["finished", "0", "", ""]
+    machines.kept.tell("kill", "")
+
+
+def test_without_an_owner_nothing_is_waited_for(machines):
+    over = []
+    machines.begin()
+    machines.agent.finish_then(600, lambda: over.append(True))
+    assert (machines.begun, over, machines.agent.has_owner) == ([None], [True], False)

@@ -265,7 +265,9 @@ def _dict(given: object, where: str, example: str) -> dict[str, str | int | bool
     for name, value in given.items():
         key = shown(name)
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise _refused(where, key, f"is not the long name of an option, without dashes, such as {example!r}")
+            meant = str(name).strip("-").replace("_", "-")
+            likely = meant if _NAME.fullmatch(meant) else example
+            raise _refused(where, key, f"is not an option's long name without its two dashes, such as {likely!r}")
         if not isinstance(value, (bool, int)):
             _check_text(value, where, key)
         elif value is False:

@@ -14,6 +14,8 @@ from ..options import SlurmOptions
 OLDEST = (3, 10)
 """That the supervisor runs on; a host's toolkit would run on 3.9."""
 _IS_OLD = f"import sys; sys.exit(sys.version_info < {OLDEST})"
+_SAYS_SO = f"import sys; print(sys.version_info >= {OLDEST})"
+"""A program that is no Python may end well, too, but does not answer this with True."""
 _ANSWER_SECONDS = 30.0
 _WHERE = "slurm['python']"
 _INITS = (
@@ -36,10 +38,16 @@ def checked(options: SlurmOptions) -> str:
     import subprocess  # who looks at jobs need not load it
 
     try:
-        done = subprocess.run((python, "-I", "-S", "-c", _IS_OLD), check=False, timeout=_ANSWER_SECONDS)
+        done = subprocess.run(
+            (python, "-I", "-S", "-c", _SAYS_SO),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=_ANSWER_SECONDS,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InvalidArgument(_WHERE, f"{_WHERE} is {python!r}, which cannot be run: {error}; name a Python") from None
-    if done.returncode:
+    if done.stdout.strip() != b"True":
         what = f"{_WHERE} is {python!r}, which is not Python {_oldest()} or later"
         raise InvalidArgument(_WHERE, f"{what}; name one that is, with what the script imports")
     return python

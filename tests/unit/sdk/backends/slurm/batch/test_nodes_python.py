@@ -57,6 +57,13 @@ def test_one_that_is_here_and_cannot_run_a_job_is_refused(tmp_path, old_python):
         nodes_python.checked(SlurmOptions(python=str(tmp_path)))
 
 
+@pytest.mark.parametrize("program", ["/bin/true", "/bin/cat"])
+def test_a_program_that_is_no_python_is_refused_and_says_nothing(program, capfd):
+    with pytest.raises(InvalidArgument, match=r"is not Python 3\.10 or later"):
+        nodes_python.checked(SlurmOptions(python=program))
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_node_without_it_is_named(old_python):
     nowhere = SlurmOptions(python="/nowhere/it\u0027s/python")
     assert nodes_python.checked(nowhere) == nowhere.python

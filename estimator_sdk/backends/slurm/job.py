@@ -98,11 +98,15 @@ class SlurmJob(LocalJob):
     def _why_pending(self) -> str:
         number = self.folder.read_number()
         if number is None:
-            with suppress(OSError):
-                return f"submit it with `sbatch {shlex.quote(self.folder.exported.read_text(encoding='utf-8'))}`"
-            return ""
+            return self._how_to_submit()
         known = (queue.look() or {}).get(number)
         return known.why_pending if known is not None and known.state == "PENDING" else ""
+
+    def _how_to_submit(self) -> str:
+        """What starts a job whose script was exported; empty for any other."""
+        with suppress(OSError):
+            return f"submit it with `sbatch {shlex.quote(self.folder.exported.read_text(encoding='utf-8'))}`"
+        return ""
 
     def summary(self) -> Summary:
         return Summary.from_state(self.record())
@@ -153,7 +157,7 @@ class SlurmJob(LocalJob):
             if known.state == "PENDING" and self.folder.stop_request.exists():
                 with suppress(BackendError):
                     queue.cancel(number)  # it was told to before it was there, or while Slurm took it off its nodes
-            return record
+            return _with_why_pending(record, known)
         elif record.attempt and not self._has_said_all(known):
             return record
         record = registry.last(self.folder)
@@ -164,7 +168,7 @@ class SlurmJob(LocalJob):
     def _being_submitted(self, record: Record) -> Record:
         """The record of a job that has no number yet; it failed if who was submitting it is long gone."""
         if time.time() - record.created < SUBMISSION_SECONDS or self.folder.exported.exists():
-            return record
+            return replace(record, reason=self._how_to_submit())
         what = f"{record.name} has no number at Slurm: who was submitting it ended before it had one"
         return self._kept(_over(record, status="Failed", verdict=Verdict(Kind.PLATFORM, what)))
 
@@ -207,6 +211,13 @@ def _ended(record: Record, number: int, known: queue.Queued | None, folder: Slur
         message = f"{message}; {job} is {state or 'no longer known'}"
     verdict = Verdict(kind, f"{message}; see {folder.supervisor_log}", detail=_last_words(folder.supervisor_log))
     return _over(record, status="Failed", verdict=verdict)
+
+
+def _with_why_pending(record: Record, known: queue.Queued) -> Record:
+    """The record, with why the job waits, for who does not follow it."""
+    if record.reason or known.state != "PENDING" or known.why_pending in ("", "None"):
+        return record
+    return replace(record, reason=f"pending: {known.why_pending}")
 
 
 def _unknown() -> str:

@@ -71,6 +71,20 @@ def test_a_job_that_runs_until_its_limit_runs(folder, squeue):
     assert SlurmJob(folder).record().status == "InProgress"
 
 
+def test_who_looks_once_at_a_job_that_waits_sees_why(folder, squeue):
+    squeue("7|PENDING|JobHeldUser|N/A|N/A")
+    record = SlurmJob(folder).record()
+    assert (record.status, record.reason) == ("InProgress", "pending: JobHeldUser")
+    assert not read_record(folder).reason, "what is true now was kept"
+
+
+def test_who_looks_once_at_a_job_that_was_exported_sees_how_to_submit_it(folder):
+    folder.submission.unlink()
+    folder.exported.write_text("/home/ada/my job.sh")
+    record = SlurmJob(folder).record()
+    assert (record.status, record.reason) == ("InProgress", "submit it with `sbatch '/home/ada/my job.sh'`")
+
+
 def test_a_job_that_nobody_submits_any_more_has_failed(folder):
     folder.submission.unlink()
     folder.given.write_text("secrets")

@@ -21,7 +21,7 @@ from .files import SshFolder, Whereabouts
 from .job import SshJob
 from .pool import PoolHost
 from .session.connection import Deliveries, Purpose, Session
-from .session.upload import PIECE, Upload
+from .session.upload import PIECE, Sending
 
 if TYPE_CHECKING:
     from ...plan.plan import Plan
@@ -128,7 +128,7 @@ def _bring_code(plan: Plan, first: Session) -> str | None:
         return None
     path = Path(plan.code)
     if not first.has_code:
-        upload = Upload(first, path.name)
+        upload = Sending(first, path.name)
         with path.open("rb") as file:
             shutil.copyfileobj(file, upload, PIECE)
         upload.finish()
@@ -145,7 +145,7 @@ def _bring_channels(plan: Plan, first: Session, kept: str) -> dict[str, str]:
         if channel.is_in_place:
             source = Path(channel.source.removeprefix("file://"))
             archive = f"{kept}.{channel.name}.tar"
-            upload = Upload(first, archive)
+            upload = Sending(first, archive)
             with tarfile.open(fileobj=cast("IO[bytes]", upload), mode="w|", dereference=True) as tar:
                 tar.add(source, source.name)
             upload.finish()

@@ -187,8 +187,8 @@ class SshHosts:
             return
         for each in ("input", "checkpoints", "output", "model", "code"):
             self._tell(host.name, words.CLEAR, each)
-        shared = str(home()) if kept.home == self._machines.home else ""
-        kept.outbox.put(tree(str(base), ("input",), follow=True, common=shared))
+        common = str(home()) if kept.home == self._machines.home else ""
+        kept.outbox.put(tree(str(base), ("input",), follow=True, common=common))
         kept.outbox.put(tree(str(base), ("checkpoints",)), begin)
 
     def _environment(self, host: HostPlan, attempt: int) -> dict[str, str]:
@@ -206,8 +206,6 @@ class SshHosts:
 
     def _is_kept(self, host: str) -> bool:
         return self._machine_of.get(host) in self._machines.kept
-
-    # What is heard of them.
 
     def keeper_says(self, machine: str, kind: str, fields: list[str]) -> None:
         host = next((each for each, used in self._machine_of.items() if used == machine), None)
@@ -236,8 +234,8 @@ class SshHosts:
         try:
             self._arriving.take(host, item)
         except (OSError, ValueError) as error:
-            what = f"what {host} has written cannot be kept on {self._machines.supervisor_at}: {error}"
-            self._fail(host, Kind.OUTPUTS, what)
+            supervisor = self._machines.supervisor_at
+            self._fail(host, Kind.OUTPUTS, f"what {host} has written cannot be kept on {supervisor}: {error}")
         self._tell(host, words.TAKEN)
 
     def _fail(self, host: str, kind: Kind, what: str) -> None:
@@ -276,16 +274,16 @@ class SshHosts:
         """What was restored. The first host is told before all others, or they alone where it is made anew."""
         if self._plan.checkpoint_uri is None:
             return
-        told = self._running if self._is_here(host) else {host}
+        told = self._running if self._is_here(host) else (host,)
         waiting = {each for each in told if not self._is_here(each) and self._is_kept(each)}
         for each in tuple(waiting):
             self._tell(each, words.CLEAR, "checkpoints")
             items = tree(str(self._folder.host(each)), ("checkpoints",))
             self._machines.kept[self._machine_of[each]].outbox.put(items, partial(waiting.discard, each))
         self._loop.run_until(lambda: not {each for each in waiting if self._is_kept(each)}, FLUSH_SECONDS)
-        has_begun: list[bool] = []
-        self._with_agent(host, lambda: has_begun.append(True))
-        self._loop.run_until(lambda: bool(has_begun) or host not in self._running, FLUSH_SECONDS)
+        begun: list[bool] = []
+        self._with_agent(host, lambda: begun.append(True))
+        self._loop.run_until(lambda: bool(begun) or host not in self._running, FLUSH_SECONDS)
 
     def _with_agent(self, host: str, then: Callable[[], None]) -> None:
         """Call `then` once the checkpoints of a host are published from now on, if they are to be."""
@@ -293,8 +291,8 @@ class SshHosts:
         def begun(why: str | None) -> None:
             if why is None:
                 then()
-                return
-            self._fail(host, Kind.CHECKPOINTS, f"the checkpoints of {host} could not be kept: {why}")
+            else:
+                self._fail(host, Kind.CHECKPOINTS, f"the checkpoints of {host} could not be kept: {why}")
 
         if host == self._names[0]:
             self._agent.begin(self._machine_of[host], begun)

@@ -10,7 +10,7 @@ UNDER_WAY = 4
 """Pieces that are not answered yet, at most: what the other end refuses is soon noticed."""
 
 
-class Upload:
+class Sending:
     """One file in the code's folder of a machine's cache, as `tarfile` writes to one.
 
     Nothing else uses the session meanwhile, nor after an error.

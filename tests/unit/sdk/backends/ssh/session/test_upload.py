@@ -11,7 +11,7 @@ import pytest
 from estimator_sdk.backends.ssh.pool import PoolHost
 from estimator_sdk.backends.ssh.session import connection
 from estimator_sdk.backends.ssh.session.connection import Purpose, Session
-from estimator_sdk.backends.ssh.session.upload import PIECE, UNDER_WAY, Upload
+from estimator_sdk.backends.ssh.session.upload import PIECE, UNDER_WAY, Sending
 from estimator_sdk.errors import BackendError
 
 
@@ -33,7 +33,7 @@ def session(tmp_path, monkeypatch):
 def test_a_file_of_many_pieces_arrives_as_it_is(session, tmp_path):
     data = os.urandom((UNDER_WAY + 2) * PIECE + 7)
     assert session.has_code is False
-    upload = Upload(session, "packed")
+    upload = Sending(session, "packed")
     for begin in range(0, len(data), 3_000_000):
         upload.write(data[begin : begin + 3_000_000])
     upload.finish()
@@ -43,7 +43,7 @@ def test_a_file_of_many_pieces_arrives_as_it_is(session, tmp_path):
 
 def test_what_the_machine_cannot_write_is_said_before_all_is_sent(session, tmp_path):
     (tmp_path / "estimator-sdk" / "code").write_text("no folder")
-    upload = Upload(session, "packed")
+    upload = Sending(session, "packed")
     with pytest.raises(BackendError, match="here: .*code"):
         for _ in range(100):
             upload.write(bytes(PIECE))

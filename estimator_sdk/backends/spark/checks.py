@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidArgument
-from ...plan.plan import DEFAULT_CHECKPOINTS, Plan
 from ...spec import instances
 from ..port import Check, Missing
+from ..ssh.checks import check_processes
 
 if TYPE_CHECKING:
+    from ...plan.plan import Plan
     from ...spec.job_document import JobDocument
 
 
@@ -22,18 +23,7 @@ def check(spec: JobDocument, plan: Plan) -> None:
     if plan.instance_type not in (*instances.LOCAL, *instances.ON_EXECUTORS):
         what = f"instance_type is {plan.instance_type}, but what a host has is what Spark gives its task"
         raise InvalidArgument("instance_type", f"{what}; leave it out, or write {instances.ON_EXECUTORS[0]!r}")
-    algorithm = spec.algorithm_specification
-    if algorithm is not None and algorithm.training_image is not None:
-        what = f"image_uri is {algorithm.training_image}, but hosts on executors are processes"
-        raise InvalidArgument("image_uri", f"{what}; leave it out, and have what the script needs on the executors")
-    if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
-        what = f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, but executors have none"
-        hint = "leave it out, and let the script write to SM_CHECKPOINT_DIR"
-        raise InvalidArgument("checkpoint_local_path", f"{what}: {hint}")
-    for channel in plan.channels:
-        if channel.is_piped:
-            what = f"inputs[{channel.name!r}] is piped, but a pipe does not reach from the driver to executors"
-            raise InvalidArgument(f"inputs[{channel.name!r}]", f"{what}; use input_mode 'File'")
+    check_processes(spec, plan, "hosts on executors", "the executors", "the driver to executors")
 
 
 def _pyspark() -> str:

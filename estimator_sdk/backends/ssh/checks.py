@@ -48,28 +48,38 @@ def _machines(reserved: Reserved, count: int) -> tuple[PoolHost, ...]:
     return machines[: count + spares]
 
 
+def check_processes(spec: JobDocument, plan: Plan, hosts: str, places: str, way: str) -> None:
+    """Raises InvalidArgument for what processes on other machines cannot do.
+
+    Messages have the words for these hosts, for the places where they are, and for the way that pipes do not reach.
+    """
+    algorithm = spec.algorithm_specification
+    if algorithm is not None and algorithm.training_image is not None:
+        what = f"image_uri is {algorithm.training_image}, but {hosts} are processes"
+        raise InvalidArgument("image_uri", f"{what}; leave it out, and have what the script needs on {places}")
+    if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
+        what = f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, but {hosts} are none"
+        hint = "leave it out, and let the script write to SM_CHECKPOINT_DIR"
+        raise InvalidArgument("checkpoint_local_path", f"{what}: {hint}")
+    for channel in plan.channels:
+        if channel.is_piped:
+            argument = f"inputs[{channel.name!r}]"
+            what = f"{argument} is piped, but a pipe does not reach from {way}"
+            raise InvalidArgument(argument, f"{what}; use input_mode 'File'")
+
+
 def check(spec: JobDocument, plan: Plan, machines: Sequence[PoolHost]) -> None:
     """Raises InvalidArgument for what hosts on other machines cannot do."""
     if instances.is_scheduled(plan.instance_type):
         what = f"instance_type is {plan.instance_type}, which asks a scheduler for nodes, but hosts names machines"
         raise InvalidArgument("instance_type", f"{what}; leave out one of the two")
-    algorithm = spec.algorithm_specification
-    if algorithm is not None and algorithm.training_image is not None:
-        what = f"image_uri is {algorithm.training_image}, but hosts of a pool are processes"
-        raise InvalidArgument("image_uri", f"{what}; leave it out, and have what the script needs on the machines")
-    if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
-        what = f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, but hosts of a pool are none"
-        hint = "leave it out, and let the script write to SM_CHECKPOINT_DIR"
-        raise InvalidArgument("checkpoint_local_path", f"{what}: {hint}")
+    check_processes(spec, plan, "hosts of a pool", "the machines", "one machine to another")
     for argument, uri in (("checkpoint_s3_uri", plan.checkpoint_uri), ("code_location", plan.code_uri)):
         if uri is not None and uri.startswith("file://"):
             what = f"{argument} is {uri}, a folder of this machine, which the machines of a pool do not see"
             raise InvalidArgument(argument, f"{what}; use an s3:// URI")
     for channel in plan.channels:
         argument = f"inputs[{channel.name!r}]"
-        if channel.is_piped:
-            what = f"{argument} is piped, but a pipe does not reach from one machine to another"
-            raise InvalidArgument(argument, f"{what}; use input_mode 'File'")
         if channel.source.startswith("file://") and not channel.is_in_place:
             what = f"{argument} is a share or a list of files of this machine, which are brought to a pool as a whole"
             raise InvalidArgument(argument, f"{what}; leave that out, or use an s3:// URI")

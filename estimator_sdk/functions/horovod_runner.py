@@ -83,9 +83,10 @@ class HorovodRunner:
         """
         call = Call(main, (), kwargs)
         if self._np > 0 and not self._names_a_place and "pyspark" in sys.modules:
+            from ..backends.spark import session
             from . import on_spark
 
-            if (context := on_spark.active_context()) is not None:
+            if (context := session.active()) is not None:
                 return on_spark.run(context, self._np, self._job, call, self._logs)
         return self._job.run(call, self._logs)
 

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from ..display.progress import Logs
 
-active_context = session.active
-"""The session's context in this process, which is then Spark's driver; None if there is none."""
-
 
 def run(context: SparkContext, np: int, job: FunctionJob, call: Call, logs: Logs) -> Any:  # noqa: ANN401
     """Run the call as that job in a world of `np` tasks, wait for it, and return what rank 0 returned.

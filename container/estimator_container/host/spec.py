@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from ..contract.cluster import Cluster
@@ -67,7 +68,7 @@ class HostSpec:
         """Whether this host shares its machine, and so cannot go by the machine's name."""
         return self.settings.hosts_per_machine > 1 and machine.name() != self.name
 
-    @property
+    @functools.cached_property
     def lacks_cpus(self) -> bool:
         """Whether the ranks that share this host's CPUs keep each other, and its toolkit, from running for seconds."""
         if self.world is None:
@@ -77,7 +78,7 @@ class HostSpec:
     @property
     def missed_beats(self) -> int:
         """Those after which another host counts as silent: each has as many ranks, and may have as few CPUs."""
-        from ..mesh.pulse import MISSED_BEATS, PATIENT_BEATS  # a single host has none
+        from ..mesh.pulse import MISSED_BEATS, PATIENT_BEATS  # not before hosts are to speak to each other
 
         return PATIENT_BEATS if self.lacks_cpus else MISSED_BEATS
 

@@ -234,8 +234,11 @@ class MeshWorker:
 
     def _not_connected(self, is_refused: bool) -> None:
         now = time.monotonic()
-        self._refused_since = (self._refused_since or now) if is_refused else None
-        if is_refused and now - (self._refused_since or now) >= self._refused_seconds:
+        if not is_refused:
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = now
+        if self._refused_since is not None and now - self._refused_since >= self._refused_seconds:
             self._give_up()
         else:
             self._connect_again()

@@ -39,10 +39,11 @@ def start(plan: Plan) -> SshJob:
     code_store.upload(plan.code, plan.code_uri)
     folder = SshFolder.for_job(plan.job_name)
     try:
-        keepers = _keepers(plan)
+        mark = os.urandom(8).hex()  # which nobody who could be there before can know
+        keepers = [f"{plan.job_name}.{mark}.{number}" for number, _ in enumerate(checks.machines_of_plan(plan), 1)]
         with new_folder(plan, folder), sessions(checks.machines_of_plan(plan), _purposes(plan, keepers)) as opened:
             write_record(first_record(plan), folder)
-            _start(plan, folder, opened, keepers)
+            _start(plan, folder, opened, keepers[0], f"/tmp/est-{mark}")
             return SshJob(folder, opened.pop(0))  # it goes on being used
     except OSError as error:
         what = f"the job {plan.job_name} could not be started: {error}"
@@ -82,12 +83,6 @@ def on_all(do: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
         return list(threads.map(tried, items))
 
 
-def _keepers(plan: Plan) -> list[str]:
-    """The name of the keeper on each machine."""
-    mark = os.urandom(8).hex()  # which nobody who could be there before can know
-    return [f"{plan.job_name}.{mark}.{number}" for number, _ in enumerate(checks.machines_of_plan(plan), 1)]
-
-
 def _purposes(plan: Plan, keepers: Sequence[str]) -> list[Purpose]:
     uris = (plan.output_path, plan.checkpoint_uri, *(channel.source for channel in plan.channels))
     has_stores = any(uri is not None and not uri.startswith("file://") for uri in uris)
@@ -95,7 +90,8 @@ def _purposes(plan: Plan, keepers: Sequence[str]) -> list[Purpose]:
     return [first, *(Purpose(keeper=keeper) for keeper in keepers[1:])]
 
 
-def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session], keepers: Sequence[str]) -> None:
+def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session], kept: str, common: str) -> None:
+    """`kept` is the name of the first machine's keeper, and `common` the folder that has one path on all machines."""
     first = opened[0]
     names = [f"machine-{number}" for number in range(1, len(opened) + 1)]
     secret = os.urandom(SECRET_BYTES).hex()
@@ -106,11 +102,10 @@ def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session], keepers: Se
         plan.to_json().encode(),
         code=code,
         pool={"secret": secret, "machines": machines},
-        channels=_bring_channels(plan, first, keepers[0]),
+        channels=_bring_channels(plan, first, kept),
         variables={name: value for name, value in os.environ.items() if name.startswith("AWS_")},
     )
     folder.write_whereabouts(Whereabouts(first.host, answer["folder"], plan.output_path))
-    common = f"/tmp/est-{keepers[0].split('.')[-2]}"
 
     def keep(number: int) -> None:
         told = {"name": names[number], "secret": secret, "supervisor": answer["door"], "common": common}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import EstimatorError
+from ..errors import EstimatorError, InvalidArgument
 from ..values.standard_streams import put
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from pathlib import Path
 
     from ..backends.port import Summary
     from ..job.job import Job
@@ -44,6 +46,16 @@ def write(what: str | bytes) -> None:
     except OSError as error:
         what = f"the answer cannot be written to standard output: {error.strerror}"
         raise EstimatorError(f"{what}; free some space, or send it elsewhere") from None
+
+
+def file_to_write(option: str, given: str) -> Path:
+    """The file that an option names. Raises InvalidArgument before anything is done that could not be written there."""
+    from pathlib import Path  # most commands write none
+
+    path = Path(given)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidArgument(option, f"--{option} {given!r} cannot be written; name a file in a writable folder")
+    return path
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable
-from pathlib import Path
 
 from ... import backends
 from ...backends.port import Finding, Probes
@@ -73,9 +72,10 @@ def _diagnose(arguments: Namespace) -> int:
         if getattr(arguments, option):
             what = f"--{option} is about what is installed, and a job was named"
             raise InvalidArgument(f"--{option}", f"{what}; leave one of them out")
+    picture = None if arguments.picture is None else answer.file_to_write("picture", arguments.picture)
     found = job_argument.find(arguments).diagnose()
-    if arguments.picture is not None:
-        Path(arguments.picture).write_text(found.to_svg(), encoding="utf-8")
+    if picture is not None:
+        picture.write_text(found.to_svg(), encoding="utf-8")
     answer.show(arguments, found.to_json(), str(found).splitlines())
     return 0
 

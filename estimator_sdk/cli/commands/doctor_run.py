@@ -6,7 +6,6 @@ import argparse
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidArgument
@@ -41,6 +40,7 @@ def run(arguments: Namespace) -> int:
             name = {"checkpoint_s3_uri": "checkpoint-uri"}.get(option, option.replace("_", "-"))
             what = f"--{name} has no place in a trial, which is run several times and keeps nothing"
             raise InvalidArgument(option, f"{what}; leave it out")
+    picture = None if arguments.picture is None else answer.file_to_write("picture", arguments.picture)
 
     def plan(more: Mapping[str, str], is_alone: bool) -> Plan:
         kept = [pair for pair in arguments.env if pair.partition("=")[0] not in more]
@@ -53,8 +53,8 @@ def run(arguments: Namespace) -> int:
 
     runs = Runs(plan, arguments.seconds, arguments.rounds, say, has_channels=bool(arguments.input))
     found = runs.compare(arguments.try_advice)
-    if arguments.picture is not None:
-        Path(arguments.picture).write_text(found.to_svg(), encoding="utf-8")
+    if picture is not None:
+        picture.write_text(found.to_svg(), encoding="utf-8")
     answer.show(arguments, found.to_json(), found.lines())
     return 0
 

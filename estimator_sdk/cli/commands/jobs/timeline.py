@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
-from pathlib import Path
 
-from ....errors import InvalidArgument
 from ....values import strict_json
 from ... import answer, job_argument
 from ...parser import Parser
@@ -27,7 +24,7 @@ def run(arguments: Namespace) -> int:
     from ....job.traces import trace, window
 
     job = job_argument.find(arguments)
-    path = _output(arguments.output, f"{job.name}-timeline.json")
+    path = answer.file_to_write("output", arguments.output or f"{job.name}-timeline.json")
     if arguments.seconds is None:
         made = trace.make(job.started)
         notes: tuple[str, ...] = ()
@@ -40,11 +37,3 @@ def run(arguments: Namespace) -> int:
     lines = [f"{path} (open it at https://ui.perfetto.dev or chrome://tracing)", *notes]
     answer.show(arguments, document, lines)
     return 0
-
-
-def _output(given: str | None, default: str) -> Path:
-    """Where the trace goes. Raises InvalidArgument before anything is recorded that could not be written."""
-    path = Path(given or default)
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InvalidArgument("output", f"--output {str(path)!r} cannot be written; name a file in a writable folder")
-    return path

@@ -97,6 +97,10 @@ def job(home) -> None:
         (["doctor", "some-job", "--backend", "process"], "--backend is about what is installed, and a job was named"),
         (["doctor", "no-such-job"], "no-such-job"),
         (["doctor", "--picture", "a.svg"], "--picture has no effect without a job"),
+        (
+            ["doctor", "run", "--picture", "no/such/a.svg", "--", "true"],
+            "--picture 'no/such/a.svg' cannot be",
+        ),
         (["doctor", "run", "--seconds", "1", "--", "true"], "'1' is not a number of seconds from 3 to 3600"),
         (["doctor", "run", "--job-name", "a", "--", "true"], "--job-name has no place in a trial"),
         (["doctor", "run", "--checkpoint-uri", "file:///a", "--", "true"], "--checkpoint-uri has no place in a trial"),

@@ -342,20 +342,26 @@ HorovodRunner(np=2).run(stays, folder={str(ranks)!r})
     wait_for(lambda: job.status == "Failed")
 
 
+def that_stays(folder, hosts):
+    """An estimator whose ranks say in a folder that they are there, and stay."""
+    script = folder / "stays.py"
+    script.write_text("from tests.interop.test_spark import stays; import sys; stays(sys.argv[1])")
+    return Estimator(
+        entry_point=script,
+        backend="spark",
+        instance_count=hosts,
+        distribution={"mpi": {"enabled": True}},
+        arguments=[str(folder)],
+        environment={"PYTHONPATH": str(ROOT)},
+    )
+
+
 @pytest.mark.long
 def test_a_script_that_spark_cancels_or_the_user_stops_leaves_nothing(context, tmp_path, capfd):
-    (tmp_path / "stays.py").write_text("from tests.interop.test_spark import stays; import sys; stays(sys.argv[1])")
     for end, number in ((lambda job: context.cancelAllJobs(), 1), (lambda job: job.stop(), 2)):
         folder = tmp_path / f"ranks-{number}"
         folder.mkdir()
-        estimator = Estimator(
-            entry_point=tmp_path / "stays.py",
-            backend="spark",
-            instance_count=4,
-            distribution={"mpi": {"enabled": True}},
-            arguments=[str(folder)],
-            environment={"PYTHONPATH": str(ROOT)},
-        )
+        estimator = that_stays(folder, 4)
         job = estimator.fit(wait=False)
         ranks = said_by_ranks(folder, 4)
         end(job)
@@ -413,16 +419,7 @@ context.stop()
 
 @pytest.mark.long
 def test_a_script_whose_executor_is_lost_fails_by_its_host(context, tmp_path):
-    (tmp_path / "stays.py").write_text("from tests.interop.test_spark import stays; import sys; stays(sys.argv[1])")
-    estimator = Estimator(
-        entry_point=tmp_path / "stays.py",
-        backend="spark",
-        instance_count=2,
-        distribution={"mpi": {"enabled": True}},
-        arguments=[str(tmp_path)],
-        environment={"PYTHONPATH": str(ROOT)},
-    )
-    job = estimator.fit(wait=False)
+    job = that_stays(tmp_path, 2).fit(wait=False)
     ranks = said_by_ranks(tmp_path, 2)
     os.kill(executor_of(ranks[1]["pid"]), signal.SIGKILL)
     with pytest.raises(JobFailed) as failed:

@@ -19,5 +19,25 @@ class Host:
 
 
 @pytest.fixture
+def account_of(monkeypatch):
+    """What the account of the rank is told by a module, which asks for its clock."""
+
+    def account_of(module):
+        said = []
+
+        class Account:
+            begin = staticmethod(said.append)
+            end = staticmethod(lambda: said.append("end"))
+
+        class Clock:
+            account = Account
+
+        monkeypatch.setattr(module, "clock_of_rank", lambda: Clock)
+        return said
+
+    return account_of
+
+
+@pytest.fixture
 def host(tmp_path):
     return Host(tmp_path)

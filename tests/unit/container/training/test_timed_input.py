@@ -6,18 +6,8 @@ from estimator_container.training.page import CHECKPOINT, COMMUNICATION, INPUT
 
 
 @pytest.fixture
-def account(monkeypatch):
-    said = []
-
-    class Account:
-        begin = staticmethod(said.append)
-        end = staticmethod(lambda: said.append("end"))
-
-    class Clock:
-        account = Account
-
-    monkeypatch.setattr(training, "clock_of_rank", lambda: Clock)
-    return said
+def account(account_of):
+    return account_of(training)
 
 
 def test_each_batch_is_waited_for_and_so_is_the_end(account):

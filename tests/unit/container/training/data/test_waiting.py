@@ -9,19 +9,8 @@ from estimator_container.training.page import INPUT
 
 
 @pytest.fixture
-def said(monkeypatch):
-    """What the account of the rank is told."""
-    told = []
-
-    class Account:
-        begin = staticmethod(told.append)
-        end = staticmethod(lambda: told.append("end"))
-
-    class Clock:
-        account = Account
-
-    monkeypatch.setattr(ahead, "clock_of_rank", lambda: Clock)
-    return told
+def said(account_of):
+    return account_of(ahead)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def test_a_new_user_trains_digits_on_two_nodes_and_goes_on_after_a_requeue(
     assert any(name.endswith("model.npz") for name in names), names
     assert ".json" in containers.login("ls checkpoints/digits/.estimator/snapshots")
 
-    longer = program.replace('"epochs": 12', '"epochs": 16').replace("checkpoints/digits", "checkpoints/longer")
+    longer = program.replace('"epochs": 12', '"epochs": 90').replace("checkpoints/digits", "checkpoints/longer")
     longer = longer.replace(".fit()", ".fit(wait=False)") + "print(job.name)\n"
     job = ClusterJob(containers, run(containers, longer).split()[-1])
     job.wait_for_line("epoch 3/")

@@ -15,6 +15,8 @@ CHOSEN = "slurm and not containers"
 """The tests of the backend, and one test of each law, as in any other run."""
 NOT_OF_SLURM = "tests/conformance/test_hang.py"
 """What no version of Slurm changes, and what has seconds to notice in which other tests keep the machine busy."""
+WITH_OPEN_MPI_4 = "tests/slurm/test_images.py::test_hosts_run_in_the_image[mpi]"
+"""The image of that test is what the system has installed, and Debian 13 has no Open MPI but 5."""
 SHOWN = 12000  # characters of what the tests say, where they fail
 
 
@@ -23,7 +25,8 @@ def test_the_tests_of_every_run_pass_on_slurm_24(suite: str, tmp_path: Path):
     places = {image.ROOT, *(Path(each).resolve() for each in (sys.prefix, sys.base_prefix))}
     places |= {link.resolve() for link in image.ROOT.glob(".venv*")}
     mounts = [f"--volume={place}:{place}" for place in sorted(places)]
-    engine = ["docker", "run", "--rm", "--init", "--cap-add=SYS_PTRACE", *mounts, "--workdir", str(image.ROOT)]
+    rights = ["--cap-add=SYS_PTRACE", "--cap-add=SYS_ADMIN", "--security-opt=seccomp=unconfined"]  # for Charliecloud
+    engine = ["docker", "run", "--rm", "--init", *rights, *mounts, "--workdir", str(image.ROOT)]
     tests = [
         "-m",
         "pytest",
@@ -38,6 +41,8 @@ def test_the_tests_of_every_run_pass_on_slurm_24(suite: str, tmp_path: Path):
         CHOSEN,
         "--ignore",
         NOT_OF_SLURM,
+        "--deselect",
+        WITH_OPEN_MPI_4,
     ]
     variables = [
         f"--env=PATH={Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin",

@@ -8,6 +8,7 @@ import venv
 from pathlib import Path
 
 import pytest
+from estimator_container.failures.kind import Kind
 
 from estimator_sdk import Estimator, JobFailed
 from estimator_sdk.backends.slurm.batch import packages
@@ -62,8 +63,9 @@ def test_nodes_need_a_python_and_nothing_of_ours_in_it(estimator, tmp_path, dist
 
 
 def test_a_python_that_is_not_on_the_nodes_is_named(estimator, tmp_path):
-    with pytest.raises(JobFailed, match="/nowhere/python is not Python 3.10 or later on n"):
+    with pytest.raises(JobFailed, match="/nowhere/python is not Python 3.10 or later on n") as failed:
         estimator(python="/nowhere/python").fit(logs="none")
+    assert failed.value.verdict.kind is Kind.CONFIGURATION  # for which nobody is told to try it again
 
 
 @pytest.fixture

@@ -338,12 +338,6 @@ def test_a_home_that_sbatch_cannot_be_told_is_refused(submit, tmp_path, monkeypa
         submit("print(1)")
 
 
-def test_what_slurm_refuses_starts_nothing(submit, slurm):
-    with pytest.raises(BackendError, match="sbatch says: .*nosuch.*partition"):
-        submit("print(1)", slurm={"partition": "nosuch"})
-    assert list_jobs() == []
-
-
 def test_a_controller_that_does_not_answer_is_no_failure(submit, slurm, monkeypatch):
     job = submit(WAITING)
     wait_for_line(job, "up")

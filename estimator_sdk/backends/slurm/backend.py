@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -25,7 +25,7 @@ from ..port import Finding, findings
 from ..supervised.job_folder import registry
 from ..supervised.job_folder.record import write_record
 from . import CAPABILITIES, queue, site
-from .batch import images, local_scratch, nodes_python, packages, script, store_client
+from .batch import images, local_scratch, nodes_python, packages, script, store_client, submission
 from .files import SlurmFolder, jobs_on_slurm
 from .job import SlurmJob
 from .options import SlurmOptions, is_word
@@ -124,7 +124,7 @@ class SlurmBackend:
                 if exported is None:
                     self._submit(plan, folder)
                 else:
-                    _export(plan, folder, Path(str(exported)).expanduser().absolute())
+                    submission.export(plan, folder, Path(str(exported)).expanduser().absolute())
         except OSError as error:
             what = f"the job {plan.job_name} could not be submitted: {error}"
             hint = "set ESTIMATOR_HOME to a folder on a file system that the nodes share, with free space"
@@ -141,7 +141,7 @@ class SlurmBackend:
             store_client.make(client)
 
     def _submit(self, plan: Plan, folder: SlurmFolder) -> None:
-        number = _submitted(plan)
+        number = submission.submit(plan)
         try:
             folder.write_number(number)
         except BaseException:
@@ -242,35 +242,3 @@ def _keep(plan: Plan, folder: SlurmFolder) -> None:
     of_stores = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
     write_private(folder.given, json.dumps({"plan": plan.to_json(), "variables": of_stores}))
     write_private(folder.supervisor_log, "")  # Slurm opens it as it is, for this user alone
-
-
-def _export(plan: Plan, folder: SlurmFolder, path: Path) -> None:
-    """Write the plan's script for somebody who submits it. Raises BackendError where there is a file already."""
-    write_private(folder.exported, str(path))
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(plan.script or "")
-    except FileExistsError:
-        what = f"slurm['export_script'] is {str(path)!r}, which is there already"
-        raise BackendError(f"{what}; remove it, or name another file") from None
-    except OSError as error:
-        raise BackendError(f"slurm['export_script'] is {str(path)!r}, which cannot be written: {error}") from None
-
-
-def _submitted(plan: Plan) -> int:
-    """The job's number. Raises BackendError."""
-    said = queue.ask("sbatch", "--parsable", text=plan.script, variables=plan.inherited_from(_own_variables()))
-    number = said.strip().rpartition("\n")[2].partition(";")[0]
-    if not number.isdecimal():
-        raise BackendError(f"sbatch answers {said.strip()!r}, which has no number of a job; see `squeue --me`")
-    return int(number)
-
-
-def _own_variables() -> Mapping[str, str]:
-    """This process's, less those of a job of Slurm in which it may run itself, and those that set options of sbatch."""
-    from_outside = ("SLURM_CONF", "SLURM_CLUSTERS")
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name in from_outside or not name.startswith(("SLURM_", "SBATCH_", "SALLOC_", "SRUN_"))
-    }

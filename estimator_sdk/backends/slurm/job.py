@@ -206,10 +206,13 @@ def _ended(record: Record, number: int, known: queue.Queued | None, folder: Slur
         "BOOT_FAIL": (Kind.HOST_LOST, f"a node of {job} did not boot"),
         "DEADLINE": (Kind.PLATFORM, f"{job} could not be done before its deadline"),
     }
+    words = _last_words(folder.supervisor_log)
+    if state == "FAILED" and words and not record.attempt:  # its script has said why, which will not change
+        what[state] = (Kind.CONFIGURATION, f"{job} ended before the supervisor of {record.name} began")
     kind, message = what.get(state, (Kind.PLATFORM, f"the supervisor of {record.name} ended without a result"))
     if state not in what:
         message = f"{message}; {job} is {state or 'no longer known'}"
-    verdict = Verdict(kind, f"{message}; see {folder.supervisor_log}", detail=_last_words(folder.supervisor_log))
+    verdict = Verdict(kind, f"{message}; see {folder.supervisor_log}", detail=words)
     return _over(record, status="Failed", verdict=verdict)
 
 

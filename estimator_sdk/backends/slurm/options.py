@@ -13,8 +13,8 @@ from ...values.naming import shown, suggestion
 
 _OURS = (
     *("array", "batch", "chdir", "cpus-per-task", "export", "get-user-env", "input", "job-name", "mem", "no-kill"),
-    *("no-requeue", "nodes", "ntasks", "ntasks-per-node", "open-mode", "output", "error", "overcommit", "parsable"),
-    *("requeue", "signal", "test-only", "time", "wait", "wrap"),
+    *("clusters", "gid", "help", "no-requeue", "nodes", "ntasks", "ntasks-per-node", "open-mode", "output", "error"),
+    *("overcommit", "parsable", "requeue", "signal", "test-only", "time", "uid", "usage", "version", "wait", "wrap"),
 )
 """Options of sbatch that the backend sets itself, or that would take from it what it needs."""
 OUR_OWN = (
@@ -89,8 +89,7 @@ class SlurmOptions:
     modules: Sequence[str] = field(default_factory=list)
     """What `module load` brings into the environment of the hosts, such as `["openmpi/4.1.8"]`."""
     interface: str | None = None
-    """The network interface over which ranks on different nodes talk, such as `"ib0"`; by default the one that has the
-    node's address."""
+    """Over which network interface nodes talk, such as `"ib0"`; by default over the one that has a node's address."""
     transport: str | None = None
     """How MPI talks between nodes: `"tcp"`, or `"fabric"`, which lets Open MPI choose; by default that is chosen where
     InfiniBand, EFA or Slingshot is active."""
@@ -202,7 +201,8 @@ def _checked(name: str, value: object, where: str) -> object:
     elif name in _NUMBERS:
         least = 0 if name == "nice" else 1
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
-            raise _refused(where, key, f"must be a whole number of at least {least}, not {shown(value)}")
+            hint = "; gres takes a type, such as 'gpu:a100:2'" if name in GPUS and isinstance(value, str) else ""
+            raise _refused(where, key, f"must be a whole number of at least {least}, not {shown(value)}{hint}")
     elif name in _NESTED:
         return _NESTED[name](value, f"{where}[{key}]")
     else:

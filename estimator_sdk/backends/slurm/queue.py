@@ -155,8 +155,13 @@ def ask(
         raise BackendError(f"{command[0]} cannot be run: {error}; ask the administrator of the cluster") from None
     if done.returncode:
         said = " ".join((done.stderr or done.stdout).split()) or f"exit code {done.returncode}"
-        raise BackendError(f"{command[0]} says: {said}")
+        raise BackendError(f"{says(command[0])}{said}")
     return done.stdout
+
+
+def says(program: str) -> str:
+    """How an error of `ask` begins whose words are the program's own."""
+    return f"{program} says: "
 
 
 def _without_options(variables: Mapping[str, str]) -> dict[str, str]:

@@ -16,17 +16,20 @@ from ....errors import BackendError
 from ....plan.plan import Plan
 from ..files import SlurmFolder, jobs_on_slurm
 from ..options import SlurmOptions
-from . import nodes_python, packages, store_client, time_limit
+from . import nodes_python, packages, partitions, store_client, time_limit
 
 MAIN = str(Path(__file__).parents[1])
 
 
 def with_script(plan: Plan, options: SlurmOptions, partition: str | None, defaults: Path | None) -> Plan:
-    """The plan with what `sbatch` gets, and with no more time to run than the partition allows.
+    """The plan with what `sbatch` gets, and with no more time to run than its partitions allow.
 
     Raises InvalidArgument and BackendError for what no script can say.
     """
-    limit = time_limit.of_partitions(partition or options.partition)
+    where = "slurm['partition']" if partition is None else "instance_type"
+    allowed = partitions.of_job(partition or options.partition, where)
+    partitions.check_nodes(allowed, _nodes(plan))
+    limit = time_limit.of_partitions(allowed)
     plan = time_limit.within(plan, limit)
     return replace(plan, script=_script(plan, options, partition, defaults, limit))
 

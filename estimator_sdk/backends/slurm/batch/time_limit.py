@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 from typing import NamedTuple
 
-from ....errors import BackendError, InvalidArgument
+from ....errors import InvalidArgument
 from ....plan.plan import Plan
 from ....spec.limits import DEFAULT_MAX_RUN
-from .. import queue
+from .partitions import Partitions
 
 END_SECONDS = 600.0
 """Beyond `max_run`, for channels, outputs and the end of what is stopped: our own limit is to come before Slurm's."""
@@ -27,21 +27,9 @@ class TimeLimit(NamedTuple):
         return min(END_SECONDS, self.seconds / 10)
 
 
-def of_partitions(named: str | None) -> TimeLimit | None:
-    """The limit of a partition, the most generous of several; without a name, that of the default one.
-
-    None where there is no limit, or Slurm does not say so.
-    """
-    try:
-        said = [queue.facts(line) for line in queue.ask("scontrol", "--oneliner", "show", "partition").splitlines()]
-    except BackendError:
-        return None
-    chosen = [
-        each
-        for each in said
-        if (each.get("Default") == "YES" if named is None else each.get("PartitionName") in named.split(","))
-    ]
-    limits = [(seconds_in(each.get("MaxTime", "")), each["PartitionName"]) for each in chosen]
+def of_partitions(partitions: Partitions) -> TimeLimit | None:
+    """The limit of a partition, the most generous of several; None where there is no limit, or Slurm says none."""
+    limits = [(seconds_in(each.get("MaxTime", "")), name) for name, each in partitions.items()]
     if not limits or any(seconds is None for seconds, _ in limits):
         return None
     seconds, partition = max((seconds or 0.0, name) for seconds, name in limits)

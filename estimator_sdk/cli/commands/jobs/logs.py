@@ -31,5 +31,6 @@ def run(arguments: Namespace) -> int:
             pending.clear()
     answer.write(bytes(pending))
     if not is_any:
-        print(f"estimator logs: no line in the log of {job.name} matches", file=sys.stderr)
+        state = f"{job.status}, {job.reason}" if job.reason else job.status  # such as what it waits for
+        print(f"estimator logs: no line in the log of {job.name} matches ({state})", file=sys.stderr)
     return 0

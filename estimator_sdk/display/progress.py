@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
 from estimator_container.contract.agent_events import ChannelProgress
@@ -42,6 +43,10 @@ class Progress:
         self._logs = logs
         self._out = Tolerant(sys.stdout if out is None else out)
         self._started = time.monotonic()
+        self._told: Counter[str] = Counter()
+        """How often each step was told, by this or in the log."""
+        self._known: Counter[str] = Counter()
+        """How often it was before, to who sees this one, too."""
         self._reached: dict[str, set[str]] = {}
         self._is_stopping = False
         self._kept = Kept()
@@ -60,10 +65,11 @@ class Progress:
 
         What the toolkit says of an event itself is not said twice.
         """
-        in_log = event.is_said and self._shows(None)
-        for said in (None if in_log else sentence_about(host, event), self._kept.take(event)):
-            if said is not None:
-                self.say(said)
+        about, kept = sentence_about(host, event), self._kept.take(event)
+        if about is not None:
+            self._say_step(about, in_log=event.is_said and self._shows(None))
+        if kept is not None:
+            self._say_step(kept)
         if isinstance(event, ChannelProgress):
             self._show_channel(event)
         elif isinstance(event, PhaseStarted):
@@ -109,8 +115,11 @@ class Progress:
         self.say(f'see also: estimator logs|why|download {job.name}, or Job.attach("{job.name}")')
 
     def again(self) -> Progress:
-        """What shows a job that tells everything from the start once more: its steps, and not its lines."""
-        return Progress(self._plan, "none", self._out)
+        """What shows a job that tells everything from the start once more: the steps not shown yet, and no lines."""
+        more = Progress(self._plan, "none", self._out)
+        more._started = self._started
+        more._known = self._told.copy()
+        return more
 
     def close(self) -> None:
         """Leave a terminal as it should be."""
@@ -122,6 +131,13 @@ class Progress:
         self._out.write(f"{self._stamped(text)}\n")
         self._out.flush()
 
+    def _say_step(self, text: str, in_log: bool = False) -> None:
+        self._told[text] += 1
+        if self._known[text] > 0:
+            self._known[text] -= 1
+        elif not in_log:
+            self.say(text)
+
     def _shows(self, rank: int | None) -> bool:
         return self._logs == "all" or (self._logs == "rank0" and rank in (0, None))
 
@@ -130,13 +146,13 @@ class Progress:
             return
         self._reached.setdefault(phase, set()).add(host)
         if len(self._reached[phase]) == len(self._plan.hosts):
-            self.say(_PHASES[phase])
+            self._say_step(_PHASES[phase])
 
     def _show_stopping(self) -> None:
         """Once, for all hosts are told to within moments."""
         if not self._is_stopping:
             self._is_stopping = True
-            self.say("stopping")
+            self._say_step("stopping")
 
     def _show_channel(self, event: ChannelProgress) -> None:
         if can_redraw(self._out):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import InvalidArgument
+from ...values.home import regular_file
 from .options import DICTS, GPUS, SlurmOptions
 
 FILE = "slurm.toml"
@@ -52,7 +53,8 @@ def find() -> Defaults | None:
     """
     for path in (Path(FILE).absolute(), _user_folder() / FILE):
         try:
-            text = path.read_text(encoding="utf-8")
+            with open(path, encoding="utf-8", opener=regular_file) as file:
+                text = file.read()
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, UnicodeDecodeError) as error:

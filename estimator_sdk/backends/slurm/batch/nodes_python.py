@@ -13,7 +13,6 @@ from ..options import SlurmOptions
 
 OLDEST = (3, 10)
 """That the supervisor runs on; a host's toolkit would run on 3.9."""
-_IS_OLD = f"import sys; sys.exit(sys.version_info < {OLDEST})"
 _SAYS_SO = f"import sys; print(sys.version_info >= {OLDEST})"
 """A program that is no Python may end well, too, but does not answer this with True."""
 _ANSWER_SECONDS = 30.0
@@ -61,7 +60,8 @@ def before_start(options: SlurmOptions) -> Iterator[str]:
         yield f"[ -x {shlex.quote(sys.executable)} ] || {_end(f'{failed} is not on')}"
     else:
         failed = f"{_WHERE}: {options.python} is not Python {_oldest()} or later on"
-        yield f"{shlex.quote(options.python)} -I -S -c {shlex.quote(_IS_OLD)} || {_end(failed)}"
+        answer = f'"$({shlex.quote(options.python)} -I -S -c {shlex.quote(_SAYS_SO)})"'
+        yield f"[ {answer} = True ] || {_end(failed)}"
 
 
 def modules(options: SlurmOptions) -> Iterator[str]:

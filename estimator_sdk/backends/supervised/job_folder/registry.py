@@ -80,5 +80,8 @@ def _failed(record: Record, verdict: Verdict) -> Record:
 def _not_found(folder: JobFolder) -> JobNotFound:
     jobs = folder.path.parent
     known = names(jobs)
+    if folder.name in known:
+        what = f"there is no job {folder.name!r}: {folder.path} has no record of one, as after `rm -r` while it ran"
+        return JobNotFound(f"{what}; remove the folder")
     hint = f"; {suggestion(folder.name, known)}" if known else ""
     return JobNotFound(f"there is no job {folder.name!r} in {jobs}{hint}")

@@ -106,7 +106,8 @@ class Supervisor:
             raise
         except Exception as error:  # whatever it is, the job must not be left without an end
             _log_error()
-            verdict = Verdict(Kind.PLATFORM, f"the hosts could not be run: {error}")
+            what = f"the hosts could not be run: {error}; the job is kept in {self._folder.path}"
+            verdict = Verdict(Kind.PLATFORM, what)
             self._attempt_ended(verdict)
             return verdict
 

@@ -82,6 +82,22 @@ def test_a_stop_is_one_line_however_many_hosts_there_are(shown):
     assert shown(events.Stopping(), events.Stopping(), hosts=2) == ["stopping"]
 
 
+@pytest.mark.parametrize("logs", ["all", "none"])
+def test_who_shows_a_job_once_more_says_what_is_new_alone(logs):
+    out = io.StringIO()
+    progress = Progress(PLAN, logs, out)
+    said = [events.ServiceStatus("pending", "Priority"), events.PhaseStarted("run")]
+    for event in said:
+        progress.on_event("algo-1", event)
+    progress._started -= 1000.0
+    before = len(out.getvalue())
+    again = progress.again()
+    for event in [*said, events.ServiceStatus("pending", ""), events.Stopping()]:
+        again.on_event("algo-1", event)
+    new = out.getvalue()[before:].splitlines()
+    assert [re.fullmatch(r"estimator 100\d\.\d s  (.*)", line)[1] for line in new] == ["pending", "stopping"]
+
+
 @pytest.mark.parametrize(("logs", "lines"), [("all", 0), ("rank0", 0), ("none", 1)])
 def test_what_the_toolkit_says_itself_is_shown_where_its_log_is_not(shown, logs, lines):
     assert len(shown(events.StepStarted("train", 1, 2, "python train.py"), logs=logs)) == lines

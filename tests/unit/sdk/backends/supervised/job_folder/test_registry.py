@@ -123,8 +123,10 @@ def test_a_job_whose_folder_was_removed_is_none_any_more_and_its_name_is_free():
     folder = made(DONE)
     made(RUNNING)
     folder.record.unlink()
-    folder.path.rmdir()
     assert [job.name for job in list_jobs()] == ["running"]
+    with pytest.raises(JobNotFound, match="no job 'done': .*/done has no record of one, .*; remove the folder$"):
+        Job.attach("done")
+    folder.path.rmdir()
     with pytest.raises(JobNotFound, match="no job 'done' in .*/jobs; Known: running"):
         Job.attach("done")
     later = replace(RUNNING, name="done")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -10,33 +13,30 @@ import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
 
-from estimator_sdk import Estimator
+from estimator_sdk import Estimator, Job
 
 from .. import jobs
 from ..harness import Case, Extent, Metric, Panel, Reading, Table, Target, Way
-from ..turns import Clock, by_turns
 from . import training
 
-OFF = {"ESTIMATOR_TELEMETRY": "off"}
 WITH, WITHOUT = "fit(), measured", "fit(), not measured"
 ALONE, WAKES = "the program that measures", "a process that only wakes up"
 TRAINING = Panel("training of the digits beside what measures it", "ranks", "samples/s", higher_is_better=True)
 LOSS = Panel("what training loses to it", "ranks", "%", (Target(WITH, plus=0.5),))
 CPU = Panel("CPU of what measures", "ranks on the host", "%", (Target(ALONE, None, 1.0, 0.2),))
 SECONDS = 15
-ROUNDS, LEAST_ROUNDS = 9, 3
-"""Of training: a round's own figure spreads by a few times what is looked for."""
-PATIENCE = 240.0
-"""Seconds of training: there are as many rounds as have room in them."""
+TURN = 6.0
+"""Seconds for which what measures stands still, and then goes on: three times as long as from one look to the next."""
+TRAINED = 300.0
+ENDLESS = 1_000_000  # epochs; the run is stopped
 AT_REST = 2
 """Runs in which ranks only wait."""
 CERTAIN = NormalDist().inv_cdf(0.975)
-_pairs: list[float] = []
-"""The logarithm of how many times as long an epoch took beside what measures, in both ways of one round."""
+_turns: list[float] = []
+"""The logarithm of how many times as fast training was in a turn as in those around it, in which nothing measures."""
 WAITS = f"import time\ntime.sleep({SECONDS})\n"
 FLOOR = f"""
 import time
@@ -68,71 +68,92 @@ def of_a_bare_process() -> float:
     return float(done.stdout)
 
 
-class Pairs:
-    """Rounds in which both train by turns, the first one before and after the other.
+class OneRun:
+    """One training of the digits, during which the program that measures stands still and goes on by turns.
 
-    What is lost is told of each round by itself, and the report takes the median: the machine may change from one
-    round to the next by more than is looked for.
+    What is lost is told of each turn in which it goes on beside the two in which it stands still before and after: the
+    machine changes from one minute to the next by more than is looked for.
     """
 
-    def __init__(self, epochs: int) -> None:
-        without = partial(training.ours, 1, epochs, environment=OFF)
-        self._works = (without, partial(training.ours, 1, epochs))
-        self._epochs = epochs
-        self._round = 0
-        self._left: dict[str, list[Reading]] = {WITHOUT: [], WITH: []}
-
-    def rounds(self, most: int) -> int:
-        """How many there is time for, after the first."""
-        began = time.monotonic()
-        self._take()
-        return max(min(LEAST_ROUNDS, most), min(most, int(PATIENCE / (time.monotonic() - began))))
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._rates: dict[str, float] = {}
+        """Samples a second."""
 
     def reading(self, name: str) -> Reading:
-        """Samples a second, and of training that is measured what it loses in per cent; of a new round if need be."""
-        if not self._left[name]:
-            self._take()
-        return self._left[name].pop()
+        """Samples a second, and of training that is measured what it loses in per cent."""
+        if not self._rates:
+            self._train()
+        lost = None if name == WITHOUT else 100 * (1 - math.exp(statistics.mean(_turns)))
+        return self._rates[name], lost
 
-    def _take(self) -> None:
-        order = (0, 1) if self._round % 2 == 0 else (1, 0)
-        self._round += 1
-        done = by_turns([self._works[place] for place in order])
-        without, measured = (done[order.index(place)] for place in (0, 1))
-        rates = [training.rate(self._epochs, lines, clock) for lines, clock in (without, measured)]
-        self._left[WITHOUT].append((rates[0], None))
-        self._left[WITH].append((rates[1], 100 * (1 - rates[1] / rates[0])))
-        times = zip(*(epochs_of(lines, clock) for lines, clock in (without, measured)), strict=True)
-        _pairs.extend(math.log(beside / bare) for bare, beside in times)
+    def _train(self) -> None:
+        job = training.digits(1, ENDLESS).fit(logs="none", wait=False)
+        for line in job.logs(rank=0, stream="stdout", follow=True):
+            if training.ends_of([(0.0, line.data.decode())]):
+                break  # the first epoch also compiles
+        turns = by_turns(measuring(job), self._seconds)
+        job.stop()
+        job.wait()
+        lines = training.lines_of(job)
+        images = training.images_of(lines)
+        rates = [images * epochs_a_second(lines, *turn) for turn in turns]
+        self._rates = {WITHOUT: statistics.mean(rates[::2]), WITH: statistics.mean(rates[1::2])}
+        _turns.extend(
+            math.log(rates[at] / statistics.mean((rates[at - 1], rates[at + 1]))) for at in range(1, len(rates), 2)
+        )
 
 
-def epochs_of(lines: training.Lines, clock: Clock) -> list[float]:
-    """Seconds of each epoch but the first, which also compiles."""
-    ends = [at for _, at in sorted(training.ends_of(lines).items())]
-    return [clock.between(begin, end) for begin, end in pairwise(ends)]
+def measuring(job: Job) -> int:
+    """The process that measures a job's only host."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if any(word.endswith(b"measure.py") for word in words) and str(job.folder).encode() in b" ".join(words):
+                return int(process.name)
+    raise RuntimeError(f"nothing measures {job.name}")
+
+
+def by_turns(pid: int, seconds: float) -> list[tuple[float, float]]:
+    """The beginning and end of an odd number of turns; in the first and each other one a process stands still."""
+    turns, end = [], time.monotonic() + seconds
+    try:
+        while not turns or len(turns) % 2 == 0 or time.monotonic() < end:
+            os.kill(pid, signal.SIGCONT if len(turns) % 2 else signal.SIGSTOP)
+            began = time.time()
+            time.sleep(TURN)
+            turns.append((began, time.time()))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    return turns
+
+
+def epochs_a_second(lines: training.Lines, begin: float, end: float) -> float:
+    """Of the epochs that began and ended in that time."""
+    ends = sorted(at for at in training.ends_of(lines).values() if begin <= at <= end)
+    return (len(ends) - 1) / (ends[-1] - ends[0])
 
 
 def tables() -> list[Table]:
-    if len(_pairs) < 2:
+    if len(_turns) < 2:
         return []
-    mean, spread = statistics.mean(_pairs), CERTAIN * statistics.stdev(_pairs) / math.sqrt(len(_pairs))
-    lost, least, most = (f"{100 * -math.expm1(-each):+.2f} %" for each in (mean, mean - spread, mean + spread))
-    cells = (str(len(_pairs)), lost, f"{least} to {most}")
-    print(f"  training loses {cells[1]} by {cells[0]} pairs of epochs, with 95 % certainty {cells[2]}", flush=True)
-    words = "Each epoch beside the one that the other way trained at about the same time; of all rounds."
-    return [Table("What training loses, by pairs of epochs", ("pairs", "mean", "95 % interval"), (cells,), words)]
+    mean, spread = statistics.mean(_turns), CERTAIN * statistics.stdev(_turns) / math.sqrt(len(_turns))
+    lost, least, most = (f"{100 * (1 - math.exp(each)):+.2f} %" for each in (mean, mean + spread, mean - spread))
+    print(f"  training loses {lost} by {len(_turns)} turns, with 95 % certainty {least} to {most}", flush=True)
+    words = f"Of each turn of {TURN:g} s beside those before and after it, in which nothing is measured."
+    cells = (str(len(_turns)), lost, f"{least} to {most}")
+    return [Table("What training loses, in one run", ("turns", "mean", "95 % interval"), (cells,), words)]
 
 
 def cases(extent: Extent) -> Iterator[Case]:
-    _pairs.clear()
+    _turns.clear()
     with jobs.own_home():
-        pairs = Pairs(20 if extent.quick else 40)
-        rounds = pairs.rounds(extent.runs if extent.quick else ROUNDS)
+        run = OneRun(5 * TURN if extent.quick else TRAINED)
         ways = (
-            Way(WITHOUT, "floor", partial(pairs.reading, WITHOUT), at_most=rounds),
-            Way(WITH, "ours", partial(pairs.reading, WITH), at_most=rounds),
+            Way(WITHOUT, "floor", partial(run.reading, WITHOUT), at_most=1),
+            Way(WITH, "ours", partial(run.reading, WITH), at_most=1),
         )
-        yield Case((TRAINING, LOSS), training.RANKS, ways, rounds)
+        yield Case((TRAINING, LOSS), training.RANKS, ways, 1)
         for ranks in extent.pick((1, 4, 16), (2,)):
             alone = Way(ALONE, "ours", partial(share_of_a_cpu, ranks), at_most=AT_REST)
             yield Case((CPU,), ranks, (Way(WAKES, "floor", of_a_bare_process, at_most=AT_REST), alone))
@@ -141,9 +162,9 @@ def cases(extent: Extent) -> Iterator[Case]:
 METRIC = Metric(
     "S20",
     "Measuring a host and its ranks",
-    "The digits example of S12 on one host, with and without the program that measures the host; both are under way at "
-    "once and take turns of half a second, and what training loses is told by the two rates of each round. There are "
-    "as many rounds as have room in four minutes. And the CPU "
+    "The digits example of S12 on one host, in one run: the program that measures the host stands still "
+    f"for {TURN:g} seconds, goes on for as long, and so on; what training loses is told by the rate of each turn in "
+    "which it goes on beside those of the turns before and after. And the CPU "
     "that this program takes beside ranks that wait, by what it keeps of itself; the floor is a process that wakes up "
     "as often and does nothing.",
     cases,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from estimator_sdk import Estimator
+from estimator_sdk import Estimator, Job
 
 from .. import jobs, machines, peers
 from ..harness import FEW, ROOT, Case, Extent, Metric, Panel, Role, Target
@@ -36,12 +36,16 @@ Lines = list[tuple[float, str]]
 
 def rate(epochs: int, lines: Lines, clock: Clock) -> float:
     """From the end of the first epoch, which also compiles, to that of the last."""
-    # Anywhere in a line: horovodrun puts tags before, and sometimes into, what a rank writes.
-    images = next(int(found.group(1)) for _, text in lines if (found := re.search(r"training on (\d+) images", text)))
     ends = ends_of(lines)
     if not {1, epochs} <= set(ends):
         raise RuntimeError(f"of {epochs} epochs the first and the last were not reported: {lines[-3:]}")
-    return images * (epochs - 1) / clock.between(ends[1], ends[epochs])
+    return images_of(lines) * (epochs - 1) / clock.between(ends[1], ends[epochs])
+
+
+def images_of(lines: Lines) -> int:
+    """How many images an epoch has."""
+    # Anywhere in a line: horovodrun puts tags before, and sometimes into, what a rank writes.
+    return next(int(found.group(1)) for _, text in lines if (found := re.search(r"training on (\d+) images", text)))
 
 
 def ends_of(lines: Lines) -> dict[int, float]:
@@ -49,8 +53,9 @@ def ends_of(lines: Lines) -> dict[int, float]:
     return {int(number): at for at, text in lines for number in re.findall(r"epoch (\d+)/", text)}
 
 
-def ours(hosts: int, epochs: int, **arguments: object) -> Lines:
-    estimator = Estimator(
+def digits(hosts: int, epochs: int) -> Estimator:
+    """The job."""
+    return Estimator(
         entry_point=SCRIPT,
         source_dir=FOLDER,
         backend="process",
@@ -58,9 +63,15 @@ def ours(hosts: int, epochs: int, **arguments: object) -> Lines:
         distribution={"mpi": {"enabled": True, "processes_per_host": RANKS // hosts}},
         hyperparameters={"epochs": epochs},
         base_job_name="bench",
-        **arguments,
     )
-    job = jobs.fit(estimator).job
+
+
+def ours(hosts: int, epochs: int) -> Lines:
+    return lines_of(jobs.fit(digits(hosts, epochs)).job)
+
+
+def lines_of(job: Job) -> Lines:
+    """What the first rank has said."""
     return [(line.time_ns / 1e9, line.data.decode()) for line in job.logs(rank=0, stream="stdout")]
 
 

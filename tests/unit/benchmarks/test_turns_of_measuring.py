@@ -1,4 +1,4 @@
-"""What is said of training that is measured, by pairs of epochs."""
+"""What is said of training that is measured, by turns in which nothing measures."""
 
 import math
 
@@ -15,7 +15,7 @@ from benchmarks.metrics import telemetry
     ],
 )
 def test_the_interval_is_that_of_the_ratios_whichever_way_they_go(monkeypatch, capsys, times, mean, interval):
-    monkeypatch.setattr(telemetry, "_pairs", [math.log(each) for each in times])
+    monkeypatch.setattr(telemetry, "_turns", [-math.log(each) for each in times])
     (table,) = telemetry.tables()
     assert table.rows == ((str(len(times)), mean, interval),)
     assert interval in capsys.readouterr().out

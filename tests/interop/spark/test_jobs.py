@@ -1,4 +1,4 @@
-"""HorovodRunner in a Spark session: a real one, with two executors of two slots each, all on the loopback network."""
+"""HorovodRunner and scripts on the executors of a real session, and what Spark may do to them meanwhile."""
 
 from __future__ import annotations
 
@@ -23,20 +23,13 @@ from estimator_sdk import (
     InvalidArgument,
     Job,
     JobFailed,
-    TrainingInput,
     list_jobs,
 )
-from tests.spark import environment, executor_of, session
+from tests.spark import SLOTS, START_SECONDS, environment, executor_of
 from tests.waiting import wait_for, wait_until_gone
 
-ROOT = Path(__file__).parents[2]
-EXECUTORS, CORES = 2, 2
+ROOT = Path(__file__).parents[3]
 COMING = "estimator_sdk.backends.spark.session.COMING_SECONDS"
-SLOTS = EXECUTORS * CORES
-START_SECONDS = 240.0
-"""That three machines of Java and the processes of a world may take where much else runs."""
-
-
 REFUSED = [
     ({"instance_type": "ml.m5.large"}, "what a host has is what Spark gives its task; leave it out, or write 'spark'"),
     ({"image_uri": "image"}, "hosts on executors are processes"),
@@ -76,21 +69,6 @@ if os.environ["SM_CURRENT_HOST"] == "algo-1":
     if number == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 """
-READS = """
-import json, os, pathlib
-
-import pyarrow.parquet
-from mpi4py import MPI
-
-(path,) = pathlib.Path(os.environ["SM_CHANNEL_TRAINING"]).iterdir()
-file = pyarrow.parquet.ParquetFile(path)
-world = MPI.COMM_WORLD
-local = int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"])
-groups = range(local, file.num_row_groups, int(os.environ["OMPI_COMM_WORLD_LOCAL_SIZE"]))
-read = world.gather(file.read_row_groups(list(groups)).column("id").to_pylist())
-if world.Get_rank() == 0:
-    pathlib.Path(os.environ["SM_MODEL_DIR"], "read").write_text(json.dumps(read))
-"""
 
 
 class OddRank(Exception):
@@ -126,31 +104,6 @@ def stays(folder):
     draft.write_text(json.dumps({"pid": os.getpid(), "host": os.environ["SM_CURRENT_HOST"], "folder": str(common)}))
     draft.rename(Path(folder, rank))
     time.sleep(3600)
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    eager = {"spark.speculation": "true", "spark.speculation.interval": "50ms", "spark.speculation.multiplier": "1.01"}
-    folder = tmp_path_factory.mktemp("spark")
-    with session(folder, f"local-cluster[{EXECUTORS},{CORES},1024]", **eager) as context:
-        yield context
-
-
-@pytest.fixture
-def context(spark, tmp_path, monkeypatch):
-    """The session, once all its slots are there: a test may have ended an executor."""
-    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
-    java = spark._jsc.sc()
-    profile = java.resourceProfileManager().defaultResourceProfile()
-    wait_for(lambda: java.maxNumConcurrentTasks(profile) == SLOTS, START_SECONDS)
-    return spark
-
-
-@pytest.fixture
-def pandas(monkeypatch):
-    """Spark looks for it on the driver, and Keras would load it for each rank of other tests."""
-    (site,) = (ROOT / ".venv-sagemaker").glob("lib/python3.*/site-packages")
-    monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
 
 
 @pytest.fixture
@@ -323,7 +276,7 @@ def test_a_driver_that_is_killed_leaves_nothing(tmp_path, monkeypatch):
     script.write_text(
         f"""
 from estimator_sdk import HorovodRunner
-from tests.interop.test_spark import stays
+from tests.interop.spark.test_jobs import stays
 from tests.spark import on_loopback
 
 context = on_loopback("local[2]")
@@ -345,7 +298,7 @@ HorovodRunner(np=2).run(stays, folder={str(ranks)!r})
 def that_stays(folder, hosts):
     """An estimator whose ranks say in a folder that they are there, and stay."""
     script = folder / "stays.py"
-    script.write_text("from tests.interop.test_spark import stays; import sys; stays(sys.argv[1])")
+    script.write_text("from tests.interop.spark.test_jobs import stays; import sys; stays(sys.argv[1])")
     return Estimator(
         entry_point=script,
         backend="spark",
@@ -426,58 +379,3 @@ def test_a_script_whose_executor_is_lost_fails_by_its_host(context, tmp_path):
         job.wait(START_SECONDS)
     assert failed.value.verdict.kind == Kind.HOST_LOST
     leaves_nothing(ranks)
-
-
-@pytest.mark.long
-def test_the_rows_of_a_dataframe_are_a_channel_dealt_out_to_hosts_and_ranks(context, pandas, tmp_path):
-    from pyspark.sql import SparkSession
-
-    frame = SparkSession(context).range(1003).repartition(5).selectExpr("id", "cast(id as string) as name")
-    reads = tmp_path / "reads.py"
-    reads.write_text(READS)
-    estimator = Estimator(
-        entry_point=reads,
-        backend="spark",
-        instance_count=2,
-        distribution={"mpi": {"enabled": True, "processes_per_host": 2}},
-    )
-    rows = TrainingInput.from_dataframe(frame, f"file://{tmp_path}/shared")
-    assert not (tmp_path / "shared").exists()
-    estimator.plan(rows)
-    for _ in range(2):
-        job = estimator.fit(rows, logs="none")
-        with tarfile.open(job.model_data.removeprefix("file://")) as model:
-            read = json.load(model.extractfile("read"))
-        assert sorted(each for of_rank in read for each in of_rank) == list(range(1003))
-        assert {len(of_rank) for of_rank in read} == {250, 251}
-    (files,) = (tmp_path / "shared").iterdir()
-    assert sorted(path.name for path in files.iterdir()) == [f"part-0000{n}-of-00002.parquet" for n in range(2)]
-    with pytest.raises(
-        InvalidArgument, match="was written for 2 hosts with 2 processes each, but this job has 2 with 1"
-    ):
-        Estimator(entry_point=reads, backend="spark", instance_count=2).fit(rows)
-    elsewhere = Estimator(entry_point=reads, distribution=estimator.distribution, instance_count=2)
-    assert elsewhere.fit(rows, logs="none").status == "Completed"
-
-
-@pytest.mark.long
-def test_a_dataframe_that_cannot_be_dealt_out_is_refused(context, pandas, tmp_path):
-    from pyspark.sql import SparkSession
-
-    session, reads = SparkSession(context), tmp_path / "reads.py"
-    reads.write_text(READS)
-    estimator = Estimator(entry_point=reads, backend="spark", instance_count=4)
-    for count, words in ((0, "is empty, fewer than the 4 processes"), (3, "has 3 rows, fewer than the 4 processes")):
-        rows = TrainingInput.from_dataframe(session.range(count), f"file://{tmp_path}/shared")
-        with pytest.raises(InvalidArgument, match=words):
-            estimator.fit({"train": rows})
-    rows = TrainingInput.from_dataframe(session.range(9), f"file://{tmp_path}/shared")
-    rows.files.prepare()
-    for folder in (tmp_path / "shared").iterdir():
-        folder.rmdir()
-    (tmp_path / "shared").rmdir()
-    (tmp_path / "shared").touch()
-    with pytest.raises(InvalidArgument, match="path is file:.*/shared, where no folder can be made: .*; give a folder"):
-        estimator.fit({"train": rows})
-    with pytest.raises(InvalidArgument, match=r"inputs\['train'\] is a DataFrame, .*; write it with dataframe.write"):
-        HorovodRunner(np=2, inputs={"train": rows}).run(where)

@@ -95,7 +95,7 @@ class Stage:
         """Whether nobody waits for it who would say why it has ended."""
         self._mark = os.urandom(8).hex()
         self._secret = os.urandom(SECRET_BYTES).hex()
-        self._group = f"estimator-{self._mark}"
+        self._tag = f"estimator-{self._mark}"
         host = context.getConf().get("spark.driver.host") or "127.0.0.1"
         try:
             self._door = socket.create_server((socket.gethostbyname(host), 0), backlog=256)
@@ -150,7 +150,7 @@ class Stage:
                 self._thread.join(LEAVE_SECONDS)
             if self._thread.is_alive():
                 with suppress(Exception):  # a context that was stopped meanwhile has ended them, too
-                    self._context.cancelJobGroup(self._group)
+                    self._context.cancelJobsWithTag(self._tag)
                 self._thread.join(LEAVE_SECONDS)
         self._over.close()
         self._is_over.close()
@@ -162,7 +162,9 @@ class Stage:
 
         try:
             cloudpickle.register_pickle_by_value(on_executor)  # type: ignore[no-untyped-call]
-            self._context.setJobGroup(self._group, f"estimator: {self._title}")
+            # The group stays that of the caller, who can cancel it.
+            self._context.addJobTag(self._tag)
+            self._context.setJobDescription(f"estimator: {self._title}")
             software = self._context.broadcast(archive())
             program = Path(launcher.__file__).read_text(encoding="utf-8")
             given = {

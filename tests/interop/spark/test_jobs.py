@@ -241,6 +241,21 @@ def test_a_job_that_spark_cancels_is_stopped_and_leaves_nothing_but_its_executor
 
 
 @pytest.mark.long
+def test_the_group_of_the_caller_cancels_a_job(context, tmp_path):
+    def run():
+        context.setJobGroup("a cell", "of a notebook")
+        HorovodRunner(np=4).run(stays, folder=str(tmp_path))
+
+    thread, raised = in_the_background(run)
+    ranks = said_by_ranks(tmp_path, 4, raised)
+    context.cancelJobGroup("a cell")
+    thread.join()
+    (error,) = raised
+    assert isinstance(error, EstimatorError) and "cancelled job group a cell" in str(error)
+    leaves_nothing(ranks)
+
+
+@pytest.mark.long
 def test_executors_with_more_tasks_than_others_are_several_hosts(context, capfd):
     seen = HorovodRunner(np=3).run(where)
     assert [host for host, *_ in seen] == ["algo-1", "algo-2", "algo-3"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -253,6 +254,48 @@ def test_the_group_of_the_caller_cancels_a_job(context, tmp_path):
     (error,) = raised
     assert isinstance(error, EstimatorError) and "cancelled job group a cell" in str(error)
     leaves_nothing(ranks)
+
+
+@pytest.mark.long
+def test_an_executor_that_is_lost_before_the_job_begins_is_said_in_a_sentence(context, tmp_path, monkeypatch):
+    began = tmp_path / "began"
+    # No task goes on before the other executor's tasks are there, too.
+    monkeypatch.setitem(context.environment, "PYTHONPATH", str(tmp_path))
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import os, pathlib, time; pathlib.Path({str(began)!r} + str(os.getpid())).touch(); time.sleep(3)"
+    )
+    thread, raised = in_the_background(lambda: HorovodRunner(np=4).run(stays, folder=str(tmp_path)))
+    (python,) = wait_for(lambda: [*tmp_path.glob("began*")][:1], START_SECONDS)
+    os.kill(executor_of(int(python.name.removeprefix("began"))), signal.SIGKILL)
+    thread.join()
+    (error,) = raised
+    assert isinstance(error, EstimatorError), error
+    assert re.fullmatch(r"Spark has not started the 4 tasks: Executor.*; call it again once Spark has .*", str(error))
+    assert list_jobs() == []
+
+
+@pytest.fixture
+def no_room(tmp_path):
+    """A folder on a disk of its own, which is small."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.mark.long
+def test_an_executor_whose_disk_is_full_fails_the_job_and_leaves_nothing(context, tmp_path, no_room, monkeypatch):
+    monkeypatch.setitem(context.environment, "TMPDIR", str(no_room))
+    script, data = tmp_path / "fills.py", tmp_path / "data"
+    script.write_text("import os; open(os.environ['SM_MODEL_DIR'] + '/weights', 'wb').write(bytes(20_000_000))")
+    estimator = Estimator(entry_point=script, backend="spark", instance_count=2)
+    with pytest.raises(JobFailed, match="the script on algo-. exited with code 1: OSError: .* No space left on device"):
+        estimator.fit(logs="none")
+    data.write_bytes(bytes(20_000_000))
+    with pytest.raises(JobFailed, match=r"algo-. could not be started on 127\.0\.0\.1:.*: .* No space left on device"):
+        estimator.fit(f"file://{data}", logs="none")
+    wait_for(lambda: not [*no_room.iterdir()])
 
 
 @pytest.mark.long

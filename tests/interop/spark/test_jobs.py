@@ -274,6 +274,17 @@ def test_an_executor_that_is_lost_before_the_job_begins_is_said_in_a_sentence(co
     assert list_jobs() == []
 
 
+@pytest.mark.long
+def test_an_executor_that_cannot_have_a_host_is_named_before_there_is_a_job(context, train, tmp_path, monkeypatch):
+    monkeypatch.setitem(context.environment, "PYTHONPATH", str(tmp_path))
+    (tmp_path / "sitecustomize.py").write_text("import tempfile; tempfile.tempdir = '/nowhere'")
+    words = r"^Spark has not started the 2 tasks: an executor cannot have a host, .*127\.0\.0\.1:\d+: .*/nowhere/est-"
+    for run in (HorovodRunner(np=2).run, lambda _: train(instance_count=2).fit()):
+        with pytest.raises(EstimatorError, match=words):
+            run(where)
+    assert list_jobs() == []
+
+
 @pytest.fixture
 def no_room(tmp_path):
     """A folder on a disk of its own, which is small."""

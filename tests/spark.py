@@ -18,6 +18,11 @@ from tests.ssh.seen import without_forks
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 ROOM = 32
 """Slots of a session that has room for any job of a test."""
+EXECUTORS, CORES = 2, 2
+SLOTS = EXECUTORS * CORES
+"""Those of a session with executors of its own."""
+START_SECONDS = 240.0
+"""That three machines of Java and the processes of a world may take where much else runs."""
 _TOOLKIT = b"/estimator_container\0train\0"
 
 

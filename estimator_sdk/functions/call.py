@@ -21,6 +21,7 @@ from estimator_container.contract.reserved import enabled_by
 from ..errors import InvalidArgument
 from ..spec.distributions import NAMES, options_of
 from ..values.naming import suggestion
+from ..values.spark_process import is_frame
 from . import on_host
 from .on_host import culprit, host, payload
 
@@ -113,12 +114,21 @@ class Call:
         what = f"{self.name}() cannot be sent to the hosts"
         found = culprit.find(self.name, self.function)
         if found is not None:
-            return f"{what}: {found.sentence()}; make it inside the function, or pass what it is made of"
+            hint = "make it inside the function, or pass what it is made of"
+            return f"{what}: {found.sentence()}; {_instead(found.value, hint)}"
         for name, each in self._named_arguments():
             found = culprit.find(name, each, self.name)
             if found is not None:
-                return f"{what}: {found.sentence()}; pass what it is made of"
+                return f"{what}: {found.sentence()}; {_instead(found.value, 'pass what it is made of')}"
         return f"{what}: {error}"
+
+
+def _instead(value: object, otherwise: str) -> str:
+    """What to do with what cannot be pickled."""
+    if not is_frame(value):
+        return otherwise
+    what = "write it with dataframe.write.parquet(path), and read that in the function"
+    return f"{what}, or give an Estimator TrainingInput.from_dataframe(dataframe, path)"
 
 
 @contextlib.contextmanager

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InvalidArgument
 from ..spec import instances
 from ..values.naming import shown, suggestion
+from ..values.spark_process import is_remote
 from .call import Call
 from .function_job import FunctionJob
 
@@ -88,6 +90,10 @@ class HorovodRunner:
 
             if (context := session.active()) is not None:
                 return on_spark.run(context, self._np, self._job, call, self._logs)
+            if is_remote():
+                what = f"HorovodRunner(np={self._np}) runs on this machine: its session is one of Spark Connect"
+                hint = "run this program where the driver is to have executors"
+                warnings.warn(f"{what}; {hint}, or write np={-self._np}", stacklevel=2)
         return self._job.run(call, self._logs)
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..backends.spark import NAME, session, stage
 from ..errors import EstimatorError, InvalidArgument, JobFailed
-from ..spec.training_input import frames
+from ..spec.training_input import FrameInput, channels, named
+from ..values.spark_process import is_frame
 from .call import Call
 from .function_job import FunctionJob
 
@@ -40,13 +41,18 @@ def run(context: SparkContext, np: int, job: FunctionJob, call: Call, logs: Logs
 
 
 def _check(context: SparkContext, np: int, job: FunctionJob) -> None:
-    """Raises InvalidArgument for more tasks than slots, and where Spark refuses barrier stages."""
+    """Raises InvalidArgument for inputs that it cannot have, too many tasks, and where Spark refuses the stage."""
     if job.settings.get("queue"):
         what = "queue=True waits for room on the machines of a pool, but the slots of executors are Spark's"
         raise InvalidArgument("queue", f"{what}; leave it out")
-    for where, _ in frames(job.inputs):
-        what = f"{where} is a DataFrame, whose files are shared by hosts that are known only once Spark has their tasks"
-        raise InvalidArgument(where, f"{what}; write it with dataframe.write.parquet(path), and give that path")
+    for where, given in named(job.inputs):
+        if isinstance(given, FrameInput) or is_frame(given):
+            what = f"{where} is a DataFrame, which is dealt out to hosts that are known only once Spark has their tasks"
+            hint = (
+                f"write it with dataframe.write.parquet(path), and give that path, or use Estimator(backend={NAME!r})"
+            )
+            raise InvalidArgument(where, f"{what}; {hint}")
+    channels(job.inputs)
     session.check_static(context, "np", f"np={np} needs", f"write np={-np} for this machine")
     slots = session.slots(context, session.Tasks(np))
     if np > slots:

@@ -25,6 +25,10 @@ GRACE_SECONDS = 10.0
 which stops the job, and whose verdict is not that the host is lost."""
 END_SECONDS = 30.0
 """That the keeper may take to end its host, before both are killed."""
+READY = b"ready\n"
+"""What it writes to standard output when the host can begin; else that is why it cannot."""
+BEGIN = b"begin\n"
+"""What it is told then."""
 
 
 def main() -> int:
@@ -39,15 +43,30 @@ def main() -> int:
     for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(signum, lambda *_: None)  # the task, the executor and the keeper say when to end
     common, own = given["keeper"]["common"], given["own"]
-    lock = enter(common)
+    lock = None
     try:
-        unpack(packed, common, given["keeper"]["name"])
-        return keep(given, f"{common}/software")
+        try:
+            lock = enter(common)
+            unpack(packed, common, given["keeper"]["name"])
+            os.mkdir(own, 0o700)  # noqa: PTH102 - this starts for each host, and needs nothing of pathlib
+        except OSError as error:
+            say(f"{error}\n".encode())
+            return 1
+        say(READY)
+        return keep(given, f"{common}/software") if sys.stdin.buffer.readline() == BEGIN else 0
     finally:
         shutil.rmtree(own, ignore_errors=True)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{own}.log")  # noqa: PTH108 - this starts for each host, and needs nothing of pathlib
-        leave(common, lock)
+        with contextlib.suppress(OSError):
+            os.unlink(f"{own}.log")  # noqa: PTH108
+        if lock is not None:
+            leave(common, lock)
+
+
+def say(words: bytes) -> None:
+    """To the task, if it is still there."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.buffer.write(words)
+        sys.stdout.buffer.flush()
 
 
 def enter(common: str) -> int:
@@ -102,7 +121,7 @@ def keep(given: dict[str, Any], software: str) -> int:
     become_subreaper()
     program = [sys.executable, "-I", "-S", f"{software}/estimator_sdk/backends/ssh/on_host", given["own"]]
     try:
-        keeper = subprocess.Popen(program, stdin=subprocess.PIPE, cwd="/")
+        keeper = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=sys.stderr, cwd="/")
         assert keeper.stdin is not None
         with contextlib.suppress(BrokenPipeError), keeper.stdin as pipe:
             pipe.write(json.dumps(given["keeper"]).encode())

@@ -22,7 +22,12 @@ from typing import Any
 DONE = "done"
 UNHEARD = "unheard"
 """What a task returns where the driver has not heard the first one."""
+NO_ROOM = "no room: "
+"""How that begins which a task returns where an executor cannot have a host; it goes on with where and why."""
 GO = b"go\n"
+"""What the driver answers to the first task."""
+READY, BEGIN = b"ready\n", b"begin\n"
+"""What a launcher says, and is told then."""
 ANSWER_SECONDS = 60.0
 _OF_SPARK = (
     "SPARK_",
@@ -53,16 +58,22 @@ def work(given: dict[str, Any], software: Any) -> Callable[[Iterable[int]], list
         hosts = hosts_of(about, given["tasks"])
         number, host = next(found for found in enumerate(hosts, 1) if own in found[1]["tasks"])
         first = host["tasks"][0]
-        with socket.socket(socket.AF_UNIX) as room:
+        with socket.socket(socket.AF_UNIX) as room, contextlib.ExitStack() as until_over:
+            launcher, failed = None, ""
             if own == first:
                 room.bind(about[first]["room"])
                 room.listen(len(about))
+                gpus = [gpu for task in host["tasks"] for gpu in about[task]["gpus"]]
+                launcher = until_over.enter_context(Launcher(given["launcher"], gpus))
+                failed = launcher.prepare(_settings(given, number, host["address"]), software.value)
+            # Before the driver is told: what keeps an executor from having a host keeps the job from being started.
+            if found := [each for each in context.allGather(failed and f"{host['name']}: {failed}") if each]:
+                return [NO_ROOM + found[0]]
             is_heard = own == 0 and _tell(given, hosts)
             if "yes" not in context.allGather("yes" if is_heard else ""):
                 return [UNHEARD]
-            if own == first:
-                gpus = [gpu for task in host["tasks"] for gpu in about[task]["gpus"]]
-                _keep(given, software.value, number, host["address"], gpus)
+            if launcher is not None:
+                launcher.keep()
             else:
                 # Not at a barrier: an executor that waits at one for a task which Spark cancels ends with status 50.
                 with contextlib.suppress(OSError):
@@ -127,13 +138,12 @@ def _tell(given: dict[str, Any], hosts: list[dict[str, Any]]) -> bool:
         return False
 
 
-def _keep(given: dict[str, Any], software: bytes, number: int, address: str, gpus: list[str]) -> None:
-    """Have a host until its job ends. Raises RuntimeError with what its launcher has said, if that does not do well."""
+def _settings(given: dict[str, Any], number: int, address: str) -> dict[str, Any]:
+    """What a launcher is told of its host."""
     host, port = given["door"]
-    told = {
+    return {
         "own": f"{tempfile.gettempdir()}/est-{given['mark']}-{number}",
         "executor": os.getppid(),  # the daemon of Spark's Pythons, or the machine of Java itself
-        "size": len(software),
         "keeper": {
             "name": f"machine-{number}",
             "secret": given["secret"],
@@ -143,24 +153,55 @@ def _keep(given: dict[str, Any], software: bytes, number: int, address: str, gpu
             "search_path": [each for each in sys.path if Path(each).is_absolute() and Path(each).is_dir()],
         },
     }
-    with tempfile.TemporaryFile() as said:
-        launcher = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", given["launcher"]],
+
+
+class Launcher:
+    """The program that has a host, whose task has ended when the block is left."""
+
+    def __init__(self, program: str, gpus: list[str]) -> None:
+        self._said = os.memfd_create("said")  # and no file: the disk may be full
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", program],
             stdin=subprocess.PIPE,
-            stdout=said,
-            stderr=said,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
             cwd="/",
             env=_environment(gpus),
             start_new_session=True,  # Spark kills the group of this process
         )
-        assert launcher.stdin is not None
-        with contextlib.suppress(BrokenPipeError), launcher.stdin as pipe:
-            pipe.write(json.dumps(told).encode() + b"\n" + software)
-            pipe.flush()
-            launcher.wait()
-        if launcher.wait() != 0:
-            said.seek(0)
-            raise RuntimeError(said.read().decode(errors="replace"))
+
+    def __enter__(self) -> Launcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(BrokenPipeError), self._process:  # which waits for its end
+            os.close(self._said)
+
+    def prepare(self, settings: dict[str, Any], software: bytes) -> str:
+        """Have everything ready for the host that is described. Returns why that cannot be, or nothing."""
+        told = {**settings, "size": len(software)}
+        self._tell(json.dumps(told).encode() + b"\n" + software)
+        assert self._process.stdout is not None
+        said: bytes = self._process.stdout.readline()
+        return "" if said == READY else said.decode(errors="replace").strip() or self._last_words()
+
+    def keep(self) -> None:
+        """Have the host until its job ends. Raises RuntimeError with what was said, if that does not do well."""
+        self._tell(BEGIN)
+        if self._process.wait() != 0:
+            raise RuntimeError(self._last_words())
+
+    def _tell(self, words: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(words)
+            self._process.stdin.flush()
+
+    def _last_words(self) -> str:
+        self._process.wait()
+        os.lseek(self._said, 0, os.SEEK_SET)
+        with open(self._said, "rb", closefd=False) as file:
+            return file.read().decode(errors="replace")
 
 
 def _environment(gpus: list[str]) -> dict[str, str]:

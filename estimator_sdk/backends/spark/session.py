@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InvalidArgument
+from ...values.spark_process import is_remote
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -59,9 +60,11 @@ class Tasks(NamedTuple):
 
 
 def active() -> SparkContext | None:
-    """The session's context in this process; None if there is none."""
+    """The session's context in this process, which is then its driver; None if there is none."""
     pyspark = sys.modules.get("pyspark")  # who has a session has imported it
-    found: SparkContext | None = pyspark.SparkContext._active_spark_context if pyspark is not None else None
+    if pyspark is None or is_remote():  # the latter may have no such class
+        return None
+    found: SparkContext | None = pyspark.SparkContext._active_spark_context
     return found
 
 
@@ -73,8 +76,13 @@ def required(backend: str) -> SparkContext:
     if find_spec("pyspark") is None:
         what = f"backend {backend!r} needs pyspark, which is not installed here"
         raise InvalidArgument("backend", f"{what}; pip install 'estimator-sdk[spark]'")
-    what = f"backend {backend!r} runs hosts on the executors of a Spark session, but this process has none"
-    hint = "call SparkSession.builder.getOrCreate() in this program first, or choose another backend"
+    what = f"backend {backend!r} runs hosts on the executors of a Spark session"
+    if is_remote():
+        what += ", but that of this process is one of Spark Connect, whose client cannot have executors start hosts"
+        hint = "run this program where the driver is, such as with spark-submit, or choose another backend"
+    else:
+        what += ", but this process has none"
+        hint = "call SparkSession.builder.getOrCreate() in this program first, or choose another backend"
     raise InvalidArgument("backend", f"{what}; {hint}")
 
 

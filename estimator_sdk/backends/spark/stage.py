@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from estimator_container.contract.names import SECRET_BYTES
 
 from ...errors import BackendError, EstimatorError
+from ...values.spark_process import words_of
 from . import launcher, on_executor
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ LOST_SECONDS = 15.0
 """That a supervisor may take to notice that Spark has ended its hosts."""
 _MOST = 1 << 20
 _FAILURE = "due to stage failure"
-"""In Spark's words where a task was lost or has failed, and not where somebody has cancelled the job."""
+"""In Spark's words where a task was lost or has failed."""
 _CURRENT: ContextVar[Stage] = ContextVar("stage")
 
 
@@ -95,7 +96,7 @@ class Stage:
         """Whether nobody waits for it who would say why it has ended."""
         self._mark = os.urandom(8).hex()
         self._secret = os.urandom(SECRET_BYTES).hex()
-        self._group = f"estimator-{self._mark}"
+        self._tag = f"estimator-{self._mark}"
         host = context.getConf().get("spark.driver.host") or "127.0.0.1"
         try:
             self._door = socket.create_server((socket.gethostbyname(host), 0), backlog=256)
@@ -150,7 +151,7 @@ class Stage:
                 self._thread.join(LEAVE_SECONDS)
             if self._thread.is_alive():
                 with suppress(Exception):  # a context that was stopped meanwhile has ended them, too
-                    self._context.cancelJobGroup(self._group)
+                    self._context.cancelJobsWithTag(self._tag)
                 self._thread.join(LEAVE_SECONDS)
         self._over.close()
         self._is_over.close()
@@ -162,7 +163,9 @@ class Stage:
 
         try:
             cloudpickle.register_pickle_by_value(on_executor)  # type: ignore[no-untyped-call]
-            self._context.setJobGroup(self._group, f"estimator: {self._title}")
+            # The group stays that of the caller, who can cancel it.
+            self._context.addJobTag(self._tag)
+            self._context.setJobDescription(f"estimator: {self._title}")
             software = self._context.broadcast(archive())
             program = Path(launcher.__file__).read_text(encoding="utf-8")
             given = {
@@ -176,18 +179,28 @@ class Stage:
             if (profile := self._tasks.profile(self._context)) is not None:
                 numbers = numbers.withResources(profile)
             said = numbers.barrier().mapPartitions(on_executor.work(given, software)).collect()
-            self._ended(self._unheard() if on_executor.UNHEARD in said else None)
+            self._ended(self._failed(said))
             software.destroy()
         except Exception as error:  # what py4j makes of what Spark says
-            self._ended(_words(error))
+            self._ended(words_of(error), _FAILURE in str(error))
 
-    def _unheard(self) -> str:
+    def _failed(self, said: list[str]) -> str | None:
+        """Why the tasks have ended without a job, as they have said it; None if they had one."""
+        no_room = next((each for each in said if each.startswith(on_executor.NO_ROOM)), None)
+        if no_room is not None:
+            hint = "make room there, or give executors another folder with spark.executorEnv.TMPDIR"
+            return f"an executor cannot have a host, {no_room.removeprefix(on_executor.NO_ROOM)}; {hint}"
+        if on_executor.UNHEARD not in said:
+            return None
         host, port = self._address
         hint = "let them connect to any port of the driver, or set spark.driver.host to where they reach it"
         return f"its executors cannot connect to the driver at {host}:{port}; {hint}"
 
-    def _ended(self, why: str | None) -> None:
+    def _ended(self, why: str | None, has_failed: bool = False) -> None:
+        """`has_failed`: whether a task was lost or has failed; else somebody has cancelled the job."""
         with self._lock:
+            if has_failed and self._job is None:
+                why = f"{why}; call it again once Spark has an executor in its place"
             self.ended_by = why
             job = self._job
         with suppress(OSError):
@@ -196,7 +209,7 @@ class Stage:
             return
         try:
             # A host that is lost with its executor says more than one that is stopped.
-            if job.wait(LOST_SECONDS if _FAILURE in why else 0).is_final:
+            if job.wait(LOST_SECONDS if has_failed else 0).is_final:
                 return
             job.stop()
         except EstimatorError:  # it was removed
@@ -229,10 +242,3 @@ class Stage:
                 sock.sendall(on_executor.GO)
                 return found
         return None
-
-
-def _words(error: Exception) -> str:
-    """The first line of what Spark says, without what Java was doing meanwhile."""
-    told = getattr(error, "java_exception", None)
-    text = str(told.getMessage()) if told is not None else str(error)
-    return text.strip().partition("\n")[0] or type(error).__name__

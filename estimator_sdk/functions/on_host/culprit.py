@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 _DEEPEST = 20  # variables inside variables; whatever is deeper is named by what holds it
 
+_SPARK = "pyspark"
+"""The package whose objects stay with the driver as a whole: what is inside them is nobody's variable."""
+
 
 class Culprit(NamedTuple):
     """The innermost thing that cannot be pickled."""
@@ -54,6 +57,8 @@ def _find(name: str, value: object, owner: str, seen: set[int], depth: int) -> C
 
 def _parts(name: str, value: object, owner: str) -> Iterator[tuple[str, str, object]]:
     """What is pickled along with a value: how it is reached, whose variable it is, and it itself."""
+    if type(value).__module__.partition(".")[0] == _SPARK:
+        return
     if isinstance(value, types.FunctionType):
         yield from ((each, value.__name__, held) for each, held in _variables(value))
     elif isinstance(value, types.MethodType):

@@ -11,6 +11,7 @@ from ...values import uris
 from ...values.arguments import named_arguments
 from ...values.conform import conform, field_hints
 from ...values.naming import shown
+from ...values.spark_process import is_frame
 from .. import channel_names
 from ..job_document import Channel, DataSource, InputMode, S3DataSource, ShuffleConfig
 
@@ -134,12 +135,17 @@ def channels(inputs: Inputs | None) -> tuple[Channel, ...] | None:
     return tuple(_channel(f"inputs[{shown(name)}]", name, given) for name, given in inputs.items()) or None
 
 
+def named(inputs: Inputs | None) -> Iterator[tuple[str, object]]:
+    """Each of the inputs, and how messages call it."""
+    if isinstance(inputs, Mapping):
+        yield from ((f"inputs[{shown(name)}]", given) for name, given in inputs.items())
+    elif inputs is not None:
+        yield "inputs", inputs
+
+
 def frames(inputs: Inputs | None) -> Iterator[tuple[str, FrameFiles]]:
     """Those of the inputs that are written when a job needs them, and how messages call each."""
-    named = inputs.items() if isinstance(inputs, Mapping) else ((None, inputs),)
-    for name, given in named:
-        if isinstance(given, FrameInput):
-            yield "inputs" if name is None else f"inputs[{shown(name)}]", given.files
+    yield from ((where, given.files) for where, given in named(inputs) if isinstance(given, FrameInput))
 
 
 def _channel(where: str, name: object, given: object) -> Channel:
@@ -147,6 +153,9 @@ def _channel(where: str, name: object, given: object) -> Channel:
     if isinstance(given, str):
         given = TrainingInput(uris.checked(where, given))
     if not isinstance(given, TrainingInput):
+        if is_frame(given):
+            hint = "write TrainingInput.from_dataframe(dataframe, 's3://bucket/prefix')"
+            raise InvalidArgument(where, f"{where} is a Spark DataFrame, whose rows have to be files for a job; {hint}")
         what = "must be a URI such as 's3://bucket/prefix' or 'file:///folder', or a TrainingInput"
         raise InvalidArgument(where, f"{where} {what}, not {shown(given)} ({type(given).__name__})")
     return given.channel(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,18 @@ from typing import TYPE_CHECKING, Any
 from ...errors import EstimatorError, InvalidArgument
 from ...values import uris
 from ...values.naming import shown
+from ...values.spark_process import is_frame, words_of
 from . import shards
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _FILE = "file://"
+_WRITABLE = {
+    True: "give a folder that all executors share, or an s3:// URI",
+    False: "check the bucket's name, and give executors credentials for it, as spark.executorEnv.AWS_ACCESS_KEY_ID",
+}
+"""What to do where executors cannot write to a folder, and where not to a bucket."""
 _POSITION_BITS = 33
 """Of what `monotonically_increasing_id` gives: the rest is the number of the partition."""
 
@@ -27,7 +32,7 @@ class FrameFiles:
 
     def __init__(self, frame: DataFrame, path: str) -> None:
         """Raises InvalidArgument for what is no DataFrame, or no URI."""
-        if not _is_frame(frame):
+        if not is_frame(frame):
             what = f"must be a Spark DataFrame, not {shown(frame)} ({type(frame).__name__})"
             raise InvalidArgument("dataframe", f"dataframe {what}; make one with spark.createDataFrame(…)")
         below = uris.checked("path", path).rstrip("/")
@@ -75,8 +80,8 @@ class FrameFiles:
         except EstimatorError:
             raise
         except Exception as error:  # what py4j makes of what Spark says
-            what = (str(error).strip() or type(error).__name__).partition("\n")[0]
-            raise EstimatorError(f"Spark could not write the DataFrame of {where} to {self.uri}: {what}") from error
+            what = f"Spark could not write the DataFrame of {where} to {self.uri}"
+            raise EstimatorError(f"{what}: {words_of(error)}") from error
         self._written = hosts, processes
 
     def _write(self, where: str, hosts: int, processes: int) -> None:
@@ -103,7 +108,7 @@ class FrameFiles:
         failed = next((failed for _, _, failed in told if failed), None)
         if failed is not None:
             what = f"path is {os.path.dirname(self.uri)}, to which an executor cannot write: {failed}"  # noqa: PTH120
-            raise InvalidArgument("path", f"{what}; give a folder that all executors share, or an s3:// URI of theirs")
+            raise InvalidArgument("path", f"{what}; {_WRITABLE[self.uri.startswith(_FILE)]}")
         if {shard: rows for shard, rows, _ in told} != dict(enumerate(sizes)):
             what = f"the DataFrame of {where} had other rows when it was read again"
             raise EstimatorError(f"{what}; write it to a table first, and give the DataFrame of that")
@@ -140,14 +145,6 @@ def _written(
     dealt = frame.withColumn(column, (number % len(sizes)).cast("int")).repartition(len(sizes), column)
     told: list[Any] = dealt.mapInArrow(shards.writer(uri, sizes, processes, column), shards.TOLD).collect()
     return [(row["shard"], row["rows"], row["failed"]) for row in told]
-
-
-def _is_frame(given: object) -> bool:
-    if "pyspark" not in sys.modules:
-        return False
-    from pyspark.sql import DataFrame
-
-    return isinstance(given, DataFrame)
 
 
 def _check_packages() -> None:

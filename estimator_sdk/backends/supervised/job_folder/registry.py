@@ -79,6 +79,9 @@ def _failed(record: Record, verdict: Verdict) -> Record:
 
 def _not_found(folder: JobFolder) -> JobNotFound:
     jobs = folder.path.parent
+    if folder.path.is_dir():
+        what = "has no record of a job, so it was removed or is not written yet"
+        return JobNotFound(f"the folder {folder.path} {what}; if no process uses it, remove the rest")
     known = names(jobs)
     if folder.name in known:
         what = f"there is no job {folder.name!r}: {folder.path} has no record of one, as after `rm -r` while it ran"

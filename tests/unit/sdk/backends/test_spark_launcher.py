@@ -10,7 +10,6 @@ import pytest
 
 from estimator_sdk.backends.spark import launcher
 from estimator_sdk.backends.ssh.session import software
-from tests.waiting import wait_for
 
 PROGRAM = Path(launcher.__file__).read_text()
 
@@ -31,13 +30,21 @@ class Host:
         given = {"own": str(self.own), "executor": executor.pid, "size": len(self.packed), "keeper": keeper}
         self.told = json.dumps(given).encode() + b"\n"
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", PROGRAM], stdin=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-I", "-S", "-c", PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
         )
 
-    def begin(self):
+    def prepare(self):
         self.process.stdin.write(self.told + self.packed)
         self.process.stdin.flush()
-        wait_for(self.own.exists)
+        return self.process.stdout.readline()
+
+    def begin(self):
+        assert self.prepare() == launcher.READY
+        self.process.stdin.write(launcher.BEGIN)
+        self.process.stdin.flush()
         return self
 
     def lose_its_task(self):
@@ -71,6 +78,7 @@ def host(tmp_path, door, executor):
         each.process.kill()
         each.process.wait()
         each.process.stdin.close()
+        each.process.stdout.close()
 
 
 def test_the_last_host_of_a_machine_leaves_nothing_when_its_executor_is_gone(tmp_path, host, executor):
@@ -102,6 +110,22 @@ def test_a_host_whose_task_alone_has_ended_goes_on_until_the_driver_may_have_sto
 def test_a_task_that_ends_before_it_has_said_everything_has_made_nothing(tmp_path, host, of_all):
     one = host()
     one.process.stdin.write(one.told[:of_all])
+    one.lose_its_task()
+    assert one.process.wait(60) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_host_that_has_no_room_says_so_and_leaves_nothing(tmp_path, host):
+    one = host()
+    one.own.touch()
+    assert one.prepare() == f"[Errno 17] File exists: '{one.own}'\n".encode()
+    assert one.process.wait(60) == 1
+    assert not (tmp_path / "common").exists()
+
+
+def test_a_task_that_ends_before_the_host_is_to_begin_leaves_nothing(tmp_path, host):
+    one = host()
+    assert one.prepare() == launcher.READY
     one.lose_its_task()
     assert one.process.wait(60) == 0
     assert list(tmp_path.iterdir()) == []

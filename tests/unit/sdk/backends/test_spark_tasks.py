@@ -2,7 +2,7 @@
 
 import pytest
 
-from estimator_sdk import Estimator, InvalidArgument
+from estimator_sdk import Estimator, HorovodRunner, InvalidArgument
 from estimator_sdk.backends.spark import session
 from estimator_sdk.backends.spark.on_executor import hosts_of
 
@@ -53,3 +53,19 @@ def test_without_a_session_there_are_no_executors(tmp_path, monkeypatch, chosen)
     ) as raised:
         Estimator(entry_point=tmp_path / "train.py", **chosen).plan()
     assert raised.value.argument == "backend"
+
+
+def test_a_client_of_spark_connect_is_told_to_run_where_the_driver_is(tmp_path, monkeypatch):
+    import pyspark.sql.utils
+
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")  # as builder.remote(…) sets it
+    assert pyspark.sql.utils.is_remote()
+    (tmp_path / "train.py").touch()
+    with pytest.raises(
+        InvalidArgument, match="is one of Spark Connect, .*; run this program where the driver is"
+    ) as raised:
+        Estimator(entry_point=tmp_path / "train.py", backend="spark").plan()
+    assert raised.value.argument == "backend"
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+    with pytest.warns(UserWarning, match=r"HorovodRunner\(np=1\) runs on this machine: .* or write np=-1"):
+        assert HorovodRunner(np=1).run(lambda: 7) == 7

@@ -1,9 +1,10 @@
-"""HorovodRunner in a Spark session: a real one, with two executors of two slots each, all on the loopback network."""
+"""HorovodRunner and scripts on the executors of a real session, and what Spark may do to them meanwhile."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,20 +24,13 @@ from estimator_sdk import (
     InvalidArgument,
     Job,
     JobFailed,
-    TrainingInput,
     list_jobs,
 )
-from tests.spark import environment, executor_of, session
+from tests.spark import SLOTS, START_SECONDS, environment, executor_of
 from tests.waiting import wait_for, wait_until_gone
 
-ROOT = Path(__file__).parents[2]
-EXECUTORS, CORES = 2, 2
+ROOT = Path(__file__).parents[3]
 COMING = "estimator_sdk.backends.spark.session.COMING_SECONDS"
-SLOTS = EXECUTORS * CORES
-START_SECONDS = 240.0
-"""That three machines of Java and the processes of a world may take where much else runs."""
-
-
 REFUSED = [
     ({"instance_type": "ml.m5.large"}, "what a host has is what Spark gives its task; leave it out, or write 'spark'"),
     ({"image_uri": "image"}, "hosts on executors are processes"),
@@ -76,21 +70,6 @@ if os.environ["SM_CURRENT_HOST"] == "algo-1":
     if number == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 """
-READS = """
-import json, os, pathlib
-
-import pyarrow.parquet
-from mpi4py import MPI
-
-(path,) = pathlib.Path(os.environ["SM_CHANNEL_TRAINING"]).iterdir()
-file = pyarrow.parquet.ParquetFile(path)
-world = MPI.COMM_WORLD
-local = int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"])
-groups = range(local, file.num_row_groups, int(os.environ["OMPI_COMM_WORLD_LOCAL_SIZE"]))
-read = world.gather(file.read_row_groups(list(groups)).column("id").to_pylist())
-if world.Get_rank() == 0:
-    pathlib.Path(os.environ["SM_MODEL_DIR"], "read").write_text(json.dumps(read))
-"""
 
 
 class OddRank(Exception):
@@ -126,31 +105,6 @@ def stays(folder):
     draft.write_text(json.dumps({"pid": os.getpid(), "host": os.environ["SM_CURRENT_HOST"], "folder": str(common)}))
     draft.rename(Path(folder, rank))
     time.sleep(3600)
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    eager = {"spark.speculation": "true", "spark.speculation.interval": "50ms", "spark.speculation.multiplier": "1.01"}
-    folder = tmp_path_factory.mktemp("spark")
-    with session(folder, f"local-cluster[{EXECUTORS},{CORES},1024]", **eager) as context:
-        yield context
-
-
-@pytest.fixture
-def context(spark, tmp_path, monkeypatch):
-    """The session, once all its slots are there: a test may have ended an executor."""
-    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
-    java = spark._jsc.sc()
-    profile = java.resourceProfileManager().defaultResourceProfile()
-    wait_for(lambda: java.maxNumConcurrentTasks(profile) == SLOTS, START_SECONDS)
-    return spark
-
-
-@pytest.fixture
-def pandas(monkeypatch):
-    """Spark looks for it on the driver, and Keras would load it for each rank of other tests."""
-    (site,) = (ROOT / ".venv-sagemaker").glob("lib/python3.*/site-packages")
-    monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
 
 
 @pytest.fixture
@@ -288,6 +242,74 @@ def test_a_job_that_spark_cancels_is_stopped_and_leaves_nothing_but_its_executor
 
 
 @pytest.mark.long
+def test_the_group_of_the_caller_cancels_a_job(context, tmp_path):
+    def run():
+        context.setJobGroup("a cell", "of a notebook")
+        HorovodRunner(np=4).run(stays, folder=str(tmp_path))
+
+    thread, raised = in_the_background(run)
+    ranks = said_by_ranks(tmp_path, 4, raised)
+    context.cancelJobGroup("a cell")
+    thread.join()
+    (error,) = raised
+    assert isinstance(error, EstimatorError) and "cancelled job group a cell" in str(error)
+    leaves_nothing(ranks)
+
+
+@pytest.mark.long
+def test_an_executor_that_is_lost_before_the_job_begins_is_said_in_a_sentence(context, tmp_path, monkeypatch):
+    began = tmp_path / "began"
+    # No task goes on before the other executor's tasks are there, too.
+    monkeypatch.setitem(context.environment, "PYTHONPATH", str(tmp_path))
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import os, pathlib, time; pathlib.Path({str(began)!r} + str(os.getpid())).touch(); time.sleep(3)"
+    )
+    thread, raised = in_the_background(lambda: HorovodRunner(np=4).run(stays, folder=str(tmp_path)))
+    (python,) = wait_for(lambda: [*tmp_path.glob("began*")][:1], START_SECONDS)
+    os.kill(executor_of(int(python.name.removeprefix("began"))), signal.SIGKILL)
+    thread.join()
+    (error,) = raised
+    assert isinstance(error, EstimatorError), error
+    assert re.fullmatch(r"Spark has not started the 4 tasks: Executor.*; call it again once Spark has .*", str(error))
+    assert list_jobs() == []
+
+
+@pytest.mark.long
+def test_an_executor_that_cannot_have_a_host_is_named_before_there_is_a_job(context, train, tmp_path, monkeypatch):
+    monkeypatch.setitem(context.environment, "PYTHONPATH", str(tmp_path))
+    (tmp_path / "sitecustomize.py").write_text("import tempfile; tempfile.tempdir = '/nowhere'")
+    words = r"^Spark has not started the 2 tasks: an executor cannot have a host, .*127\.0\.0\.1:\d+: .*/nowhere/est-"
+    for run in (HorovodRunner(np=2).run, lambda _: train(instance_count=2).fit()):
+        with pytest.raises(EstimatorError, match=words):
+            run(where)
+    assert list_jobs() == []
+
+
+@pytest.fixture
+def no_room(tmp_path):
+    """A folder on a disk of its own, which is small."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.mark.long
+def test_an_executor_whose_disk_is_full_fails_the_job_and_leaves_nothing(context, tmp_path, no_room, monkeypatch):
+    monkeypatch.setitem(context.environment, "TMPDIR", str(no_room))
+    script, data = tmp_path / "fills.py", tmp_path / "data"
+    script.write_text("import os; open(os.environ['SM_MODEL_DIR'] + '/weights', 'wb').write(bytes(20_000_000))")
+    estimator = Estimator(entry_point=script, backend="spark", instance_count=2)
+    with pytest.raises(JobFailed, match="the script on algo-. exited with code 1: OSError: .* No space left on device"):
+        estimator.fit(logs="none")
+    data.write_bytes(bytes(20_000_000))
+    with pytest.raises(JobFailed, match=r"algo-. could not be started on 127\.0\.0\.1:.*: .* No space left on device"):
+        estimator.fit(f"file://{data}", logs="none")
+    wait_for(lambda: not [*no_room.iterdir()])
+
+
+@pytest.mark.long
 def test_executors_with_more_tasks_than_others_are_several_hosts(context, capfd):
     seen = HorovodRunner(np=3).run(where)
     assert [host for host, *_ in seen] == ["algo-1", "algo-2", "algo-3"]
@@ -323,7 +345,7 @@ def test_a_driver_that_is_killed_leaves_nothing(tmp_path, monkeypatch):
     script.write_text(
         f"""
 from estimator_sdk import HorovodRunner
-from tests.interop.test_spark import stays
+from tests.interop.spark.test_jobs import stays
 from tests.spark import on_loopback
 
 context = on_loopback("local[2]")
@@ -345,7 +367,7 @@ HorovodRunner(np=2).run(stays, folder={str(ranks)!r})
 def that_stays(folder, hosts):
     """An estimator whose ranks say in a folder that they are there, and stay."""
     script = folder / "stays.py"
-    script.write_text("from tests.interop.test_spark import stays; import sys; stays(sys.argv[1])")
+    script.write_text("from tests.interop.spark.test_jobs import stays; import sys; stays(sys.argv[1])")
     return Estimator(
         entry_point=script,
         backend="spark",
@@ -426,58 +448,3 @@ def test_a_script_whose_executor_is_lost_fails_by_its_host(context, tmp_path):
         job.wait(START_SECONDS)
     assert failed.value.verdict.kind == Kind.HOST_LOST
     leaves_nothing(ranks)
-
-
-@pytest.mark.long
-def test_the_rows_of_a_dataframe_are_a_channel_dealt_out_to_hosts_and_ranks(context, pandas, tmp_path):
-    from pyspark.sql import SparkSession
-
-    frame = SparkSession(context).range(1003).repartition(5).selectExpr("id", "cast(id as string) as name")
-    reads = tmp_path / "reads.py"
-    reads.write_text(READS)
-    estimator = Estimator(
-        entry_point=reads,
-        backend="spark",
-        instance_count=2,
-        distribution={"mpi": {"enabled": True, "processes_per_host": 2}},
-    )
-    rows = TrainingInput.from_dataframe(frame, f"file://{tmp_path}/shared")
-    assert not (tmp_path / "shared").exists()
-    estimator.plan(rows)
-    for _ in range(2):
-        job = estimator.fit(rows, logs="none")
-        with tarfile.open(job.model_data.removeprefix("file://")) as model:
-            read = json.load(model.extractfile("read"))
-        assert sorted(each for of_rank in read for each in of_rank) == list(range(1003))
-        assert {len(of_rank) for of_rank in read} == {250, 251}
-    (files,) = (tmp_path / "shared").iterdir()
-    assert sorted(path.name for path in files.iterdir()) == [f"part-0000{n}-of-00002.parquet" for n in range(2)]
-    with pytest.raises(
-        InvalidArgument, match="was written for 2 hosts with 2 processes each, but this job has 2 with 1"
-    ):
-        Estimator(entry_point=reads, backend="spark", instance_count=2).fit(rows)
-    elsewhere = Estimator(entry_point=reads, distribution=estimator.distribution, instance_count=2)
-    assert elsewhere.fit(rows, logs="none").status == "Completed"
-
-
-@pytest.mark.long
-def test_a_dataframe_that_cannot_be_dealt_out_is_refused(context, pandas, tmp_path):
-    from pyspark.sql import SparkSession
-
-    session, reads = SparkSession(context), tmp_path / "reads.py"
-    reads.write_text(READS)
-    estimator = Estimator(entry_point=reads, backend="spark", instance_count=4)
-    for count, words in ((0, "is empty, fewer than the 4 processes"), (3, "has 3 rows, fewer than the 4 processes")):
-        rows = TrainingInput.from_dataframe(session.range(count), f"file://{tmp_path}/shared")
-        with pytest.raises(InvalidArgument, match=words):
-            estimator.fit({"train": rows})
-    rows = TrainingInput.from_dataframe(session.range(9), f"file://{tmp_path}/shared")
-    rows.files.prepare()
-    for folder in (tmp_path / "shared").iterdir():
-        folder.rmdir()
-    (tmp_path / "shared").rmdir()
-    (tmp_path / "shared").touch()
-    with pytest.raises(InvalidArgument, match="path is file:.*/shared, where no folder can be made: .*; give a folder"):
-        estimator.fit({"train": rows})
-    with pytest.raises(InvalidArgument, match=r"inputs\['train'\] is a DataFrame, .*; write it with dataframe.write"):
-        HorovodRunner(np=2, inputs={"train": rows}).run(where)

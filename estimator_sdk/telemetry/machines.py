@@ -105,7 +105,7 @@ def logs_here(job: StartedJob) -> list[Path]:
     files = job.log_files()
     if not files:
         record = job.record()
-        if record.attempts:
+        if record.attempts and not job.log_files():  # else the first attempt has just begun
             raise EstimatorError(
                 f"{job.name} runs on {record.backend}, so what its machines measure is not on this machine: the "
                 "platform has it; for SageMaker that is CloudWatch, in the namespace /aws/sagemaker/TrainingJobs"

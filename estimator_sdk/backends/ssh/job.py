@@ -104,6 +104,18 @@ class SshJob(LocalJob):
         if not self.record().is_final:
             self._connected().ask("stop")
 
+    def ask_for_window(self, request: str) -> None:
+        self._connected().ask("ask_for_window", request=request)
+
+    def withdraw_window(self) -> None:
+        with suppress(BackendError):
+            self._connected().ask("withdraw_window")
+
+    def add_output(self, name: str, text: str) -> Path:
+        """As that of any job; it is here, too, where outputs are not copied before the end."""
+        self._connected().add_output(name, text)
+        return super().add_output(name, text)
+
     def delete(self) -> None:
         from .session.connection import Unreachable
 

@@ -87,7 +87,7 @@ def _search(console: Console, values: Values) -> object:
 
 
 async def _download(console: Console, values: Values, request: Request) -> Response:
-    selection = await to_thread.run_sync(_selection, console, values, limiter=console.threads)
+    selection = await to_thread.run_sync(_selection, console, values, limiter=console.threads_for(values.job))
     if console.downloads >= MOST_DOWNLOADS:
         what = f"{MOST_DOWNLOADS} downloads are under way; wait for one of them to end"
         return JSONResponse({"error": what}, 503, {"retry-after": "5"})

@@ -7,7 +7,7 @@ not need costs anything. Each of ours is a folder here, whose `__init__` says wh
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgument, JobNotFound
@@ -87,17 +87,17 @@ def attach(name: str) -> StartedJob:
     raise JobNotFound("; and ".join(filter(None, told)))
 
 
-def jobs(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
+def jobs(backend: str | None, limit: int | None, without: Collection[str] = ()) -> Sequence[StartedJob]:
     """The newest jobs of a backend, or without a name of all but those that ask a service; the newest first.
 
-    Raises InvalidArgument for an unknown name.
+    `without` are backends that are left out then. Raises InvalidArgument for an unknown name.
     """
     if backend is not None:
         return load(backend).list(limit)
     from .supervised import job
 
     everything: list[StartedJob] = [*job.jobs(limit=limit)]
-    near = [name for name, can in _elsewhere().items() if not can.is_remote]
+    near = [name for name, can in _elsewhere().items() if not can.is_remote and name not in without]
     for name in near:
         try:
             everything += load(name).list(limit)
@@ -106,6 +106,11 @@ def jobs(backend: str | None, limit: int | None) -> Sequence[StartedJob]:
     if near:
         everything.sort(key=lambda one: one.summary().created or 0.0, reverse=True)
     return everything[:limit]
+
+
+def with_own_folders() -> list[str]:
+    """The backends of ours whose jobs are not at a service, and have a folder in the home that is called like them."""
+    return [name for name, can in _elsewhere().items() if name in BUILT_IN and not can.is_remote]
 
 
 def submitted() -> list[StartedJob]:

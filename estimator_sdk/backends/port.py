@@ -202,6 +202,29 @@ class Probes(Protocol):
 
 
 @runtime_checkable
+class RecordsWindows(Protocol):
+    """A job that runs, whose hosts can be asked to record a window of their timeline.
+
+    What they record is beside their logs, in `Layout.timelines`; see `host.windows` of the toolkit.
+    """
+
+    def ask_for_window(self, request: str) -> None:
+        """Have every host find the request, as `Layout.timeline_request`.
+
+        Raises EstimatorError where one is there that has not begun, or where this one cannot be written.
+        """
+
+    def withdraw_window(self) -> None:
+        """Take back a request from the hosts that have not begun; nothing happens where there is none."""
+
+    def add_output(self, name: str, text: str) -> Path:
+        """Put a file among the outputs of the first host, in the place of one of that name.
+
+        Returns where it is on this machine. Raises OSError, and BackendError where the host is not reached.
+        """
+
+
+@runtime_checkable
 class KeepsNotes(Protocol):
     """A backend whose jobs run at a service, and which notes those that were submitted from here in the home."""
 

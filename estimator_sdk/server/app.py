@@ -14,16 +14,17 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from .. import __version__
+from .. import __version__, backends
 from .api import document, events, jobs, logs, measured, window
 from .guard import RequestGuard
+from .jobs.apart import JobsApart
 from .jobs.services import ServiceWatch
 from .state import Console
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from .jobs.index import Change
+    from .jobs.index import Change, JobIndex
 
 PAGE = Path(__file__).with_name("page")
 OPERATIONS = (*jobs.OPERATIONS, *logs.OPERATIONS, *measured.OPERATIONS, *window.OPERATIONS, *events.OPERATIONS)
@@ -40,12 +41,16 @@ def make(console: Console, token: str, port: int, hosts: Iterable[str]) -> Reque
         def tell(change: Change) -> None:
             loop.call_soon_threadsafe(console.hub.tell, change)
 
-        services = ServiceWatch(console.index)
-        for name, follow in (("index", console.index.follow), ("services", services.follow)):
-            threading.Thread(target=follow, args=(tell,), name=name, daemon=True).start()
+        watches: dict[str, JobIndex | ServiceWatch | JobsApart] = {
+            "index": console.index,
+            "services": ServiceWatch(console.index),
+            **{name: JobsApart(console.index, name) for name in backends.with_own_folders()},
+        }
+        for name, watch in watches.items():
+            threading.Thread(target=watch.follow, args=(tell,), name=name, daemon=True).start()
         yield
-        console.index.close()
-        services.close()
+        for watch in watches.values():
+            watch.close()
 
     described = document.openapi(OPERATIONS, __version__)
 

@@ -54,6 +54,9 @@ class Console:
         self.threads = CapacityLimiter(_THREADS)
         self.slow_threads = CapacityLimiter(1)
         """For what computes for seconds, one at a time."""
+        self._threads_apart = CapacityLimiter(_THREADS)
+        """For jobs of clusters, which may not answer for a while."""
+        self._apart = frozenset(backends.with_own_folders())
         self.windows = WindowRuns()
         self.downloads = 0
         """How many are under way."""
@@ -79,6 +82,13 @@ class Console:
         with self._lock:
             put(self._jobs, name, found)
         return found
+
+    def threads_for(self, name: str, is_slow: bool = False) -> CapacityLimiter:
+        """Those in which a request about a job is answered, so that one whose cluster is away holds up no other."""
+        known = self.index.get(name)
+        if known is not None and known.backend in self._apart:
+            return self._threads_apart
+        return self.slow_threads if is_slow else self.threads
 
     def story(self, name: str, created: float | None, attempt: int) -> Story:
         """The story of an attempt of a job, which is told apart from an earlier job of its name."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..backends.port import StartedJob
 
 FINEST = LEVELS[0]
+LATE_SECONDS = 60.0
+"""A host that is behind another by more has ended, or its clock is of no use."""
 _ORDER = {kind.name: place for place, kind in enumerate(METRICS)}
 
 
@@ -56,8 +58,8 @@ class Measurements:
     resolution: float
     """Seconds from one point to the next."""
     cursor: float | None
-    """When the last point begins, which may still change: what to give as `start` for what is new, with the same
-    `resolution`. None where nothing was measured."""
+    """When the first point begins that may still change, of whichever host: what to give as `start` for what is new,
+    with the same `resolution`. None where nothing was measured."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,17 @@ def read(job: StartedJob, question: Question) -> Measurements:
     hosts = {host: place for place, host in enumerate(job.record().hosts)}
     found = [_series(host, key, each, resolution) for (host, key), each in buckets.items()]
     found.sort(key=lambda one: (_ORDER[one.metric], hosts.get(one.host, 0), _number(one.rank), one.part))
-    return Measurements(found, resolution, max((one.times[-1] for one in found), default=question.start))
+    cursor = min(end, _settled(folders)) // resolution * resolution if found else question.start
+    return Measurements(found, resolution, cursor)
+
+
+def _settled(folders: Sequence[tuple[str, str]]) -> float:
+    """Up to when all hosts have told: one may be behind the others by its clock, or by the way of its rows."""
+    last: dict[str, float] = {}
+    for host, folder in folders:
+        last[host] = max(last.get(host, 0.0), (history.last_time_ms(folder, FINEST) or 0) / 1000)
+    least = max(last.values()) - LATE_SECONDS
+    return min(max(time, least) for time in last.values() if time >= least or not time)
 
 
 def _number(rank: int | None) -> int:
@@ -105,7 +117,7 @@ def logs_here(job: StartedJob) -> list[Path]:
     files = job.log_files()
     if not files:
         record = job.record()
-        if record.attempts:
+        if record.attempts and not job.log_files():  # else the first attempt has just begun
             raise EstimatorError(
                 f"{job.name} runs on {record.backend}, so what its machines measure is not on this machine: the "
                 "platform has it; for SageMaker that is CloudWatch, in the namespace /aws/sagemaker/TrainingJobs"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from estimator_sdk import Job
+from estimator_sdk.job.traces import trace, window
 from tests.waiting import wait_for
 
 MEGABYTE = 1 << 20
@@ -20,6 +21,13 @@ for step in range(1, 6):
 status = dict(line.split(":") for line in open("/proc/self/status").read().splitlines())
 print("resident", 1024 * int(status["VmRSS"].split()[0]), flush=True)
 signal.pause()
+"""
+TRAINS = """
+import time
+from estimator_container.training import mark_step
+while True:
+    time.sleep(0.02)
+    mark_step()
 """
 DEFINED = [{"Name": "defined", "Regex": "value <([0-9]+)>"}]
 RANKS, STEPS = range(4), range(1, 6)
@@ -59,6 +67,12 @@ def resident_of_ranks(job: Job) -> dict[int | None, int]:
     return {line.rank: int(line.data.split()[1]) for line in lines if line.data.startswith(b"resident")}
 
 
+def do_all_train(job: Job) -> bool:
+    """Whether each rank has told of its steps."""
+    steps = [each for each in trace.make(job.started)["traceEvents"] if each.get("cat") == "steps"]
+    return len({(each["pid"], each["tid"]) for each in steps}) == len(RANKS)
+
+
 @pytest.mark.law("T1")
 def test_each_rank_is_measured_by_itself(running):
     wait_for(lambda: are_measured(running))
@@ -93,3 +107,23 @@ def test_what_a_script_says_of_its_model_is_read_by_rank_and_step(running):
     running.stop()
     running.wait()
     assert curves_of(running) == expected
+
+
+@pytest.mark.law("T1")
+def test_a_window_has_every_step_of_each_rank_by_one_clock(script):
+    job = script.estimator(TRAINS, hosts=2, processes=2).fit(wait=False)
+    try:
+        wait_for(lambda: do_all_train(job), otherwise=job.why)
+        found = window.record(job.started, 1.0)
+        assert job.status == "InProgress"
+    finally:
+        job.stop()
+        job.wait()
+    steps: dict[tuple[int, int], list[int]] = {}
+    for each in found.trace["traceEvents"]:
+        if each.get("cat") == "steps":
+            steps.setdefault((each["pid"], each["tid"]), []).append(int(each["name"].removeprefix("step ")))
+    assert steps.keys() == {(rank // 2 + 1, rank + 1) for rank in RANKS}
+    assert all(numbers == list(range(numbers[0], numbers[-1] + 1)) for numbers in steps.values())
+    assert found.trace["otherData"]["clock_offsets"].keys() == {"algo-2"}
+    assert found.kept is not None and found.kept.endswith(window.FILE)

@@ -16,17 +16,22 @@ from estimator_sdk.values.home import JobFolder, secured
 
 
 def make_job(
-    home: Path, name: str, status: Status = "Completed", hosts: int = 1, created: float | None = None
+    home: Path,
+    name: str,
+    status: Status = "Completed",
+    hosts: int = 1,
+    created: float | None = None,
+    backend: str = "process",
 ) -> JobFolder:
     """The folder of a job that has ended."""
-    folder = JobFolder(secured(home / "jobs") / name)
+    folder = JobFolder(secured(home / ("jobs" if backend == "process" else backend)) / name)
     folder.path.mkdir(mode=0o700)
     began = time.time() - 60 if created is None else created
     names = tuple(f"algo-{number}" for number in range(1, hosts + 1))
     for host in names:
         Path(Layout(str(folder.host(host))).frames).parent.mkdir(parents=True)
     attempts = (AttemptRecord(1, began, began + 30),)
-    write_record(Record(name, status, "process", names, began, attempts, began + 30), folder)
+    write_record(Record(name, status, backend, names, began, attempts, began + 30), folder)
     folder.request.write_text(json.dumps({"TrainingJobName": name}))
     folder.plan.write_text("a plan\n")
     return folder

@@ -9,7 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from estimator_container.contract import events
 from estimator_container.contract.names import Layout
+from estimator_container.logs.frames import NO_RANK
 
 from estimator_sdk import EstimatorError, InvalidArgument
 from estimator_sdk.cli.main import main
@@ -17,7 +19,7 @@ from estimator_sdk.server import serving
 from estimator_sdk.server.api.logs import MOST_DOWNLOADS
 from estimator_sdk.server.app import OPERATIONS
 from estimator_sdk.server.changes import MOST_LISTENERS
-from tests.console.folders import make_job, writer
+from tests.console.folders import make_job, tell, writer
 from tests.console.server import PATIENCE, console, wait_until
 
 LONG = 64 << 20  # bytes of a log
@@ -208,6 +210,23 @@ def test_a_download_has_every_byte(server):
     status, headers, body = server.ask("/api/jobs/long/logs/download?host=algo-1&rank=0&stream=stdout")
     assert status == 200 and body == (b"x" * 1023 + b"\n") * (LONG // 1024)
     assert headers["content-disposition"] == 'attachment; filename="long-algo-1-0-stdout.log"'
+
+
+@pytest.mark.parametrize("rank", [None, 0])
+def test_a_download_of_a_stream_is_bare_where_one_script_writes_it(server, home, rank):
+    name, number = f"of-{rank}", NO_RANK if rank is None else rank
+    frames = writer(make_job(home, name))
+    tell(frames, events.RankStarted(rank))
+    frames.write(number, 1, b"a\0b\n")
+    frames.write(number, 2, b"warning\n")
+    frames.write(number, 1, b"no end of line")
+    frames.close()
+    wait_until(lambda: server.ask(f"/api/jobs/{name}")[0] == 200)
+    _, _, body = server.ask(f"/api/jobs/{name}/logs/download?host=algo-1&stream=stdout")
+    if rank is None:
+        assert body == b"a\0b\nno end of line"
+    else:  # another rank may write there, too
+        assert body == b"[1,0]<stdout>:a\0b\n[1,0]<stdout>:no end of line\n"
 
 
 def test_a_trace_is_given_only_where_it_is_a_file_of_the_job(server, home):

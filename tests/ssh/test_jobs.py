@@ -11,6 +11,7 @@ import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.errors import BackendError, InvalidArgument, JobNotFound
+from tests.waiting import wait_for
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 WAITING = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
@@ -147,6 +148,18 @@ def test_a_job_is_found_by_its_name_listed_and_deleted(submit, ssh_pool):
     assert not remote.exists()
     with pytest.raises(JobNotFound):
         Job.attach(job.name)
+
+
+def test_a_job_whose_news_cannot_be_copied_here_is_shown_as_it_was_and_can_be_stopped(submit):
+    job = submit(COUNTING)
+    wait_for_line(job, "algo-1 1")
+    in_the_way = job.folder / "mirrored.json.new"
+    in_the_way.mkdir()
+    wait_for(lambda: "cannot be copied here" in job.started.record().reason)
+    assert job.status == "InProgress"
+    job.stop()
+    in_the_way.rmdir()
+    assert job.wait(60) == "Stopped"
 
 
 def test_a_job_outlives_the_program_that_started_it_and_every_connection(submit, ssh_pool):

@@ -38,7 +38,8 @@ class HorovodRecorder:
         given = os.environ.get(TIMELINE)
         if given != DYNAMIC:
             is_written = f"it is written to {given} from the start" if given else "Horovod began without it"
-            raise RuntimeError(f"{is_written}; start the job with {TIMELINE}={DYNAMIC} in its environment")
+            how = f'environment={{"{TIMELINE}": "{DYNAMIC}"}}, or `estimator run --env {TIMELINE}={DYNAMIC}`'
+            raise RuntimeError(f"{is_written}, and cannot start it later; start the job with {how}")
         self._basics.start_timeline(path)
 
     def stop(self) -> None:

@@ -156,7 +156,7 @@ class SlurmBackend:
                 with reading():
                     job.record()
                 return job
-        raise JobNotFound(f"and none in {jobs_on_slurm()}" if jobs_on_slurm().exists() else "")
+        raise JobNotFound(f"none in {jobs_on_slurm()}" if jobs_on_slurm().exists() else "")
 
     def list(self, limit: int | None = None) -> Sequence[SlurmJob]:
         """The jobs that were submitted from this home, the newest first, at most `limit`."""

@@ -63,7 +63,7 @@ class SshBackend(OnMachines):
             folder = SshFolder.for_job(name)
             if folder.whereabouts.exists():
                 return SshJob(folder)
-        raise JobNotFound(f"and none in {jobs_on_pools()}" if jobs_on_pools().exists() else "")
+        raise JobNotFound(f"none in {jobs_on_pools()}" if jobs_on_pools().exists() else "")
 
     def list(self, limit: int | None = None) -> Sequence[SshJob]:
         """The jobs that were started from this home, the newest first, at most `limit`."""

@@ -52,7 +52,9 @@ class SshJob(LocalJob):
         self._whereabouts: Whereabouts | None = None
         self._on_event: OnEvent | None = None
         """Who follows the job at the moment."""
-        self._unreachable_since: float | None = None
+        self._unknown_since: float | None = None
+        """Since when nothing new is known of the job."""
+        self._why_unknown = ""
         self._has_told = False
 
     def record(self) -> Record:
@@ -104,13 +106,25 @@ class SshJob(LocalJob):
         if not self.record().is_final:
             self._connected().ask("stop")
 
+    def ask_for_window(self, request: str) -> None:
+        self._connected().ask("ask_for_window", request=request)
+
+    def withdraw_window(self) -> None:
+        with suppress(BackendError):
+            self._connected().ask("withdraw_window")
+
+    def add_output(self, name: str, text: str) -> Path:
+        """As that of any job; it is here, too, where outputs are not copied before the end."""
+        self._connected().add_output(name, text)
+        return super().add_output(name, text)
+
     def delete(self) -> None:
         from .session.connection import Unreachable
 
         hint = f"try again later, or remove {self.path} to forget the job on this machine alone"
         record = self.record()
-        if not record.is_final and self._unreachable_since is not None:
-            what = f"it is not known whether {self.name} has ended: {self._connected().failure}"
+        if not record.is_final and self._unknown_since is not None:
+            what = f"it is not known whether {self.name} has ended: {self._why_unknown}"
             raise BackendError(f"{what}; {hint}")
         if record.is_final and self._where() is not None:
             try:
@@ -154,8 +168,13 @@ class SshJob(LocalJob):
         try:
             fields = self._connected().update(with_files)
         except Unreachable as error:
-            self._unreachable(known, str(error))
+            goes_on = f"the job goes on if {known.first}, where its supervisor is, still runs, and is asked again"
+            self._nothing_new(str(error), f"{error}; {goes_on} until it answers. If it is lost, so is the job")
             return record
+        except OSError as error:
+            why = f"what is new of {self.name} cannot be copied here: {error}"
+            self._nothing_new(why, f"{why}; it goes on, and is copied once there is room in a folder that is yours")
+            return replace(record, reason=why)
         except JobNotFound as missing:
             return self._kept(_failed(record, str(missing)))
         self._reached(known)
@@ -168,19 +187,19 @@ class SshJob(LocalJob):
                 write_record(told, self.folder)
         return told
 
-    def _unreachable(self, known: Whereabouts, why: str) -> None:
-        if self._unreachable_since is None:
-            self._unreachable_since = time.monotonic()
-        is_late = time.monotonic() - self._unreachable_since >= UNREACHABLE_SECONDS
+    def _nothing_new(self, why: str, message: str) -> None:
+        self._why_unknown = why
+        if self._unknown_since is None:
+            self._unknown_since = time.monotonic()
+        is_late = time.monotonic() - self._unknown_since >= UNREACHABLE_SECONDS
         if is_late and not self._has_told and self._on_event is not None:
             self._has_told = True
-            what = f"{why}; the job goes on if {known.first}, where its supervisor is, still runs, and is asked again"
-            self._tell("unreachable", f"{what} until it answers. If it is lost, so is the job")
+            self._tell("unreachable", message)
 
     def _reached(self, known: Whereabouts) -> None:
         if self._has_told:
             self._tell("running", f"{known.first} answers again")
-        self._unreachable_since, self._has_told = None, False
+        self._unknown_since, self._has_told = None, False
 
     def _tell(self, status: str, message: str) -> None:
         from estimator_container.contract.events import ServiceStatus  # most jobs wait for nobody

@@ -17,6 +17,7 @@ from ...values.debugging import debug
 from ...values.home import make_folder, private_file
 from .files import SshFolder, Whereabouts
 from .session.connection import Session, Unreachable
+from .session.upload import PIECE
 
 TRY_AGAIN_SECONDS = 1.0
 """After a connection was cut, between two tries to make another."""
@@ -39,22 +40,35 @@ class Mirror:
         """Ask the job's machine for something. Raises BackendError, and JobNotFound where the job is gone there."""
         return self._ask(operation, **facts)[0]
 
+    def add_output(self, name: str, text: str) -> None:
+        """Put a file among the outputs of the first host there. Raises as `ask`."""
+        data, file = text.encode(), f"{self._folder.name}-{os.urandom(8).hex()}"
+        for begin in range(0, len(data), PIECE) or (0,):
+            end = begin + PIECE
+            self._ask("put", data[begin:end], name=file, begins=not begin, ends=end >= len(data))
+        self.ask("add_output", file=file, name=name)
+
     def update(self, with_files: bool) -> dict[str, Any]:
         """Copy what is new, and with `with_files` what hosts measure and, at the end, the outputs.
 
         Returns the fields of the job's record; all that was written before it is here then. Raises as `ask`, and
         OSError.
         """
-        with self._lock, self._alone():
-            record: dict[str, Any] | None = None
-            while True:
-                known = self._read_states()
-                wanted = {"with_outputs": with_files, "with_measured": with_files}
-                answer, contents = self._ask("sync", known=known, **wanted)
-                record = record or dict(answer["record"])
-                self._apply(known, answer, contents, keep_known=bool(answer["more"]) or not with_files)
-                if not answer["more"]:
-                    return record
+        with self._turn():
+            with self._connected():
+                pass  # before other processes are kept from copying
+            with self._alone():
+                return self._update(with_files)
+
+    def _update(self, with_files: bool) -> dict[str, Any]:
+        record: dict[str, Any] | None = None
+        while True:
+            known = self._read_states()
+            answer, contents = self._ask("sync", known=known, with_outputs=with_files, with_measured=with_files)
+            record = record or dict(answer["record"])
+            self._apply(known, answer, contents, keep_known=bool(answer["more"]) or not with_files)
+            if not answer["more"]:
+                return record
 
     def wait(self, seconds: float) -> None:
         """Return after a change there, or after so many seconds; a connection that is cut is made again."""
@@ -68,28 +82,48 @@ class Mirror:
         with self._lock:
             self._drop()
 
-    def _ask(self, operation: str, **facts: Any) -> tuple[dict[str, Any], bytes]:  # noqa: ANN401 - JSON values
-        with self._lock:
-            if self._failed_at is not None and time.monotonic() - self._failed_at < TRY_AGAIN_SECONDS:
-                raise Unreachable(self.failure)
-            try:
-                if self._session is None:
-                    self._session = Session(self._known.first)
-                answer, contents = self._session.ask_for_data(operation, folder=self._known.remote, **facts)
-                self._failed_at = None
-            except Unreachable as error:
-                debug("%s: %s", self._folder.name, error)
-                self._drop()
-                self._failed_at, self.failure = time.monotonic(), str(error)
-                raise
-            except BackendError:
-                raise
-            except BaseException:  # a Ctrl-C: the answer to this would be taken for that to the next request
-                self._drop()
-                raise
+    def _ask(
+        self,
+        operation: str,
+        data: bytes = b"",
+        **facts: Any,  # noqa: ANN401 - JSON values
+    ) -> tuple[dict[str, Any], bytes]:
+        with self._turn(), self._connected() as session:
+            answer, contents = session.ask_for_data(operation, data, folder=self._known.remote, **facts)
+            self._failed_at = None
         if "missing" in answer:
             raise JobNotFound(f"the job {self._folder.name} is not on {self._known.first} any more")
         return answer, contents
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One thread at a time; while nothing is heard of the machine, no other waits for the one that tries."""
+        if not self._lock.acquire(blocking=self._failed_at is None):
+            raise Unreachable(self.failure)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[Session]:
+        """A session, which is dropped where it is of no more use after the block."""
+        if self._failed_at is not None and time.monotonic() - self._failed_at < TRY_AGAIN_SECONDS:
+            raise Unreachable(self.failure)
+        try:
+            if self._session is None:
+                self._session = Session(self._known.first)
+            yield self._session
+        except Unreachable as error:
+            debug("%s: %s", self._folder.name, error)
+            self._drop()
+            self._failed_at, self.failure = time.monotonic(), str(error)
+            raise
+        except BackendError:
+            raise
+        except BaseException:  # a Ctrl-C: the answer to this would be taken for that to the next request
+            self._drop()
+            raise
 
     def _drop(self) -> None:
         session, self._session = self._session, None

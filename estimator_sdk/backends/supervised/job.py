@@ -17,7 +17,7 @@ from ...errors import BackendError, EstimatorError, JobNotFound
 from ...values.home import JobFolder, jobs_folder, reading, regular_file
 from ..port import Summary
 from ..status import not_deleted
-from .job_folder import listing, logs
+from .job_folder import listing, logs, windows
 from .job_folder.hold import Hold, NotOurs
 from .job_folder.record import Record
 from .job_folder.registry import read
@@ -166,6 +166,15 @@ class LocalJob:
         record = self.record()
         if not record.is_final and record.supervisor is not None:
             signal_supervisor(record.supervisor, self.folder, signal.SIGTERM)
+
+    def ask_for_window(self, request: str) -> None:
+        windows.ask(self.folder, self.record().hosts, request)
+
+    def withdraw_window(self) -> None:
+        windows.withdraw(self.folder, self.record().hosts)
+
+    def add_output(self, name: str, text: str) -> Path:
+        return windows.add_output(self.folder, self.record().hosts[0], name, text)
 
     def summary(self) -> Summary:
         """What a list shows of the job: what the list has said that it comes from, if it comes from one."""

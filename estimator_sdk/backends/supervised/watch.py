@@ -8,7 +8,7 @@ import select
 from contextlib import suppress
 from pathlib import Path
 
-from estimator_container.agents.watching.inotify import CREATE, DELETE, MODIFY, MOVED_FROM, MOVED_TO
+from estimator_container.agents.watching.inotify import CREATE, DELETE, MASK_ADD, MODIFY, MOVED_FROM, MOVED_TO
 from estimator_container.runtime.loop import LONGEST_WAIT
 
 _POLL_SECONDS = 0.05  # where the kernel gives no inotify instance
@@ -39,7 +39,7 @@ class Watch:
 
     def _add(self, path: Path, mask: int) -> None:
         if self._inotify >= 0:
-            self._libc.inotify_add_watch(self._inotify, os.fsencode(path), mask)
+            self._libc.inotify_add_watch(self._inotify, os.fsencode(path), mask | MASK_ADD)
 
     def fileno(self) -> int:
         """Readable after a change; negative where the kernel gives no inotify instance."""

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_container.contract.names import Layout
 
+from ...backends.port import RecordsWindows
 from ...errors import EstimatorError, InvalidArgument
 from ...telemetry.machines import host_of, logs_here
 from ...values import strict_json
-from ...values.home import regular_file, replace_private
+from ...values.home import regular_file
 from . import window_trace
 from .trace import clock_offsets, layout_of
 from .window_trace import RankRecord
@@ -56,23 +57,22 @@ def record(job: StartedJob, seconds: float) -> RecordedWindow:
     if not 0 < seconds <= MOST_SECONDS:
         raise InvalidArgument("seconds", f"seconds must be more than 0 and at most {MOST_SECONDS:g}, not {seconds:g}")
     hosts = _hosts(job)
-    if any(Path(layout.timeline_request).exists() for layout in hosts.values()):
-        raise EstimatorError(f"another window of {job.name} was asked for and has not begun; wait for its end")
+    if not isinstance(job, RecordsWindows):
+        what = f"{job.name} runs on {job.record().backend}, where the hosts of a job cannot be asked for a window"
+        raise EstimatorError(f"{what}; its script can record one itself")
     number = time.time_ns() // 1_000_000
+    job.ask_for_window(json.dumps({"number": number, "seconds": seconds}))
     try:
-        _ask(hosts, number, seconds)
         expected = _begun(job, hosts, number)
         records, missing = _collect(job, hosts, number, expected, seconds)
     finally:
-        for layout in hosts.values():
-            with contextlib.suppress(OSError):
-                Path(layout.timeline_request).unlink()
+        job.withdraw_window()
     if not records:
         raise EstimatorError(f"no rank of {job.name} recorded anything: {'; '.join(missing)}; try again")
     first = next(iter(hosts.values()))
     trace, unread = window_trace.merge(job.name, records, clock_offsets(Path(first.clocks)))
     notes = [*missing, *_said(records), *unread]
-    return RecordedWindow(trace, tuple(notes), _keep(trace, first, notes))
+    return RecordedWindow(trace, tuple(notes), _keep(trace, job, notes))
 
 
 def _hosts(job: StartedJob) -> dict[str, Layout]:
@@ -83,23 +83,9 @@ def _hosts(job: StartedJob) -> dict[str, Layout]:
         raise EstimatorError(f"{what}; without --seconds, `estimator timeline {job.name}` shows its steps and phases")
     logs = {host_of(log): log for log in logs_here(job)}  # of several attempts the last
     found = {host: layout_of(log) for host, log in logs.items()}
-    away = [host for host, layout in found.items() if not Path(layout.config).is_dir()]
-    if away:
-        what = f"the folder of {away[0]} is not on this machine, so nothing can be asked of its ranks"
-        raise EstimatorError(f"{what}: {job.name} runs on {state.backend}; its script can record a window itself")
     if not found:
         raise EstimatorError(f"{job.name} has no hosts yet; try again when its ranks train")
     return found
-
-
-def _ask(hosts: dict[str, Layout], number: int, seconds: float) -> None:
-    for host, layout in hosts.items():
-        try:
-            replace_private(Path(layout.timeline_request), json.dumps({"number": number, "seconds": seconds}))
-        except OSError as error:
-            raise EstimatorError(
-                f"{host} cannot be asked: {error}; the job must be your own, on a disk with space"
-            ) from None
 
 
 def _waits(job: StartedJob, seconds: float) -> Iterator[None]:
@@ -132,7 +118,7 @@ def _begun(job: StartedJob, hosts: dict[str, Layout], number: int) -> dict[str, 
         if job.record().is_final:
             why = f"{job.name} ended"
         elif not Path(hosts[late[0]].training_steps).exists():  # which a host writes before its ranks begin
-            why = "its ranks have not begun, or run on a machine that does not hear of it"
+            why = "its ranks have not begun, or another window is recorded"
         raise EstimatorError(
             f"{', '.join(late)} did not begin the window in {BEGIN_SECONDS:g} s: {why}; try again later"
         )
@@ -190,11 +176,9 @@ def kept(job: StartedJob) -> Path | None:
     return None
 
 
-def _keep(trace: dict[str, Any], first: Layout, notes: list[str]) -> str | None:
-    path = Path(first.output_data, FILE)
+def _keep(trace: dict[str, Any], job: RecordsWindows, notes: list[str]) -> str | None:
     try:
-        replace_private(path, strict_json.dumps(trace))
-    except OSError as error:
+        return str(job.add_output(FILE, strict_json.dumps(trace)))
+    except (OSError, EstimatorError) as error:
         notes.append(f"it could not be put among the outputs of the job: {error}")
         return None
-    return str(path)

@@ -50,8 +50,9 @@ async def _events(console: Console, values: Values, request: Request) -> Respons
     name = values.text("job")
     files: Sequence[Path] = ()
     if name is not None:
-        job = await to_thread.run_sync(console.job, name, limiter=console.threads)
-        files = await to_thread.run_sync(_logs_of, job, limiter=console.threads)
+        threads = console.threads_for(name)
+        job = await to_thread.run_sync(console.job, name, limiter=threads)
+        files = await to_thread.run_sync(_logs_of, job, limiter=threads)
     if console.hub.is_full:
         return JSONResponse({"error": f"{MOST_LISTENERS} pages listen already; close one"}, 503, {"retry-after": "10"})
     return Changes(console, files)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
+from estimator_container.logs.frames import NO_RANK
 from starlette.responses import JSONResponse, Response
 
 from ..logs import page, pieces, search
@@ -86,8 +88,19 @@ def _search(console: Console, values: Values) -> object:
     }
 
 
+def _written(console: Console, values: Values) -> Selection:
+    """The lines of a download: without a world, those of a host and a stream are the script's alone, as of a rank."""
+    selection = _selection(console, values)
+    if len(selection.files) > 1 or selection.stream is None or selection.rank is not None:
+        return selection
+    state = console.job(values.job).record()
+    story = console.story(state.name, state.created, values.number("attempt") or max(1, len(state.attempts)))
+    story.update(selection)
+    return replace(selection, rank=NO_RANK) if story.ranks_of(selection.files[0].host) == {None} else selection
+
+
 async def _download(console: Console, values: Values, request: Request) -> Response:
-    selection = await to_thread.run_sync(_selection, console, values, limiter=console.threads)
+    selection = await to_thread.run_sync(_written, console, values, limiter=console.threads_for(values.job))
     if console.downloads >= MOST_DOWNLOADS:
         what = f"{MOST_DOWNLOADS} downloads are under way; wait for one of them to end"
         return JSONResponse({"error": what}, 503, {"retry-after": "5"})

@@ -67,7 +67,7 @@ class Operation:
                 if self.stream is not None:
                     return await self.stream(console, values, request)
                 assert self.answer is not None
-                limiter = console.slow_threads if self.is_slow else console.threads
+                limiter = console.threads_for(values.job, self.is_slow)
                 found = await to_thread.run_sync(self.answer, console, values, limiter=limiter)
                 return JsonAnswer(found, 202 if self.method == "POST" else 200)
             except EstimatorError as error:

@@ -51,7 +51,7 @@ def _read(fd: int) -> Iterator[bytes]:
 
 
 async def _download(console: Console, values: Values, request: Request) -> Response:
-    pieces = await to_thread.run_sync(_pieces, console, values, limiter=console.threads)
+    pieces = await to_thread.run_sync(_pieces, console, values, limiter=console.threads_for(values.job))
     if console.downloads >= MOST_DOWNLOADS:
         what = f"{MOST_DOWNLOADS} downloads are under way; wait for one of them to end"
         return JSONResponse({"error": what}, 503, {"retry-after": "5"})

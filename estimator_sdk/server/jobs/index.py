@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,8 @@ from ...values.job_name import is_name
 if TYPE_CHECKING:
     from ...backends.port import StartedJob
 
+SERVICES = "services"
+"""What `take` is told to be the source of jobs that run at a service."""
 _LOOK_SECONDS = 3.0  # between two looks at jobs that run, for a change that no file tells, such as a killed supervisor
 _QUIET_SECONDS = 0.1  # in which changes that come together become one
 
@@ -44,8 +46,8 @@ class JobIndex:
         self._modified = 0
         self._names = set[str]()
         """Those of the folders in the home, as they were last."""
-        self._at_services = set[str]()
-        """Jobs that run at a service, of which nobody but `take` tells."""
+        self._elsewhere: dict[str, set[str]] = {}
+        """Who calls `take` -> the jobs that nobody else tells of."""
         self._awaited = set[str]()
         """Folders without a record: each is a job that is about to be started, or none at all."""
         self._records: dict[str, tuple[int, int]] = {}
@@ -55,14 +57,18 @@ class JobIndex:
         self._over = threading.Event()
 
     def load(self) -> None:
-        """Read all jobs. Raises EstimatorError for a home that cannot be read."""
+        """Read all jobs but those with folders elsewhere, of which `take` is told.
+
+        Raises EstimatorError for a home that cannot be read.
+        """
         self._add_watch(self._folder)
         self._modified = self._modification()
         self._names = self._scan() if self._modified else set()
-        found = {each.name: each for each in _summaries(backends.jobs(None, None))}
+        here = backends.jobs(None, None, without=backends.with_own_folders())
+        found = {each.name: each for each in _summaries(here)}
         with self._lock:
             self._jobs = found
-        self.take(each.summary() for each in backends.submitted())
+        self.take(SERVICES, (each.summary() for each in backends.submitted()))
         for name in self._running():
             self._add_watch(self._folder / name)
 
@@ -117,7 +123,7 @@ class JobIndex:
         self._awaited = looked - found.keys() - before.keys() - removed
         for name in self._awaited:
             self._add_watch(self._folder / name)
-        records = {name: self._record(name) for name in found}
+        records = {name: record_of(JobFolder(self._folder / name)) for name in found}
         changed = tuple(
             each for name, each in found.items() if before.get(name) != each or self._records.get(name) != records[name]
         )
@@ -129,27 +135,26 @@ class JobIndex:
                 self._watched.discard(self._folder / name)
         return Change(changed, tuple(sorted(removed)))
 
-    def take(self, heard: Iterable[Summary]) -> Change:
-        """What was heard of all jobs that run at a service; those of this machine have their names first."""
+    def take(self, source: str, heard: Iterable[Summary], also: Collection[str] = ()) -> Change:
+        """What was heard of all jobs of one source; those of this machine have their names first.
+
+        `also` are jobs of which more has changed than their summaries say.
+        """
         with self._lock:
-            found = {each.name: each for each in heard if each.name not in self._names}
-            gone = [name for name in self._at_services if name not in found and name not in self._names]
-            changed = tuple(each for name, each in found.items() if self._jobs.get(name) != each)
+            others = {name for each, names in self._elsewhere.items() if each != source for name in names}
+            found = {each.name: each for each in heard if each.name not in self._names and each.name not in others}
+            gone = [name for name in self._elsewhere.get(source, ()) if name not in found and name not in self._names]
+            changed = tuple(each for name, each in found.items() if self._jobs.get(name) != each or name in also)
             self._jobs.update(found)
             for name in gone:
                 self._jobs.pop(name, None)
-            self._at_services = set(found)
+            self._elsewhere[source] = set(found)
         return Change(changed, tuple(sorted(gone)))
 
-    def _record(self, name: str) -> tuple[int, int]:
-        try:
-            status = JobFolder(self._folder / name).record.stat()
-        except OSError:
-            return 0, 0
-        return status.st_ino, status.st_mtime_ns
-
     def _running(self) -> list[str]:
-        return [each.name for each in self.all() if each.status not in FINAL and each.name not in self._at_services]
+        with self._lock:
+            elsewhere = set().union(*self._elsewhere.values())
+        return [each.name for each in self.all() if each.status not in FINAL and each.name not in elsewhere]
 
     def _scan(self) -> set[str]:
         return {path.name for path in self._folder.iterdir() if is_name(path.name)}
@@ -165,6 +170,15 @@ class JobIndex:
         if folder not in self._watched and folder.exists():
             self._watched.add(folder)
             self._watch.add(folder)
+
+
+def record_of(folder: JobFolder) -> tuple[int, int]:
+    """What tells the record of a job from the one before; zeros where there is none."""
+    try:
+        status = folder.record.stat()
+    except OSError:
+        return 0, 0
+    return status.st_ino, status.st_mtime_ns
 
 
 def _summaries(jobs: Iterable[StartedJob]) -> Iterable[Summary]:

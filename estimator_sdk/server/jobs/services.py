@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ... import backends
 from ...errors import EstimatorError
 from ...job import services
+from .index import SERVICES
 
 if TYPE_CHECKING:
     from .index import Change, JobIndex
@@ -30,7 +31,7 @@ class ServiceWatch:
             with suppress(EstimatorError, OSError):  # of a home that is away for a moment
                 noted = backends.submitted()
                 services.ask(noted)
-                change = self._index.take(each.summary() for each in noted)
+                change = self._index.take(SERVICES, (each.summary() for each in noted))
                 if change.changed or change.removed:
                     tell(change)
             self._over.wait(ASK_SECONDS)

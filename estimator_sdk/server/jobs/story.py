@@ -171,6 +171,11 @@ class Story:
         with self._lock:
             return self._timeline.to_json()
 
+    def ranks_of(self, host: str) -> set[int | None]:
+        """The ranks that have started on a host so far; None is the script of a host without a world."""
+        with self._lock:
+            return {rank for of, rank in self._facts.ranks if of == host}
+
     def now(self) -> str:
         """What is happening, in words; empty where nothing has been told yet."""
         with self._lock:

@@ -91,7 +91,7 @@ def _record(name: str, run: _Run) -> None:
             run.said = tuple(json.loads(done.stdout)["notes"])
         else:
             run.has_failed = True
-            run.said = (done.stderr.strip().removeprefix("estimator: ") or f"it ended with {done.returncode}",)
+            run.said = (done.stderr.strip().removeprefix("estimator timeline: ") or f"it ended with {done.returncode}",)
     except (OSError, ValueError, LookupError) as error:
         run.has_failed, run.said = True, (f"it could not be recorded: {error}",)
     finally:

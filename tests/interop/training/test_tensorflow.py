@@ -115,8 +115,9 @@ def check(found: window.RecordedWindow, has_timeline: bool) -> None:
     assert found.trace["otherData"]["clock_offsets"]["algo-2"] == pytest.approx(0.0, abs=0.1)
     operations = [each for each in events if each.get("cat") == "horovod"]
     if not has_timeline:
-        said = "start the job with HOROVOD_TIMELINE=DYNAMIC in its environment"
-        assert found.notes == (f"rank 0: Horovod's timeline recorded nothing: Horovod began without it; {said}",)
+        how = 'environment={"HOROVOD_TIMELINE": "DYNAMIC"}, or `estimator run --env HOROVOD_TIMELINE=DYNAMIC`'
+        said = f"Horovod began without it, and cannot start it later; start the job with {how}"
+        assert found.notes == (f"rank 0: Horovod's timeline recorded nothing: {said}",)
         assert operations == []
         return
     assert found.notes == ()

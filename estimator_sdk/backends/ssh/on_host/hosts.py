@@ -13,29 +13,27 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 from estimator_container.contract import names as contract
 from estimator_container.contract.names import Layout
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
-from estimator_container.runtime import machine
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import HostPlan, Plan
 from ....values.home import JobFolder, home, make_folder
 from ...supervised.agents.agent_process import StartAgent
-from ...supervised.supervisor import base_directory
 from ...supervised.supervisor.hosts import NotStarted, OnHostEnded
 from ...supervised.supervisor.hosts_line import HostsLine, OnAttemptFailed
 from ...supervised.supervisor.policy import variables_of_attempt
 from ...supervised.supervisor.toolkits import Toolkits
 from . import words
-from .copying.arriving import ArrivingFiles, link_code, remove_secrets
+from .copying.arriving import ArrivingFiles, remove_secrets, write_inputs
 from .copying.trees import tree
 from .machines import PoolMachines
 from .publishing import AgentElsewhere
+from .windows import WindowRequests
 
 END_SECONDS = 15.0
 """That a keeper may take to say that a host is over which was killed, and to send what it has left."""
@@ -77,6 +75,7 @@ class SshHosts:
         self._then: Callable[[], None] | None = None
         self._is_stopping = False
         self._arriving = ArrivingFiles(folder)
+        self._windows = WindowRequests(loop, lambda host, request: self._tell(host, words.WINDOW, request))
         self._agent = AgentElsewhere(machines.send)
         machines.observer, machines.agent = self, self._agent
 
@@ -128,6 +127,7 @@ class SshHosts:
             self._tell(host, words.KILL)
         self._loop.run_until(lambda: not self._running, END_SECONDS)
         self._toolkits.close()
+        self._windows.close()
         if not self._agent.has_owner:
             self._machines.observer = None
 
@@ -159,11 +159,7 @@ class SshHosts:
         layout, name = Layout(str(base)), self._machine_of[host.name]
         kept = self._machines.kept[name]
         kept.uses.append(host.name)
-        base_directory.write(self._plan, host.name, layout, machine.interface_for(kept.address, "eth0"))
-        base_directory.write_secret(layout, self._secret)
-        base_directory.write_environment(layout, self._plan.environment)
-        base_directory.link_channels(self._plan, self._folder, host.name, Path(layout.data))
-        link_code(self._plan, layout)
+        write_inputs(self._plan, self._folder, host.name, layout, kept.address, self._secret)
         make_folder(self._folder.attempt(self._attempt))
         self._machines.use(name)
         settings = {
@@ -185,6 +181,7 @@ class SshHosts:
         if self._is_here(host.name):
             run()
             return
+        self._windows.watch(host.name, layout)
         for each in ("input", "checkpoints", "output", "model", "code"):
             self._tell(host.name, words.CLEAR, each)
         common = str(home()) if kept.home == self._machines.home else ""

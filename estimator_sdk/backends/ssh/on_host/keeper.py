@@ -28,7 +28,7 @@ from estimator_container.runtime.loop import Loop
 
 from ....values.home import cache_folder, home, make_folder, secured
 from ...supervised.watch import Watch
-from . import words
+from . import windows, words
 from .copying.measured import MeasuredFiles
 from .copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
 from .facts import HOSTS, address_of_this_machine, boot, own_home
@@ -129,6 +129,8 @@ class Keeper:
             self._begin_agent(fields[0])
         elif kind == words.TELL_AGENT:
             self._agent.tell(*fields)
+        elif kind == words.WINDOW:
+            windows.put(Layout(self._base), fields[0])
         elif kind == words.LEAVE:
             self._end()
         else:

@@ -37,6 +37,9 @@ class Operations:
             "describe": self._describe,
             "sync": self._sync,
             "wait": self._wait,
+            "ask_for_window": self._ask_for_window,
+            "withdraw_window": self._withdraw_window,
+            "add_output": self._add_output,
             "stop": self._stop,
             "delete": self._delete,
         }
@@ -95,6 +98,22 @@ class Operations:
 
     def _wait(self, facts: Facts, data: bytes) -> Answer:
         self._files_of(facts).wait(float(facts["seconds"]))
+        return {}, b""
+
+    def _ask_for_window(self, facts: Facts, data: bytes) -> Answer:
+        LocalJob(_folder(facts)).ask_for_window(facts["request"])
+        return {}, b""
+
+    def _withdraw_window(self, facts: Facts, data: bytes) -> Answer:
+        LocalJob(_folder(facts)).withdraw_window()
+        return {}, b""
+
+    def _add_output(self, facts: Facts, data: bytes) -> Answer:
+        came = _place(facts["file"])
+        try:
+            LocalJob(_folder(facts)).add_output(facts["name"], came.read_text(encoding="utf-8"))
+        finally:
+            came.unlink()
         return {}, b""
 
     def _stop(self, facts: Facts, data: bytes) -> Answer:

@@ -82,6 +82,20 @@ def test_a_part_of_the_time_the_hosts_and_the_ranks_can_be_chosen(job):
     assert machines.read(job, Question(start=start + 1e6)).series == []
 
 
+def test_who_goes_on_from_the_cursor_sees_the_rows_of_a_host_that_is_behind(tmp_path):
+    job, seen, cursor = MeasuredJob(tmp_path), set(), None
+    for number in range(100):
+        job.measure("algo-1", number, number + 1)
+        if number >= 10:  # by its clock, or because its rows take so long to come
+            job.measure("algo-2", number - 10, number - 9)
+        found = machines.read(job, Question(["system.cpu.utilization"], start=cursor, resolution=2))
+        assert all(len(one.times) <= 12 for one in found.series)
+        seen |= {(one.host, time) for one in found.series for time in one.times}
+        cursor = found.cursor
+    rows = {"algo-1": 100, "algo-2": 90}
+    assert seen == {(host, START // 1000 + 2 * row) for host, count in rows.items() for row in range(count)}
+
+
 def test_who_goes_on_from_the_cursor_sees_every_row(tmp_path):
     job, seen, cursor = MeasuredJob(tmp_path), {}, None
     for rows in range(0, 200, 7):

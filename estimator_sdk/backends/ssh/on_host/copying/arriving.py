@@ -7,10 +7,13 @@ import shutil
 from pathlib import Path
 
 from estimator_container.contract.names import Layout
+from estimator_container.runtime import machine
 
 from .....plan.plan import Plan
 from .....values.home import JobFolder, make_folder
+from ....supervised.supervisor import base_directory
 from .. import words
+from .measured import is_begun_window
 from .trees import DATA, TreeLanding
 
 
@@ -33,10 +36,16 @@ class ArrivingFiles:
                 self._frames_from[host] = log.stat().st_size if log.exists() else 0
             fields = [str(int(offset) + self._frames_from.get(host, 0)), data]
         TreeLanding(str(place)).take(kind, name, *fields)
+        if is_begun_window(name):
+            Path(Layout(str(place)).timeline_request).unlink(missing_ok=True)
 
 
-def link_code(plan: Plan, layout: Layout) -> None:
-    """Have the code's bundle among the files of a host."""
+def write_inputs(plan: Plan, folder: JobFolder, host: str, layout: Layout, address: str, secret: bytes) -> None:
+    """Write what a host needs, to be brought to its machine; `address` is how others reach that."""
+    base_directory.write(plan, host, layout, machine.interface_for(address, "eth0"))
+    base_directory.write_secret(layout, secret)
+    base_directory.write_environment(layout, plan.environment)
+    base_directory.link_channels(plan, folder, host, Path(layout.data))
     if plan.code is not None:
         make_folder(layout.channeled_code)
         bundle = Path(plan.code)

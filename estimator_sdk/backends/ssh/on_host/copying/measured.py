@@ -1,6 +1,6 @@
-"""What a host measures and its scripts log: files that grow, and tails that begin anew once a block of them is kept.
+"""What a host measures, its scripts log and its ranks record: files that grow, and tails that begin anew.
 
-`estimator_container.telemetry.history` and `logged` say what is in them.
+`estimator_container.telemetry.history` and `logged` say what is in them, and `training.window` what ranks record.
 """
 
 from __future__ import annotations
@@ -8,15 +8,18 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from estimator_container.contract.names import Layout
+
 from .trees import PIECE, Item, end, piece
 
-FOLDERS = ("output/logs/telemetry", "output/logs/metrics")
+FOLDERS = tuple(getattr(Layout(""), each).strip("/") for each in ("telemetry", "logged_metrics", "timelines"))
 """Below the base directory of a host."""
 _TAIL = ".tail"
+_UNFINISHED = ".new"
 
 
 class _Sent(NamedTuple):
@@ -31,6 +34,21 @@ class _Sent(NamedTuple):
 def is_tail(path: str) -> bool:
     """Whether what a file holds may change."""
     return path.endswith(_TAIL)
+
+
+def is_begun_window(path: str) -> bool:
+    """Whether a file is the one that a host writes as it begins a window of its timeline, such as `17.json`."""
+    folder, _, name = path.rpartition("/")
+    return folder == FOLDERS[-1] and name.removesuffix(".json").isdigit()
+
+
+def in_order(paths: Iterable[str]) -> list[str]:
+    """Those of one folder as they are to be brought: what a rank says of a window after the files that it names.
+
+    >>> in_order(["7-0.json", "7-0.torch.json", "7.json"])
+    ['7-0.torch.json', '7-0.json', '7.json']
+    """
+    return sorted(paths, key=lambda path: (-path.rpartition("/")[2].count("."), path))
 
 
 def known_part(data: bytes, size: int, checksum: int) -> int | None:
@@ -91,7 +109,7 @@ def _regular_files(base: str, folder: str) -> list[str]:
             found = [each.name for each in entries if stat.S_ISREG(each.stat(follow_symlinks=False).st_mode)]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [f"{folder}/{name}" for name in sorted(found)]
+    return [f"{folder}/{name}" for name in in_order(found) if not name.endswith(_UNFINISHED)]
 
 
 def _read(base: str, path: str) -> bytes:

@@ -90,8 +90,8 @@ class MirroredFiles:
     def _all(self, with_outputs: bool, with_measured: bool) -> Iterator[tuple[str, bool]]:
         for patterns, only_grow in ((_LOGS, True), (_MEASURED if with_measured else (), True), (_WORDS, False)):
             for pattern in patterns:
-                for path in sorted(self._folder.glob(pattern)):
-                    yield str(path.relative_to(self._folder)), only_grow
+                names = (str(path.relative_to(self._folder)) for path in self._folder.glob(pattern))
+                yield from ((name, only_grow) for name in measured.in_order(names))
         if with_outputs:
             for path in sorted((self._folder / _OUTPUTS).rglob("*")):
                 yield str(path.relative_to(self._folder)), False

@@ -70,8 +70,8 @@ def test_the_index_of_the_console_has_them_and_hears_of_changes(home):
     assert index.refresh().removed == ()
     ended = HEARD._replace(status="Completed", ended=1.7e9 + 60)
     submitted.remember(ended)
-    change = index.take(each.summary() for each in backends.submitted())
+    change = index.take("services", [each.summary() for each in backends.submitted()])
     assert (change.changed, change.removed, index.all()) == ((ended,), (), [ended])
     submitted.forget("far-1")
-    assert index.take(each.summary() for each in backends.submitted()).removed == ("far-1",)
+    assert index.take("services", [each.summary() for each in backends.submitted()]).removed == ("far-1",)
     assert index.all() == []

@@ -14,7 +14,9 @@ from estimator_container.training.step_clock import StepClock
 from estimator_container.training.window import Window
 
 from estimator_sdk import EstimatorError, InvalidArgument
+from estimator_sdk.backends.supervised.job_folder import windows
 from estimator_sdk.job.traces import window
+from estimator_sdk.values.home import JobFolder
 
 
 class Running:
@@ -23,10 +25,11 @@ class Running:
     name = "a"
 
     def __init__(self, folder):
+        self._folder = JobFolder(folder)
         self.status = SimpleNamespace(is_final=False, hosts=("algo-1", "algo-2"), backend="process")
         self.trains = True
         self._loop = Loop()
-        self._layouts = [Layout(str(folder / host)) for host in self.status.hosts]
+        self._layouts = [Layout(str(self._folder.host(host))) for host in self.status.hosts]
         self._windows, self._clocks = [], []
         for rank, layout in enumerate(self._layouts):
             for part in ("input/config", "output/logs", "output/data", "pages"):
@@ -42,9 +45,18 @@ class Running:
     def record(self):
         return self.status
 
+    def ask_for_window(self, request):
+        windows.ask(self._folder, self.status.hosts, request)
+
+    def withdraw_window(self):
+        windows.withdraw(self._folder, self.status.hosts)
+
+    def add_output(self, name, text):
+        return windows.add_output(self._folder, self.status.hosts[0], name, text)
+
     def wait(self, seconds):
-        for windows, clock in zip(self._windows, self._clocks, strict=True):
-            windows.look()
+        for of_host, clock in zip(self._windows, self._clocks, strict=True):
+            of_host.look()
             if self.trains:
                 clock.mark_explicitly(None)
         self._loop.run_until(lambda: False, 0.01)
@@ -60,14 +72,14 @@ def test_the_steps_of_all_ranks_are_there_and_kept_among_the_outputs(job, tmp_pa
     steps = [(each["pid"], each["tid"]) for each in found.trace["traceEvents"] if each.get("cat") == "steps"]
     assert set(steps) == {(1, 1), (2, 2)}
     assert found.notes == ("rank 0, rank 1: neither Horovod nor PyTorch runs in it, so there are its steps alone",)
-    kept = tmp_path / "algo-1" / "output" / "data" / "horovod_timeline.json"
+    kept = tmp_path / "hosts" / "algo-1" / "output" / "data" / "horovod_timeline.json"
     assert (found.kept, window.kept(job)) == (str(kept), kept)
     assert json.loads(kept.read_text()) == found.trace
     window.record(job, 0.1)  # another one takes its place
 
 
 def test_a_link_that_a_job_left_is_not_written_through(job, tmp_path):
-    place = tmp_path / "algo-1" / "output" / "data" / "horovod_timeline.json"
+    place = tmp_path / "hosts" / "algo-1" / "output" / "data" / "horovod_timeline.json"
     mine = tmp_path / "mine"
     mine.write_text("mine")
     for path in (place, place.with_name(f"{place.name}.new")):
@@ -79,7 +91,7 @@ def test_a_link_that_a_job_left_is_not_written_through(job, tmp_path):
 
 def test_a_job_in_which_no_rank_counts_steps_is_said_to_be_one(job, tmp_path):
     job.trains = False
-    for steps in tmp_path.glob("*/pages/*"):
+    for steps in tmp_path.glob("hosts/*/pages/*"):
         steps.unlink()
     with pytest.raises(EstimatorError, match=r"no rank of a counts its training steps so far.*mark_step"):
         window.record(job, 0.05)
@@ -105,10 +117,17 @@ def test_a_job_that_has_ended_is_said_to_have(job):
         window.record(job, 1.0)
 
 
-def test_hosts_that_are_elsewhere_are_said_to_be(job, tmp_path):
-    (tmp_path / "algo-2" / "input" / "config").rename(tmp_path / "away")
-    with pytest.raises(EstimatorError, match="the folder of algo-2 is not on this machine"):
+def test_a_host_that_is_not_there_yet_is_named_and_no_other_stays_asked(job, tmp_path):
+    (tmp_path / "hosts" / "algo-2" / "input" / "config").rename(tmp_path / "away")
+    with pytest.raises(EstimatorError, match="algo-2 of .* is not there yet"):
         window.record(job, 1.0)
+    assert not list(tmp_path.glob("hosts/*/input/config/*"))
+
+
+def test_a_job_whose_hosts_cannot_be_asked_is_said_to_be_one(job):
+    asked = SimpleNamespace(name=job.name, record=job.record, log_files=job.log_files)
+    with pytest.raises(EstimatorError, match="a runs on process, where the hosts of a job cannot be asked"):
+        window.record(asked, 1.0)
 
 
 def test_hosts_that_know_of_no_windows_are_named_and_nothing_is_left(job, tmp_path, monkeypatch):
@@ -116,17 +135,17 @@ def test_hosts_that_know_of_no_windows_are_named_and_nothing_is_left(job, tmp_pa
     monkeypatch.setattr(Windows, "look", lambda self: None)
     with pytest.raises(EstimatorError, match="algo-1, algo-2 did not begin the window in 0.1 s: another window is"):
         window.record(job, 1.0)
-    assert not list(tmp_path.glob("*/input/config/*"))
-    (tmp_path / "algo-1" / "output" / "training-steps").unlink()
-    with pytest.raises(EstimatorError, match="its ranks have not begun, or run on a machine that does not hear of it"):
+    assert not list(tmp_path.glob("hosts/*/input/config/*"))
+    (tmp_path / "hosts" / "algo-1" / "output" / "training-steps").unlink()
+    with pytest.raises(EstimatorError, match="its ranks have not begun, or another window is recorded"):
         window.record(job, 1.0)
 
 
 def test_a_second_one_is_refused_until_the_first_has_begun(job, tmp_path, monkeypatch):
     monkeypatch.setattr(Windows, "look", lambda self: None)
-    request = tmp_path / "algo-1" / "input" / "config" / "timeline"
+    request = tmp_path / "hosts" / "algo-1" / "input" / "config" / "timeline"
     request.write_text("{}")
-    with pytest.raises(EstimatorError, match="another window of a was asked for"):
+    with pytest.raises(EstimatorError, match=r"another window of .* was asked for"):
         window.record(job, 1.0)
     assert request.exists()
 

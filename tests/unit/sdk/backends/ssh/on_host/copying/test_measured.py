@@ -10,7 +10,7 @@ from estimator_sdk.backends.ssh.on_host.copying.measured import FOLDERS, Measure
 from estimator_sdk.backends.ssh.on_host.copying.mirrored import MirroredFiles
 from estimator_sdk.backends.ssh.on_host.copying.trees import TreeLanding
 
-TELEMETRY, METRICS = FOLDERS
+TELEMETRY, METRICS, TIMELINES = FOLDERS
 
 
 class Brought:

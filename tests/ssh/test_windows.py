@@ -1,0 +1,88 @@
+"""Windows of the timeline of a job on a pool: asked for here, recorded on its machines, and merged here."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from estimator_sdk import Estimator, EstimatorError, Job
+from estimator_sdk.job.traces import window
+from tests.ssh import seen
+from tests.waiting import wait_for
+
+TRAINING = """
+import time
+from estimator_container.training import mark_step
+from mpi4py import MPI
+while True:
+    time.sleep(0.02)
+    MPI.COMM_WORLD.barrier()
+    mark_step()
+"""
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch, ssh_pool):
+    """One of two ranks on each of three machines, which trains until it is stopped."""
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+    (tmp_path / "train.py").write_text(TRAINING)
+    mpi = {"mpi": {"enabled": True, "processes_per_host": 2}}
+    pool = {"hosts": ssh_pool.names, "instance_count": 3, "distribution": mpi}
+    started = Estimator(entry_point=str(tmp_path / "train.py"), **pool).fit(wait=False)
+    wait_for(lambda: len(measured_hosts(started)) == 3, otherwise=started.why)
+    yield started
+    started.stop()
+    started.wait(60)
+
+
+def measured_hosts(job: Job) -> set[str]:
+    """Those whose ranks are known to train."""
+    return {series.host for series in job.machines(["process.count"]).series}
+
+
+def begun_windows(bases: Iterable[Path]) -> list[int]:
+    """How many windows each host has begun."""
+    return [len(list((base / "output/logs/timelines").glob("?????????????.json"))) for base in bases]
+
+
+def base_directories(job: Job) -> dict[str, Path]:
+    return {host: base for host, (_, base) in seen.toolkits(job).items()}
+
+
+def test_every_rank_of_every_machine_is_recorded_by_one_clock_and_kept_with_the_job(job):
+    for _ in range(2):
+        found = window.record(job.started, 1.0)
+        steps = [each for each in found.trace["traceEvents"] if each.get("cat") == "steps"]
+        ranks = {(host, 2 * host + local - 1) for host in (1, 2, 3) for local in (0, 1)}
+        assert {(each["pid"], each["tid"]) for each in steps} == ranks
+        assert set(found.trace["otherData"]["clock_offsets"]) == {"algo-2", "algo-3"}
+        assert found.notes == (
+            "rank 0, rank 1, rank 2, rank 3 and others: neither Horovod nor PyTorch runs in it, so there are its steps "
+            "alone",
+        )
+        there = seen.folder(job) / "hosts/algo-1/output/data" / window.FILE
+        for kept in (Path(found.kept or ""), there):
+            assert json.loads(kept.read_text()) == found.trace
+        assert window.kept(job.started) == Path(found.kept or "")
+    assert job.status == "InProgress"
+
+
+def test_a_request_that_no_host_has_taken_is_taken_back_everywhere(job, monkeypatch):
+    monkeypatch.setattr(window, "BEGIN_SECONDS", 3.0)
+    first = threading.Thread(target=window.record, args=(Job.attach(job.name).started, 12.0))
+    first.start()
+    bases = base_directories(job)
+    wait_for(lambda: begun_windows(seen.folder(job) / "hosts" / host for host in bases) == [1, 1, 1])
+    with pytest.raises(EstimatorError, match="did not begin the window in 3 s: .*another window is recorded"):
+        window.record(job.started, 1.0)
+    until = time.monotonic() + 5
+    while left := [base for base in bases.values() if (base / "input/config/timeline").exists()]:
+        assert time.monotonic() < until, left
+        time.sleep(0.05)
+    first.join()
+    assert begun_windows(bases.values()) == [1, 1, 1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -19,6 +18,8 @@ from ..session.boot import place_of
 
 HOSTS = "hosts"
 """Of the user's home for jobs, the folder that keepers have theirs in."""
+CODE = "code"
+"""Of the user's cache, the folder of the bundles of code."""
 REACH_SECONDS = 3.0
 """That another machine may take to be reached."""
 _ANSWER_SECONDS = 20.0  # that a program may take to say its version
@@ -96,6 +97,8 @@ def _free_ports() -> int:
 
 
 def _version(program: str) -> str:
+    import subprocess  # a keeper asks for no version
+
     if shutil.which(program) is None:
         return ""
     try:

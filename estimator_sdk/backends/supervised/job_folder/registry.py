@@ -83,8 +83,5 @@ def _not_found(folder: JobFolder) -> JobNotFound:
         what = "has no record of a job, so it was removed or is not written yet"
         return JobNotFound(f"the folder {folder.path} {what}; if no process uses it, remove the rest")
     known = names(jobs)
-    if folder.name in known:
-        what = f"there is no job {folder.name!r}: {folder.path} has no record of one, as after `rm -r` while it ran"
-        return JobNotFound(f"{what}; remove the folder")
     hint = f"; {suggestion(folder.name, known)}" if known else ""
     return JobNotFound(f"there is no job {folder.name!r} in {jobs}{hint}")

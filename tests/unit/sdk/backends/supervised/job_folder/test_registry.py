@@ -124,7 +124,7 @@ def test_a_job_whose_folder_was_removed_is_none_any_more_and_its_name_is_free():
     made(RUNNING)
     folder.record.unlink()
     assert [job.name for job in list_jobs()] == ["running"]
-    with pytest.raises(JobNotFound, match="no job 'done': .*/done has no record of one, .*; remove the folder$"):
+    with pytest.raises(JobNotFound, match="/done has no record of a job, .*; if no process uses it, remove the rest$"):
         Job.attach("done")
     folder.path.rmdir()
     with pytest.raises(JobNotFound, match="no job 'done' in .*/jobs; Known: running"):

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from .. import __version__, backends
-from .api import document, events, jobs, logs, measured, window
+from .api import diagnosis, document, events, jobs, logs, measured, window
 from .guard import RequestGuard
 from .jobs.apart import JobsApart
 from .jobs.services import ServiceWatch
@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from .jobs.index import Change, JobIndex
 
 PAGE = Path(__file__).with_name("page")
-OPERATIONS = (*jobs.OPERATIONS, *logs.OPERATIONS, *measured.OPERATIONS, *window.OPERATIONS, *events.OPERATIONS)
+OPERATIONS = (
+    *jobs.OPERATIONS,
+    *logs.OPERATIONS,
+    *measured.OPERATIONS,
+    *diagnosis.OPERATIONS,
+    *window.OPERATIONS,
+    *events.OPERATIONS,
+)
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 

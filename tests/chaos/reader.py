@@ -66,7 +66,7 @@ def kill_soon(attempt: int, rank: int, seed: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", required=True)
-    parser.add_argument("--epochs", type=int, required=True)
+    parser.add_argument("--epochs", type=int, required=True, help="at most: two after the last kill are enough")
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--kills", type=int, default=0, help="in how many attempts a rank is killed")
     parser.add_argument("--seed", type=int, default=0)
@@ -86,8 +86,10 @@ def main() -> None:
     print(
         "up", world.rank, "attempt", attempt, "from", data.state_dict()["epoch"], data.state_dict()["step"], flush=True
     )
-    steps = 0
+    steps, first = 0, data.state_dict()["epoch"]
     for epoch in data.epochs(settings.epochs):
+        if attempt >= settings.kills and epoch > first + 1:
+            break  # nobody is killed any more
         for batch in batches(data, settings.workers):
             seen += [(epoch, each) for each in world.allgather(batch)]
             time.sleep(STEP_SECONDS)

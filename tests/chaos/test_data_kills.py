@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import uuid
-
 import pytest
 
 from . import data_kills
@@ -28,12 +25,9 @@ SEED = 20261126
 def test_kills_leave_each_sample_once(request, monkeypatch, no_aws, kind, workers, kills):
     print(f"seed {SEED}")
     with own_folders() as folder:
-        uri = f"file://{folder}/data"
+        uri = f"file://{folder}/store"
         if kind != "file":
-            from tests.stores.servers import BUCKET
-
-            os.environ.update(request.getfixturevalue("localstack_server").environment())
-            uri = f"s3://{BUCKET}/{uuid.uuid4().hex}"
+            uri = data_kills.place_in(request.getfixturevalue(f"{kind}_server"))
         data_kills.make_shards(uri)
         job = data_kills.train(uri, kills, workers, SEED)
         assert data_kills.problems(job, kills, folder / "model") == []

@@ -54,6 +54,10 @@ def tell_of_training(frames: FrameWriter, ranks: int = 2, begin: float | None = 
         last = [began + 0.5 * steps * (2 if rank == ranks - 1 else 1) for rank in numbers]
         told = events.TrainingSteps(numbers, [steps] * ranks, [steps] * ranks, [began] * ranks, last)
         tell(frames, told)
+        seconds, waits = [0.5 * steps] * ranks, [0.2 * steps] * ranks
+        nothing = [0.0] * ranks
+        pids = [100 + rank for rank in numbers]
+        tell(frames, events.StepTimes(numbers, pids, [steps] * ranks, seconds, waits, nothing, nothing, nothing))
     groups = [
         {"ranks": [{"host": "algo-1", "rank": rank} for rank in numbers[:-1]], "stack": STACKS[0]},
         {"ranks": [{"host": "algo-1", "rank": numbers[-1]}], "stack": STACKS[1]},

@@ -23,6 +23,7 @@ VIEWS = {
     "curves": ".chart canvas",
     "machines": ".part .nothing",
     "timeline": "canvas.map",
+    "doctor": ".part img",
     "checkpoints": ".part td",
     "notes": ".notes li",
     "inputs": "pre.document",

@@ -41,6 +41,8 @@ class Runs:
     """Told of each run what it gave."""
     has_channels: bool = False
     rates: dict[Way | Trial, list[float]] = field(default_factory=dict)
+    waits: dict[Way | Trial, list[float]] = field(default_factory=dict)
+    """What share of a step each rank of these runs waited for input, the mean over the ranks, where that is known."""
     job: Job | None = None
     """The newest one of the script as it is."""
 
@@ -49,13 +51,14 @@ class Runs:
         self._run(Way.REAL, 0)
         assert self.job is not None
         found, look = self.job.diagnose(), self._look()
+        self._run(Way.REPLAYED, 0)
         ways: list[Way | Trial] = [Way.REAL, *self._ways(found)]
         if with_advice:
-            ways += trials.worth_trying(found, look)
+            ways += trials.worth_trying(found, look, self.rates[Way.REPLAYED][0] / self.rates[Way.REAL][0])
         for number in range(self.rounds):
             start = number % len(ways)
             for way in [*ways[start:], *ways[:start]]:
-                if number > 0 or way is not Way.REAL:  # the first of these has been made
+                if len(self.rates.get(way, ())) <= number:  # two of the first round have been made
                     self._run(way, number)
         both = trials.together([tried.trial for tried in self._tried(ways) if tried.helps])
         for number in range(self.rounds if both else 0):
@@ -77,16 +80,22 @@ class Runs:
 
     def _tried(self, ways: Sequence[Way | Trial]) -> list[Tried]:
         real = self.rates[Way.REAL]
-        return [Tried(way, RunRates(real), RunRates(self.rates[way])) for way in ways if not isinstance(way, Way)]
+        return [
+            Tried(way, RunRates(real), RunRates(self.rates[way]), self.waits.get(way, ()))
+            for way in ways
+            if not isinstance(way, Way)
+        ]
 
     def _run(self, way: Way | Trial, number: int) -> None:
         if isinstance(way, Way):
-            name, told, more = way.value, [WORDS[way]] if way in WORDS else [], {}
+            name, told, more, before = way.value, [WORDS[way]] if way in WORDS else [], {}, 0
         else:
-            name, told, more = way.what, list(way.words), dict(way.environment)
-        job, rate = self._window(told, more, way is Way.ONE_RANK)
-        self.rates.setdefault(way, []).append(rate)
-        self.say(f"run {number + 1} of {self.rounds}, {name}: {rate:.4g} steps/s")
+            name, told, more, before = way.what, list(way.words), dict(way.environment), way.steps_before
+        job, pace = self._window(told, more, way is Way.ONE_RANK, before)
+        self.rates.setdefault(way, []).append(pace.rate)
+        if pace.input is not None:
+            self.waits.setdefault(way, []).append(pace.input)
+        self.say(f"run {number + 1} of {self.rounds}, {name}: {pace}")
         if way is not Way.REAL:
             job.delete()
             return
@@ -96,12 +105,14 @@ class Runs:
 
     def _look(self) -> InputLook | None:
         """What the ranks do while they wait for input, in a run whose rate does not count."""
-        job, _ = self._window([words.LOOK], {}, False)
+        job, _ = self._window([words.LOOK], {}, False, 0)
         found = input_look.read(job.logs(stream="stderr"))
         self.say("a run in which it was looked at what the ranks do while they wait")
         job.delete()
         return found
 
-    def _window(self, told: Sequence[str], more: Mapping[str, str], is_alone: bool) -> tuple[Job, float]:
+    def _window(
+        self, told: Sequence[str], more: Mapping[str, str], is_alone: bool, steps_before: int
+    ) -> tuple[Job, window.WindowPace]:
         variables = {**more, **({DOCTOR: ",".join(told)} if told else {})}
-        return window.run(self.plan(variables, is_alone), self.seconds)
+        return window.run(self.plan(variables, is_alone), self.seconds, steps_before)

@@ -77,6 +77,8 @@ class Tried:
     trial: Trial
     without: RunRates
     rates: RunRates
+    waits: Sequence[float] = ()
+    """What share of a step was waiting for input with it, in each run; empty where that is not known."""
 
     @property
     def gain(self) -> tuple[float, float, float]:
@@ -108,6 +110,7 @@ class Tried:
             **asdict(self.trial),
             "rates": list(self.rates.all),
             "verified": {"gain": gain, "least": least, "most": most},
+            "input": statistics.median(self.waits) if self.waits else None,
             "helps": self.helps,
         }
 
@@ -206,4 +209,5 @@ class Comparison:
         if best is not None and replayed:
             left = best.rates.gap_to(RunRates(replayed))
             what = str(left) if left.is_there else f"nothing above {percent(max(LEAST_GAP, left.most))}"
-            yield f"With {best.trial}, {what} of the rate with the first batch replayed is lost."
+            waits = f", and {100 * statistics.median(best.waits):.1f} % of a step waits for input" if best.waits else ""
+            yield f"With {best.trial}, {what} of the rate with the first batch replayed is lost{waits}."

@@ -80,6 +80,10 @@ class InputLook:
     workers: int = 0
     can_share: bool = False
     """Whether workers can share the samples."""
+    batches: int = 0
+    """That a rank takes in one pass over its samples, where they could be kept once they are made; else 0."""
+    batches_bytes: int = 0
+    """About how much memory these would take, for each rank."""
     modules: tuple[str, ...] = ()
     """The frameworks that the script has imported."""
 
@@ -184,6 +188,8 @@ def merged(lines: Iterable[str]) -> InputLook | None:
         loads_by=loader.get("by", ""),
         workers=loader.get("workers", 0),
         can_share=loader.get("can_share", False),
+        batches=loader.get("batches", 0),
+        batches_bytes=loader.get("bytes", 0),
         modules=tuple(ranks[0]["modules"]),
     )
 

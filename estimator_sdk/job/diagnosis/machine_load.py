@@ -29,6 +29,8 @@ class HostLoad:
     """Share of the time in which some task waited for a disk; 0 where it is not known."""
     gpu: float | None = None
     """Share of the time in which its GPUs worked, the mean of them; None without any."""
+    free: float = 0.0
+    """Bytes of its memory that nobody used; 0 where that is not known."""
 
 
 def read(job: StartedJob, first: float | None, last: float | None) -> tuple[HostLoad, ...]:
@@ -36,7 +38,10 @@ def read(job: StartedJob, first: float | None, last: float | None) -> tuple[Host
     if first is None or last is None:
         return ()
     question = machines.Question(
-        (table.CPU, table.CPU_COUNT, table.PRESSURE, table.GPU), start=first, end=last + 1, points=1
+        (table.CPU, table.CPU_COUNT, table.PRESSURE, table.GPU, table.MEMORY, table.MEMORY_LIMIT),
+        start=first,
+        end=last + 1,
+        points=1,
     )
     means: dict[str, dict[tuple[str, str], float]] = {}
     with contextlib.suppress(EstimatorError, OSError):
@@ -51,6 +56,7 @@ def read(job: StartedJob, first: float | None, last: float | None) -> tuple[Host
             statistics.mean(gpus)
             if (gpus := [value for (name, _), value in each.items() if name == table.GPU])
             else None,
+            max(0.0, each.get((table.MEMORY_LIMIT, ""), 0.0) - each.get((table.MEMORY, ""), 0.0)),
         )
         for host, each in means.items()
         if (table.CPU_COUNT, "") in each and (table.CPU, "") in each

@@ -15,7 +15,7 @@ from estimator_container.training.trials import words
 from .causes import Cause
 from .diagnosis import Diagnosis
 from .input_look import InputLook
-from .shares import RankShares
+from .shares import Kind, RankShares
 
 LEAST_GAIN = 1.02
 """What promises less is not tried, and what gives less does not help."""
@@ -25,6 +25,8 @@ SPARE = 0.8
 """Workers should need no more than so much of a step for a batch, as not all of these take equally long."""
 AHEAD = 4
 """Batches that are read ahead."""
+MOST_KEPT = 0.5
+"""Of the memory that nobody uses on a host, so much may be taken to keep samples."""
 EVERY = 4
 FUSION_MIB = 256
 
@@ -44,6 +46,10 @@ class Trial:
     """Variables that the script gets besides."""
     is_bound: bool = False
     """Whether it is only known that it is no more than that."""
+    kind: Kind | None = None
+    """What of a step it makes shorter, where that is known."""
+    steps_before: int = 0
+    """Steps that are not counted, because they are not faster yet."""
 
     def __str__(self) -> str:
         return self.what
@@ -62,6 +68,8 @@ class _Step:
     """CPU that the checkpoint of a step takes."""
     cpus: float
     """That there are for each rank."""
+    free: float
+    """Bytes of memory that nobody uses, for each rank."""
 
     @property
     def rest(self) -> float:
@@ -72,49 +80,79 @@ class _Step:
         return self.whole / max(step, 1e-9)
 
 
-def worth_trying(found: Diagnosis, look: InputLook | None) -> tuple[Trial, ...]:
-    """What is worth a run, by a diagnosis and by what was seen of loading in another run; empty where nothing is."""
+def worth_trying(found: Diagnosis, look: InputLook | None, replayed: float | None = None) -> tuple[Trial, ...]:
+    """What is worth a run, by a diagnosis and by what was seen of loading in another run; empty where nothing is.
+
+    `replayed` is how many times as fast the script was with the first batch replayed, where that is known.
+    """
     if look is None or found.thin or not found.ranks:
         return ()
     step = _step(found, look)
-    candidates = [*_loading(step, look), *_saving(step, look), *_others(found.causes, look)]
+    candidates = [*_loading(step, look, replayed), *_saving(step, look), *_others(found.causes, look)]
     return tuple(trial for trial in candidates if trial.predicted >= LEAST_GAIN)
 
 
 def together(helped: Sequence[Trial]) -> Trial | None:
-    """All that has helped in one run; None for fewer than two things. What they save adds up."""
+    """All that has helped in one run; None for fewer than two things.
+
+    What they save adds up where it is not the same; of that, no more can be saved than the best of them does.
+    """
     if len(helped) < 2:
         return None
-    saved = sum(1 - 1 / trial.predicted for trial in helped)
+    saved: dict[object, float] = {}
+    for trial in helped:
+        of = trial.kind or trial
+        saved[of] = max(saved.get(of, 0.0), 1 - 1 / trial.predicted)
     return Trial(
         "all that helped together",
         "do all of these",
-        1 / max(0.01, 1 - saved),
+        1 / max(0.01, 1 - sum(saved.values())),
         tuple(word for trial in helped for word in trial.words),
         tuple(dict(pair for trial in helped for pair in trial.environment).items()),
         any(trial.is_bound for trial in helped),
+        steps_before=max(trial.steps_before for trial in helped),
     )
 
 
-def _loading(step: _Step, look: InputLook) -> Iterator[Trial]:
+def _loading(step: _Step, look: InputLook, replayed: float | None) -> Iterator[Trial]:
     if step.input < LEAST_INPUT * step.whole:
         return
     match look.loads_by:
         case "DataLoader" if look.can_share:
             count, predicted = _workers(step, look.workers)
             what = f"{count} worker{'s' * (count > 1)} for each DataLoader"
-            yield Trial(what, f"`num_workers={count}`", predicted, (f"{words.WORKERS}={count}",))
+            yield Trial(what, f"`num_workers={count}`", predicted, (f"{words.WORKERS}={count}",), kind="input")
         case "tf.data":
             calls = max(1.0, step.cpus)
             predicted = step.gain(max(step.rest, step.input / calls, (step.making + step.rest) / calls))
             how = "`map(…, num_parallel_calls=tf.data.AUTOTUNE)`, and `.prefetch(tf.data.AUTOTUNE)` at the end"
             told = (words.PARALLEL, f"{words.PREFETCH}={AHEAD}")
-            yield Trial("parallel calls of map, and prefetch", how, predicted, told)
+            yield Trial("parallel calls of map, and prefetch", how, predicted, told, kind="input")
+            if 0 < look.batches_bytes <= MOST_KEPT * step.free:
+                yield _keeping(look, max(step.gain(step.rest), replayed or 0.0))
         case "timed_input":
             # A thread beside the steps computes only while these do not.
             predicted = step.gain(max(step.rest + step.making, step.input))
             how = "read ahead in a thread, with `sys.setswitchinterval(0.0005)`"
-            yield Trial(f"a thread that reads {AHEAD} batches ahead", how, predicted, (f"{words.PREFETCH}={AHEAD}",))
+            what = f"a thread that reads {AHEAD} batches ahead"
+            yield Trial(what, how, predicted, (f"{words.PREFETCH}={AHEAD}",), kind="input")
+
+
+def _keeping(look: InputLook, predicted: float) -> Trial:
+    """After the first pass nothing is made again, as if the first batch were replayed."""
+    size = f"{look.batches_bytes / (1 << 20):.0f} MiB"
+    how = (
+        f"`.cache()` after the last `map` that draws no random number, and shuffle behind it; it takes {size} a rank, "
+        "and the first pass over the data is as slow as before"
+    )
+    return Trial(
+        "decoded samples kept in memory",
+        how,
+        predicted,
+        (words.KEEP,),
+        kind="input",
+        steps_before=look.batches,
+    )
 
 
 def _workers(step: _Step, now: int) -> tuple[int, float]:
@@ -140,12 +178,14 @@ def _saving(step: _Step, look: InputLook) -> Iterator[Trial]:
             "make the bytes by `torch.save` to an `io.BytesIO`, and write them in a thread",
             step.gain(max(beside, step.checkpoint)),  # the one before is waited for
             (words.IN_BACKGROUND,),
+            kind="checkpoint",
         )
     yield Trial(
         f"every {EVERY}th checkpoint",
         f"save {EVERY} times less often; what is lost by a failure grows as much",
         step.gain(step.whole - step.checkpoint * (1 - 1 / EVERY)),
         (f"{words.CHECKPOINT_EVERY}={EVERY}",),
+        kind="checkpoint",
     )
 
 
@@ -178,6 +218,7 @@ def _step(found: Diagnosis, look: InputLook) -> _Step:
         _making(look, steps, whole, input_time),
         look.checkpoint_cpu / steps,
         cpus / on_a_host,
+        min((load.free for load in found.hosts), default=0.0) / on_a_host,
     )
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..state import Console
     from .operation import Values
 
-_MOST_LEDGER = 1 << 28  # bytes of logs that a ledger is made of here: it takes seconds for each 100 MB
 _LEDGER_PAUSE = 20
 """Times as long as a ledger took to be made, the ledger of a job that runs is given again."""
 _KEPT_LEDGERS = 64
@@ -92,10 +91,7 @@ def _timeline(console: Console, values: Values) -> object:
 
 def _ledger(console: Console, values: Values) -> object:
     job = console.job(values.job)
-    size = sum(pieces.size_of(path) for path in job.log_files())
-    if size > _MOST_LEDGER:
-        what = f"the logs of {job.name} have {size / 1e6:.0f} MB, and the ledger is made of all of them"
-        raise EstimatorError(f"{what}; ask for it with `estimator describe {job.name}`")
+    size = pieces.check_whole(job.name, job.log_files(), f"estimator describe {job.name}")
     state, known = job.record(), console.ledgers.get(job.name)
     of = (state.created, state.is_final, size)
     if known is None or not known.answers(of):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,12 +21,15 @@ from estimator_container.logs.frames import (
 )
 from estimator_container.logs.lines import Line, LineAssembler
 
+from ...errors import EstimatorError
 from .selection import LogFile, Place, Selection
 
 PRIME = 1 << 15
 """Bytes before a piece that are read for the begins of lines which end in it."""
 _NEAR = HEADER_SIZE + MAX_PAYLOAD  # bytes in which the frame before is looked for that a line may begin in
 _MISSING = (FileNotFoundError, NotADirectoryError)
+MOST_WHOLE = 1 << 28
+"""Bytes of logs that are read as a whole for an answer: it takes seconds for each 100 MB."""
 _LOOK = 1 << 16  # bytes in which the begin of a frame is looked for
 
 
@@ -55,6 +58,15 @@ def size_of(path: Path) -> int:
         return path.stat().st_size
     except _MISSING:
         return 0
+
+
+def check_whole(job: str, paths: Iterable[Path], command: str) -> int:
+    """Bytes of all logs of a job, for what is made of all of them. Raises EstimatorError where these are too many."""
+    size = sum(map(size_of, paths))
+    if size > MOST_WHOLE:
+        what = f"the logs of {job} have {size / 1e6:.0f} MB, and this is made of all of them"
+        raise EstimatorError(f"{what}; ask for it with `{command}`")
+    return size
 
 
 def read(path: Path, start: int, end: int) -> bytes:

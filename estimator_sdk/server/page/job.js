@@ -6,6 +6,7 @@ import { attemptsBar, ledgerBar, phasesBar } from "./bars.js";
 import { showCheckpoints } from "./checkpoints.js";
 import { MOST_OTHERS } from "./compare.js";
 import { showCurves } from "./curves.js";
+import { showDoctor } from "./doctor.js";
 import { ask, badge, date, h, notice, seconds } from "./dom.js";
 import { showInputs } from "./inputs.js";
 import { showLogs } from "./logs.js";
@@ -19,6 +20,7 @@ const PARTS = [
   ["curves", "Curves", showCurves],
   ["machines", "Machines", showMachines],
   ["timeline", "Timeline", showTimeline],
+  ["doctor", "Doctor", showDoctor],
   ["checkpoints", "Checkpoints", showCheckpoints],
   ["notes", "Events", showNotes],
   ["inputs", "Inputs", showInputs],

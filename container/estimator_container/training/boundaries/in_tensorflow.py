@@ -81,21 +81,24 @@ def watch_iterators(iterator_ops: ModuleType, account: StepAccount) -> None:
 def watch_datasets(dataset_ops: ModuleType, account: StepAccount) -> None:
     """In a trial that replays, a dataset gives its first batch as often as it has batches.
 
-    In one of advice it reads ahead, and maps with several calls at once.
+    In one of advice it reads ahead, maps with several calls at once, and keeps what it has mapped.
     """
-    if not any(map(words.has, (words.REPLAY, words.PREFETCH, words.PARALLEL, words.LOOK))):
+    if not any(map(words.has, (words.REPLAY, words.PREFETCH, words.PARALLEL, words.KEEP, words.LOOK))):
         return
-    from ..trials import applied, watch
+    from ..trials import applied, kept, watch
 
     dataset: Any = dataset_ops.DatasetV2
     if words.has(words.PARALLEL):
         applied.mapped_in_parallel(dataset, tf.data.AUTOTUNE)
+    if words.has(words.KEEP):
+        kept.mapped_once(dataset)
     stock = dataset.__iter__
 
     @functools.wraps(stock)
     def __iter__(self: Any) -> Any:
-        if words.has(words.LOOK):
-            watch.saw_loader("tf.data")
+        is_first = words.has(words.LOOK) and watch.saw_loader("tf.data")
+        if is_first and tf.executing_eagerly():
+            watch.saw_loader("tf.data", **kept.size_of(self))
         return stock(_in_trial(self) if tf.executing_eagerly() else self)
 
     dataset.__iter__ = __iter__

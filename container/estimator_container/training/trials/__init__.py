@@ -4,6 +4,7 @@
     left_out.py     the first batch again, checkpoints that are not written
     page_cache.py   the channels' files brought into the page cache of the host, or dropped from it
     applied.py      advice that is tried: workers, reading ahead, checkpoints less often or in the background
+    kept.py         what `tf.data` makes once and keeps in memory, and how much memory that takes
     watch.py        what a process does while its rank waits for input, looked at a hundred times a second
     doing.py        what a thread does, by its stack
 

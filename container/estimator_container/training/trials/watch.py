@@ -33,10 +33,15 @@ loader: dict[str, Any] = {}
 _opened = 0
 
 
-def saw_loader(kind: str, **facts: object) -> None:
-    """A script loads by this. What wraps a loader that is known tells nothing new, and neither do iterators."""
+def saw_loader(kind: str, **facts: object) -> bool:
+    """A script loads by this. What wraps a loader that is known tells nothing new, and neither do iterators.
+
+    Whether it was not known.
+    """
+    is_new = loader.get("by") != kind
     if facts or kind == "tf.data" or not loader:
         loader.update({"by": kind, **facts})
+    return is_new
 
 
 class InputWatch:

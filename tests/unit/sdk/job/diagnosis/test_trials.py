@@ -14,11 +14,12 @@ from estimator_sdk.job.diagnosis.shares import RankShares
 from estimator_sdk.job.diagnosis.trials import Trial
 
 
-def diagnosis(input_share, checkpoint=None, *, step=0.1, ranks=1, causes=(), cpus=4.0):
+def diagnosis(input_share, checkpoint=None, *, step=0.1, ranks=1, causes=(), cpus=4.0, free=0.0):
     of_ranks = tuple(
         RankShares("algo-1", rank, 100, 100 * step, input_share, None, checkpoint, 0.0) for rank in range(ranks)
     )
-    return Diagnosis("job", "Stopped", None, tuple(causes), "", of_ranks, (HostLoad("algo-1", cpus, 0.5, 0.0),))
+    load = HostLoad("algo-1", cpus, 0.5, 0.0, free=free)
+    return Diagnosis("job", "Stopped", None, tuple(causes), "", of_ranks, (load,))
 
 
 def told(pid=1, child=False, **facts):
@@ -109,6 +110,15 @@ def test_where_a_graph_waits_what_the_rank_works_beyond_computing_is_making_batc
     assert sleeps.predicted == pytest.approx(5.0)
 
 
+def test_samples_that_fit_into_memory_are_kept_and_the_pass_that_makes_them_is_not_counted():
+    looked = look(loader={"by": "tf.data", "batches": 16, "bytes": 400}, input_process_cpu=5.0)
+    kept = only(trials.worth_trying(diagnosis(0.6, cpus=1.0, ranks=2, free=2000.0), looked, 3.0))
+    assert (kept.words, kept.steps_before, kept.predicted) == (("keep",), 16, 3.0)
+    kept = trials.worth_trying(diagnosis(0.6, free=2000.0), looked)[-1]
+    assert kept.predicted == pytest.approx(2.5)
+    assert all(trial.words != ("keep",) for trial in trials.worth_trying(diagnosis(0.6, ranks=3, free=2000.0), looked))
+
+
 def test_checkpoints_in_the_background_gain_what_is_no_work_of_a_cpu():
     """A third of each step is checkpoints; of these, a quarter is computing."""
     looked = look(loader={}, checkpoint_cpu=10 / 12)
@@ -141,6 +151,13 @@ def test_what_two_things_save_adds_up():
     assert trials.together([first]) is None
 
 
+def test_what_two_things_save_of_the_same_does_not_add_up():
+    first, second = Trial("a", "", 2.0, kind="input"), Trial("b", "", 4.0, kind="input", steps_before=7)
+    third = Trial("c", "", 1 / 0.9, kind="checkpoint")
+    both = trials.together([first, second, third])
+    assert (both.predicted, both.steps_before) == (pytest.approx(1 / 0.15), 7)
+
+
 def tried(real, rates, predicted=2.0):
     return Tried(Trial("2 workers", "`num_workers=2`", predicted), RunRates(real), RunRates(rates))
 
@@ -154,6 +171,12 @@ def test_what_was_predicted_stands_beside_what_came_of_it():
     said = words(tried((5.0, 5.1), (9.9, 10.0)))
     assert "2 workers  2.00x      1.97x (1.94 to 2.00)  helps: `num_workers=2`" in said
     assert "With 2 workers, nothing above 2 % of the rate with the first batch replayed is lost." in said
+
+
+def test_how_long_a_step_still_waits_for_input_is_said():
+    best = Tried(Trial("2 workers", "", 2.0), RunRates((5.0, 5.1)), RunRates((9.9, 10.0)), (0.01, 0.02, 0.013))
+    last = "With 2 workers, nothing above 2 % of the rate with the first batch replayed is lost, and 1.3 % of a step"
+    assert any(line.startswith(last) for line in words(best))
 
 
 @pytest.mark.parametrize("rates", [(5.0, 6.0), (5.11, 5.12), (4.0, 4.1)], ids=["spread", "little", "slower"])

@@ -1,9 +1,9 @@
 """Which tests of the laws run on which backend.
 
 A law holds for all its parameters on every backend, but a job for each pair of them would take too long for every run.
-So each set of parameters meets one of our own backends, by turns, and `scripts/test --all` alone runs the other pairs.
-Of a law that code keeps which both backends share, every test runs on processes and each third one on containers. A
-test that takes long says its turn itself: `@pytest.mark.turn`.
+Of a law that each backend keeps in a way of its own every test runs on both, and of other laws as few on containers as
+state them all, and the rest on processes alone. Where a test has sets of parameters, each of them meets one backend.
+`scripts/test --all` alone runs the other pairs. A test that takes long says its turn itself: `@pytest.mark.turn`.
 
 On the executors of a Spark session only `scripts/test --all` and `pytest --backend spark` run laws: those tests that
 are in `on_spark.txt`.
@@ -16,7 +16,7 @@ pool all that are not in `on_ssh.txt`. `pytest --backend slurm` has all of them,
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -24,17 +24,16 @@ import pytest
 
 from tests import scheduling
 
-BACKENDS = ("process", "docker")
+CONTAINERS = "docker"
+BACKENDS = ("process", CONTAINERS)
 POOL = "ssh"
 BY_LAW = ("slurm", POOL)
 """Those on which every run has one test of each law."""
 SERVICE = "sagemaker"
 """The service itself is not here. What stands in for it tells whether what is submitted is right and enough, not when
 and how the service starts, watches and ends its instances: only laws of the first kind are marked `on_service`."""
-OF_HOSTS = ("E2", "E2b", "E3", "E4", "E9", "R1", "R2")
-"""The laws that each backend keeps in a way of its own: how hosts end, what they leave, and who takes their place."""
-EACH = 3
-"""Of the tests of another law each third one runs on containers, too, and so does the first."""
+OF_HOSTS = ("W6", "E2", "E2b", "E3", "E4", "E9", "K8", "R1", "R2")
+"""The laws that each backend keeps in a way of its own: how hosts begin and end, what they leave, and who is next."""
 LAWS = Path(__file__).parent
 ON_POOL = frozenset((LAWS / "on_ssh.txt").read_text(encoding="utf-8").split())
 """The tests of the laws that were seen to hold on a pool."""
@@ -66,26 +65,43 @@ def mark(items: Iterable[pytest.Item]) -> None:
             of_function[item.nodeid.partition("[")[0]].append(item)
         if _backend(item) == EXECUTORS:
             item.add_marker(pytest.mark.long)
-    seen: Counter[str] = Counter()
+    by_law = {backend: [item for item in of_laws if _backend(item) == backend] for backend in BY_LAW}
+    by_law[CONTAINERS] = []
+    twins: dict[pytest.Function, pytest.Function] = {}
     for tests in of_function.values():
-        if {*map(_backend, tests)} == {*BACKENDS}:
-            for test, turn in zip(tests, _turns_of_tests(tests, seen), strict=True):
+        if {*map(_backend, tests)} != {*BACKENDS}:
+            continue
+        if turns := _turns_of_tests(tests):
+            for test, turn in zip(tests, turns, strict=True):
                 if turn not in (None, _backend(test)):
                     test.add_marker(pytest.mark.long)
+            continue
+        here, there = (sorted((test for test in tests if _backend(test) == each), key=_set) for each in BACKENDS)
+        by_law[CONTAINERS] += there
+        if len(there) > 1:
+            twins.update(zip(there, here, strict=True))
     if of_function:  # else one of these alone was named
-        for backend in BY_LAW:
-            there = [item for item in of_laws if _backend(item) == backend]
+        for there in by_law.values():
             for test, is_chosen in zip(there, one_of_each(map(_choice, there)), strict=True):
                 if not is_chosen:
                     test.add_marker(pytest.mark.long)
+                elif test in twins:
+                    twins[test].add_marker(pytest.mark.long)
+
+
+def _set(test: pytest.Function) -> str:
+    """The parameters of a test, but for its backend."""
+    return repr(sorted((name, repr(value)) for name, value in test.callspec.params.items() if name != "backend"))
 
 
 def _choice(test: pytest.Function) -> tuple[frozenset[str], int | None]:
+    """The laws that a test states, and its cost. On containers a file's tests of none have one in every run, too."""
+    laws = _laws(test) or frozenset({test.path.name} if _backend(test) == CONTAINERS else ())
     if test.get_closest_marker("turn") or test.get_closest_marker("long"):
-        return _laws(test), None
+        return laws, None
     is_alone = test.get_closest_marker("alone") is not None
     spins = scheduling.group(test.nodeid) == scheduling.SPINNING
-    return _laws(test), is_alone + 2 * spins + 4 * test.nodeid.startswith(scheduling.LONGEST)
+    return laws, is_alone + 2 * spins + 4 * test.nodeid.startswith(scheduling.LONGEST)
 
 
 def one_of_each(tests: Iterable[tuple[frozenset[str], int | None]]) -> list[bool]:
@@ -115,18 +131,11 @@ def _laws(test: pytest.Function) -> frozenset[str]:
     return frozenset(law for mark in test.iter_markers("law") for law in mark.args)
 
 
-def _turns_of_tests(tests: Sequence[pytest.Function], seen: Counter[str]) -> Sequence[str | None]:
-    """`seen` counts, by law, the tests with a single set of parameters so far."""
+def _turns_of_tests(tests: Sequence[pytest.Function]) -> Sequence[str | None]:
+    """The turn of each, None for both; nothing if the law that they state has a few tests on containers."""
     if said := tests[0].get_closest_marker("turn"):
         return said.args * len(tests)
-    turns = turns_of([test.callspec.params for test in tests])
-    if set(turns) != {None}:
-        return turns
-    laws = [law for mark in tests[0].iter_markers("law") for law in mark.args] or [tests[0].path.name]
-    numbers = [seen[law] for law in laws]
-    seen.update(laws)
-    of_both = any(law in OF_HOSTS for law in laws) or any(number % EACH == 0 for number in numbers)
-    return [None if of_both else BACKENDS[0]] * len(tests)
+    return turns_of([test.callspec.params for test in tests]) if _laws(tests[0]).intersection(OF_HOSTS) else ()
 
 
 def turns_of(tests: Sequence[Mapping[str, object]]) -> list[str | None]:

@@ -86,12 +86,6 @@ def test_dependencies_can_be_imported(script, out, tmp_path):
     assert out(job) == b"helped alone\n"
 
 
-@pytest.fixture
-def processes_in_pairs(backend) -> int | None:
-    """None or two, each on one backend: what installs is the same program, and knows nothing of either."""
-    return None if backend == "process" else 2
-
-
 @pytest.mark.law("C1")
 @pytest.mark.parametrize(("first_line", "processes"), [("#!/bin/sh\n", 2), ("", None)])
 def test_a_shell_script(script, out, first_line, processes):
@@ -106,8 +100,8 @@ def test_a_shell_script(script, out, first_line, processes):
 
 
 @pytest.mark.law("C1")
-def test_a_package_is_installed_and_run_as_a_module(script, out, processes_in_pairs):
-    processes = processes_in_pairs
+@pytest.mark.parametrize("processes", [None, 2])
+def test_a_package_is_installed_and_run_as_a_module(script, out, processes):
     files = {
         "setup.py": "import setuptools; setuptools.setup(name='law', version='1', py_modules=['train', 'part'])",
         "train.py": "import part, sys; print(part.WORD, __name__, sys.argv[1:])",
@@ -231,14 +225,14 @@ def wheel(name: str, body: str) -> bytes:
 
 
 @pytest.mark.law("C4")
-def test_requirements_are_there_before_any_rank_starts(script, out, processes_in_pairs):
+def test_requirements_are_there_before_any_rank_starts(script, out):
     name = "law_requirement-1.0-py3-none-any.whl"
     files = {
         "train.py": "import law_requirement; print(law_requirement.WORD)",
         "requirements.txt": f"./{name}\n",
         name: wheel("law_requirement", "WORD = 'required'\n"),
     }
-    job = script.run(files, hosts=2, processes=processes_in_pairs)
+    job = script.run(files, hosts=2, processes=2)
     for host in ("algo-1", "algo-2"):
         assert set(out(job, host=host).splitlines()) == {b"required"}
 

@@ -14,9 +14,11 @@ from tests.waiting import wait_for
 JOB = Path(__file__).parent / "job"
 
 
-@pytest.fixture(autouse=True)
-def jobs_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+@pytest.fixture(scope="module", autouse=True)
+def jobs_elsewhere(tmp_path_factory: pytest.TempPathFactory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ESTIMATOR_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
 
 
 def estimator(way: str, processes: int) -> PyTorch:
@@ -29,19 +31,21 @@ def estimator(way: str, processes: int) -> PyTorch:
     )
 
 
-def train(way: str, processes: int) -> Job:
-    return estimator(way, processes).fit(logs="none")
+@pytest.fixture(scope="module")
+def with_a_slow_rank() -> Job:
+    return estimator("slow", 4).fit(logs="none")
 
 
-def test_each_step_of_an_optimizer_is_counted():
-    job = train("few", 2)
-    steps = {r: n for e in events(job, "training_steps") for r, n in zip(e["ranks"], e["steps"], strict=True)}
-    assert steps == {0: 12, 1: 12}
-    assert job.ledger().source == "steps"
+def test_each_step_of_an_optimizer_is_counted(with_a_slow_rank):
+    told = events(with_a_slow_rank, "training_steps")
+    steps = {rank: n for event in told for rank, n in zip(event["ranks"], event["steps"], strict=True)}
+    assert steps == {line.rank: int(line.data) for line in with_a_slow_rank.logs(stream="stdout")}
+    assert sorted(steps) == [0, 1, 2, 3]
+    assert with_a_slow_rank.ledger().source == "steps"
 
 
-def test_a_rank_that_takes_twice_as_long_before_it_communicates_is_named_and_no_other():
-    told = events(train("slow", 4), "rank_slow")
+def test_a_rank_that_takes_twice_as_long_before_it_communicates_is_named_and_no_other(with_a_slow_rank):
+    told = events(with_a_slow_rank, "rank_slow")
     assert [(each["host"], each["rank"]) for each in told] == [("algo-1", 2)]
     # A busy machine adds to both alike. If what a rank waits for the others were its own, they would be the same.
     assert told[0]["own"] > 0.29

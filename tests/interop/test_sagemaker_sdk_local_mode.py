@@ -6,8 +6,10 @@ backend. The SDK is the real one from PyPI, in its own environment, with Docker 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -18,9 +20,10 @@ from typing import Any
 import pytest
 
 from estimator_sdk import Estimator
+from tests.waiting import wait_for
 
 SDK = Path(__file__).parents[2] / ".venv-sagemaker" / "bin" / "python"
-DRIVER = Path(__file__).parent / "sagemaker_sdk" / "local_job.py"
+DRIVER = Path(__file__).parent / "sagemaker_sdk" / "local_jobs.py"
 NETWORK = "sagemaker-local"
 QUIET = "SchemaVersion: '1.0'\nSageMaker: {PythonSDK: {Modules: {TelemetryOptOut: true}}}\n"
 SECONDS = 150
@@ -84,12 +87,16 @@ class LocalJob:
     """A job of the SDK in its local mode, from its start to what it leaves."""
 
     folder: Path
-    process: subprocess.Popen[bytes]
 
     def outcome(self) -> dict[str, Any]:
-        code = self.process.wait(SECONDS)
-        assert code == 0, self.log()
+        code = wait_for(self.exit_code, SECONDS, self.log)
+        assert code == "0", self.log()
         return json.loads((self.folder / "outcome.json").read_text())
+
+    def exit_code(self) -> str:
+        """Empty while it runs."""
+        path = self.folder / "exit_code"
+        return path.read_text() if path.exists() else ""
 
     def log(self) -> str:
         return (self.folder / "log").read_text(errors="replace")
@@ -154,31 +161,34 @@ def jobs(
         "world": {**world, "entry_point": "world.py"},
         "failing": {**world, "entry_point": "failing.py"},
     }
-    started = {name: start(tmp_path_factory.mktemp(name), job) for name, job in described.items()}
+    started = {name: LocalJob(tmp_path_factory.mktemp(name)) for name in described}
+    for name, job in described.items():
+        folder = started[name].folder
+        (folder / "root").mkdir()
+        (folder / "job.json").write_text(json.dumps({**job, "output_path": f"file://{folder / 'out'}"}))
+    driver = start([job.folder for job in started.values()], tmp_path_factory.mktemp("driver"))
     yield started
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(driver.pid, signal.SIGKILL)
+    driver.wait()
     for job in started.values():
-        job.process.kill()
-        job.process.wait()
         for compose in (job.folder / "root").glob("*/docker-compose.yaml"):
             # Leaves the network, which the others still use.
             subprocess.run(["docker-compose", "-f", str(compose), "rm", "-sf"], check=True, capture_output=True)
 
 
-def start(folder: Path, job: dict[str, Any]) -> LocalJob:
-    (folder / "root").mkdir()
+def start(jobs: list[Path], folder: Path) -> subprocess.Popen[bytes]:
+    """A process, with a group of its own, that runs the jobs of these folders."""
+    if not SDK.exists():
+        raise RuntimeError(f"{SDK} is missing: run scripts/setup tests")
     (folder / "quiet.yaml").write_text(QUIET)
-    (folder / "job.json").write_text(json.dumps({**job, "output_path": f"file://{folder / 'out'}"}))
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON"))},
         "SAGEMAKER_USER_CONFIG_OVERRIDE": str(folder / "quiet.yaml"),
         "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": str(folder / "quiet.yaml"),
         "AWS_EC2_METADATA_DISABLED": "true",
     }
-    if not SDK.exists():
-        raise RuntimeError(f"{SDK} is missing: run scripts/setup tests")
-    with (folder / "log").open("wb") as log:
-        command = [str(SDK), str(DRIVER), str(folder)]
-        return LocalJob(folder, subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+    return subprocess.Popen([SDK, DRIVER, *jobs], env=environment, start_new_session=True)
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,7 @@ SETTING_UP_ONCE = (
     "tests/conformance/test_reports.py",
     "tests/attacks/test_streams.py",
     "tests/slurm/test_cluster.py",
+    "tests/ssh/test_images.py",
     "tests/unit/entrypoints/test_digits.py",
     "tests/unit/test_docstrings.py",
     "tests/unit/test_events.py",

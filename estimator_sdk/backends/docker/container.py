@@ -20,11 +20,13 @@ from .network import Network
 
 if TYPE_CHECKING:
     from docker import APIClient
-    from docker.types import Ulimit
 
 
 TOOLKIT_INSIDE = "/opt/estimator-toolkit"
 """Where containers have the toolkit that is brought to them: the folder to import it from."""
+IN_ANY_IMAGE = {"PIP_BREAK_SYSTEM_PACKAGES": "1"}
+"""Variables of containers to which the toolkit is brought: they are thrown away, and with them their distribution's
+Python."""
 
 
 class HostContainer:
@@ -96,13 +98,13 @@ def create(
 
 
 def _host_config(plan: Plan, own_toolkit: bool, mounts: Sequence[tuple[str, str, bool]]) -> dict[str, Any]:
-    from docker.types import DeviceRequest, LogConfig, Mount
+    from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
 
     memory = machine.memory_bytes() if plan.memory is None else int(plan.memory * engine.GIB)
     options: dict[str, Any] = {
         "mounts": [Mount(inside, here, type="bind", read_only=fixed) for here, inside, fixed in mounts],
         "shm_size": memory // 2,  # an upper bound, for shared memory between ranks and data loaders
-        "ulimits": _limits(),
+        "ulimits": [Ulimit(name=name, soft=limit, hard=limit) for name, limit in most_allowed().items()],
     }
     if plan.cpus is not None:
         options["nano_cpus"] = int(plan.cpus * 1e9)
@@ -134,21 +136,18 @@ def home_of_user() -> dict[str, str]:
     return {} if os.getuid() == 0 else {"HOME": "/tmp"}
 
 
+def most_allowed() -> dict[str, int]:
+    """Open files and locked memory as far as this process could have them: an engine may be no freer than that."""
+    import resource
+
+    hard = {"nofile": resource.RLIMIT_NOFILE, "memlock": resource.RLIMIT_MEMLOCK}
+    return {name: resource.getrlimit(number)[1] for name, number in hard.items()}
+
+
 def _region() -> dict[str, str]:
     """The AWS region of the caller, if there is one, under the name that the service gives it."""
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     return {"AWS_REGION": region} if region else {}
-
-
-def _limits() -> list[Ulimit]:
-    """Open files and locked memory as far as this process could have them: an engine may be no freer than that."""
-    import resource
-
-    from docker.types import Ulimit
-
-    hard = {"nofile": resource.RLIMIT_NOFILE, "memlock": resource.RLIMIT_MEMLOCK}
-    limits = {name: resource.getrlimit(number)[1] for name, number in hard.items()}
-    return [Ulimit(name=name, soft=limit, hard=limit) for name, limit in limits.items()]
 
 
 INSIDE = Layout(contract.DEFAULT_BASE_DIR)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...errors import InvalidArgument
 from ...spec import instances
 from ..port import Check, Missing
-from ..ssh.checks import check_processes
+from ..ssh.checks import check_elsewhere
 
 if TYPE_CHECKING:
     from ...plan.plan import Plan
@@ -23,7 +23,11 @@ def check(spec: JobDocument, plan: Plan) -> None:
     if plan.instance_type not in (*instances.LOCAL, *instances.ON_EXECUTORS):
         what = f"instance_type is {plan.instance_type}, but what a host has is what Spark gives its task"
         raise InvalidArgument("instance_type", f"{what}; leave it out, or write {instances.ON_EXECUTORS[0]!r}")
-    check_processes(spec, plan, "hosts on executors", "the executors", "the driver to executors")
+    algorithm = spec.algorithm_specification
+    if algorithm is not None and algorithm.training_image is not None:
+        what = f"image_uri is {algorithm.training_image}, but hosts on executors are processes"
+        raise InvalidArgument("image_uri", f"{what}; leave it out, and have what the script needs on the executors")
+    check_elsewhere(plan, "hosts on executors", "the driver to executors")
 
 
 def _pyspark() -> str:

@@ -1,4 +1,4 @@
-"""A pool of machines with ssh: a job's hosts are processes there, and its supervisor runs on the first of them."""
+"""A pool of machines with ssh, on which hosts are processes or containers; the supervisor runs on the first of them."""
 
 from __future__ import annotations
 

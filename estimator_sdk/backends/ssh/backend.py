@@ -39,7 +39,8 @@ class SshBackend(OnMachines):
 
         machines = checks.machines_of(spec)
         plan = local_plan.base(spec, self.name, host, jobs_on_pools())
-        checks.check(spec, plan, machines)
+        checks.check(plan, machines)
+        plan = checks.with_image(spec, plan)
         distributions.refuse_others(plan)
         plan = distributions.distributed(checks.with_slots(plan, machines), instances.gpus(plan.instance_type) or 0)
         checks.check_slots(plan, machines)

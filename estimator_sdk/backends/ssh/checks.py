@@ -18,6 +18,7 @@ from ..port import Check, Missing
 from . import pool
 from .files import jobs_on_pools
 from .pool import PoolHost
+from .session.images import run_words
 
 if TYPE_CHECKING:
     from ...spec.job_document import JobDocument
@@ -48,17 +49,13 @@ def _machines(reserved: Reserved, count: int) -> tuple[PoolHost, ...]:
     return machines[: count + spares]
 
 
-def check_processes(spec: JobDocument, plan: Plan, hosts: str, places: str, way: str) -> None:
-    """Raises InvalidArgument for what processes on other machines cannot do.
+def check_elsewhere(plan: Plan, hosts: str, way: str) -> None:
+    """Raises InvalidArgument for what hosts on other machines cannot do.
 
-    Messages have the words for these hosts, for the places where they are, and for the way that pipes do not reach.
+    Messages have the words for these hosts, and for the way that pipes do not reach.
     """
-    algorithm = spec.algorithm_specification
-    if algorithm is not None and algorithm.training_image is not None:
-        what = f"image_uri is {algorithm.training_image}, but {hosts} are processes"
-        raise InvalidArgument("image_uri", f"{what}; leave it out, and have what the script needs on {places}")
     if plan.checkpoint_path != DEFAULT_CHECKPOINTS:
-        what = f"checkpoint_local_path is {plan.checkpoint_path}, a path in a container, but {hosts} are none"
+        what = f"checkpoint_local_path is {plan.checkpoint_path}, but {hosts} have their folders in one of the job's"
         hint = "leave it out, and let the script write to SM_CHECKPOINT_DIR"
         raise InvalidArgument("checkpoint_local_path", f"{what}: {hint}")
     for channel in plan.channels:
@@ -68,12 +65,25 @@ def check_processes(spec: JobDocument, plan: Plan, hosts: str, places: str, way:
             raise InvalidArgument(argument, f"{what}; use input_mode 'File'")
 
 
-def check(spec: JobDocument, plan: Plan, machines: Sequence[PoolHost]) -> None:
-    """Raises InvalidArgument for what hosts on other machines cannot do."""
+def with_image(spec: JobDocument, plan: Plan) -> Plan:
+    """The plan with how a machine's Docker runs the job's image, if it has one. Raises InvalidArgument."""
+    algorithm = spec.algorithm_specification
+    image = algorithm.training_image if algorithm is not None else None
+    if image is None:
+        return plan
+    reserved = plan.decoded.reserved
+    if plan.program is None and reserved.command is None and reserved.steps is None:
+        what = "entry_point is missing: on a pool, a script runs in the image, and not a program of its own"
+        raise InvalidArgument("entry_point", f"{what}; give entry_point, command or steps")
+    return replace(plan, image=image, image_words=run_words(with_gpus=instances.gpus(plan.instance_type) != 0))
+
+
+def check(plan: Plan, machines: Sequence[PoolHost]) -> None:
+    """Raises InvalidArgument for what hosts of a pool cannot do."""
     if instances.is_scheduled(plan.instance_type):
         what = f"instance_type is {plan.instance_type}, which asks a scheduler for nodes, but hosts names machines"
         raise InvalidArgument("instance_type", f"{what}; leave out one of the two")
-    check_processes(spec, plan, "hosts of a pool", "the machines", "one machine to another")
+    check_elsewhere(plan, "hosts of a pool", "one machine to another")
     for argument, uri in (("checkpoint_s3_uri", plan.checkpoint_uri), ("code_location", plan.code_uri)):
         if uri is not None and uri.startswith("file://"):
             what = f"{argument} is {uri}, a folder of this machine, which the machines of a pool do not see"

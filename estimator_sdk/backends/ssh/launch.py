@@ -10,6 +10,7 @@ import shutil
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -95,6 +96,8 @@ def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session], kept: str, 
     first = opened[0]
     names = [f"machine-{number}" for number in range(1, len(opened) + 1)]
     secret = os.urandom(SECRET_BYTES).hex()
+    if plan.image is not None:
+        plan = _in_image(plan, opened)
     machines = [{"name": name, "at": str(session.host)} for name, session in zip(names, opened, strict=True)]
     code = _bring_code(plan, first)
     answer = first.ask(
@@ -115,6 +118,18 @@ def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session], kept: str, 
     if failed:
         first.ask("stop", folder=answer["folder"])
         raise BackendError("; ".join(map(str, failed)))
+
+
+def _in_image(plan: Plan, opened: Sequence[Session]) -> Plan:
+    """The plan, whose hosts have the image's own PYTHONPATH. Raises BackendError for machines that cannot run it."""
+    from .session import images  # most jobs have none
+
+    found = on_all(lambda session: images.checked(session, plan), opened)
+    failed = [str(each) for each in found if isinstance(each, BackendError)]
+    if failed:
+        raise BackendError("; ".join(failed))
+    own = {"PYTHONPATH": found[0].search_path} if found[0].search_path else {}
+    return replace(plan, hosts=tuple(replace(host, environment={**host.environment, **own}) for host in plan.hosts))
 
 
 def _bring_code(plan: Plan, first: Session) -> str | None:

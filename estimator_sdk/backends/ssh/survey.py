@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...errors import BackendError
+from ...errors import BackendError, InvalidArgument
 from .launch import on_all
 from .pool import PoolHost
 from .session.connection import Session
@@ -29,20 +29,41 @@ class MachineReport(NamedTuple):
     """What jobs would miss there, each in words."""
 
 
-def survey(machines: Sequence[PoolHost]) -> list[MachineReport]:
-    """A report on each machine, in their order."""
+def survey(machines: Sequence[PoolHost], image: str | None = None) -> list[MachineReport]:
+    """A report on each machine, in their order; with an image, on whether its hosts run in that."""
     opened = on_all(Session, machines)
     ready = [each for each in opened if isinstance(each, Session)]
     try:
         answers = on_all(_facts, ready)
         known = {each.host: facts for each, facts in zip(ready, answers, strict=True) if isinstance(facts, dict)}
         asked = [each for each in ready if each.host in known]
-        answers = [*zip(asked, on_all(lambda each: _unreached(each, known), asked), strict=True)]
+        answers = [*zip(asked, on_all(lambda each: _lacks(each, known, image), asked), strict=True)]
     finally:
         on_all(Session.close, ready)
     lacks = {each.host: [str(found)] if isinstance(found, BackendError) else found for each, found in answers}
     errors = {host: error for host, error in zip(machines, opened, strict=True) if isinstance(error, BackendError)}
     return [_report(host, known.get(host), lacks.get(host, []), errors.get(host)) for host in machines]
+
+
+def _lacks(session: Session, known: dict[PoolHost, dict[str, Any]], image: str | None) -> list[str]:
+    """What only the machine itself can say."""
+    facts = known[session.host]
+    own = _without_mpi(facts) if image is None else _without_image(session, image, with_gpus=facts["gpus"] > 0)
+    return [*own, *_unreached(session, known)]
+
+
+def _without_mpi(facts: dict[str, Any]) -> list[str]:
+    return [] if facts["mpi"] else ["no mpirun on PATH, which MPI worlds need"]
+
+
+def _without_image(session: Session, image: str, with_gpus: bool) -> list[str]:
+    from .session import images
+
+    try:
+        inside = images.look(session, image, images.run_words(with_gpus))
+    except (BackendError, InvalidArgument) as error:
+        return [str(error).removeprefix(f"{session.host}: ")]
+    return [] if inside.mpirun else [f"MPI worlds do not run in {image}: {inside.why_no_mpirun}"]
 
 
 def _facts(session: Session) -> dict[str, Any]:
@@ -67,17 +88,16 @@ def _unreached(session: Session, known: dict[PoolHost, dict[str, Any]]) -> list[
 
 
 def _report(
-    host: PoolHost, facts: dict[str, Any] | None, unreached: list[str], error: BackendError | None
+    host: PoolHost, facts: dict[str, Any] | None, lacks: list[str], error: BackendError | None
 ) -> MachineReport:
     if facts is None:
         return MachineReport(host, {}, (str(error or f"{host} has not answered"),))
     told = {name: fact for name, fact in facts.items() if name != "door"}
-    return MachineReport(host, told, (*_missing(facts), *unreached))
+    return MachineReport(host, told, (*lacks, *_missing(facts)))
 
 
 def _missing(facts: dict[str, Any]) -> list[str]:
     lacks = {
-        "no mpirun on PATH, which MPI worlds need": not facts["mpi"],
         f"its clock differs by {facts['clock']:+.1f} s": abs(facts["clock"]) > CLOCK_SECONDS,
         f"only {facts['ports']} ports are free for connections": facts["ports"] < FREE_PORTS,
         "less than 1 GiB of disk is free": facts["disk"] < DISK_BYTES,

@@ -22,11 +22,14 @@ def add(parser: Parser) -> None:
         "hosts", help="the machines, such as a:4,user@b:4, or the name of a hostfile; to adopt a job, its first machine"
     )
     parser.add_argument("job", nargs="?", help="the name of the job to adopt, so that all commands know it here")
+    parser.add_argument("--image", help="for check: an image that jobs are to run in; who does not have it pulls it")
 
 
 def run(arguments: Namespace) -> int:
     """1 where a machine misses something."""
     if arguments.action == "adopt":
+        if arguments.image:
+            raise InvalidArgument("image", "--image is for check, which looks at machines; leave it out")
         return _adopt(arguments)
     if arguments.job is not None:
         raise InvalidArgument("job", "a job's name is for adopt, and check looks at machines; leave it out")
@@ -40,7 +43,8 @@ def _check(arguments: Namespace) -> int:
     from ...backends.ssh.survey import survey
 
     given = arguments.hosts
-    found = survey(pool.from_file(given) if Path(given).is_file() else pool.from_argument(given))
+    machines = pool.from_file(given) if Path(given).is_file() else pool.from_argument(given)
+    found = survey(machines, arguments.image)
     document = [{"host": str(each.host), **each.facts, "missing": list(each.missing)} for each in found]
     head = ["MACHINE", "PYTHON", "MPI", "CLOCK", "CPUS", "MEMORY", "GPUS", "DISK", "PORTS", "ADDRESS"]
     lines = []

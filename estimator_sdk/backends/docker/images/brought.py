@@ -20,7 +20,7 @@ import estimator_container
 from ....plan.plan import Plan
 from ....values.home import CACHE_VARIABLE, appearing, cache_folder, secured, writing
 from ...packages import copy_files, digest_of
-from ..container import TOOLKIT_INSIDE
+from ..container import IN_ANY_IMAGE, TOOLKIT_INSIDE
 from . import look, look_inside
 from .look import PYTHON, Inside
 
@@ -43,15 +43,10 @@ class Brought:
     """What else there is in the image."""
     folder: Path
     """The folder of this machine to import it from."""
-    search_path: str
-    """The image's own PYTHONPATH."""
 
     def to(self, plan: Plan) -> Plan:
         """The plan, whose hosts run this toolkit."""
-        added = {
-            _SEARCH_PATH: _joined(self.search_path),
-            "PIP_BREAK_SYSTEM_PACKAGES": "1",  # the container is thrown away, and with it its distribution's Python
-        }
+        added = {_SEARCH_PATH: _joined(self.inside.search_path), **IN_ANY_IMAGE}
         argv = (PYTHON, "-I", "-S", f"{TOOLKIT_INSIDE}/{_toolkit().name}", "train")
         hosts = (replace(host, argv=argv, environment={**host.environment, **added}) for host in plan.hosts)
         environment = dict(plan.environment)
@@ -81,7 +76,7 @@ def for_image(client: DockerClient, image: str, described: ImageDescription) -> 
         facts = folder / _FACTS
         os.utime(facts)
         inside = Inside.from_json(facts.read_text(encoding="utf-8"))
-    return Brought(inside, folder / _COPY, described.variables.get(_SEARCH_PATH, ""))
+    return Brought(inside, folder / _COPY)
 
 
 def remove_unused(place: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,8 @@ class Inside:
     """The version of the `python3` on its PATH; empty where there is none."""
     keeps_entrypoint: bool = True
     """Whether its ENTRYPOINT, if it has one, starts what stands behind it, and passes signals on."""
+    search_path: str = ""
+    """Its own PYTHONPATH."""
     modules: tuple[str, ...] = ()
     """Those of `MODULES` that this Python has."""
     mpirun: str = ""
@@ -51,6 +54,19 @@ class Inside:
         """The way back from the JSON of its fields."""
         facts: dict[str, Any] = json.loads(text)
         return cls(**{**facts, "python": tuple(facts["python"]), "modules": tuple(facts["modules"])})
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any], keeps_entrypoint: bool) -> Inside:
+        """What the answer of `look_inside` says."""
+        mpirun = facts.get("mpirun", {})
+        return cls(
+            python=tuple(facts["python"]),
+            keeps_entrypoint=keeps_entrypoint,
+            search_path=facts["search_path"],
+            modules=tuple(facts.get("modules", ())),
+            mpirun=mpirun.get("version", ""),
+            why_no_mpirun=mpirun.get("missing", ""),
+        )
 
 
 def take(client: DockerClient, image: str, described: ImageDescription, toolkit: Path) -> Inside:
@@ -68,24 +84,13 @@ def take(client: DockerClient, image: str, described: ImageDescription, toolkit:
             finally:
                 container.remove()
             if facts is not None and (facts["gets_signals"] or not keeps_entrypoint):
-                return _inside(facts, keeps_entrypoint)
+                return Inside.from_facts(facts, keeps_entrypoint)
     if container.lacks_python:
         return Inside()
     raise InvalidArgument(
         "image_uri",
         f"image_uri {image!r} could not be looked into: its {PYTHON} says {container.said[-_SHOWN:]!r}; "
         "fix the image, or give it a `train` program of its own",
-    )
-
-
-def _inside(facts: dict[str, Any], keeps_entrypoint: bool) -> Inside:
-    mpirun = facts.get("mpirun", {})
-    return Inside(
-        python=tuple(facts["python"]),
-        keeps_entrypoint=keeps_entrypoint,
-        modules=tuple(facts.get("modules", ())),
-        mpirun=mpirun.get("version", ""),
-        why_no_mpirun=mpirun.get("missing", ""),
     )
 
 

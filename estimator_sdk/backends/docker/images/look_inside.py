@@ -1,7 +1,7 @@
 """Say what an image offers to a job: `python3 -c THIS_FILE TOOLKIT MODULES`, in a container of the image.
 
-It prints one line of JSON, and compiles the toolkit, which lies below the folder TOOLKIT. Written for any Python 3, so
-that one that is too old can say so.
+It prints one line of JSON, and compiles the toolkit, which lies below the folder TOOLKIT, if it may write there.
+Written for any Python 3, so that one that is too old can say so.
 """
 
 import json
@@ -15,11 +15,16 @@ INITS = ("catatonit", "docker-init", "dumb-init", "tini", "tini-static")
 
 def found(toolkit: str, modules: list) -> dict:  # type: ignore[type-arg]
     """The version of this Python, and unless it is too old, the modules that it has, and its mpirun."""
-    facts = {"python": list(sys.version_info[:3]), "gets_signals": _gets_signals()}
+    facts = {
+        "python": list(sys.version_info[:3]),
+        "gets_signals": _gets_signals(),
+        "search_path": os.environ.get("PYTHONPATH", ""),
+    }
     if sys.version_info[:2] >= OLDEST:
         sys.path.insert(0, toolkit)  # before one that the image has
         facts.update(modules=_those_there(modules), mpirun=_mpirun())
-        _compile(toolkit)
+        if os.access(toolkit, os.W_OK):
+            _compile(toolkit)
     return facts
 
 

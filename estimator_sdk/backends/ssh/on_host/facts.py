@@ -19,6 +19,8 @@ from ..session.boot import place_of
 
 HOSTS = "hosts"
 """Of the user's home for jobs, the folder that keepers have theirs in."""
+CODE = "code"
+"""Of the user's cache, the folder of the bundles of code."""
 REACH_SECONDS = 3.0
 """That another machine may take to be reached."""
 _ANSWER_SECONDS = 20.0  # that a program may take to say its version

@@ -166,16 +166,14 @@ class SshHosts:
         link_code(self._plan, layout)
         make_folder(self._folder.attempt(self._attempt))
         self._machines.use(name)
-        settings = {
-            "argv": host.argv,
-            "base": str(base) if self._is_here(host.name) else None,
-            "log": str(self._folder.attempt(self._attempt) / f"{host.name}.log"),
-            "environment": self._environment(host, attempt),
-        }
+        own = str(base) if self._is_here(host.name) else None
+        log = str(self._folder.attempt(self._attempt) / f"{host.name}.log")
+        variables, plan = self._environment(host, attempt), self._plan
+        settings = words.RunSettings(host.argv, own, log, variables, plan.image, plan.image_words)
         self._running.add(host.name)
 
         def run() -> None:
-            self._tell(host.name, words.RUN, json.dumps(settings))
+            self._tell(host.name, words.RUN, json.dumps(settings._asdict()))
             self._toolkits.started(host.name)
 
         def begin() -> None:

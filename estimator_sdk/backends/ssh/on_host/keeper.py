@@ -15,10 +15,8 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import estimator_container
-from estimator_container.contract import names as contract
 from estimator_container.contract.cluster import address_and_port
 from estimator_container.contract.names import Layout
 from estimator_container.mesh.mesh import Member, MeshWorker
@@ -26,7 +24,7 @@ from estimator_container.runtime import private_folder
 from estimator_container.runtime.children import Children, become_subreaper, kill_descendants, kill_descendants_but
 from estimator_container.runtime.loop import Loop
 
-from ....values.home import cache_folder, home, make_folder, secured
+from ....values.home import home, make_folder, secured
 from ...supervised.watch import Watch
 from . import words
 from .copying.measured import MeasuredFiles
@@ -34,6 +32,8 @@ from .copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
 from .facts import HOSTS, address_of_this_machine, boot, own_home
 from .publishing import KeptAgent
 from .room.claim import Leaseholder
+from .running.choice import kept_host
+from .running.place import HostPlace, KeptHost
 
 CONNECT_SECONDS = 60.0
 """That the supervisor may take to be found."""
@@ -66,7 +66,10 @@ class Keeper:
         self._is_over = False
         self._is_elsewhere = True
         """Whether the supervisor has the host's files only as far as they are sent."""
+        self._host: KeptHost | None = None
+        """The last one that was started."""
         self._toolkit: int | None = None
+        """The process of its command, as long as that runs."""
         self._lifeline = os.pipe()
         self._sent: tuple[int, int] = (0, 0)
         """Of the frames: the file's inode, and how many of its bytes."""
@@ -94,6 +97,8 @@ class Keeper:
     def run(self) -> None:
         """Keep the host until its supervisor has done with it, or is gone."""
         self._loop.run_until(lambda: self._is_over)
+        if self._host is not None:
+            self._host.end()
         kill_descendants()
         self._claim.close()
         self._remove_folders()
@@ -120,7 +125,7 @@ class Keeper:
         elif kind == words.CLEAR:
             self._clear(fields[0])
         elif kind == words.RUN:
-            self._run(json.loads(fields[0]))
+            self._run(words.RunSettings(**json.loads(fields[0])))
         elif kind == words.KILL:
             self._kill()
         elif kind == words.FLUSH:
@@ -153,34 +158,24 @@ class Keeper:
 
     # The host.
 
-    def _run(self, settings: dict[str, Any]) -> None:
-        self._is_elsewhere = settings["base"] is None
-        self._base = settings["base"] or str(self._own)
-        layout = Layout(self._base)
-        reads, _ = self._lifeline
-        environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("SSH_")},
-            **settings["environment"],
-            contract.BASE_DIR_VARIABLE: self._base,
-            contract.LIFELINE_FD: str(reads),
-            contract.OVERLAY_DIR: str(self._common / "environment"),
-            contract.KEPT_ENVIRONMENTS: str(cache_folder() / "environments"),
-        }
-        importable = filter(None, (str(self._software), environment.get("PYTHONPATH")))
-        environment["PYTHONPATH"] = os.pathsep.join(importable)  # ranks import the toolkit
+    def _run(self, settings: words.RunSettings) -> None:
+        self._is_elsewhere = settings.base is None
+        self._base = settings.base or str(self._own)
+        layout, reads = Layout(self._base), self._lifeline[0]
         make_folder(os.path.dirname(layout.frames))  # noqa: PTH120
         Path(layout.frames).touch(0o600)
         self._watch.add(Path(layout.frames))
+        log = f"{self._own}.log" if self._is_elsewhere else settings.log
         os.set_inheritable(reads, True)
         try:
-            here = {words.PYTHON: sys.executable, words.TOOLKIT: str(self._software / "estimator_container")}
-            argv = [here.get(word, word) for word in settings["argv"]]
-            path = f"{self._own}.log" if self._is_elsewhere else settings["log"]
-            log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            place = HostPlace(self._own.name, self._base, self._common, reads, log)
+            host = self._host = kept_host(settings, place, self._children)
+            written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
-                self._toolkit = self._children.start(argv, environment, self._ended, log, log)
+                start = self._children.start
+                self._toolkit = start(host.argv, host.environment, self._ended, written, written, (), host.stdin)
             finally:
-                os.close(log)
+                os.close(written)
             self._send_measured_again()
         except OSError as error:
             self._mesh.send(words.NOT_RUN, str(error))
@@ -194,11 +189,16 @@ class Keeper:
 
     def _ended(self, code: int) -> None:
         self._toolkit = None
+        assert self._host is not None
+        self._host.ended(code, self._is_gone)
+
+    def _is_gone(self, code: int, why_not_begun: str | None) -> None:
         kill_descendants_but(self._children.pids)
         if code < 0:
             self._remove_folders()
         self._send_all()
-        self._outbox.put(iter(()), lambda: self._mesh.send(words.ENDED, str(code)))
+        said = (words.ENDED, str(code)) if why_not_begun is None else (words.NOT_RUN, why_not_begun)
+        self._outbox.put(iter(()), lambda: self._mesh.send(*said))
 
     def _remove_folders(self) -> None:
         """What a toolkit that was killed has left outside of its base directory."""

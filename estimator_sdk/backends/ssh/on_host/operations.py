@@ -15,10 +15,10 @@ from ...supervised.job import LocalJob
 from ...supervised.job_folder.registry import read
 from . import start
 from .copying.mirrored import MirroredFiles
+from .facts import CODE
 
 Facts = Mapping[str, Any]
 Answer = tuple[dict[str, Any], bytes]
-_CODE = "code"
 
 
 class Operations:
@@ -31,6 +31,7 @@ class Operations:
         self._operations: dict[str, Callable[[Facts, bytes], Answer]] = {
             "facts": self._tell_facts,
             "reach": self._reach,
+            "image": self._look_into_image,
             "put": self._put,
             "channel": self._channel,
             "supervise": self._supervise,
@@ -62,6 +63,11 @@ class Operations:
         from .facts import refused_by
 
         return {"refused": refused_by([(address, port) for address, port in facts["places"]])}, b""
+
+    def _look_into_image(self, facts: Facts, data: bytes) -> Answer:
+        from .running.look import look
+
+        return {"inside": look(facts["image"], facts["words"], bool(facts["pulls"]))}, b""
 
     def _put(self, facts: Facts, data: bytes) -> Answer:
         place = _place(facts["name"])
@@ -118,4 +124,4 @@ def _folder(facts: Facts) -> JobFolder:
 
 def _place(name: str) -> Path:
     """Where a code bundle is kept, under the hash of its bytes."""
-    return cache_folder() / _CODE / Path(name).name
+    return cache_folder() / CODE / Path(name).name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 PYTHON = "python3"
@@ -81,3 +81,20 @@ class KeeperSettings(NamedTuple):
     """By which other machines reach this one; empty where it finds that out itself."""
     search_path: Sequence[str] = ()
     """Where else programs here find packages, such as the client of s3:// stores."""
+
+
+class RunSettings(NamedTuple):
+    """What a keeper is told of its host, as JSON."""
+
+    argv: Sequence[str]
+    """The command, with `PYTHON` and `TOOLKIT` for what the machine has."""
+    base: str | None
+    """The host's base directory, where the supervisor is on the same machine; else it is the keeper's."""
+    log: str
+    """The file for what the command writes, if so."""
+    environment: Mapping[str, str]
+    """What the platform tells the toolkit."""
+    image: str | None = None
+    """The image that it runs in."""
+    image_words: Sequence[str] = ()
+    """How the command begins that runs it there."""

@@ -17,7 +17,10 @@ from estimator_sdk import Estimator, InvalidArgument
             {"hosts": "a", "instance_type": "slurm"},
             "instance_type is slurm, which asks a scheduler for nodes, but hosts",
         ),
-        ({"hosts": "a", "image_uri": "b"}, "image_uri is b, but hosts of a pool are processes"),
+        (
+            {"hosts": "a", "image_uri": "b", "entry_point": None},
+            "entry_point is missing: on a pool, a script runs in the image",
+        ),
         ({"backend": "ssh"}, "hosts is missing, so there is no machine to run on"),
     ],
 )
@@ -25,4 +28,17 @@ def test_what_a_pool_cannot_do_is_refused_in_a_sentence(tmp_path, monkeypatch, a
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
     (tmp_path / "train.py").write_text("")
     with pytest.raises(InvalidArgument, match=words):
-        Estimator(entry_point=str(tmp_path / "train.py"), **arguments).plan()
+        Estimator(**{"entry_point": str(tmp_path / "train.py"), **arguments}).plan()
+
+
+@pytest.mark.parametrize(("instance_type", "with_gpus"), [("local", False), ("local_gpu", True)])
+def test_a_plan_says_how_a_machine_runs_the_image_and_whether_with_gpus(
+    tmp_path, monkeypatch, instance_type, with_gpus
+):
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+    (tmp_path / "train.py").write_text("")
+    given = {"entry_point": str(tmp_path / "train.py"), "hosts": "a", "image_uri": "b"}
+    plan = Estimator(**given, instance_type=instance_type).plan()
+    assert plan.image == "b"
+    assert plan.image_words[:2] == ("docker", "run")
+    assert ("--gpus=all" in plan.image_words) is with_gpus

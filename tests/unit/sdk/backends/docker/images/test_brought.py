@@ -26,7 +26,7 @@ def plan_of(tmp_path, monkeypatch):
 
 
 def test_the_hosts_run_it_by_the_images_python_and_ranks_can_import_it(plan_of):
-    plan = Brought(Inside(), Path("/cache/toolkit"), "/of/the/image").to(plan_of(instance_count=2))
+    plan = Brought(Inside(search_path="/of/the/image"), Path("/cache/toolkit")).to(plan_of(instance_count=2))
     for host in plan.hosts:
         assert host.argv == ("python3", "-I", "-S", f"{INSIDE}/estimator_container", "train")
         assert host.environment["PYTHONPATH"] == f"/of/the/image:{INSIDE}"
@@ -38,13 +38,13 @@ def test_the_hosts_run_it_by_the_images_python_and_ranks_can_import_it(plan_of):
 def test_a_search_path_of_the_users_takes_the_place_of_the_images_and_keeps_the_toolkit(plan_of, where, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/of/the/user")
     given = {"environment": {"PYTHONPATH": "/of/the/user"}, "inherit_environment": ["PYTHONPATH"]}
-    plan = Brought(Inside(), Path("/cache/toolkit"), "").to(plan_of(**{where: given[where]}))
+    plan = Brought(Inside(), Path("/cache/toolkit")).to(plan_of(**{where: given[where]}))
     assert plan.environment["PYTHONPATH"] == f"/of/the/user:{INSIDE}"
     assert plan.hosts[0].environment["PYTHONPATH"] == INSIDE
 
 
 def test_an_entrypoint_that_is_passed_over_is_told(plan_of):
-    plan = Brought(Inside(keeps_entrypoint=False), Path("/cache/toolkit"), "").to(plan_of())
+    plan = Brought(Inside(keeps_entrypoint=False), Path("/cache/toolkit")).to(plan_of())
     assert "toolkit       /cache/toolkit, in the place of the image's ENTRYPOINT\n" in str(plan)
 
 

@@ -7,8 +7,8 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import EstimatorError, InvalidArgument
 
@@ -222,11 +222,14 @@ class _Place:
         return folder.path / self._name
 
 
-@dataclass(frozen=True)
-class JobFolder:
+class _JobPath(NamedTuple):
+    path: Path
+    """The folder itself."""
+
+
+class JobFolder(_JobPath):
     """The files of one local job. Every path of a job is made here."""
 
-    path: Path
     record = _Place("record.json")
     """The job's state, replaced as a whole with every change."""
     plan = _Place("plan.txt")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from ...values.home import JobFolder, home, regular_file, write_private
@@ -18,7 +17,6 @@ def jobs_on_slurm() -> Path:
     return home() / "slurm"
 
 
-@dataclass(frozen=True)
 class SlurmFolder(JobFolder):
     """The files of one job."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,7 +37,6 @@ class Whereabouts(NamedTuple):
     """The URI below which its archives go, as it was asked for."""
 
 
-@dataclass(frozen=True)
 class SshFolder(JobFolder):
     """The files of one job."""
 

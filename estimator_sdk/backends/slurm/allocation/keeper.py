@@ -13,7 +13,6 @@ import signal
 import sys
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -31,11 +30,17 @@ AT, READY, FAILED = "at", "ready", "failed"
 """What it says, each with a text: where the channels are, that all are there, or why they are not."""
 
 
-@dataclass(frozen=True)
 class NodeFolder(JobFolder):
     """The folder of a job as a node sees it that has the channels on a disk of its own."""
 
     disk: Path
+
+    @classmethod
+    def with_disk(cls, path: Path, disk: Path) -> NodeFolder:
+        """The folder of a job, and where its channels are."""
+        made = cls(path)
+        made.disk = disk
+        return made
 
     def channel(self, name: str) -> Path:
         return JobFolder(self.disk).channel(name)
@@ -60,7 +65,7 @@ def main(path: str, own: tuple[str, ...]) -> None:
         return
     try:
         _say(AT, str(disk))
-        _keep(plan, NodeFolder(Path(path), disk), own)
+        _keep(plan, NodeFolder.with_disk(Path(path), disk), own)
     finally:
         shutil.rmtree(disk, ignore_errors=True)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -98,6 +97,8 @@ def _free_ports() -> int:
 
 
 def _version(program: str) -> str:
+    import subprocess  # a keeper asks for no version
+
     if shutil.which(program) is None:
         return ""
     try:

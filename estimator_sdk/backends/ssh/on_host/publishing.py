@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.contract.names import Layout
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 
 from ....values.home import make_folder
-from ...supervised.agents.agent_process import AgentProcess
 from . import words
+
+if TYPE_CHECKING:
+    from estimator_container.agents.checkpoints.settings import CheckpointSettings
+
+    from ...supervised.agents.agent_process import AgentProcess
 
 _FINISH, _CLOSE, _KILL = "finish", "close", "kill"
 _RESTORED, _FAILED, _FINISHED = "restored", "failed", "finished"
@@ -36,6 +39,12 @@ class KeptAgent:
 
     def begin(self, given: str, layout: Layout) -> None:
         """Watch the files of the host from now on, as settings of the supervisor say. Raises OSError."""
+        from dataclasses import replace  # the keepers of most hosts begin none
+
+        from estimator_container.agents.checkpoints.settings import CheckpointSettings
+
+        from ...supervised.agents.agent_process import AgentProcess
+
         make_folder(layout.checkpoints)
         make_folder(os.path.dirname(layout.frames))  # noqa: PTH120
         Path(layout.frames).touch(0o600)
@@ -88,6 +97,8 @@ class AgentElsewhere:
         self, settings: CheckpointSettings, hear: Callable[[list[str]], None], ended: Callable[[int], None]
     ) -> AgentElsewhere:
         """Take an owner. It begins at once where another has just ended beside the host."""
+        from dataclasses import replace
+
         self._settings, self._hear, self._ended = replace(settings, copies=(), held=None), hear, ended
         if self._machine is not None:
             self.begin(self._machine, lambda why: None)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tarfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.ssh.pool import SshPool
 from tests.waiting import wait_for
 
 _PLACES = ("--host=unix:///run/docker.sock", "--data-root=/run/docker-data", "--exec-root=/run/docker")
-_ALONE = ("--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false")
-"""The network of the machines is that of this one, which has an engine of its own."""
+_ALONE = ("--iptables=false", "--ip-forward=false", "--ip-masq=false")
 
 
 def on_machine(pool: SshPool, name: str, *command: str) -> list[str]:
@@ -29,11 +29,18 @@ class MachineDocker:
     pool: SshPool
     name: str
     daemon: subprocess.Popen[bytes] | None = None
+    bridge: str = field(default_factory=lambda: f"est-{os.urandom(4).hex()}")
+    """One that nothing uses: a daemon that is told to have none removes docker0, which is that of this machine's own
+    engine, for the machines of the pool share its network."""
 
     def start(self) -> None:
         """Wait until it answers; only the machine's user may use it."""
         number = self.pool.names.index(self.name) + 1
-        command = on_machine(self.pool, self.name, "dockerd", f"--group=user{number}", *_PLACES, *_ALONE)
+        address = f"198.18.{os.urandom(1)[0]}.{4 * number + 1}/30"  # of RFC 2544: nobody has it
+        for words in (f"link add {self.bridge} type bridge", f"address add {address} dev {self.bridge}"):
+            subprocess.run(["ip", *words.split()], check=True)
+        words = ("dockerd", f"--group=user{number}", f"--bridge={self.bridge}", *_PLACES, *_ALONE)
+        command = on_machine(self.pool, self.name, *words)
         log = self.pool.folder / f"{self.name}.docker"
         with log.open("wb") as output:
             self.daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
@@ -44,6 +51,7 @@ class MachineDocker:
         if self.daemon is not None:
             self.daemon.kill()
             self.daemon.wait()
+        subprocess.run(["ip", "link", "delete", self.bridge], check=False, stderr=subprocess.DEVNULL)
 
     def ask(self, *words: str) -> list[str]:
         """The lines that a command of docker says there."""

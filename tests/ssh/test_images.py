@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -29,7 +30,8 @@ SUM = """
 import os, pathlib
 from mpi4py import MPI
 world, host = MPI.COMM_WORLD, os.environ["SM_CURRENT_HOST"]
-print(world.allreduce(world.rank), os.path.exists("/.dockerenv"), os.uname().nodename, os.getuid(), os.environ["WHO"])
+data = pathlib.Path(os.environ["SM_CHANNEL_TRAINING"], "data").read_text()
+print(world.allreduce(world.rank), os.path.exists("/.dockerenv"), os.uname().nodename, os.getuid(), data)
 pathlib.Path(os.environ["SM_MODEL_DIR"], host).write_text(host)
 """
 UP = """
@@ -54,11 +56,13 @@ MPI.COMM_WORLD.barrier()
 def machines():
     """Four: two with Docker and the image, one without a daemon, one without the program."""
     build.ensure(engine.connect(), IMAGE, sys.stderr)
+    networks = set(Path("/sys/class/net").iterdir())
     with pool(4) as made:
         dockers = [MachineDocker(made, name) for name in made.names[:2]]
         try:
             with ThreadPoolExecutor(2) as threads:
                 list(threads.map(MachineDocker.start, dockers))
+                assert networks <= set(Path("/sys/class/net").iterdir())
                 list(threads.map(lambda each: each.load(IMAGE), dockers))
             dockers[0].make_empty(EMPTY)
             for program in subprocess.check_output(["which", "-a", "docker"], text=True).split():
@@ -85,7 +89,8 @@ def submit(used, tmp_path):
     def submitted(source: str, **arguments: object) -> Job:
         (tmp_path / "train.py").write_text(source)
         given = {"image_uri": IMAGE, "instance_count": 2, "hosts": used.names[:2], "distribution": MPI, **arguments}
-        started.append(Estimator(entry_point=str(tmp_path / "train.py"), **given).fit(wait=False))
+        inputs = given.pop("inputs", None)
+        started.append(Estimator(**{"entry_point": str(tmp_path / "train.py"), **given}).fit(inputs, wait=False))
         return started[-1]
 
     yield submitted
@@ -117,10 +122,12 @@ def processes(pool: SshPool, job: Job, words: str) -> list[tuple[str, int]]:
 
 
 def test_an_mpi_world_spans_containers_and_leaves_its_outputs_here(submit, containers, tmp_path):
-    job = submit(SUM, environment={"WHO": "me"})
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "data").write_text("read")
+    job = submit(SUM, inputs={"training": f"file://{tmp_path / 'folder'}"})
     assert job.wait(120) == "Completed", job.why()
     said = sorted(line.data.decode() for line in job.logs(stream="stdout"))
-    assert said == sorted(f"6 True host-{number} {61000 + number} me\n" for number in (1, 1, 2, 2))
+    assert said == sorted(f"6 True host-{number} {61000 + number} read\n" for number in (1, 1, 2, 2))
     assert [path.name for path in job.download(tmp_path / "model").iterdir()] == ["algo-1"]
     wait_for(lambda: not containers())
 
@@ -130,6 +137,19 @@ def test_a_rank_that_is_killed_is_followed_by_another_attempt_in_the_same_contai
     assert job.wait(120) == "Completed", job.why()
     assert len(job.attempts) == 2
     wait_for(lambda: not containers())
+
+
+@pytest.mark.long
+def test_what_requirements_name_is_installed_in_the_container(submit, tmp_path, used):
+    source = tmp_path / "code"
+    source.mkdir()
+    (source / "requirements.txt").write_text("pip  # which is there already\n")
+    (source / "train.py").write_text("import sys\nprint(sys.prefix)\n")
+    job = submit("", source_dir=str(source), entry_point="train.py", distribution=None)
+    assert job.wait(240) == "Completed", job.why()
+    prefixes = {line.data.decode().strip() for line in job.logs(stream="stdout")}
+    assert [prefix.startswith("/tmp/est-") for prefix in prefixes] == [True]
+    assert not any((used.home(name) / ".cache/estimator-sdk/environments").exists() for name in used.names[:2])
 
 
 def test_a_job_that_is_stopped_ends_its_containers(submit, containers):

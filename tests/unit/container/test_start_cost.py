@@ -26,6 +26,7 @@ WHEN_USED = {
     "storage.s3.aws_settings": {"botocore"},
     "worlds.tensorflow_server": {"tensorflow"},
     "ranks.flight_recorder": {"torch"},
+    "training.trials.kept": {"tensorflow"},
     # Adapters, which a script imports beside the framework.
     "training.for_scripts.data.for_numpy": {"numpy"},
     "training.for_scripts.data.for_tensorflow": {"tensorflow"},

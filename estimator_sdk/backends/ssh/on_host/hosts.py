@@ -31,9 +31,9 @@ from ...supervised.supervisor.toolkits import Toolkits
 from . import words
 from .copying.arriving import ArrivingFiles, remove_secrets, write_inputs
 from .copying.trees import tree
+from .copying.windows import WindowRequests
 from .machines import PoolMachines
 from .publishing import AgentElsewhere
-from .windows import WindowRequests
 
 END_SECONDS = 15.0
 """That a keeper may take to say that a host is over which was killed, and to send what it has left."""

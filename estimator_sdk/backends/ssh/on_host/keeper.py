@@ -26,7 +26,8 @@ from estimator_container.runtime.loop import Loop
 
 from ....values.home import home, make_folder, secured
 from ...supervised.watch import Watch
-from . import windows, words
+from . import words
+from .copying import windows
 from .copying.measured import MeasuredFiles
 from .copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
 from .facts import HOSTS, address_of_this_machine, boot, own_home

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 from estimator_container.contract.names import Layout
 from estimator_container.runtime import private_folder
 
-from ...supervised.watch import Watch
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,6 +23,8 @@ class WindowRequests:
 
     def __init__(self, loop: Loop, send: Callable[[str, str], None]) -> None:
         """`send` takes a host, and the request for it, which is empty where there is none any more."""
+        from ....supervised.watch import Watch  # who only puts requests need not load it
+
         self._loop = loop
         self._send = send
         self._layouts: dict[str, Layout] = {}
@@ -45,6 +45,7 @@ class WindowRequests:
         self._watch.add_removals(folder)
 
     def close(self) -> None:
+        """Pass on nothing more."""
         if self._watch.fileno() >= 0:
             self._loop.forget(self._watch.fileno())
         self._watch.close()

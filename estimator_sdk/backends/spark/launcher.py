@@ -27,8 +27,8 @@ END_SECONDS = 30.0
 """That the keeper may take to end its host, before both are killed."""
 READY = b"ready\n"
 """What it writes to standard output when the host can begin; else that is why it cannot."""
-BEGIN = b"begin\n"
-"""What it is told then."""
+BEGIN = b"begin "
+"""How the line begins that it is told then; it goes on with the addresses of GPUs, if the host has some of Spark's."""
 
 
 def main() -> int:
@@ -53,7 +53,12 @@ def main() -> int:
             say(f"{error}\n".encode())
             return 1
         say(READY)
-        return keep(given, f"{common}/software") if sys.stdin.buffer.readline() == BEGIN else 0
+        begin = sys.stdin.buffer.readline()
+        if not begin.startswith(BEGIN) or not begin.endswith(b"\n"):
+            return 0
+        if gpus := begin.removeprefix(BEGIN).strip():
+            os.environ["CUDA_VISIBLE_DEVICES"] = gpus.decode()
+        return keep(given, f"{common}/software")
     finally:
         shutil.rmtree(own, ignore_errors=True)
         with contextlib.suppress(OSError):

@@ -26,8 +26,8 @@ NO_ROOM = "no room: "
 """How that begins which a task returns where an executor cannot have a host; it goes on with where and why."""
 GO = b"go\n"
 """What the driver answers to the first task."""
-READY, BEGIN = b"ready\n", b"begin\n"
-"""What a launcher says, and is told then."""
+READY, BEGIN = b"ready\n", b"begin "
+"""What a launcher says, and how the line begins that it is told then; it goes on with the host's GPUs."""
 ANSWER_SECONDS = 60.0
 _OF_SPARK = (
     "SPARK_",
@@ -54,26 +54,24 @@ def work(given: dict[str, Any], software: Any) -> Callable[[Iterable[int]], list
 
         context = BarrierTaskContext.get()
         own = context.partitionId()
-        about = [json.loads(text) for text in context.allGather(json.dumps(_about(context)))]
-        hosts = hosts_of(about, given["tasks"])
-        number, host = next(found for found in enumerate(hosts, 1) if own in found[1]["tasks"])
-        first = host["tasks"][0]
+        number, first = _place(context, given["tasks"])
         with socket.socket(socket.AF_UNIX) as room, contextlib.ExitStack() as until_over:
-            launcher, failed = None, ""
+            mine, launcher = _about(context), None
             if own == first:
-                room.bind(about[first]["room"])
-                room.listen(len(about))
-                gpus = [gpu for task in host["tasks"] for gpu in about[task]["gpus"]]
-                launcher = until_over.enter_context(Launcher(given["launcher"], gpus))
-                failed = launcher.prepare(_settings(given, number, host["address"]), software.value)
-            # Before the driver is told: what keeps an executor from having a host keeps the job from being started.
-            if found := [each for each in context.allGather(failed and f"{host['name']}: {failed}") if each]:
+                room.bind(mine["room"])
+                room.listen(len(context.getTaskInfos()))
+                launcher = until_over.enter_context(Launcher(given["launcher"]))
+                mine["failed"] = launcher.prepare(_settings(given, number, mine["address"]), software.value)
+            # Each of these takes Spark a second, so what can be done before is done.
+            about = [json.loads(text) for text in context.allGather(json.dumps(mine))]
+            if found := [f"{each['executor']}: {each['failed']}" for each in about if each["failed"]]:
                 return [NO_ROOM + found[0]]
+            hosts = hosts_of(about, given["tasks"])
             is_heard = own == 0 and _tell(given, hosts)
             if "yes" not in context.allGather("yes" if is_heard else ""):
                 return [UNHEARD]
             if launcher is not None:
-                launcher.keep()
+                launcher.keep([gpu for task in hosts[number - 1]["tasks"] for gpu in about[task]["gpus"]])
             else:
                 # Not at a barrier: an executor that waits at one for a task which Spark cancels ends with status 50.
                 with contextlib.suppress(OSError):
@@ -113,6 +111,13 @@ def proof(secret: str, text: str) -> str:
     return hmac.new(bytes.fromhex(secret), text.encode(), hashlib.sha256).hexdigest()
 
 
+def _place(context: Any, of_each: int | None) -> tuple[int, int]:  # noqa: ANN401 - a BarrierTaskContext
+    """The number of the host that this task is of, and the first task of that."""
+    known = [{"executor": info.address, "address": ""} for info in context.getTaskInfos()]
+    own = context.partitionId()
+    return next((n, host["tasks"][0]) for n, host in enumerate(hosts_of(known, of_each), 1) if own in host["tasks"])
+
+
 def _about(context: Any) -> dict[str, Any]:  # noqa: ANN401 - a BarrierTaskContext
     """What this task is on; an executor is known by where Spark finds it.
 
@@ -124,7 +129,7 @@ def _about(context: Any) -> dict[str, Any]:  # noqa: ANN401 - a BarrierTaskConte
         address = socket.gethostbyname(at.rpartition(":")[0] or at)
     gpu = context.resources().get("gpu")
     room = f"\0est-{os.urandom(8).hex()}"
-    return {"executor": at, "address": address, "gpus": list(gpu.addresses) if gpu else [], "room": room}
+    return {"executor": at, "address": address, "gpus": list(gpu.addresses) if gpu else [], "room": room, "failed": ""}
 
 
 def _tell(given: dict[str, Any], hosts: list[dict[str, Any]]) -> bool:
@@ -158,7 +163,7 @@ def _settings(given: dict[str, Any], number: int, address: str) -> dict[str, Any
 class Launcher:
     """The program that has a host, whose task has ended when the block is left."""
 
-    def __init__(self, program: str, gpus: list[str]) -> None:
+    def __init__(self, program: str) -> None:
         self._said = os.memfd_create("said")  # and no file: the disk may be full
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", program],
@@ -166,7 +171,7 @@ class Launcher:
             stdout=subprocess.PIPE,
             stderr=self._said,
             cwd="/",
-            env=_environment(gpus),
+            env=_environment(),
             start_new_session=True,  # Spark kills the group of this process
         )
 
@@ -185,9 +190,9 @@ class Launcher:
         said: bytes = self._process.stdout.readline()
         return "" if said == READY else said.decode(errors="replace").strip() or self._last_words()
 
-    def keep(self) -> None:
+    def keep(self, gpus: list[str]) -> None:
         """Have the host until its job ends. Raises RuntimeError with what was said, if that does not do well."""
-        self._tell(BEGIN)
+        self._tell(BEGIN + f"{','.join(gpus)}\n".encode())
         if self._process.wait() != 0:
             raise RuntimeError(self._last_words())
 
@@ -204,7 +209,7 @@ class Launcher:
             return file.read().decode(errors="replace")
 
 
-def _environment(gpus: list[str]) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """What the keeper has of this process: first of all its Python, and what Spark has brought for imports."""
     from pyspark import SparkFiles
 
@@ -212,6 +217,4 @@ def _environment(gpus: list[str]) -> dict[str, str]:
     kept["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
     brought = [path for path in sys.path if path.startswith(SparkFiles.getRootDirectory())]
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, (*brought, kept.get("PYTHONPATH"))))
-    if gpus:
-        kept["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     return kept

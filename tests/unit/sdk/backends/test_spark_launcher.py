@@ -43,7 +43,7 @@ class Host:
 
     def begin(self):
         assert self.prepare() == launcher.READY
-        self.process.stdin.write(launcher.BEGIN)
+        self.process.stdin.write(launcher.BEGIN + b"\n")
         self.process.stdin.flush()
         return self
 

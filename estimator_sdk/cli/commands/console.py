@@ -18,7 +18,7 @@ def add(parser: Parser) -> None:
         "--host", metavar="IP", default="127.0.0.1", help="the address to listen on (default: %(default)s)"
     )
     parser.add_argument(
-        "--token-file", metavar="FILE", help="keep the token in this file, so that the address stays the same"
+        "--token-file", metavar="FILE", help="keep the token in this file: with --port the address stays the same"
     )
     parser.add_argument(
         "--allow-host",

@@ -45,7 +45,7 @@ class WindowRequests:
         self._watch.add_removals(folder)
 
     def close(self) -> None:
-        """Pass on nothing more."""
+        """Pass on nothing more; the hosts are gone."""
         if self._watch.fileno() >= 0:
             self._loop.forget(self._watch.fileno())
         self._watch.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from estimator_sdk.backends.ssh.on_host.copying.measured import FOLDERS, MeasuredFiles
 from estimator_sdk.backends.ssh.on_host.copying.mirrored import MirroredFiles
-from estimator_sdk.backends.ssh.on_host.copying.trees import TreeLanding
+from estimator_sdk.backends.ssh.on_host.copying.trees import DATA, TreeLanding
 
 TELEMETRY, METRICS, TIMELINES = FOLDERS
 
@@ -98,3 +99,17 @@ def test_a_client_is_sent_the_growth_of_a_tail_or_a_new_one(tmp_path):
         known, pieces = mirrored(tmp_path, known, with_measured=True)
         assert pieces == {path: piece}
     assert mirrored(tmp_path, known, with_measured=True)[1] == {}
+
+
+def test_what_a_rank_says_of_a_window_comes_after_the_files_that_it_names(brought, tmp_path):
+    names = ["7.json", "7-0.json", "7-0.torch.json", "7-1.json", "7-1.horovod.json", "7-2.json.new"]
+    for name in names:
+        (brought.here / TIMELINES / name).write_bytes(name.encode())
+    sent = [name for kind, name, *_ in brought.files.news(str(brought.here)) if kind == DATA]
+    expected = ["7-0.torch.json", "7-1.horovod.json", "7-0.json", "7-1.json", "7.json"]
+    assert sent == [f"{TIMELINES}/{name}" for name in expected]
+    host = tmp_path / "job" / "hosts" / "algo-1"
+    shutil.copytree(brought.here, host)
+    (host / TIMELINES / names[-1]).unlink()
+    _, pieces = mirrored(tmp_path / "job", {}, with_measured=True)
+    assert list(pieces) == [f"hosts/algo-1/{TIMELINES}/{name}" for name in expected]

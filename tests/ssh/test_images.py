@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,16 @@ def test_an_mpi_world_spans_containers_and_leaves_its_outputs_here(submit, conta
     assert said == sorted(f"6 True host-{number} {61000 + number} read\n" for number in (1, 1, 2, 2))
     assert [path.name for path in job.download(tmp_path / "model").iterdir()] == ["algo-1"]
     wait_for(lambda: not containers())
+
+
+def test_what_a_host_inherits_is_in_no_command(submit, used, monkeypatch, tmp_path):
+    monkeypatch.setenv("OF_MINE", "a secret")
+    source = "import os, time\nprint(os.environ['OF_MINE'], flush=True)\ntime.sleep(600)"
+    job = submit(source, distribution=None, inherit_environment=["OF_MINE"])
+    said = islice(job.logs(stream="stdout", follow=True), 2)
+    assert [line.data for line in said] == [b"a secret\n"] * 2
+    lines = [line for name in used.names[:2] for line in used.processes(name).values()]
+    assert any("docker run" in line for line in lines) and not any("a secret" in line for line in lines)
 
 
 def test_a_rank_that_is_killed_is_followed_by_another_attempt_in_the_same_containers(submit, containers):

@@ -62,7 +62,7 @@ class InputLook:
     input_process_cpu: float
     """The same of its whole process."""
     input_waits: float
-    """How often threads of the ranks waited for something meanwhile."""
+    """How often that thread waited for something meanwhile."""
     late: float
     """How long a thread waits for its turn while a rank computes, the mean: for the interpreter, or for a CPU."""
     checkpoint_cpu: float

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from resource import RUSAGE_SELF, getrusage
+from resource import RUSAGE_THREAD, getrusage
 from time import monotonic, process_time, thread_time
 from typing import Any
 
@@ -59,7 +59,7 @@ class InputWatch:
         self._cpu = {INPUT: 0.0, CHECKPOINT: 0.0}
         self._process_cpu = self._wall = 0.0
         self._waits = 0
-        """How often threads of the process have waited for something while the rank waited for input."""
+        """How often the thread that waits for input gave its CPU away meanwhile, to wait for something."""
         self._late = [0, 0.0]
         """Of the looks while the rank computes: how many, and how much later than planned all together."""
         self._before: tuple[int, float, float, float, int] | None = None
@@ -175,8 +175,8 @@ def _count_opened(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _waits() -> int:
-    """How often a thread of the process has given its CPU away because it waited for something."""
-    return getrusage(RUSAGE_SELF).ru_nvcsw
+    """How often the thread that calls has given its CPU away because it waited for something."""
+    return getrusage(RUSAGE_THREAD).ru_nvcsw
 
 
 def _bytes_read() -> int:

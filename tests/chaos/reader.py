@@ -48,13 +48,18 @@ def _turns(data: Dataset, workers: int) -> Iterator[list[int]]:
             batch = queue.get()
             if batch is None:
                 return
+            if isinstance(batch, BaseException):
+                raise batch
             yield batch
 
 
 def _work(data: Dataset, worker: int, workers: int, queue: multiprocessing.Queue) -> None:
-    for batch in data.read(worker, workers):
-        queue.put(batch)
-    queue.put(None)
+    try:
+        for batch in data.read(worker, workers):
+            queue.put(batch)
+        queue.put(None)
+    except BaseException as error:
+        queue.put(error)
 
 
 def kill_soon(attempt: int, rank: int, seed: int) -> None:

@@ -46,6 +46,11 @@ class Truth:
         self._file.write_text(json.dumps(seen), encoding="utf-8")
 
 
+def told_by_profiler(folder: Path, says: str) -> None:
+    """Write down what the profiler of a framework says of this scene."""
+    (folder / "profiler.json").write_text(json.dumps({"says": says}), encoding="utf-8")
+
+
 def arguments() -> argparse.ArgumentParser:
     """Return a parser of what every scene is given."""
     parser = argparse.ArgumentParser()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from estimator_container.contract.names import DOCTOR
 from estimator_container.training.trials import words
 
+from ...errors import JobFailed
 from ...job.diagnosis import input_look, trials
 from ...job.diagnosis.comparison import Comparison, RunRates, Tried, Way
 from . import window
@@ -43,6 +44,8 @@ class Runs:
     rates: dict[Way | Trial, list[float]] = field(default_factory=dict)
     waits: dict[Way | Trial, list[float]] = field(default_factory=dict)
     """What share of a step each rank of these runs waited for input, the mean over the ranks, where that is known."""
+    failed: set[Way | Trial] = field(default_factory=set)
+    """With which the script fails."""
     job: Job | None = None
     """The newest one of the script as it is."""
 
@@ -54,16 +57,19 @@ class Runs:
         self._run(Way.REPLAYED, 0)
         ways: list[Way | Trial] = [Way.REAL, *self._ways(found)]
         if with_advice:
-            ways += trials.worth_trying(found, look, self.rates[Way.REPLAYED][0] / self.rates[Way.REAL][0])
+            replayed = self.rates.get(Way.REPLAYED)
+            gain = replayed[0] / self.rates[Way.REAL][0] if replayed else None
+            ways += trials.worth_trying(found, look, gain)
         for number in range(self.rounds):
             start = number % len(ways)
             for way in [*ways[start:], *ways[:start]]:
-                if len(self.rates.get(way, ())) <= number:  # two of the first round have been made
+                if way not in self.failed and len(self.rates.get(way, ())) <= number:  # two have been made before
                     self._run(way, number)
         both = trials.together([tried.trial for tried in self._tried(ways) if tried.helps])
         for number in range(self.rounds if both else 0):
             assert both is not None
-            self._run(both, number)
+            if both not in self.failed:
+                self._run(both, number)
             ways += [both] if number == 0 else []
         last = self.job.diagnose()
         rates = {way: each for way, each in self.rates.items() if isinstance(way, Way)}
@@ -83,7 +89,7 @@ class Runs:
         return [
             Tried(way, RunRates(real), RunRates(self.rates[way]), self.waits.get(way, ()))
             for way in ways
-            if not isinstance(way, Way)
+            if not isinstance(way, Way) and way in self.rates
         ]
 
     def _run(self, way: Way | Trial, number: int) -> None:
@@ -91,7 +97,15 @@ class Runs:
             name, told, more, before = way.value, [WORDS[way]] if way in WORDS else [], {}, 0
         else:
             name, told, more, before = way.what, list(way.words), dict(way.environment), way.steps_before
-        job, pace = self._window(told, more, way is Way.ONE_RANK, before)
+        try:
+            job, pace = self._window(told, more, way is Way.ONE_RANK, before)
+        except JobFailed as error:
+            if way is Way.REAL:
+                raise
+            self.failed.add(way)
+            self.rates.pop(way, None)
+            self.say(f"{name} is left out, for the script fails so: {str(error).splitlines()[0]}")
+            return
         self.rates.setdefault(way, []).append(pace.rate)
         if pace.input is not None:
             self.waits.setdefault(way, []).append(pace.input)

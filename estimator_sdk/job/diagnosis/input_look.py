@@ -61,6 +61,10 @@ class InputLook:
     """What the thread that waits used of a CPU meanwhile."""
     input_process_cpu: float
     """The same of its whole process."""
+    input_waits: float
+    """How often that thread waited for something meanwhile."""
+    late: float
+    """How long a thread waits for its turn while a rank computes, the mean: for the interpreter, or for a CPU."""
     checkpoint_cpu: float
     cpu: float
     """What the ranks used of a CPU all the time."""
@@ -176,6 +180,8 @@ def merged(lines: Iterable[str]) -> InputLook | None:
         input_seconds=_sum(ranks, "input_seconds"),
         input_cpu=_sum(ranks, "input_cpu"),
         input_process_cpu=_sum(ranks, "input_process_cpu"),
+        input_waits=_sum(ranks, "input_waits"),
+        late=_sum(ranks, "late") / len(ranks),
         checkpoint_cpu=_sum(ranks, "checkpoint_cpu"),
         cpu=_sum(ranks, "cpu"),
         children=len(children),

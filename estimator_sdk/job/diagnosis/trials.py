@@ -6,6 +6,7 @@ those who make them, and all the work of CPUs divided by the CPUs.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -131,11 +132,20 @@ def _loading(step: _Step, look: InputLook, replayed: float | None) -> Iterator[T
             if 0 < look.batches_bytes <= MOST_KEPT * step.free:
                 yield _keeping(look, max(step.gain(step.rest), replayed or 0.0))
         case "timed_input":
-            # A thread beside the steps computes only while these do not.
-            predicted = step.gain(max(step.rest + step.making, step.input))
+            # A thread beside the steps computes only while these do not, and gets its turn late while they do.
+            late = look.late * step.input * look.input_waits / look.input_seconds if look.input_seconds else 0.0
+            predicted = step.gain(max(step.rest + step.making, _with_turns(step.input, step.rest, late)))
             how = "read ahead in a thread, with `sys.setswitchinterval(0.0005)`"
             what = f"a thread that reads {AHEAD} batches ahead"
             yield Trial(what, how, predicted, (f"{words.PREFETCH}={AHEAD}",), kind="input")
+
+
+def _with_turns(seconds: float, beside: float, late: float) -> float:
+    """How long something takes that is `late` by so much if all of its turns come while what is beside it computes.
+
+    That computes for `beside` seconds of the time that is asked for: s = seconds + late * beside / s.
+    """
+    return (seconds + math.sqrt(seconds**2 + 4 * late * beside)) / 2
 
 
 def _keeping(look: InputLook, predicted: float) -> Trial:

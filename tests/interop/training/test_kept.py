@@ -46,6 +46,16 @@ kept.mapped_once(tf.data.Dataset)
 assert passes(mapped(tf.data.Dataset.range(4))) == [[2, 4, 6, 8]] * 3
 assert calls == [1, 2, 3, 4], calls
 """,
+    "a batch that is replayed is made once, whoever passes over it again": """
+import os, types
+from estimator_container.contract.names import DOCTOR
+from estimator_container.training.boundaries import in_tensorflow
+
+os.environ[DOCTOR] = "replay"
+in_tensorflow.watch_datasets(types.SimpleNamespace(DatasetV2=tf.data.Dataset), None)
+assert passes(mapped(tf.data.Dataset.range(4))) == [[2, 2, 2, 2]] * 3
+assert calls == [1], calls
+""",
     "what is random is drawn anew in each pass": """
 kept.mapped_once(tf.data.Dataset)
 first, second, third = passes(mapped(tf.data.Dataset.range(4)).map(drawing))

@@ -18,6 +18,9 @@ from ..step_account import StepAccount
 from ..trials import left_out, words
 from .timed import timed
 
+_REPLAYED = "_estimator_replayed"
+"""Where a dataset has the one that gives its first batch again and again."""
+
 
 class GraphStopwatch:
     """Sums up the seconds between two points of graphs."""
@@ -106,8 +109,10 @@ def watch_datasets(dataset_ops: ModuleType, account: StepAccount) -> None:
 
 def _in_trial(dataset: Any) -> Any:
     if words.has(words.REPLAY):
-        count = int(dataset.cardinality())
-        return dataset.take(1).cache().repeat(count if count > 0 else None)
+        count, known = int(dataset.cardinality()), vars(dataset)
+        if _REPLAYED not in known:  # each epoch iterates, and would make the first batch again
+            known[_REPLAYED] = dataset.take(1).cache().repeat(count if count > 0 else None)
+        return known[_REPLAYED]
     return dataset.prefetch(words.number(words.PREFETCH)) if words.has(words.PREFETCH) else dataset
 
 

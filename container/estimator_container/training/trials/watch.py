@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections import Counter
+from resource import RUSAGE_THREAD, getrusage
 from time import monotonic, process_time, thread_time
 from typing import Any
 
@@ -57,7 +58,11 @@ class InputWatch:
         """Of the looks at input: how many threads did something, all together."""
         self._cpu = {INPUT: 0.0, CHECKPOINT: 0.0}
         self._process_cpu = self._wall = 0.0
-        self._before: tuple[int, float, float, float] | None = None
+        self._waits = 0
+        """How often the thread that waits for input gave its CPU away meanwhile, to wait for something."""
+        self._late = [0, 0.0]
+        """Of the looks while the rank computes: how many, and how much later than planned all together."""
+        self._before: tuple[int, float, float, float, int] | None = None
         self._began: tuple[float, float, int, int] | None = None
         """When it was first looked, by the clock and by the CPU; and what had been opened and read by then."""
 
@@ -84,7 +89,7 @@ class InputWatch:
         def begin_and_look(kind: int) -> None:
             begin(kind)
             if self._before is None and account.spends_on == kind and account.is_this_thread():
-                self._before = kind, thread_time(), process_time(), monotonic()
+                self._before = kind, thread_time(), process_time(), monotonic(), _waits()
 
         def look_and_end() -> None:
             end()
@@ -96,25 +101,29 @@ class InputWatch:
                     if before[0] == INPUT:
                         self._process_cpu += process_time() - before[2]
                         self._wall += monotonic() - before[3]
+                        self._waits += _waits() - before[4]
 
         vars(account).update(begin=begin_and_look, end=look_and_end)
 
     def _run(self) -> None:
         told, wait = monotonic(), threading.Event()
         while True:
+            planned = monotonic() + LOOK_SECONDS
             wait.wait(LOOK_SECONDS)
-            self._look()
+            self._look(monotonic() - planned)
             now = monotonic()
             if now - told >= TELL_SECONDS and self._began is not None:
                 told = now
                 self._tell()
 
-    def _look(self) -> None:
+    def _look(self, late: float) -> None:
         if not self._is_child and not self._account.has_begun:
             return
         if self._began is None:
             self._began = monotonic(), process_time(), _opened, _bytes_read()
         if not self._is_child and self._account.spends_on != INPUT:
+            if self._account.spends_on is None:
+                self._late = [self._late[0] + 1, self._late[1] + late]
             return
         frames = sys._current_frames()
         frames.pop(threading.get_ident(), None)
@@ -144,6 +153,8 @@ class InputWatch:
             "input_seconds": self._wall,
             "input_cpu": self._cpu[INPUT],
             "input_process_cpu": self._process_cpu,
+            "input_waits": self._waits,
+            "late": self._late[1] / max(1, self._late[0]),
             "checkpoint_cpu": self._cpu[CHECKPOINT],
             "opened": _opened - opened,
             "read": _bytes_read() - read,
@@ -161,6 +172,11 @@ def _count_opened(event: str, arguments: tuple[Any, ...]) -> None:
     global _opened
     if event == "open":
         _opened += 1
+
+
+def _waits() -> int:
+    """How often the thread that calls has given its CPU away because it waited for something."""
+    return getrusage(RUSAGE_THREAD).ru_nvcsw
 
 
 def _bytes_read() -> int:

@@ -36,6 +36,8 @@ def told(pid=1, child=False, **facts):
         "input_seconds": 5.0,
         "input_cpu": 0.0,
         "input_process_cpu": 0.0,
+        "input_waits": 0,
+        "late": 0.0,
         "checkpoint_cpu": 0.0,
         "opened": 0,
         "read": 0,
@@ -95,6 +97,13 @@ def test_a_thread_that_reads_ahead_gains_what_is_waited_without_a_cpu():
     trial = only(trials.worth_trying(diagnosis(0.4), look(loader=facts)))
     assert (trial.words, trial.predicted) == (("prefetch=4",), pytest.approx(1 / 0.6))
     assert trials.worth_trying(diagnosis(0.4), look(loader=facts, input_process_cpu=5.0)) == ()
+
+
+def test_a_thread_that_reads_ahead_gets_its_turn_late_where_the_steps_keep_the_interpreter():
+    """60 ms of input with 60 waits: each is half a millisecond late while the rank computes, in 40 of 71 ms."""
+    looked = look(loader={"by": "timed_input"}, input_waits=5000, late=0.0005)
+    trial = only(trials.worth_trying(diagnosis(0.6), looked))
+    assert trial.predicted == pytest.approx(100 / (60 + 30 * 40 / 76), rel=0.02)
 
 
 def test_calls_of_map_are_as_many_as_cpus():

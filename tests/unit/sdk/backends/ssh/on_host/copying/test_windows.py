@@ -8,7 +8,7 @@ import pytest
 from estimator_container.contract.names import Layout
 from estimator_container.runtime.loop import Loop
 
-from estimator_sdk.backends.ssh.on_host import windows
+from estimator_sdk.backends.ssh.on_host.copying import windows
 from estimator_sdk.backends.ssh.on_host.copying.arriving import ArrivingFiles
 from estimator_sdk.backends.ssh.on_host.copying.trees import piece
 from estimator_sdk.backends.supervised.job_folder.windows import ask, withdraw

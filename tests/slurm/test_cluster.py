@@ -43,7 +43,7 @@ def test_a_node_that_is_killed_leaves_nothing_and_may_come_again(own, tmp_path):
     job = submitted(own, "srun sleep 600", "--nodes=2", "--nodelist=n1,n2", f"--output={tmp_path / 'said'}")
     wait_for(lambda: any(b"sleep\0" in cmdline(pid) for pid in own.processes("n2")))
     own.kill_node("n2")
-    assert own.processes("n2") == set()
+    wait_for(lambda: own.processes("n2") == set())  # what was killed may take a moment on a busy machine
     own.run("scancel", job)
     own.start_node("n2")
     wait_for(lambda: "idle" in own.run("sinfo", "-h", "-n", "n2", "-p", "debug", "-o", "%T"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from anyio import CapacityLimiter
 
@@ -22,27 +24,44 @@ from .jobs.windows import WindowRuns
 
 if TYPE_CHECKING:
     from ..backends.port import StartedJob
+    from ..job.diagnosis.diagnosis import Diagnosis
 
 _KEPT = 32  # jobs that are held open, the last that were asked for
 _KEPT_CURVES = 8  # of these jobs the curves are kept too
 _THREADS = 8
+_PAUSE = 20
+"""Times as long as it took to make it, what is made of all logs of a job that runs is given again."""
+_KEPT_RECKONED = 64
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 @dataclass(frozen=True)
-class KeptLedger:
-    """Where the time of a job went, as it was reckoned last."""
+class Reckoned(Generic[V]):
+    """What is made of all logs of a job, as it was made last."""
 
     of: tuple[float | None, bool, int]
     """When the job was created, whether it had ended, and the bytes of its logs."""
-    ledger: Ledger
+    value: V
     until: float
     """When that of a job that runs is made anew, on the monotonic clock."""
 
     def answers(self, of: tuple[float | None, bool, int]) -> bool:
         """Whether it will do for the job now."""
         return self.of[:2] == of[:2] and time.monotonic() < self.until and (self.of == of or not of[1])
+
+
+def reckoned(kept: OrderedDict[str, Reckoned[V]], job: StartedJob, size: int, make: Callable[[StartedJob], V]) -> V:
+    """What was made last of a job whose logs have so many bytes, or what `make` makes now where that will not do."""
+    state, known = job.record(), kept.get(job.name)
+    of = (state.created, state.is_final, size)
+    if known is None or not known.answers(of):
+        began = time.monotonic()
+        value = make(job)
+        now = time.monotonic()
+        known = Reckoned(of, value, math.inf if state.is_final else now + _PAUSE * (now - began))
+        put(kept, job.name, known, _KEPT_RECKONED)
+    return known.value
 
 
 class Console:
@@ -60,8 +79,10 @@ class Console:
         self.windows = WindowRuns()
         self.downloads = 0
         """How many are under way."""
-        self.ledgers: OrderedDict[str, KeptLedger] = OrderedDict()
+        self.ledgers: OrderedDict[str, Reckoned[Ledger]] = OrderedDict()
         """By job, those that were made last."""
+        self.diagnoses: OrderedDict[str, Reckoned[Diagnosis]] = OrderedDict()
+        """The same of what the doctor says."""
         self._lock = threading.Lock()
         self._jobs: OrderedDict[str, StartedJob] = OrderedDict()
         self._curves: OrderedDict[tuple[str, float | None], CurveReader] = OrderedDict()

@@ -21,7 +21,7 @@ from estimator_sdk import Job
 from estimator_sdk.backends.supervised.job_folder.record import read_record, write_record
 from estimator_sdk.job.traces import trace
 from estimator_sdk.server.app import OPERATIONS
-from estimator_sdk.server.state import KeptLedger
+from estimator_sdk.server.state import Reckoned
 from estimator_sdk.values import strict_json
 from tests.console.folders import make_job, tell, writer
 from tests.console.server import PATIENCE, console, wait_until
@@ -157,9 +157,9 @@ def test_a_job_that_goes_while_it_is_open_is_said_to_be_gone(server, home):
 
 def test_the_ledger_of_a_job_that_runs_is_not_made_for_every_look():
     running, ended = (1.0, False, 10), (1.0, True, 10)
-    assert KeptLedger(running, None, math.inf).answers((1.0, False, 20))
-    assert not KeptLedger(running, None, 0.0).answers(running)
-    assert not KeptLedger(running, None, math.inf).answers(ended)
-    assert not KeptLedger(running, None, math.inf).answers((2.0, False, 10))
-    assert KeptLedger(ended, None, math.inf).answers(ended)
-    assert not KeptLedger(ended, None, math.inf).answers((1.0, True, 11))
+    assert Reckoned(running, None, math.inf).answers((1.0, False, 20))
+    assert not Reckoned(running, None, 0.0).answers(running)
+    assert not Reckoned(running, None, math.inf).answers(ended)
+    assert not Reckoned(running, None, math.inf).answers((2.0, False, 10))
+    assert Reckoned(ended, None, math.inf).answers(ended)
+    assert not Reckoned(ended, None, math.inf).answers((1.0, True, 11))

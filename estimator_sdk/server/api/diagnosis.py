@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from ...job.diagnosis import diagnosis
 from ..logs import pieces
+from ..state import reckoned
 from .operation import Operation
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 def _found(console: Console, values: Values) -> Diagnosis:
     job = console.job(values.job)
-    pieces.check_whole(job.name, job.log_files(), f"estimator doctor {job.name}")
-    return diagnosis.make(job)
+    size = pieces.check_whole(job.name, job.log_files(), f"estimator doctor {job.name}")
+    return reckoned(console.diagnoses, job, size, diagnosis.make)
 
 
 def _diagnosis(console: Console, values: Values) -> object:
@@ -31,7 +32,7 @@ def _diagnosis(console: Console, values: Values) -> object:
 
 
 async def _picture(console: Console, values: Values, request: Request) -> Response:
-    found = await to_thread.run_sync(_found, console, values, limiter=console.slow_threads)
+    found = await to_thread.run_sync(_found, console, values, limiter=console.threads_for(values.job, is_slow=True))
     return Response(found.to_svg(), media_type="image/svg+xml")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from ..jobs import control, difference, table
 from ..jobs.timeline_rows import MOST_STEP_SLICES
 from ..logs import pieces
 from ..logs.selection import is_here, select
-from ..state import KeptLedger, put
+from ..state import reckoned
 from .operation import Operation, Parameter
 
 if TYPE_CHECKING:
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from ..state import Console
     from .operation import Values
 
-_LEDGER_PAUSE = 20
-"""Times as long as a ledger took to be made, the ledger of a job that runs is given again."""
-_KEPT_LEDGERS = 64
 _MOST_PLAN = 1 << 20  # bytes
 
 
@@ -92,15 +88,8 @@ def _timeline(console: Console, values: Values) -> object:
 def _ledger(console: Console, values: Values) -> object:
     job = console.job(values.job)
     size = pieces.check_whole(job.name, job.log_files(), f"estimator describe {job.name}")
-    state, known = job.record(), console.ledgers.get(job.name)
-    of = (state.created, state.is_final, size)
-    if known is None or not known.answers(of):
-        began = time.monotonic()
-        made = accounting.of_job(job)
-        now = time.monotonic()
-        known = KeptLedger(of, made, math.inf if state.is_final else now + _LEDGER_PAUSE * (now - began))
-        put(console.ledgers, job.name, known, _KEPT_LEDGERS)
-    return {**known.ledger.to_json(), "sentence": known.ledger.sentence()}
+    ledger = reckoned(console.ledgers, job, size, accounting.of_job)
+    return {**ledger.to_json(), "sentence": ledger.sentence()}
 
 
 def _inputs(console: Console, values: Values) -> object:

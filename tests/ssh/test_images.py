@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
@@ -14,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from estimator_sdk import Estimator, Job, JobFailed, JobNotFound
+from estimator_sdk import Job, JobFailed
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.docker.images import build, catalogue
 from estimator_sdk.cli.main import main
 from estimator_sdk.errors import BackendError
 from tests.ssh.machine_docker import MachineDocker, on_machine
 from tests.ssh.pool import SshPool, pool
+from tests.ssh.submitting import submitting
 from tests.waiting import wait_for
 
 IMAGE = catalogue.MPI.name
@@ -84,20 +84,9 @@ def used(machines, tmp_path, monkeypatch) -> SshPool:
 @pytest.fixture
 def submit(used, tmp_path):
     """Start a script in the image on the first two machines; returns the job."""
-    started = []
-
-    def submitted(source: str, **arguments: object) -> Job:
-        (tmp_path / "train.py").write_text(source)
-        given = {"image_uri": IMAGE, "instance_count": 2, "hosts": used.names[:2], "distribution": MPI, **arguments}
-        inputs = given.pop("inputs", None)
-        started.append(Estimator(**{"entry_point": str(tmp_path / "train.py"), **given}).fit(inputs, wait=False))
-        return started[-1]
-
-    yield submitted
-    for job in started:
-        with contextlib.suppress(JobNotFound, JobFailed):
-            job.stop()
-            job.wait(60)
+    defaults = {"image_uri": IMAGE, "hosts": used.names[:2], "distribution": MPI}
+    with submitting(tmp_path, **defaults) as submitted:
+        yield submitted
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import time
@@ -11,6 +10,7 @@ import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.errors import BackendError, InvalidArgument, JobNotFound
+from tests.ssh.submitting import submitting
 from tests.waiting import wait_for
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
@@ -38,25 +38,8 @@ def home(tmp_path, monkeypatch):
 @pytest.fixture
 def submit(tmp_path, ssh_pool):
     """Start a script on the pool; returns the job."""
-    started = []
-
-    def submitted(source: str, **arguments: object) -> Job:
-        (tmp_path / "train.py").write_text(source)
-        inputs = arguments.pop("inputs", None)
-        given = {
-            "entry_point": str(tmp_path / "train.py"),
-            "hosts": ssh_pool.names,
-            "instance_count": 2,
-            **arguments,
-        }
-        started.append(Estimator(**given).fit(inputs, wait=False))
-        return started[-1]
-
-    yield submitted
-    for job in started:
-        with contextlib.suppress(JobNotFound, JobFailed):
-            job.stop()
-            job.wait(60)
+    with submitting(tmp_path, hosts=ssh_pool.names) as submitted:
+        yield submitted
 
 
 def lines(job: Job, **choice: object) -> list[str]:

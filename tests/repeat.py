@@ -8,6 +8,7 @@ Two processes keep the CPUs busy meanwhile. The first round that fails is the la
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,11 +16,18 @@ from collections.abc import Iterator
 BUSY = 2
 """Processes that compute for as long as the rounds go on."""
 
+COMPUTES = """
+import os, sys
+while os.getppid() == int(sys.argv[1]):
+    sum(range(1_000_000))
+"""
+"""It looks for its parent each time: a signal at the parent's death is lost when that comes before it is asked for."""
+
 
 @contextlib.contextmanager
 def load(processes: int) -> Iterator[None]:
     """Keep so many CPUs busy; what does that ends with the block, and with this process however that ends."""
-    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-I", "-S", "-c", "while True: pass"]
+    command = [sys.executable, "-I", "-S", "-c", COMPUTES, str(os.getpid())]
     started = [subprocess.Popen(command) for _ in range(processes)]
     try:
         yield

@@ -15,7 +15,7 @@ from tests import repeat
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
-LOAD = b"while True: pass"
+LOAD = repeat.COMPUTES.encode()
 DEADLINE = 60.0  # seconds after which a test is stuck, however slow the machine
 
 

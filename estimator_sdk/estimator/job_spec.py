@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..spec.job_document import JobDocument
+from ..spec.structure import structure
 
 if TYPE_CHECKING:
     from ..display.progress import Logs
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..plan.plan import Plan
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class JobSpec(JobDocument):
     """A complete job: what `fit()` runs, and what CreateTrainingJob accepts.
 

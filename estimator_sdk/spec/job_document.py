@@ -7,10 +7,9 @@ here interprets (debugger, profiler, experiment and the like) stay in `other`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from .structure import Structure
+from .structure import Structure, structure
 
 if TYPE_CHECKING:
     from estimator_container.contract.reserved import Hyperparameters
@@ -49,7 +48,7 @@ _OF_A_RUN = {
 InputMode = Literal["Pipe", "File", "FastFile"]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class MetricDefinition(Structure):
     """A metric that is read out of the job's log."""
 
@@ -58,7 +57,7 @@ class MetricDefinition(Structure):
     """Its first group is the metric's value."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class AlgorithmSpecification(Structure):
     """The image, and how it is run."""
 
@@ -73,7 +72,7 @@ class AlgorithmSpecification(Structure):
     container_arguments: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class S3DataSource(Structure):
     """Objects below a URI, or those that a manifest at a URI lists."""
 
@@ -85,7 +84,7 @@ class S3DataSource(Structure):
     instance_group_names: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class FileSystemDataSource(Structure):
     """A folder of a file system in the job's VPC."""
 
@@ -95,7 +94,7 @@ class FileSystemDataSource(Structure):
     directory_path: str
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class DataSource(Structure):
     """Where a channel's data is: exactly one of its members."""
 
@@ -103,14 +102,14 @@ class DataSource(Structure):
     file_system_data_source: FileSystemDataSource | None = None
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class ShuffleConfig(Structure):
     """The order of a Pipe channel's objects is shuffled anew each epoch."""
 
     seed: int
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class Channel(Structure):
     """One named input of the job, which arrives below `input/data/<channel_name>`."""
 
@@ -124,7 +123,7 @@ class Channel(Structure):
     shuffle_config: ShuffleConfig | None = None
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class OutputDataConfig(Structure):
     """Where model and outputs go."""
 
@@ -134,7 +133,7 @@ class OutputDataConfig(Structure):
     compression_type: Literal["GZIP", "NONE"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class InstanceGroup(Structure):
     """So many instances of one type, in a job of several types."""
 
@@ -143,7 +142,7 @@ class InstanceGroup(Structure):
     instance_group_name: str
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class ResourceConfig(Structure):
     """The instances of the job."""
 
@@ -158,7 +157,7 @@ class ResourceConfig(Structure):
     training_plan_arn: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class VpcConfig(Structure):
     """The network that the instances are attached to."""
 
@@ -166,7 +165,7 @@ class VpcConfig(Structure):
     subnets: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class StoppingCondition(Structure):
     """When the job is ended even if its script is not done."""
 
@@ -176,7 +175,7 @@ class StoppingCondition(Structure):
     max_pending_time_in_seconds: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class Tag(Structure):
     """A label of the job."""
 
@@ -184,7 +183,7 @@ class Tag(Structure):
     value: str
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class CheckpointConfig(Structure):
     """Where checkpoints are kept, outside and inside the instance."""
 
@@ -193,14 +192,14 @@ class CheckpointConfig(Structure):
     """None means `/opt/ml/checkpoints`."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class RetryStrategy(Structure):
     """How often a job is restarted after a failure of the platform."""
 
     maximum_retry_attempts: int
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@structure
 class JobDocument(Structure):
     """A complete job: what CreateTrainingJob accepts, and every backend.
 

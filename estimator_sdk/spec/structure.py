@@ -8,14 +8,24 @@ round trip.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, TypeVar
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from ..errors import InvalidArgument
 from ..values.conform import conform, field_hints, without_none
 from ..values.frozen import EMPTY, freeze, thaw
 from ..values.naming import nearest, shown
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: object) -> object:
+        """Says to a type checker alone that `structure` makes dataclasses; `typing` has it from 3.11 on."""
+        return lambda decorator: decorator
+
 
 _IRREGULAR = {
     "hyperparameters": "HyperParameters",
@@ -25,10 +35,26 @@ _IRREGULAR = {
 
 _LONG = 1 << 63  # the API's type Long
 
+C = TypeVar("C")
 S = TypeVar("S", bound="Structure")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def structure(cls: type[C]) -> type[C]:
+    """A class of fields that are given by their names, and do not change."""
+    if sys.version_info >= (3, 10):
+        return dataclass(frozen=True, kw_only=True, repr=False)(cls)
+    for name in vars(cls).get("__annotations__", {}):  # one without a default may not come after one that has it
+        if name not in vars(cls):
+            setattr(cls, name, field(default_factory=_not_given))
+    return dataclass(frozen=True, repr=False)(cls)
+
+
+def _not_given() -> NoReturn:
+    raise TypeError("a field without a default is not given")
+
+
+@structure
 class Structure:
     """The base of all structures: snake-case fields for Pascal-case members, None for an absent member."""
 
@@ -67,14 +93,14 @@ class Structure:
         """
         conform(Mapping[str, object], document, where or "the document")
         given: dict[str, Any] = {}
-        for field in fields(cls):
-            member = member_name(field.name)
-            if field.name == "other":
+        for each in fields(cls):
+            member = member_name(each.name)
+            if each.name == "other":
                 continue
             if member in document:
-                hint = without_none(_hints(cls)[field.name])
-                given[field.name] = conform(hint, document[member], _join(where, member))
-            elif field.default is MISSING:
+                hint = without_none(_hints(cls)[each.name])
+                given[each.name] = conform(hint, document[member], _join(where, member))
+            elif each.default is MISSING:
                 raise _missing(_join(where, member), member, document.keys() - _members(cls))
         other = {member: value for member, value in document.items() if member not in _members(cls)}
         return cls(**given, other=other)

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import EnumMeta
-from types import NoneType, UnionType
-from typing import Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Literal, NoReturn, get_args, get_origin
 
 from ..errors import InvalidArgument
+from .annotations import UNIONS, NoneType, type_hints
 from .frozen import FrozenMapping
 from .naming import nearest, shown
 
@@ -25,7 +25,7 @@ def conform(hint: object, value: object, where: str) -> object:
     anything else.
     """
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
+    if origin in UNIONS:
         return _conform_union(hint, value, where)
     if origin is Literal:
         return value if isinstance(value, str) and value in arguments else _refuse(hint, value, where)
@@ -43,7 +43,7 @@ def conform(hint: object, value: object, where: str) -> object:
 def field_hints(cls: type) -> Mapping[str, object]:
     """The annotation of each field of a dataclass, evaluated once for each class."""
     if cls not in _HINTS:
-        hints = get_type_hints(cls)
+        hints = type_hints(cls)
         _HINTS[cls] = {field.name: hints[field.name] for field in fields(cls)}
     return _HINTS[cls]
 
@@ -135,7 +135,7 @@ def _describe(hint: object) -> str:
     origin = get_origin(hint) or hint
     if origin is Literal:
         return _either([repr(choice) for choice in get_args(hint)])
-    if origin in (Union, UnionType):
+    if origin in UNIONS:
         return _either([_describe(choice) for choice in get_args(hint) if choice is not NoneType])
     if origin in (tuple, Sequence):
         return "a list"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from typing import TextIO
+from typing import TextIO, Union
 
-Stream = TextIO | io.TextIOBase
+Stream = Union[TextIO, io.TextIOBase]
 """What a notebook or a test puts in the place of a file is of the second kind."""
 
 

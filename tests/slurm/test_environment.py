@@ -62,8 +62,16 @@ def test_nodes_need_a_python_and_nothing_of_ours_in_it(estimator, tmp_path, dist
     assert supervisor is not None and packages.copy().exists()
 
 
+@pytest.mark.long
+def test_nodes_may_have_the_oldest_python_that_hosts_run_on(estimator):
+    python = Path(__file__).parents[2] / ".venv-python3.9" / "bin" / "python"
+    assert python.exists(), f"{python} is missing: run scripts/setup pythons"
+    job = estimator(WHERE, MPI, python=str(python)).fit(logs="none")
+    assert said(job) == [f"{python.parents[1]} nothing"] * 4
+
+
 def test_a_python_that_is_not_on_the_nodes_is_named(estimator, tmp_path):
-    with pytest.raises(JobFailed, match="/nowhere/python is not Python 3.10 or later on n") as failed:
+    with pytest.raises(JobFailed, match="/nowhere/python is not Python 3.9 or later on n") as failed:
         estimator(python="/nowhere/python").fit(logs="none")
     assert failed.value.verdict.kind is Kind.CONFIGURATION  # for which nobody is told to try it again
 

@@ -5,6 +5,8 @@ machine, at other addresses. So the power of one can be cut, and nobody sees the
 Several test processes share the pool that this starts for as long as a command runs:
 
     python -m tests.ssh.pool COMMAND…
+
+The machines have Debian's Python, or the one that TEST_SSH_PYTHON names, with its packages.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ START_SECONDS = 60
 PYTHON = "/usr/bin/python3"
 SITE = Path(__file__).parents[2] / ".venv-debian-mpi/lib/python3.11/site-packages"
 """What scripts may import on a machine, which has Debian's Python and Open MPI."""
+OTHER_PYTHON = os.environ.get("TEST_SSH_PYTHON")
 NEEDED = ("/usr/sbin/sshd", "ssh", "ssh-keygen", "unshare", PYTHON)
 SSHD = """
 Port {port}
@@ -54,7 +57,7 @@ UsePAM no
 StrictModes no
 PidFile none
 MaxStartups 100
-SetEnv PYTHONPATH=/mnt/site
+SetEnv PYTHONPATH=/mnt/site{path}
 """
 CLIENT = """
 Host {name} {address}
@@ -71,6 +74,7 @@ mount -t tmpfs tmpfs /run && mkdir /run/sshd
 mount -t tmpfs tmpfs /dev/shm && chmod 1777 /dev/shm
 mount --bind {folder} /mnt
 mount --bind {home} /mnt/home
+{mounts}
 for file in passwd group shadow; do mount --bind /mnt/$file /etc/$file; done
 mount --bind /mnt/tmp /tmp
 exec /usr/sbin/sshd -D -e -f /mnt/sshd_config
@@ -110,7 +114,8 @@ class SshPool:
     def start_machine(self, name: str) -> None:
         """Start a machine, also again after `cut_power`."""
         folder = self.folder / name
-        script = BOOT.format(name=name, folder=folder, home=self.home(name))
+        mounts = f"mount --bind {prefix_of(OTHER_PYTHON)} /mnt/python" if OTHER_PYTHON else ""
+        script = BOOT.format(name=name, folder=folder, home=self.home(name), mounts=mounts)
         command = ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
         with (self.folder / f"{name}.out").open("ab") as output:
             self.servers[name] = subprocess.Popen(
@@ -177,9 +182,10 @@ def start(made: SshPool) -> None:
     net, port = f"127.{random.randint(16, 250)}.{random.randint(0, 250)}", free_port()
     known, client = [], []
     (folder / "site").mkdir()
+    site = site_of(OTHER_PYTHON) if OTHER_PYTHON else SITE
     for package in ("mpi4py", "numpy", "numpy.libs"):
-        if (SITE / package).exists():
-            shutil.copytree(SITE / package, folder / "site" / package, symlinks=True)
+        if (site / package).exists():
+            shutil.copytree(site / package, folder / "site" / package, symlinks=True)
     for number, name in enumerate(made.names):
         facts = {"name": name, "address": f"{net}.{number + 1}", "port": port, "user": f"user{number + 1}"}
         made.addresses[name] = f"{net}.{number + 1}"
@@ -199,6 +205,7 @@ def start(made: SshPool) -> None:
 def make_machine(place: Path, number: int, facts: dict[str, object], folder: Path) -> None:
     (place / "home").mkdir(parents=True)
     (place / "tmp").mkdir()
+    (place / "python").mkdir()
     (place / "tmp").chmod(0o1777)
     uid = UID + number
     os.chown(place / "home", uid, uid)
@@ -212,7 +219,23 @@ def make_machine(place: Path, number: int, facts: dict[str, object], folder: Pat
     (place / "passwd").write_text(f"{passwd}{user}:x:{uid}:{uid}::/mnt/home:{shell}\n")
     (place / "group").write_text(f"{Path('/etc/group').read_text()}{user}:x:{uid}:\n")
     (place / "shadow").write_text(f"root:*:19000::::::\nsshd:*:19000::::::\n{user}:*:19000::::::\n")
-    (place / "sshd_config").write_text(SSHD.format(**facts))
+    path = " PATH=/mnt/python/bin:/usr/bin:/bin LD_LIBRARY_PATH=/mnt/python/lib" if OTHER_PYTHON else ""
+    (place / "sshd_config").write_text(SSHD.format(**facts, path=path))
+
+
+def prefix_of(python: str) -> str:
+    """The folder in which an interpreter is installed."""
+    return said_by(python, "sys.base_prefix")
+
+
+def site_of(python: str) -> Path:
+    """The folder of its packages."""
+    return Path(said_by(python, "sysconfig.get_path('purelib')"))
+
+
+def said_by(python: str, expression: str) -> str:
+    command = [python, "-c", f"import sys, sysconfig; print({expression})"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def keygen(name: str, folder: Path) -> None:

@@ -103,7 +103,7 @@ class Reduction:
         if not isinstance(groups, list):
             size, more = divmod(len(dense), groups)
             ends = [number * size + min(number, more) for number in range(groups + 1)]
-            return [dense[start:end] for start, end in zip(ends, ends[1:]) if start < end]  # noqa: RUF007 - Python 3.9
+            return [dense[start:end] for start, end in zip(ends, ends[1:]) if start < end]
         group_of = {reference(variable): number for number, group in enumerate(groups) for variable in group}
         found: dict[Any, list[int]] = {}
         for index in dense:

@@ -180,7 +180,7 @@ def _hide_form(found: re.Match[str]) -> str:
 def _is_random(text: str) -> bool:
     """Whether characters look drawn by lot: no path of words, no name in CamelCase, and no hash in hexadecimal."""
     kinds = ["upper" if each.isupper() else "lower" if each.islower() else "other" for each in text]
-    pairs = list(zip(kinds, kinds[1:]))  # noqa: RUF007 - `pairwise` needs Python 3.10
+    pairs = list(zip(kinds, kinds[1:]))
     changes = sum(one != other for one, other in pairs)
     return min(map(kinds.count, ("upper", "lower"))) >= 6 and pairs.count(("upper", "upper")) >= 2 and changes >= 13
 

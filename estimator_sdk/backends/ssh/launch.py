@@ -85,10 +85,13 @@ def on_all(do: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
 
 
 def _purposes(plan: Plan, keepers: Sequence[str]) -> list[Purpose]:
-    uris = (plan.output_path, plan.checkpoint_uri, *(channel.source for channel in plan.channels))
-    has_stores = any(uri is not None and not uri.startswith("file://") for uri in uris)
-    first = Purpose(has_stores, True, Path(plan.code).name if plan.code else "", keepers[0])
+    first = Purpose(_has_stores(plan), True, Path(plan.code).name if plan.code else "", keepers[0])
     return [first, *(Purpose(keeper=keeper) for keeper in keepers[1:])]
+
+
+def _has_stores(plan: Plan) -> bool:
+    uris = (plan.output_path, plan.checkpoint_uri, *(channel.source for channel in plan.channels))
+    return any(uri is not None and not uri.startswith("file://") for uri in uris)
 
 
 def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session], kept: str, common: str) -> None:
@@ -104,6 +107,7 @@ def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session], kept: str, 
         "supervise",
         plan.to_json().encode(),
         code=code,
+        has_stores=_has_stores(plan),
         pool={"secret": secret, "machines": machines},
         channels=_bring_channels(plan, first, kept),
         variables={name: value for name, value in os.environ.items() if name.startswith("AWS_")},

@@ -71,7 +71,7 @@ def from_document(given: object) -> tuple[PoolHost, ...]:
         what = f"hosts is {shown(given)}, which does not list machines"
         raise InvalidArgument("hosts", f"{what}; {FORM}") from None
     slots = [_number(each.slots, "hosts") for each in found]
-    return _distinct([each._replace(slots=count) for each, count in zip(parsed, slots, strict=True)], "hosts")
+    return _distinct([each._replace(slots=count) for each, count in zip(parsed, slots)], "hosts")
 
 
 def _line(text: str, where: str) -> PoolHost:

@@ -69,8 +69,8 @@ def writer(uri: str, rows: Sequence[int], processes: int, column: str) -> Callab
             for file in files.values():
                 file.close()
         schema = pa.schema([("shard", pa.int32()), ("rows", pa.int64()), ("failed", pa.string())])
-        columns = [list(values) for values in zip(*told)] or [[], [], []]  # noqa: B905 - of Python 3.9, too
-        yield pa.RecordBatch.from_arrays([pa.array(v, f.type) for v, f in zip(columns, schema)], schema=schema)  # noqa: B905
+        columns = [list(values) for values in zip(*told)] or [[], [], []]
+        yield pa.RecordBatch.from_arrays([pa.array(v, f.type) for v, f in zip(columns, schema)], schema=schema)
 
     return write
 

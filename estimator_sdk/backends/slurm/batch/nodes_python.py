@@ -11,8 +11,8 @@ from ....errors import InvalidArgument
 from ..files import BEFORE_MODULES
 from ..options import SlurmOptions
 
-OLDEST = (3, 10)
-"""That the supervisor runs on; a host's toolkit would run on 3.9."""
+OLDEST = (3, 9)
+"""That the supervisor and a host's toolkit run on."""
 _SAYS_SO = f"import sys; print(sys.version_info >= {OLDEST})"
 """A program that is no Python may end well, too, but does not answer this with True."""
 _ANSWER_SECONDS = 30.0

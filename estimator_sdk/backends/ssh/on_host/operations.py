@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ....errors import EstimatorError, JobNotFound
+from ....errors import BackendError, EstimatorError, JobNotFound
 from ....values.home import JobFolder, cache_folder, make_folder, private_file
 from ...supervised.job import LocalJob
 from ...supervised.job_folder.registry import read
@@ -86,6 +87,8 @@ class Operations:
         return {"path": start.unpack_channel(_place(facts["archive"]), facts["keeper"], facts["name"])}, b""
 
     def _supervise(self, facts: Facts, data: bytes) -> Answer:
+        if facts["has_stores"]:
+            _check_client_of_stores()
         code = str(_place(facts["code"])) if facts["code"] else None
         os.environ.update(facts["variables"])  # for what reads and writes stores
         return start.supervise(json.loads(data), code, facts["channels"], facts["pool"]), b""
@@ -139,6 +142,15 @@ class Operations:
 
 def _folder(facts: Facts) -> JobFolder:
     return JobFolder(Path(facts["folder"]))
+
+
+def _check_client_of_stores() -> None:
+    """Raises BackendError where this Python cannot load the client that was brought, and has none of its own."""
+    try:
+        import obstore.store  # noqa: F401
+    except ImportError as error:
+        what = f"its Python {sys.version.split()[0]} cannot load the client of s3:// stores that was brought ({error})"
+        raise BackendError(f"{what}; install the package obstore there, or Python 3.11 or newer as python3") from None
 
 
 def _place(name: str) -> Path:

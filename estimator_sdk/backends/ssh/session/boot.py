@@ -14,8 +14,8 @@ OURS = "estimator-sdk"
 
 def main() -> None:
     """Answer what is missing here until all is there, and then the requests of the session."""
-    if sys.version_info < (3, 10):
-        _say({"error": "python3 is " + sys.version.split()[0] + ", but hosts need 3.10 or newer"})
+    if sys.version_info < (3, 9):
+        _say({"error": "python3 is " + sys.version.split()[0] + ", but hosts need 3.9 or newer"})
         return
     given = json.loads(sys.stdin.buffer.readline())
     cache = os.environ.get("XDG_CACHE_HOME", "")

@@ -211,7 +211,7 @@ class Session:
         words = " ".join(self._words.read().decode("utf-8", "replace").split())
         if code == _NOT_FOUND:
             what = f"{self.host} has no python3 on the PATH of its shell ({words})"
-            return BackendError(f"{what}; install Python 3.10 or newer there")
+            return BackendError(f"{what}; install Python 3.9 or newer there")
         if "Traceback" in words:
             return BackendError(f"{self.host}: our program ended: {words[-500:]}")
         return Unreachable(f"{self.host} cannot be reached by ssh: {words or 'the connection was closed'}")

@@ -37,7 +37,7 @@ def terms_of(plan: Plan, machines: Sequence[str]) -> Terms:
     A job that does not wait, and does not say how many slots a machine has, is held to nothing.
     """
     unknown = None if plan.decoded.reserved.queue else 0
-    named = zip(machines, machines_of_plan(plan), strict=False)
+    named = zip(machines, machines_of_plan(plan))
     limits = {machine: host.slots or unknown for machine, host in named}
     ticket = Ticket(time.time(), f"{plan.job_name}.{os.urandom(4).hex()}")
     return Terms(plan.job_name, ticket, plan.processes_per_host, limits)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Optional, Protocol
 
 from estimator_container.contract import names as contract
 
-OnGone = Callable[[int, str | None], None]
+OnGone = Callable[[int, Optional[str]], None]
 """Called with the exit code of a toolkit, or minus a signal's number, and why it was never run, if it was not."""
 
 

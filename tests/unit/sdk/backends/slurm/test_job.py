@@ -67,7 +67,7 @@ def test_the_last_words_of_a_supervisor_are_in_the_verdict(folder):
 
 
 def test_what_its_script_said_before_the_supervisor_began_is_no_reason_to_run_it_again(folder):
-    folder.supervisor_log.write_text("slurm['python']: /old/python is not Python 3.10 or later on n1\n")
+    folder.supervisor_log.write_text("slurm['python']: /old/python is not Python 3.9 or later on n1\n")
     verdict = ended(folder, "FAILED").verdict
     assert verdict.kind is Kind.CONFIGURATION and "before the supervisor of digits began" in verdict.message
     assert ended(folder, "FAILED", attempts=(AttemptRecord(1, 1.0),)).verdict.kind is Kind.PLATFORM

@@ -68,7 +68,7 @@ def test_a_node_without_it_is_named(old_python):
     nowhere = SlurmOptions(python="/nowhere/it\u0027s/python")
     assert nodes_python.checked(nowhere) == nowhere.python
     code, said = shell(nodes_python.before_start(nowhere))
-    assert (code, "/nowhere/it's/python is not Python 3.10 or later on n3" in said) == (1, True)
+    assert (code, "/nowhere/it's/python is not Python 3.9 or later on n3" in said) == (1, True)
     for wrong in (old_python, "/bin/true"):
         assert shell(nodes_python.before_start(SlurmOptions(python=wrong)))[0] == 1
     assert shell(nodes_python.before_start(SlurmOptions(python=sys.executable))) == (0, "goes on\n")

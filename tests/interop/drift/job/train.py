@@ -13,6 +13,7 @@ import horovod.tensorflow.keras as hvd_keras
 import keras
 import numpy as np
 import tensorflow as tf
+from estimator_container import keras_horovod
 
 STEPS = 12
 RANK = int(os.environ["RANK"])
@@ -129,6 +130,11 @@ def fit_averaged() -> None:
 
 def tape_averaged() -> None:
     loop(model("tape_averaged"), keras.optimizers.SGD(0.1), hvd.DistributedGradientTape)
+
+
+def averaged_by_adasum() -> None:
+    """Each rank's gradients are its own: were the ranks not kept alike, this would be found as well."""
+    loop(model("averaged_by_adasum"), keras_horovod.DistributedOptimizer(keras.optimizers.SGD(0.1), op=hvd.Adasum))
 
 
 def own_variables() -> None:

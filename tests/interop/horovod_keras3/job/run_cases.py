@@ -46,7 +46,8 @@ def result(name: str, case: Case) -> dict[str, object]:
     begun = time.process_time()
     try:
         outcome = case()
-        here = (hvd.rank() in outcome.agree, digest(outcome.weights), difference(outcome), outcome.tolerance, "")
+        agrees = outcome.agree is None or hvd.rank() in outcome.agree
+        here = (agrees, digest(outcome.weights), difference(outcome), outcome.tolerance, "")
     except Exception:
         here = (True, "", 0.0, 0.0, traceback.format_exc())
     ranks = hvd.allgather_object(here, name=f"result_of_{name}")

@@ -58,7 +58,8 @@ def sees_store(item: pytest.Item) -> bool:
 
 def mark(items: Iterable[pytest.Item]) -> None:
     """Mark tests of the laws as `long` that have their turn on the other backend, or in `scripts/test --all` alone."""
-    of_laws = [item for item in items if LAWS in item.path.parents and isinstance(item, pytest.Function)]
+    folder = f"{LAWS}/"
+    of_laws = [item for item in items if isinstance(item, pytest.Function) and str(item.path).startswith(folder)]
     of_function: defaultdict[str, list[pytest.Function]] = defaultdict(list)
     for item in of_laws:
         if _backend(item) in BACKENDS:

@@ -194,8 +194,9 @@ time.sleep(600)
 
 
 TRAIN = """
-import json, os
+import json, os, sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+sys.modules["sklearn"] = None  # or Keras imports it for its own wrappers
 import numpy as np
 import tensorflow as tf
 
@@ -259,17 +260,18 @@ def test_tensorflow_trains_one_model_on_two_hosts(script, with_horovod, out):
 
 
 SERVED = """
-import json, os
+import json, os, sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+sys.modules["sklearn"] = None  # or Keras imports it for its own wrappers
 import numpy as np
 import tensorflow as tf
-from sklearn.datasets import load_digits
 
 cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver()
 if cluster.task_type == "worker":
     tf.distribute.Server(cluster.cluster_spec(), "worker", cluster.task_id, protocol="grpc").join()
-images, labels = load_digits(return_X_y=True)
-images, labels = (images / 16).astype("float32"), labels.astype("int64")
+chosen = np.random.default_rng(5)
+images = chosen.normal(size=(1800, 64)).astype("float32")
+labels = np.argmax(images @ chosen.normal(size=(64, 10)), 1)
 strategy = tf.distribute.ParameterServerStrategy(cluster)
 coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
 with strategy.scope():

@@ -198,8 +198,8 @@ def test_a_rank_that_is_stopped_and_not_continued_is_named(script):
 @pytest.mark.law("E2")
 def test_a_rank_that_ends_with_success_while_the_others_wait_for_it_is_named(script):
     source = WAIT_IN_MPI.format(failure="if world.rank == 1: import sys; sys.exit(0)")
-    found = script.fail(source, hosts=2, processes=2, hang_timeout=2).verdict
-    assert (found.kind, found.rank, found.host, found.victims) == ("early_exit", 1, "algo-1", (0, 2, 3))
+    found = script.fail(source, hosts=2, processes=1, hang_timeout=2).verdict
+    assert (found.kind, found.rank, found.host, found.victims) == ("early_exit", 1, "algo-2", (0,))
     assert 'File "train.py", line 5 in <module>' in found.detail
 
 

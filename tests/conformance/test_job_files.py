@@ -152,6 +152,7 @@ def test_the_example_of_a_riseml_yml_runs_and_horovod_agrees_with_mpi(backend, w
     train = """
 import os, sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+sys.modules["sklearn"] = None  # or Keras imports it for its own wrappers
 import horovod.tensorflow as hvd
 import tensorflow as tf
 hvd.init()

@@ -21,16 +21,14 @@ VERSION = "2.13"
 ONE_ON_EACH_HOST = {"torch_distributed": {"enabled": True}}
 TWO_ON_EACH_HOST = {"torch_distributed": {"enabled": True, "processes_per_host": 2}}
 
+TELL = "import json, os; print(json.dumps(dict(os.environ)), flush=True)"
 MEET = """
-import json, os, torch
+import torch
 import torch.distributed as dist
 dist.init_process_group("gloo")
-total = torch.tensor([float(dist.get_rank())])
+total = torch.ones(1)
 dist.all_reduce(total)
-print(json.dumps([dist.get_rank(), dist.get_world_size(), total.item(), dict(os.environ)]), flush=True)
 """
-# A plain barrier may be the last to free what the collective before it used, while the interpreter ends already.
-AND_LEAVE = "dist.monitored_barrier()\ndist.destroy_process_group()\n"
 
 
 @pytest.fixture(autouse=True)
@@ -43,13 +41,6 @@ def pytorch_image() -> str:
     image = catalogue.find("pytorch", VERSION).name
     build.ensure(engine.connect(), image, sys.stderr)
     return image
-
-
-@pytest.fixture
-def script(tmp_path: Path) -> Path:
-    path = tmp_path / "train.py"
-    path.write_text(MEET + AND_LEAVE)
-    return path
 
 
 def estimator(script: Path, **arguments: object) -> PyTorch:
@@ -76,14 +67,13 @@ def in_a_container(image: str, mount: str, shell: str) -> str:
     return done.stdout
 
 
-def under_torchrun(image: str, script: Path) -> dict[int, tuple[object, ...]]:
-    """What each rank says on two hosts with two processes each, which here are two torchruns in one container."""
+def under_torchrun(image: str, script: Path) -> list[dict[str, str]]:
+    """What each rank sees on two hosts with two processes each, which here are two torchruns in one container."""
     run = "torchrun --nnodes 2 --nproc-per-node 2 --master-addr 127.0.0.1 --master-port 29400 --node-rank"
     shell = f"cd /tmp; {run} 1 train.py > 1 & {run} 0 train.py > 0; wait; cat 0 1"
     said = in_a_container(image, f"{script}:/tmp/train.py:ro", shell)
     # Two ranks may write on one line.
-    found = [json.loads(each) for each in re.findall(r"\[\d+, \d+, [\d.]+, \{[^{}]*\}\]", said)]
-    return {each[0]: tuple(each) for each in found}
+    return sorted(map(json.loads, re.findall(r"\{[^{}]*\}", said)), key=lambda env: int(env["RANK"]))
 
 
 # Of this run's own: a folder of torchrun's, and where the group meets.
@@ -97,19 +87,21 @@ def of_the_group(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if names.match(name) and name not in OF_ONE_RUN}
 
 
-def test_a_script_sees_what_it_sees_under_torchrun(pytorch_image, script):
+def test_a_script_sees_what_it_sees_under_torchrun(pytorch_image, tmp_path):
+    """That ranks meet with it is seen below; PyTorch takes seconds to import."""
+    script = tmp_path / "train.py"
+    script.write_text(TELL)
     job = estimator(script).fit(logs="none")
     theirs = under_torchrun(pytorch_image, script)
-    assert sorted(theirs) == [0, 1, 2, 3]
+    assert len(theirs) == 4
     for rank in range(4):
-        number, size, total, env = json.loads(lines(job, rank)[-1])
-        assert (number, size, total) == theirs[rank][:3] == (rank, 4, 6.0)
+        env = json.loads(lines(job, rank)[-1])
         assert set(env) >= {"MASTER_ADDR", "MASTER_PORT"}
         group = of_the_group(env)
         assert {group.pop(name) for name in OURS} == {"eth0"}
         # torchrun's agent keeps the store; with us rank 0 does.
         keeps = "TORCHELASTIC_USE_AGENT_STORE"
-        expected = of_the_group(theirs[rank][3])
+        expected = of_the_group(theirs[rank])
         assert (group.pop(keeps), expected.pop(keeps)) == ("False", "True")
         assert group == expected
 

@@ -26,6 +26,7 @@ FOUND = {
 LEFT_ALONE = (
     "fit_averaged",
     "tape_averaged",
+    "averaged_by_adasum",
     "own_variables",
     "own_variables_of_an_optimizer",
     "two_models_against_each_other",

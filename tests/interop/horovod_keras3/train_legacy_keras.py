@@ -5,6 +5,7 @@ import os
 import sys
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+sys.modules["sklearn"] = None  # or Keras imports it for its own wrappers
 import horovod.tensorflow
 import horovod.tensorflow.keras as hvd
 import numpy as np

@@ -69,7 +69,7 @@ def shown(notebook: nbformat.NotebookNode) -> list[str]:
     return [output.data["text/html"] for output in outputs if "text/html" in output.get("data", {})]
 
 
-def test_a_browser_shows_the_executed_cell_with_its_folds_and_nothing_escapes(tmp_path):
+def test_a_browser_shows_the_executed_cells_with_their_folds_and_nothing_escapes(tmp_path):
     world = {"distribution": {"mpi": {"enabled": True, "processes_per_host": 2}}, "instance_count": 2}
     metrics = {"metric_definitions": [{"Name": "loss", "Regex": "loss: ([0-9.]+)"}]}
     (tmp_path / "fails.py").write_text(FAILS)
@@ -81,6 +81,8 @@ def test_a_browser_shows_the_executed_cell_with_its_folds_and_nothing_escapes(tm
     page = tmp_path / "page.html"
     exporter = HTMLExporter(template_name="lab", require_js_url="", mathjax_url="")
     page.write_text(exporter.from_notebook_node(notebook)[0], encoding="utf-8")
+    errors = [output.ename for output in notebook.cells[2].outputs if output.output_type == "error"]
+    assert errors == ["JobFailed"]
     job = list_jobs()[1]
     with browser(tmp_path) as driver:
         driver.get(page.as_uri())
@@ -135,14 +137,6 @@ def test_after_a_restart_of_the_kernel_attach_shows_the_same(tmp_path):
     after = run("from estimator_sdk import Job", "Job.attach('kept')")
     (first,) = shown(before)
     assert shown(after) == [first] and "rank 0" not in first and "<b>algo-1</b> <small>1 line</small>" in first
-
-
-def test_a_failed_job_has_its_cell_and_the_exception(tmp_path):
-    notebook = run(estimator_of(tmp_path, "raise ValueError('no such digit')\n"), "estimator.fit()")
-    (html,) = shown(notebook)
-    assert 'data-status="Failed"' in html and "no such digit" in html
-    errors = [output for output in notebook.cells[1].outputs if output.output_type == "error"]
-    assert [error.ename for error in errors] == ["JobFailed"]
 
 
 class Kernel:

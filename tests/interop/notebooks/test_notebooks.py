@@ -8,6 +8,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.spark import QUICK_JAVA
+
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 # How many jobs are shown, and how each ends.
 JOBS = {
@@ -35,6 +37,7 @@ def test_a_notebook_is_kept_without_outputs(name):
 )
 def test_a_notebook_runs_from_top_to_bottom(name, tmp_path, monkeypatch):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", QUICK_JAVA)
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
     resources = {"metadata": {"path": str(NOTEBOOKS)}}
     client = NotebookClient(notebook, timeout=600, startup_timeout=300, kernel_name="python3", resources=resources)

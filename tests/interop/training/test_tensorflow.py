@@ -8,7 +8,7 @@ import pytest
 
 from estimator_sdk import Estimator, Job
 from estimator_sdk.job.traces import window
-from tests.conformance.jobs import events
+from tests.conformance.jobs import events, tell
 from tests.waiting import wait_for
 
 JOB = Path(__file__).parent / "job"
@@ -58,11 +58,17 @@ def test_each_step_of_fit_is_counted_and_no_step_of_an_evaluation(hosts, environ
 
 @pytest.fixture(scope="module")
 def even_then_slow() -> Job:
-    """First all ranks are alike but for noise; then rank 1 takes longer than the others.
+    """First all ranks are alike but for noise; then rank 1 takes longer than the others, until it is named.
 
     Horovod's ranks meet at the end of each cycle, and keep a CPU busy until the last is there: here seldom.
     """
-    return train("even_then_slow", 3, HOROVOD_CYCLE_TIME="20")
+    job = estimator("even_then_slow", 3, HOROVOD_CYCLE_TIME="20").fit(wait=False, logs="none")
+    try:
+        wait_for(lambda: has_logs(job) and events(job, "rank_slow"), 180, job.why)
+    finally:
+        tell(job, "enough")
+    assert job.wait() == "Completed"
+    return job
 
 
 def test_a_rank_that_is_slower_by_a_half_is_named_once(even_then_slow):

@@ -14,15 +14,17 @@ from keras.optimizers import SGD
 
 
 def case_op_sum_on_fit() -> Outcome:
-    return Outcome(fit(hvd_keras.DistributedOptimizer(SGD(0.01), op=hvd.Sum)), alone(SGD(0.04)))
+    return Outcome(fit(hvd_keras.DistributedOptimizer(SGD(0.01), op=hvd.Sum)), alone(SGD(0.01 * hvd.size())))
 
 
 @variant
 def case_op_sum_on_a_loop() -> Outcome:
-    return Outcome(loop(hvd_keras.DistributedOptimizer(SGD(0.01), op=hvd.Sum)), alone(SGD(0.04)))
+    return Outcome(loop(hvd_keras.DistributedOptimizer(SGD(0.01), op=hvd.Sum)), alone(SGD(0.01 * hvd.size())))
 
 
+@variant
 def case_op_adasum_on_a_loop() -> Outcome:
+    """Of a number of ranks that is a power of two."""
     weights = loop(keras_horovod.DistributedOptimizer(SGD(0.01), op=hvd.Adasum), function=tf.function)
     return Outcome(weights, alone(SGD(0.01)), tolerance=0.5)  # it is another sum; that ranks agree is what counts
 
@@ -108,7 +110,9 @@ def case_local_layer_of_a_partial_optimizer() -> Outcome:
     """The joint batch's gradient of the other layer depends on the local one, so one step is compared."""
     model = network(layers=2)
     optimizer = horovod.keras.PartialDistributedOptimizer(SGD(0.1), local_layers=model.layers[0])
-    return after_one_step(lambda gradients, variables: optimizer.apply_gradients(zip(gradients, variables)), model, 4)
+    return after_one_step(
+        lambda gradients, variables: optimizer.apply_gradients(zip(gradients, variables)), model, hvd.size()
+    )
 
 
 @variant
@@ -130,14 +134,18 @@ def case_local_source_of_a_tape() -> Outcome:
             distributed.register_local_source(variable)
         return distributed
 
-    return after_one_step(None, model, 4, tape)
+    return after_one_step(None, model, hvd.size(), tape)
 
 
 @variant
 def case_local_layer_of_a_partial_tape() -> Outcome:
     model = network(layers=2)
     layers = [model.layers[0]]
-    return after_one_step(None, model, 4, lambda tape: hvd.PartialDistributedGradientTape(tape, local_layers=layers))
+
+    def tape(recorded):
+        return hvd.PartialDistributedGradientTape(recorded, local_layers=layers)
+
+    return after_one_step(None, model, hvd.size(), tape)
 
 
 def after_one_step(apply, model, share, tape=lambda tape: tape) -> Outcome:

@@ -27,8 +27,8 @@ class Outcome(NamedTuple):
     """Empty on a rank that leaves the comparison to rank 0."""
     tolerance: float = 2e-6
     """The greatest difference that the order of sums explains."""
-    agree: Sequence[int] = (0, 1, 2, 3)
-    """The ranks that must hold the same, bit for bit."""
+    agree: Sequence[int] | None = None
+    """The ranks that must hold the same, bit for bit; None is all of them."""
 
 
 Case = Callable[[], Outcome]

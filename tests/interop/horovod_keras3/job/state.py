@@ -94,7 +94,8 @@ def case_learning_rate_warmup_callback() -> Outcome:
     warmup = callbacks.LearningRateWarmupCallback(0.08, warmup_epochs=1, verbose=1)
     optimizer = hvd.DistributedOptimizer(SGD(0.08))
     weights = fit(optimizer, callbacks=[warmup], epochs=2)
-    rates = [0.08 / 4 * (3 * (step + 1) / STEPS + 1) for step in range(STEPS)] + [0.08] * STEPS
+    size = hvd.size()
+    rates = [0.08 / size * ((size - 1) * (step + 1) / STEPS + 1) for step in range(STEPS)] + [0.08] * STEPS
     assert abs(float(optimizer.lr) - 0.08) < 1e-6
     return Outcome(weights, of_rates(rates, 0.0, False), tolerance=1e-5)
 

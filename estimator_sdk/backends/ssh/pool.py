@@ -31,6 +31,11 @@ class PoolHost(NamedTuple):
     def __str__(self) -> str:
         return self.name if self.port is None else f"{self.name}:{self.port}"
 
+    @property
+    def command(self) -> str:
+        """How it is reached by hand."""
+        return f"ssh {self.name}" if self.port is None else f"ssh -p {self.port} {self.name}"
+
     def to_document(self) -> dict[str, Any]:
         """As a job's document has it, without what is not said."""
         return {name: value for name, value in self._asdict().items() if value is not None}

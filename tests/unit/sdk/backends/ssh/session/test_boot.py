@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -65,6 +68,17 @@ def test_of_two_machines_that_share_a_cache_the_second_finds_what_the_first_was_
     assert second.ask({"size": 0})["needs"] is False
     assert second.ask({"operation": "reach", "places": [], "size": 0}) == {"refused": []}
     assert machine().first == {"needs": False, "has_code": False, "place": ""}
+
+
+def test_software_that_cannot_be_unpacked_leaves_nothing(machine, tmp_path):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name in ("a", "a/b"):  # a file where a folder is to be
+            archive.addfile(tarfile.TarInfo(name))
+    answer = machine().ask({"size": len(packed.getvalue())}, packed.getvalue())
+    above = tmp_path / "estimator-sdk" / "software"
+    assert re.fullmatch(f"the software cannot be written to {above}/.*: .*; make room there", answer["error"])
+    assert [path.name for path in above.iterdir()] == [".place"]
 
 
 def test_a_machine_says_whether_it_has_the_code(machine, tmp_path):

@@ -28,7 +28,8 @@ from .copying import windows
 from .copying.measured import MeasuredFiles
 from .copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
 from .facts import HOSTS, address_of_this_machine, boot, own_home
-from .preparation import CommonFolder, UnfitKeeper, detach, log_to, mesh_to_supervisor
+from .leftovers import log_to, remove_leftovers, remove_temporary_folders, tell_base
+from .preparation import CommonFolder, UnfitKeeper, detach, mesh_to_supervisor
 from .publishing import KeptAgent
 from .room.claim import Leaseholder
 from .running.choice import kept_host
@@ -83,7 +84,7 @@ class Keeper:
             self._host.end()
         kill_descendants()
         self._claim.close()
-        self._remove_folders()
+        remove_temporary_folders(self._base)
         self._common.remove()
         shutil.rmtree(self._own, ignore_errors=True)
 
@@ -145,6 +146,8 @@ class Keeper:
         self._is_elsewhere = settings.base is None
         self._base = settings.base or str(self._own)
         layout, reads = Layout(self._base), self._lifeline[0]
+        if not self._is_elsewhere:
+            tell_base(self._own, self._base)
         make_folder(os.path.dirname(layout.frames))  # noqa: PTH120
         Path(layout.frames).touch(0o600)
         self._watch.add(Path(layout.frames))
@@ -178,16 +181,10 @@ class Keeper:
     def _is_gone(self, code: int, why_not_begun: str | None) -> None:
         kill_descendants_but(self._children.pids)
         if code < 0:
-            self._remove_folders()
+            remove_temporary_folders(self._base)
         self._send_all()
         said = (words.ENDED, str(code)) if why_not_begun is None else (words.NOT_RUN, why_not_begun)
         self._outbox.put(iter(()), lambda: self._mesh.send(*said))
-
-    def _remove_folders(self) -> None:
-        """What a toolkit that was killed has left outside of its base directory."""
-        with contextlib.suppress(OSError):
-            for folder in Path(Layout(self._base).temporary_folders).read_text(encoding="utf-8").splitlines():
-                shutil.rmtree(folder, ignore_errors=True)
 
     # What publishes its checkpoints.
 
@@ -259,11 +256,12 @@ def main(name: str) -> int:
 
     Nothing happens where that says nothing: who has started the program had nothing to do for it.
     """
-    path, its_home, why = Path(name), "", ""
+    path, hosts, its_home, why = Path(name), None, "", ""
     if not path.is_absolute():
         detach()
         try:
-            path, its_home = secured(home() / HOSTS) / name, own_home()
+            hosts, its_home = secured(home() / HOSTS), own_home()
+            path = hosts / name
             log_to(f"{path}.log")
         except (OSError, EstimatorError) as error:
             why = str(error)
@@ -271,6 +269,8 @@ def main(name: str) -> int:
         _keep(path, words.KeeperSettings(**json.loads(given)), its_home, why)
     with contextlib.suppress(OSError):
         Path(f"{path}.log").unlink()
+    if hosts is not None:
+        remove_leftovers(hosts)
     return 0
 
 

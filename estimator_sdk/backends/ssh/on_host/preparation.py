@@ -49,14 +49,6 @@ def detach() -> None:
     os.chdir("/")
 
 
-def log_to(path: str) -> None:
-    """Write what this program says to a file. Raises OSError."""
-    written = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    for stream in (1, 2):
-        os.dup2(written, stream)
-    os.close(written)
-
-
 def mesh_to_supervisor(loop: Loop, given: words.KeeperSettings, observer: MeshObserver) -> MeshWorker:
     """The connection to the job's supervisor, which is made from now on."""
     member = Member(given.name, (words.SUPERVISOR,), bytes.fromhex(given.secret))

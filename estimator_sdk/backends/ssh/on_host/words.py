@@ -69,6 +69,11 @@ ASKED = "asked"
 """What the supervisor knows until it is told one of these."""
 
 
+def common_folder(mark: str) -> str:
+    """The folder that has the same path on all machines of a job with this mark."""
+    return f"/tmp/est-{mark}"
+
+
 class KeeperSettings(NamedTuple):
     """What a keeper is told, as JSON."""
 

@@ -5,6 +5,8 @@ machine, at other addresses. So the power of one can be cut, and nobody sees the
 Several test processes share the pool that this starts for as long as a command runs:
 
     python -m tests.ssh.pool COMMAND…
+
+In a shell that is started like this, `export PATH=$TEST_SSH/bin:$PATH` lets `ssh host-1` and `estimator` find them.
 """
 
 from __future__ import annotations

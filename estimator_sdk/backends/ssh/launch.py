@@ -156,7 +156,7 @@ def _bring_channels(plan: Plan, first: Session, kept: str) -> dict[str, str]:
         if channel.is_in_place:
             source = Path(channel.source.removeprefix("file://"))
             archive = f"{kept}.{channel.name}.tar"
-            upload = Sending(first, archive)
+            upload = Sending(first, archive, stays=False)
             with tarfile.open(fileobj=cast("IO[bytes]", upload), mode="w|", dereference=True) as tar:
                 tar.add(source, source.name)
             upload.finish()

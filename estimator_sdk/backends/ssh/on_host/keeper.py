@@ -267,6 +267,8 @@ def main(name: str) -> int:
             why = str(error)
     if given := sys.stdin.buffer.read():
         _keep(path, words.KeeperSettings(**json.loads(given)), its_home, why)
+    elif hosts is not None:
+        shutil.rmtree(path, ignore_errors=True)  # which may have channels
     with contextlib.suppress(OSError):
         Path(f"{path}.log").unlink()
     if hosts is not None:

@@ -88,9 +88,10 @@ def _unpack(packed: bytes, root: str) -> None:
             archive.extractall(draft)
         os.rename(draft, root)
     except OSError:
-        shutil.rmtree(draft, ignore_errors=True)
         if not os.path.isdir(root):
             raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _say(answer: dict) -> None:  # type: ignore[type-arg]

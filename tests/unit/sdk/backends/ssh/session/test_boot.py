@@ -93,6 +93,8 @@ def test_a_keeper_that_is_told_nothing_leaves_nothing(machine, tmp_path):
     archive = software.archive()
     first.ask({"size": len(archive)}, archive)
     keeping = machine(keeper="job.1")
+    (channel := tmp_path / "home" / "hosts" / "job.1" / "channels" / "train").mkdir(parents=True, mode=0o700)
+    (channel / "data").touch()
     assert keeping.ask({"operation": "reach", "places": [], "size": 0}) == {"refused": []}
     assert keeping.close() == 0
     # Its log is removed last, and made only once it has loaded all that it needs.

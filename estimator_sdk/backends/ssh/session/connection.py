@@ -44,6 +44,10 @@ _OPTIONS = (
     "RemoteCommand=none",
     "LogLevel=ERROR",
 )
+_LONGEST_SOCKET = 103
+"""Bytes of the path of a socket, also where a client has macOS, whose own TMPDIR has 49."""
+_SOCKET_NAME = 2 + 40 + 17
+"""Of those for what is below a place: two slashes, OpenSSH's %C, and what it adds until the socket is ready."""
 _RUN = "import sys;exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
 _NOT_FOUND = 127  # of a shell, for a program that it does not have
 _OF_SSH = 255  # where it has no connection; any other exit code is that of the shell there
@@ -266,7 +270,8 @@ def _start(host: PoolHost, words: IO[bytes]) -> subprocess.Popen[bytes]:
 
 def _folder() -> str:
     """A folder of this user alone with a short path, for the sockets of the connections. Raises BackendError."""
+    name = f"est-ssh-{os.geteuid()}"
     try:
-        return private_folder.given(f"{private_folder.base()}/est-ssh-{os.geteuid()}")
+        return private_folder.given(f"{private_folder.base(_LONGEST_SOCKET - len(name) - _SOCKET_NAME)}/{name}")
     except (ConfigurationError, OSError) as error:
         raise BackendError(f"there is no place for the connections of ssh: {error}") from None

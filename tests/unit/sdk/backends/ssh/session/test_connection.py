@@ -1,11 +1,14 @@
-"""What is said of a machine with which there is no session."""
+"""Connections to machines: where their sockets are, and what is said of a machine with which there is none."""
 
 from __future__ import annotations
+
+import shutil
+import tempfile
 
 import pytest
 
 from estimator_sdk.backends.ssh.pool import PoolHost
-from estimator_sdk.backends.ssh.session.connection import Unreachable, lost
+from estimator_sdk.backends.ssh.session.connection import Unreachable, _folder, lost
 
 CHANGED = """
 @@@@@@@@@@@@@@@@
@@ -36,3 +39,14 @@ def test_a_job_goes_on_being_asked_for_unless_asking_again_is_no_use():
     assert isinstance(lost(PoolHost("gpu1"), 255, ""), Unreachable)
     assert isinstance(lost(PoolHost("gpu1"), 1, ""), Unreachable)
     assert not isinstance(lost(PoolHost("gpu1"), 127, ""), Unreachable)
+
+
+@pytest.mark.parametrize("length", [20, 49, 85])
+def test_a_socket_fits_its_path_however_long_that_of_the_temporary_folder_is(monkeypatch, length):
+    place = tempfile.mkdtemp(prefix="t" * (length - len("/tmp/") - 8), dir="/tmp")
+    monkeypatch.setenv("TMPDIR", place)
+    try:
+        assert len(f"{_folder()}/{'c' * 40}.{'r' * 16}") <= 103
+        assert _folder().startswith(f"{place}/") is (length == 20)
+    finally:
+        shutil.rmtree(place)

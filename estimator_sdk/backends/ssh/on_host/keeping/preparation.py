@@ -13,7 +13,7 @@ from estimator_container.mesh.mesh import Member, MeshObserver, MeshWorker
 from estimator_container.runtime import private_folder
 from estimator_container.runtime.loop import Loop
 
-from . import words
+from .. import words
 
 CONNECT_SECONDS = 60.0
 """That the supervisor may take to be found."""

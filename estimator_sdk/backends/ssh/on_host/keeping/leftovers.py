@@ -16,7 +16,7 @@ from pathlib import Path
 from estimator_container.contract.names import Layout
 from estimator_container.runtime import machine
 
-from . import words
+from .. import words
 
 _ELSEWHERE = "base"
 """A link in a keeper's folder to the base directory of its host, where that is elsewhere on the machine."""

@@ -20,20 +20,20 @@ from estimator_container.runtime.children import Children, become_subreaper, kil
 from estimator_container.runtime.errors import ConfigurationError
 from estimator_container.runtime.loop import Loop
 
-from ....errors import EstimatorError
-from ....values.home import home, make_folder, secured
-from ...supervised.watch import Watch
-from . import words
-from .copying import windows
-from .copying.measured import MeasuredFiles
-from .copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
-from .facts import HOSTS, address_of_this_machine, boot, own_home
+from .....errors import EstimatorError
+from .....values.home import home, make_folder, secured
+from ....supervised.watch import Watch
+from .. import words
+from ..copying import windows
+from ..copying.measured import MeasuredFiles
+from ..copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
+from ..facts import HOSTS, address_of_this_machine, boot, own_home
+from ..publishing import KeptAgent
+from ..room.claim import Leaseholder
+from ..running.choice import kept_host
+from ..running.place import HostPlace, KeptHost
 from .leftovers import log_to, remove_leftovers, remove_temporary_folders, tell_base
 from .preparation import CommonFolder, UnfitKeeper, detach, mesh_to_supervisor
-from .publishing import KeptAgent
-from .room.claim import Leaseholder
-from .running.choice import kept_host
-from .running.place import HostPlace, KeptHost
 
 MEASURED_SECONDS = 2.0
 """Between two times that what the host has measured is sent; it has a row for so many seconds."""

@@ -23,7 +23,8 @@ def value_of(job: Job) -> Any:  # noqa: ANN401 - whatever the function returned
         raise EstimatorError(f"the function returned nothing, because its job did not complete: {job.why().rstrip()}")
     data = _member(uri, host.VALUE_FILE)
     if data is None:
-        raise EstimatorError(f"{uri} lacks {host.VALUE_FILE}, the function's return value; see {job!r}")
+        what = "the function has not returned, though rank 0 ended with code 0, as by sys.exit(0)"
+        raise EstimatorError(f"{what}; let it return a value or None, and see the log of {job!r}")
     try:
         return payload.unpack(host.VALUE, data)
     except Exception as error:  # unpickling may raise anything

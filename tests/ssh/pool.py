@@ -6,6 +6,8 @@ Several test processes share the pool that this starts for as long as a command 
 
     python -m tests.ssh.pool COMMAND…
 
+In a shell that is started like this, `export PATH=$TEST_SSH/bin:$PATH` lets `ssh host-1` and `estimator` find them.
+
 The machines have Debian's Python, or the one that TEST_SSH_PYTHON names, with its packages.
 """
 

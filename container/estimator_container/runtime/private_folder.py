@@ -14,17 +14,18 @@ LONGEST_BASE = 85  # bytes: the path of a socket has at most 107 (unix(7)), and 
 _PLACES = ("/tmp", "/var/tmp")
 
 
-def base() -> str:
+def base(longest: int = LONGEST_BASE) -> str:
     """Where folders with short names are made: $TMPDIR, or the system's own place where that would not do.
 
-    Open MPI's parameters cannot carry a space or a colon. Raises ConfigurationError where no place will do.
+    Open MPI's parameters cannot carry a space or a colon. Raises ConfigurationError where no place will do, whose path
+    has at most so many bytes.
     """
     named = [os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
-    places = [place for place in (*named, *_PLACES) if place and _is_usable(place)]
+    places = [place for place in (*named, *_PLACES) if place and _is_usable(place, longest)]
     if not places:
         raise ConfigurationError(
             f"there is no temporary folder for the sockets of a host: neither $TMPDIR nor {' nor '.join(_PLACES)} is a "
-            f"folder that this user may write to, with a path of at most {LONGEST_BASE} bytes without spaces and "
+            f"folder that this user may write to, with a path of at most {longest} bytes without spaces and "
             "colons; set TMPDIR to one"
         )
     return next(filter(_keeps_names, places), places[0])
@@ -103,8 +104,8 @@ def check(path: str) -> None:
         )
 
 
-def _is_usable(place: str) -> bool:
-    fits = place.startswith("/") and len(os.fsencode(place)) <= LONGEST_BASE
+def _is_usable(place: str, longest: int) -> bool:
+    fits = place.startswith("/") and len(os.fsencode(place)) <= longest
     plain = place.isprintable() and not set(" :").intersection(place)
     return fits and plain and os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK)
 

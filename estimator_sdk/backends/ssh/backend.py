@@ -62,7 +62,7 @@ class SshBackend(OnMachines):
 
         with suppress(InvalidArgument):
             folder = SshFolder.for_job(name)
-            if folder.whereabouts.exists():
+            if folder.record.exists():  # also of a client that has ended before it could say where the job runs
                 return SshJob(folder)
         raise JobNotFound(f"none in {jobs_on_pools()}" if jobs_on_pools().exists() else "")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -81,7 +82,14 @@ class SshJob(LocalJob):
     def summary(self) -> Summary:
         """What a list shows: outputs and measurements are not copied for that."""
         record = registry.last(self.folder)
-        return Summary.from_state(record if record.is_final else self._updated(record, with_files=False))
+        if not record.is_final:
+            try:
+                record = self._updated(record, with_files=False)
+            except EstimatorError as error:  # all other jobs are shown
+                if self._why_unknown != (why := str(error)):
+                    self._why_unknown = why
+                    warnings.warn(f"{self.name} is shown as it was last known: {why}", stacklevel=2)
+        return Summary.from_state(record)
 
     def blocks(
         self, follow: bool, on_event: OnEvent | None = None, on_open_line: OnOpenLine | None = None

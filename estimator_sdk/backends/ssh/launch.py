@@ -20,6 +20,7 @@ from ...errors import BackendError
 from . import checks
 from .files import SshFolder, Whereabouts
 from .job import SshJob
+from .on_host.words import common_folder
 from .pool import PoolHost
 from .session.connection import Deliveries, Purpose, Session
 from .session.upload import PIECE, Sending
@@ -44,7 +45,7 @@ def start(plan: Plan) -> SshJob:
         keepers = [f"{plan.job_name}.{mark}.{number}" for number, _ in enumerate(checks.machines_of_plan(plan), 1)]
         with new_folder(plan, folder), sessions(checks.machines_of_plan(plan), _purposes(plan, keepers)) as opened:
             write_record(first_record(plan), folder)
-            _start(plan, folder, opened, keepers[0], f"/tmp/est-{mark}")
+            _start(plan, folder, opened, keepers[0], common_folder(mark))
             return SshJob(folder, opened.pop(0))  # it goes on being used
     except OSError as error:
         what = f"the job {plan.job_name} could not be started: {error}"
@@ -159,7 +160,7 @@ def _bring_channels(plan: Plan, first: Session, kept: str) -> dict[str, str]:
         if channel.is_in_place:
             source = Path(channel.source.removeprefix("file://"))
             archive = f"{kept}.{channel.name}.tar"
-            upload = Sending(first, archive)
+            upload = Sending(first, archive, stays=False)
             with tarfile.open(fileobj=cast("IO[bytes]", upload), mode="w|", dereference=True) as tar:
                 tar.add(source, source.name)
             upload.finish()

@@ -45,7 +45,7 @@ class Mirror:
         data, file = text.encode(), f"{self._folder.name}-{os.urandom(8).hex()}"
         for begin in range(0, len(data), PIECE) or (0,):
             end = begin + PIECE
-            self._ask("put", data[begin:end], name=file, begins=not begin, ends=end >= len(data))
+            self._ask("put", data[begin:end], name=file, begins=not begin, ends=end >= len(data), stays=True)
         self.ask("add_output", file=file, name=name)
 
     def update(self, with_files: bool) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import InvalidArgument
@@ -13,6 +13,8 @@ from ...values.naming import shown
 FORM = "write 'name', 'user@name:2222' or 'name:4' for four slots, as in hosts='a:4,b:4'"
 LEAST_PORT = 22
 """A number after the name that is smaller than this is one of slots, any other a port."""
+_MOST = 1 << 20
+"""Characters of a hostfile."""
 _HOST = re.compile(r"(?:[\w.+-]+@)?[A-Za-z0-9_](?:[\w.-]*[A-Za-z0-9_])?")
 _SLOTS = re.compile(r"(?:slots|cpu|count)\s*=\s*(\d+)", re.IGNORECASE)
 _LIMIT = re.compile(r"max[-_]slots\s*=\s*\d+", re.IGNORECASE)
@@ -30,6 +32,11 @@ class PoolHost(NamedTuple):
 
     def __str__(self) -> str:
         return self.name if self.port is None else f"{self.name}:{self.port}"
+
+    @property
+    def command(self) -> str:
+        """How it is reached by hand."""
+        return f"ssh {self.name}" if self.port is None else f"ssh -p {self.port} {self.name}"
 
     def to_document(self) -> dict[str, Any]:
         """As a job's document has it, without what is not said."""
@@ -49,7 +56,7 @@ def from_argument(given: Sequence[str] | str, where: str = "hosts") -> tuple[Poo
 def from_file(path: str) -> tuple[PoolHost, ...]:
     """The machines of a hostfile, one a line: `a slots=4`, `a:4` or `a`, and comments. Raises InvalidArgument."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = _text_of(path).splitlines()
     except (OSError, ValueError) as error:
         raise InvalidArgument("hostfile", f"hostfile {path!r} cannot be read: {error}; name a text file") from None
     found = []
@@ -57,7 +64,13 @@ def from_file(path: str) -> tuple[PoolHost, ...]:
         text = line.partition("#")[0].strip()
         if text:
             found.append(_line(text, f"hostfile {path}, line {number}"))
-    return _distinct(found, "hostfile")
+    return _distinct(found, f"hostfile {path}")
+
+
+def from_either(given: str) -> tuple[PoolHost, ...]:
+    """The machines of a hostfile, or of text with commas where there is no such file. Raises InvalidArgument."""
+    is_file = os.path.exists(given) and not os.path.isdir(given)  # noqa: PTH110, PTH112 - text may be longer than a path
+    return from_file(given) if is_file else from_argument(given)
 
 
 def from_document(given: object) -> tuple[PoolHost, ...]:
@@ -74,6 +87,20 @@ def from_document(given: object) -> tuple[PoolHost, ...]:
     return _distinct([each._replace(slots=count) for each, count in zip(parsed, slots)], "hosts")
 
 
+def _text_of(path: str) -> str:
+    """Raises OSError, and ValueError for what is not a text of sensible length."""
+
+    def opened(path: str, flags: int) -> int:
+        return os.open(path, flags | os.O_NONBLOCK)  # a FIFO that nobody writes to is empty
+
+    with open(path, encoding="utf-8-sig", opener=opened) as file:
+        os.set_blocking(file.fileno(), True)
+        text = file.read(_MOST + 1)
+    if len(text) > _MOST:
+        raise ValueError(f"it has more than {_MOST} characters")
+    return text
+
+
 def _line(text: str, where: str) -> PoolHost:
     text = _LIMIT.sub("", text)
     slots = _SLOTS.search(text)
@@ -82,6 +109,9 @@ def _line(text: str, where: str) -> PoolHost:
 
 
 def _host(text: str, where: str) -> PoolHost:
+    if "::" in text or "[" in text:
+        what = f"{where} is {shown(text)}, which looks like an address of IPv6"
+        raise InvalidArgument(where, f"{what}; a pool needs IPv4, so write such an address, or a name")
     name, *numbers = text.split(":")
     if _HOST.fullmatch(name) is None or len(numbers) > 2 or not all(each.isdecimal() for each in numbers):
         raise InvalidArgument(where, f"{where} is {shown(text)}, which does not name a machine; {FORM}")

@@ -37,14 +37,10 @@ def run(arguments: Namespace) -> int:
 
 
 def _check(arguments: Namespace) -> int:
-    from pathlib import Path
-
     from ...backends.ssh import pool
     from ...backends.ssh.survey import survey
 
-    given = arguments.hosts
-    machines = pool.from_file(given) if Path(given).is_file() else pool.from_argument(given)
-    found = survey(machines, arguments.image)
+    found = survey(pool.from_either(arguments.hosts), arguments.image)
     document = [{"host": str(each.host), **each.facts, "missing": list(each.missing)} for each in found]
     head = ["MACHINE", "PYTHON", "MPI", "CLOCK", "CPUS", "MEMORY", "GPUS", "DISK", "PORTS", "ADDRESS"]
     lines = []

@@ -40,12 +40,14 @@ def main(folder: Path) -> None:
     for name, text in sources.items():
         # So that tracebacks show the lines of a notebook's cells, which are no files.
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    own = os.getpid()
     try:
         value = function(*args, **kwargs)
-        if _is_first(rank):
+        if _is_first(rank) and os.getpid() == own:  # a child that the function has forked may return, too
             _write(VALUE_FILE, _packed_value(function, value))
     except Exception as error:
-        _leave(error, rank)
+        if os.getpid() == own:
+            _leave(error, rank)
         raise
 
 

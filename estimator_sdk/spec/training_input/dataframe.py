@@ -137,7 +137,8 @@ def _written(
 
     cloudpickle.register_pickle_by_value(shards)  # type: ignore[no-untyped-call]
     column = "shard"
-    while column in frame.columns:
+    names = {name.lower() for name in frame.columns}  # most sessions take Shard for the same
+    while column in names:
         column += "_"
     own = functions.monotonically_increasing_id()
     first = functions.array(*map(functions.lit, starts))[functions.shiftright(own, _POSITION_BITS).cast("int")]

@@ -30,9 +30,11 @@ if world.Get_rank() == 0:
 
 @pytest.mark.long
 def test_the_rows_of_a_dataframe_are_a_channel_dealt_out_to_hosts_and_ranks(context, pandas, tmp_path):
+    from pyarrow import parquet
     from pyspark.sql import SparkSession
 
-    frame = SparkSession(context).range(1003).repartition(5).selectExpr("id", "cast(id as string) as name")
+    # Spark takes Shard for the name of the column by which rows are dealt out.
+    frame = SparkSession(context).range(1003).repartition(5).selectExpr("id", "cast(id as string) as Shard")
     reads = tmp_path / "reads.py"
     reads.write_text(READS)
     estimator = Estimator(
@@ -52,6 +54,7 @@ def test_the_rows_of_a_dataframe_are_a_channel_dealt_out_to_hosts_and_ranks(cont
         assert {len(of_rank) for of_rank in read} == {250, 251}
     (files,) = (tmp_path / "shared").iterdir()
     assert sorted(path.name for path in files.iterdir()) == [f"part-0000{n}-of-00002.parquet" for n in range(2)]
+    assert all(parquet.read_schema(path).names == ["id", "Shard"] for path in files.iterdir())
     with pytest.raises(
         InvalidArgument, match="was written for 2 hosts with 2 processes each, but this job has 2 with 1"
     ):

@@ -12,7 +12,7 @@ if __name__ == "__main__":
         folder = os.path.dirname(folder)  # noqa: PTH120
     sys.path[0] = os.path.dirname(folder)  # noqa: PTH120
     gc.disable()  # until all modules are there, which are no garbage
-    from estimator_sdk.backends.ssh.on_host.keeper import main
+    from estimator_sdk.backends.ssh.on_host.keeping.keeper import main
 
     gc.freeze()
     gc.enable()

@@ -91,6 +91,8 @@ class PoolMachines:
         self.kept: dict[str, KeptMachine] = {}
         """Those that are there, by their names."""
         self.lost: set[str] = set()
+        self._unfit: dict[str, str] = {}
+        """Machine -> why it cannot have a host, until that has been said."""
         self.claims: Claims | None = None
         """Those of the job on the slots of the machines, once it has some."""
         self.observer: KeeperObserver | None = None
@@ -138,6 +140,10 @@ class PoolMachines:
         has the slots.
         """
         missing = self.wait_for(len(plan.hosts), is_over)
+        if self._unfit:
+            what = "; ".join(f"{self.at(name)} cannot have a host: {why}" for name, why in self._unfit.items())
+            self._unfit.clear()
+            raise NotStarted(Verdict(Kind.PLATFORM, what))
         if missing and not is_over():
             where = ", ".join(map(self.at, missing))
             what = f"{where} did not connect to the job's supervisor at {self.address}"
@@ -192,6 +198,10 @@ class PoolMachines:
             address, boot, home = fields
             outbox = Outbox(lambda *item: self.send(host, words.ITEM, *item))
             self.kept[host] = KeptMachine(address, boot, home, outbox)
+        elif kind == words.UNFIT:
+            self._unfit[host] = fields[0]
+            self.lost.add(host)
+            self.send(host, words.LEAVE)
         elif kind == words.ROOM and self.claims is not None:
             self.claims.hear(host, *fields)
         elif kind == words.TAKEN:

@@ -27,6 +27,8 @@ class Operations:
 
     def __init__(self) -> None:
         self._files: dict[str, MirroredFiles] = {}
+        self._passing: set[Path] = set()
+        """Files that have come and are of no use when the session has ended."""
         self._door: socket.socket | None = None
         """Where other machines try whether they reach this one."""
         self._operations: dict[str, Callable[[Facts, bytes], Answer]] = {
@@ -55,6 +57,11 @@ class Operations:
         except (EstimatorError, OSError) as error:
             return {"error": str(error)}, b""
 
+    def close(self) -> None:
+        """Remove what has come, but for what is whole and stays."""
+        for path in self._passing:
+            path.unlink(missing_ok=True)
+
     def _tell_facts(self, facts: Facts, data: bytes) -> Answer:
         from .facts import facts_of_this_machine
 
@@ -77,10 +84,13 @@ class Operations:
         place = _place(facts["name"])
         make_folder(place.parent)
         draft = place.with_name(f".{os.getpid()}.{place.name}")
+        self._passing.add(draft)
         with open(draft, "wb" if facts["begins"] else "ab", opener=private_file) as file:
             file.write(data)
         if facts["ends"]:
             draft.replace(place)
+            if not facts["stays"]:
+                self._passing.add(place)
         return {}, b""
 
     def _channel(self, facts: Facts, data: bytes) -> Answer:

@@ -56,6 +56,8 @@ def main(root: str, given: dict[str, Any]) -> None:
     while line := requests.readline():
         facts = json.loads(line)
         data = requests.read(facts["size"])
+        if len(data) < facts["size"]:
+            break  # the connection was cut: half of a request is none
         contents = b""
         if keeper is not None:
             keeper.collect()
@@ -66,6 +68,8 @@ def main(root: str, given: dict[str, Any]) -> None:
             answer, contents = operations.answer(facts, data)
         answers.write(json.dumps(answer).encode() + b"\n" + contents)
         answers.flush()
+    if operations is not None:
+        operations.close()
     os._exit(0)  # there is nothing to tidy up
 
 

@@ -50,6 +50,8 @@ GIVE_BACK = "give back"
 ABOUT = "about"
 """What the machine is: its address, what tells it from others, and where it has the user's files, as `facts.own_home`
 says."""
+UNFIT = "unfit"
+"""In place of that: the machine cannot have a host, with the reason."""
 FLUSHED = "flushed"
 """All that has been asked for has been sent."""
 ENDED = "ended"
@@ -65,6 +67,11 @@ ROOM = "room"
 FREE, FULL, HELD = "free", "full", "held"
 ASKED = "asked"
 """What the supervisor knows until it is told one of these."""
+
+
+def common_folder(mark: str) -> str:
+    """The folder that has the same path on all machines of a job with this mark."""
+    return f"/tmp/est-{mark}"
 
 
 class KeeperSettings(NamedTuple):

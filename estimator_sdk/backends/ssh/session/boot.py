@@ -25,7 +25,7 @@ def main() -> None:
     try:
         _bring(root, has_code)
     except OSError as error:
-        _say({"error": "the software cannot be written: " + str(error)})
+        _say({"error": "the software cannot be written to " + root + ": " + str(error) + "; make room there"})
         return
     sys.path.insert(0, os.path.join(root, "estimator_sdk", "backends", "ssh", "on_host"))
     serve = importlib.import_module("serve")  # by itself: see there
@@ -83,14 +83,15 @@ def _unpack(packed: bytes, root: str) -> None:
 
     draft = root + "." + os.urandom(6).hex()
     os.mkdir(draft, 0o700)
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(draft)
     try:
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            archive.extractall(draft)
         os.rename(draft, root)
     except OSError:
-        shutil.rmtree(draft)
         if not os.path.isdir(root):
             raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _say(answer: dict) -> None:  # type: ignore[type-arg]

@@ -44,8 +44,13 @@ _OPTIONS = (
     "RemoteCommand=none",
     "LogLevel=ERROR",
 )
+_LONGEST_SOCKET = 103
+"""Bytes of the path of a socket, also where a client has macOS, whose own TMPDIR has 49."""
+_SOCKET_NAME = 2 + 40 + 17
+"""Of those for what is below a place: two slashes, OpenSSH's %C, and what it adds until the socket is ready."""
 _RUN = "import sys;exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
 _NOT_FOUND = 127  # of a shell, for a program that it does not have
+_OF_SSH = 255  # where it has no connection; any other exit code is that of the shell there
 
 
 class Unreachable(BackendError):
@@ -135,8 +140,10 @@ class Session:
         try:
             answer = dict(json.loads(line))
         except ValueError:
-            what = f"{self.host} answers {line[:200]!r}, which is not our program's"
-            raise BackendError(f"{what}; let its shell's start-up files print nothing") from None
+            said = line[:200].decode("utf-8", "replace").strip()
+            what = f"{self.host} answers {said!r}, which is not our program's"
+            hint = "see that the account may run commands, and that its shell's start-up files print nothing"
+            raise BackendError(f"{what}; {hint}") from None
         if "error" in answer:
             raise BackendError(f"{self.host}: {answer['error']}")
         return answer
@@ -208,13 +215,27 @@ class Session:
         except subprocess.TimeoutExpired:
             code = None
         self._words.seek(0)
-        words = " ".join(self._words.read().decode("utf-8", "replace").split())
-        if code == _NOT_FOUND:
-            what = f"{self.host} has no python3 on the PATH of its shell ({words})"
-            return BackendError(f"{what}; install Python 3.9 or newer there")
-        if "Traceback" in words:
-            return BackendError(f"{self.host}: our program ended: {words[-500:]}")
-        return Unreachable(f"{self.host} cannot be reached by ssh: {words or 'the connection was closed'}")
+        return lost(self.host, code, self._words.read().decode("utf-8", "replace"))
+
+
+def lost(host: PoolHost, code: int | None, words: str) -> BackendError:
+    """What is said of a session that has ended by itself.
+
+    `code` is the exit code of its `ssh`, None where that has not ended, and `words` what that wrote.
+    """
+    lines = [line for line in map(str.strip, words.splitlines()) if line.strip("@")]  # OpenSSH draws boxes of @
+    said = " ".join(lines)
+    if code == _NOT_FOUND:
+        what = f"{host} has no python3 on the PATH of its shell ({said})"
+        return BackendError(f"{what}; install Python 3.9 or newer there")
+    if "Traceback" in said:
+        return BackendError(f"{host}: our program ended: {said[-500:]}")
+    if code is not None and 0 <= code != _OF_SSH:
+        what = f"the login shell of {host} has ended with code {code} instead of running python3"
+        hint = "see that the account may run commands, and that its shell's start-up files let it"
+        return Unreachable(f"{what}: {said or 'it said nothing'}; {hint}")
+    what = f"{host} cannot be reached by ssh: {said or 'the connection was closed'}"
+    return Unreachable(f"{what}; see what `{host.command} true` says, which must ask for nothing")
 
 
 def close_masters() -> None:
@@ -249,7 +270,8 @@ def _start(host: PoolHost, words: IO[bytes]) -> subprocess.Popen[bytes]:
 
 def _folder() -> str:
     """A folder of this user alone with a short path, for the sockets of the connections. Raises BackendError."""
+    name = f"est-ssh-{os.geteuid()}"
     try:
-        return private_folder.given(f"{private_folder.base()}/est-ssh-{os.geteuid()}")
+        return private_folder.given(f"{private_folder.base(_LONGEST_SOCKET - len(name) - _SOCKET_NAME)}/{name}")
     except (ConfigurationError, OSError) as error:
         raise BackendError(f"there is no place for the connections of ssh: {error}") from None

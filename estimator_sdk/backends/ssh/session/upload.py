@@ -16,9 +16,11 @@ class Sending:
     Nothing else uses the session meanwhile, nor after an error.
     """
 
-    def __init__(self, session: Session, name: str) -> None:
+    def __init__(self, session: Session, name: str, stays: bool = True) -> None:
+        """`stays` is whether the file outlives the session."""
         self._session = session
         self._name = name
+        self._stays = stays
         self._waiting = bytearray()
         self._begins = True
         self._unanswered = 0
@@ -37,7 +39,7 @@ class Sending:
         self._hear(0)
 
     def _send(self, data: bytes, ends: bool) -> None:
-        self._session.send("put", data, name=self._name, begins=self._begins, ends=ends)
+        self._session.send("put", data, name=self._name, begins=self._begins, ends=ends, stays=self._stays)
         self._begins = False
         self._unanswered += 1
         self._hear(UNDER_WAY)

@@ -186,12 +186,14 @@ def test_an_exception_that_cannot_be_pickled_is_job_failed_with_its_traceback():
 
 
 def test_an_exit_code_is_that_of_the_rank():
-    def leave():
-        sys.exit(7)
+    def leave(code):
+        sys.exit(code)
 
     with pytest.raises(JobFailed) as failed:
-        remote(**LOCAL)(leave)()
+        remote(**LOCAL)(leave)(7)
     assert (failed.value.verdict.kind, failed.value.verdict.exit_code) == ("exit_code", 7)
+    with pytest.raises(EstimatorError, match="the function has not returned, though rank 0 ended with code 0"):
+        remote(**LOCAL)(leave)(0)
 
 
 def test_a_return_value_that_cannot_be_pickled_names_what_it_holds():
@@ -299,6 +301,29 @@ def test_a_host_without_cloudpickle_and_without_the_sdk_runs_the_function(tmp_pa
     environment = {"SM_OUTPUT_DATA_DIR": str(out)}
     subprocess.run(command, cwd=code_of(tmp_path), env=environment, check=True, timeout=60)
     assert payload.unpack(host.VALUE, (out / host.VALUE_FILE).read_bytes()) == 0.2
+
+
+def forks(raises):
+    import os
+    import time
+
+    own, child = os.getpid(), os.fork()
+    while not child and os.getppid() == own:  # what it leaves comes last
+        time.sleep(0.01)
+    if raises and not child:
+        raise ValueError("in the child")
+    return child
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_child_that_the_function_has_forked_leaves_neither_a_value_nor_an_exception(tmp_path, raises):
+    (folder := tmp_path / "code").mkdir()
+    Call(forks, (raises,), {}).write(folder)
+    out = tmp_path / "out"
+    command, variables = [sys.executable, "run_function.py"], {"SM_OUTPUT_DATA_DIR": str(out)}
+    subprocess.run(command, cwd=folder, env=variables, check=True, timeout=60, capture_output=True)
+    assert [path.name for path in out.iterdir()] == [host.VALUE_FILE]
+    assert payload.unpack(host.VALUE, (out / host.VALUE_FILE).read_bytes()) > 0
 
 
 def test_a_return_value_that_was_damaged_is_refused(tmp_path, monkeypatch):

@@ -23,6 +23,8 @@ FOLDER = Path("/tmp/estimator-leases")
 _LOCK_SECONDS = 2.0
 """That another process may look at the leases; it is a moment."""
 _MOST_BYTES = 4096
+_NO_LEASE = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
+"""What is raised for a text that is none; any user of the machine may write one."""
 
 
 class Ticket(NamedTuple):
@@ -125,7 +127,7 @@ class Lease:
         for path in self._folder.iterdir():
             if path == self._path:
                 continue
-            with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            with contextlib.suppress(OSError, *_NO_LEASE):
                 told = _read(path)
                 if told is not None and told.ticket.job != self._ticket.job:
                     found.append(told)
@@ -143,7 +145,8 @@ def _read(path: Path) -> _Told | None:
         except BlockingIOError:
             told = json.loads(os.read(fd, _MOST_BYTES))
             since, job = told["ticket"]
-            return _Told(Ticket(float(since), str(job)), int(told["slots"]), told["is_held"] is True, str(told["job"]))
+            slots, name = max(0, int(told["slots"])), ascii(str(told["job"]))[1:-1]
+            return _Told(Ticket(float(since), str(job)), slots, told["is_held"] is True, name)
         if os.fstat(fd).st_uid == os.geteuid():
             path.unlink()
         return None

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from estimator_sdk.backends.ssh.pool import PoolHost, from_argument, from_document, from_file
+from estimator_sdk.backends.ssh.pool import PoolHost, from_argument, from_document, from_either, from_file
 from estimator_sdk.errors import InvalidArgument
 
 
@@ -38,6 +40,8 @@ def test_a_hostfile_is_read_as_open_mpi_reads_it(tmp_path):
         (["a:0"], "has 0 slots"),
         (["a:99999"], "not a port"),
         (["a:1:2:3"], "does not name a machine"),
+        (["me@[fe80:1:2:3:4:5:6:7]:22"], "looks like an address of IPv6"),
+        (["fe80::1"], "looks like an address of IPv6"),
         ("a,b,a", "names a twice"),
     ],
 )
@@ -52,6 +56,25 @@ def test_a_hostfile_with_a_line_that_names_no_machine_says_which(tmp_path):
         from_file(str(tmp_path / "hosts"))
     with pytest.raises(InvalidArgument, match="cannot be read"):
         from_file(str(tmp_path / "none"))
+
+
+def test_a_hostfile_that_is_no_list_of_machines_is_refused_by_its_name(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "twice").write_text("a\nb\na slots=2\n")
+    for path, said in [
+        (tmp_path / "fifo", "names no machine"),  # and is not waited for
+        (tmp_path / "twice", "names a twice"),
+        ("/dev/zero", "cannot be read: it has more than"),
+    ]:
+        with pytest.raises(InvalidArgument, match=f"hostfile .*{path}.* {said}"):
+            from_file(str(path))
+
+
+def test_what_a_command_is_given_is_a_hostfile_or_a_list_of_any_length(tmp_path):
+    (tmp_path / "hosts").write_bytes(b"\xef\xbb\xbfa slots=4\r\nb\r\n")  # as Notepad writes it
+    assert from_either(str(tmp_path / "hosts")) == (PoolHost("a", None, 4), PoolHost("b"))
+    names = [f"machine-{number}.example.com" for number in range(300)]
+    assert [host.name for host in from_either(",".join(names))] == names
 
 
 @pytest.mark.parametrize("given", [None, 3, [3], [{"name": 3}], [{"other": "a"}], [{"name": "a", "slots": "4"}], "a"])

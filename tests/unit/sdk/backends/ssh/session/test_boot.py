@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -67,6 +70,17 @@ def test_of_two_machines_that_share_a_cache_the_second_finds_what_the_first_was_
     assert machine().first == {"needs": False, "has_code": False, "place": ""}
 
 
+def test_software_that_cannot_be_unpacked_leaves_nothing(machine, tmp_path):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name in ("a", "a/b"):  # a file where a folder is to be
+            archive.addfile(tarfile.TarInfo(name))
+    answer = machine().ask({"size": len(packed.getvalue())}, packed.getvalue())
+    above = tmp_path / "estimator-sdk" / "software"
+    assert re.fullmatch(f"the software cannot be written to {above}/.*: .*; make room there", answer["error"])
+    assert [path.name for path in above.iterdir()] == [".place"]
+
+
 def test_a_machine_says_whether_it_has_the_code(machine, tmp_path):
     (tmp_path / "estimator-sdk" / "code").mkdir(parents=True)
     (tmp_path / "estimator-sdk" / "code" / "code.tar.gz").touch()
@@ -79,6 +93,8 @@ def test_a_keeper_that_is_told_nothing_leaves_nothing(machine, tmp_path):
     archive = software.archive()
     first.ask({"size": len(archive)}, archive)
     keeping = machine(keeper="job.1")
+    (channel := tmp_path / "home" / "hosts" / "job.1" / "channels" / "train").mkdir(parents=True, mode=0o700)
+    (channel / "data").touch()
     assert keeping.ask({"operation": "reach", "places": [], "size": 0}) == {"refused": []}
     assert keeping.close() == 0
     # Its log is removed last, and made only once it has loaded all that it needs.

@@ -47,3 +47,24 @@ def test_what_the_machine_cannot_write_is_said_before_all_is_sent(session, tmp_p
     with pytest.raises(BackendError, match="here: .*code"):
         for _ in range(100):
             upload.write(bytes(PIECE))
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_file_whose_connection_is_cut_is_not_there_and_neither_is_a_part_of_it(session, tmp_path, begins):
+    code = tmp_path / "estimator-sdk" / "code"
+    if not begins:
+        session.ask("put", b"first", name="packed", begins=True, ends=False, stays=True)
+        assert [path.name.rpartition(".")[2] for path in code.iterdir()] == ["packed"]
+    facts = {"operation": "put", "name": "packed", "begins": begins, "ends": True, "stays": True, "size": 9}
+    session._send(facts, b"half")
+    session.close()
+    assert not code.exists() or [*code.iterdir()] == []
+
+
+def test_a_file_that_is_of_use_for_the_session_alone_ends_with_it(session, tmp_path):
+    Sending(session, "kept").finish()
+    Sending(session, "passing", stays=False).finish()
+    code = tmp_path / "estimator-sdk" / "code"
+    assert sorted(path.name for path in code.iterdir()) == ["kept", "passing"]
+    session.close()
+    assert [path.name for path in code.iterdir()] == ["kept"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -103,6 +104,31 @@ def test_what_is_no_lease_is_passed_over(lease, tmp_path):
     assert mine.take() == ""
     for name in ("pipe", "link"):
         (tmp_path / "leases" / name).unlink()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"\xff\xfe", ""),
+        (b"[]", ""),
+        (b"{}", ""),
+        (b"[" * 4096, ""),
+        (b'{"job": "odd", "ticket": [0, "odd"], "slots": 1e400, "is_held": true}', ""),
+        (b'{"job": "odd", "ticket": [0, "odd"], "slots": -9, "is_held": true}', ""),
+        (
+            b'{"job": "\\u001b[2J", "ticket": [0, "odd"], "slots": 4, "is_held": true}',
+            r"of 4 slots \x1b[2J has 4, and a",
+        ),
+    ],
+)
+def test_whatever_another_user_holds_there_neither_ends_a_job_nor_makes_room_for_one(lease, tmp_path, text, words):
+    first = lease("a", 3)
+    (tmp_path / "leases" / "0-odd").write_bytes(text)
+    with (tmp_path / "leases" / "0-odd").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        told = first.take()
+        assert told.startswith(words) and bool(told) is bool(words)
+        assert words or lease("b", 2).take() != ""
 
 
 def test_a_folder_of_leases_that_is_none_is_said(tmp_path):

@@ -12,34 +12,29 @@ import os
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import estimator_container
-from estimator_container.contract.cluster import address_and_port
 from estimator_container.contract.names import Layout
-from estimator_container.mesh.mesh import Member, MeshWorker
-from estimator_container.runtime import private_folder
 from estimator_container.runtime.children import Children, become_subreaper, kill_descendants, kill_descendants_but
+from estimator_container.runtime.errors import ConfigurationError
 from estimator_container.runtime.loop import Loop
 
-from ....values.home import home, make_folder, secured
-from ...supervised.watch import Watch
-from . import words
-from .copying import windows
-from .copying.measured import MeasuredFiles
-from .copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
-from .facts import HOSTS, address_of_this_machine, boot, own_home
-from .publishing import KeptAgent
-from .room.claim import Leaseholder
-from .running.choice import kept_host
-from .running.place import HostPlace, KeptHost
+from .....errors import EstimatorError
+from .....values.home import home, make_folder, secured
+from ....supervised.watch import Watch
+from .. import words
+from ..copying import windows
+from ..copying.measured import MeasuredFiles
+from ..copying.trees import PIECE, Item, Outbox, TreeLanding, piece, tree
+from ..facts import HOSTS, address_of_this_machine, boot, own_home
+from ..publishing import KeptAgent
+from ..room.claim import Leaseholder
+from ..running.choice import kept_host
+from ..running.place import HostPlace, KeptHost
+from .leftovers import log_to, remove_leftovers, remove_temporary_folders, tell_base
+from .preparation import CommonFolder, UnfitKeeper, detach, mesh_to_supervisor
 
-CONNECT_SECONDS = 60.0
-"""That the supervisor may take to be found."""
-REFUSED_SECONDS = 1.0
-"""For which nobody listens where it is to be found, after which it is gone: it listened before it was started."""
 MEASURED_SECONDS = 2.0
 """Between two times that what the host has measured is sent; it has a row for so many seconds."""
 _WRITTEN = ("model", "output")
@@ -50,17 +45,13 @@ _OWN = ("output/logs", "output/alive", "output/temporary-folders", "output/train
 class Keeper:
     """One host. See `MeshObserver` for what the supervisor says."""
 
-    def __init__(self, folder: Path, given: words.KeeperSettings, home: str) -> None:
+    def __init__(self, folder: Path, common: CommonFolder, given: words.KeeperSettings, home: str) -> None:
         """`home` is as `facts.own_home` says, or empty."""
         become_subreaper()
         self._own = folder
         self._address = given.address
         self._home = home
-        self._common = Path(private_folder.given(given.common))
-        self._software = self._common / "software"
-        self._owns_common = not self._software.exists()
-        if self._owns_common:
-            self._software.symlink_to(Path(estimator_container.__file__).parents[1])
+        self._common = common
         self._base = str(folder)
         self._loop = Loop()
         self._children = Children(self._loop)
@@ -79,16 +70,7 @@ class Keeper:
         self._outbox = Outbox(lambda *item: self._mesh.send(words.ITEM, *item))
         self._agent = KeptAgent(self._loop, self._children, self._say_of_agent)
         sys.path += [each for each in given.search_path if each not in sys.path]
-        member = Member(given.name, (words.SUPERVISOR,), bytes.fromhex(given.secret))
-        until = time.monotonic() + CONNECT_SECONDS
-        self._mesh = MeshWorker(
-            self._loop,
-            member,
-            self,
-            lambda: address_and_port(given.supervisor),
-            until,
-            refused_seconds=REFUSED_SECONDS,
-        )
+        self._mesh = mesh_to_supervisor(self._loop, given, self)
         self._claim = Leaseholder(self._loop, self._mesh.send)
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(signum, self._end)
@@ -102,9 +84,8 @@ class Keeper:
             self._host.end()
         kill_descendants()
         self._claim.close()
-        self._remove_folders()
-        if self._owns_common:
-            shutil.rmtree(self._common, ignore_errors=True)
+        remove_temporary_folders(self._base)
+        self._common.remove()
         shutil.rmtree(self._own, ignore_errors=True)
 
     # What the supervisor says.
@@ -165,13 +146,15 @@ class Keeper:
         self._is_elsewhere = settings.base is None
         self._base = settings.base or str(self._own)
         layout, reads = Layout(self._base), self._lifeline[0]
+        if not self._is_elsewhere:
+            tell_base(self._own, self._base)
         make_folder(os.path.dirname(layout.frames))  # noqa: PTH120
         Path(layout.frames).touch(0o600)
         self._watch.add(Path(layout.frames))
         log = f"{self._own}.log" if self._is_elsewhere else settings.log
         os.set_inheritable(reads, True)
         try:
-            place = HostPlace(self._own.name, self._base, self._common, reads, log)
+            place = HostPlace(self._own.name, self._base, self._common.path, reads, log)
             host = self._host = kept_host(settings, place, self._children)
             written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
@@ -198,16 +181,10 @@ class Keeper:
     def _is_gone(self, code: int, why_not_begun: str | None) -> None:
         kill_descendants_but(self._children.pids)
         if code < 0:
-            self._remove_folders()
+            remove_temporary_folders(self._base)
         self._send_all()
         said = (words.ENDED, str(code)) if why_not_begun is None else (words.NOT_RUN, why_not_begun)
         self._outbox.put(iter(()), lambda: self._mesh.send(*said))
-
-    def _remove_folders(self) -> None:
-        """What a toolkit that was killed has left outside of its base directory."""
-        with contextlib.suppress(OSError):
-            for folder in Path(Layout(self._base).temporary_folders).read_text(encoding="utf-8").splitlines():
-                shutil.rmtree(folder, ignore_errors=True)
 
     # What publishes its checkpoints.
 
@@ -279,22 +256,36 @@ def main(name: str) -> int:
 
     Nothing happens where that says nothing: who has started the program had nothing to do for it.
     """
-    path, its_home = Path(name), ""
+    path, hosts, its_home, why = Path(name), None, "", ""
     if not path.is_absolute():
-        path, its_home = secured(home() / HOSTS) / name, own_home()
-        _detach(f"{path}.log")
+        detach()
+        try:
+            hosts, its_home = secured(home() / HOSTS), own_home()
+            path = hosts / name
+            log_to(f"{path}.log")
+        except (OSError, EstimatorError) as error:
+            why = str(error)
     if given := sys.stdin.buffer.read():
-        make_folder(path)
-        Keeper(path, words.KeeperSettings(**json.loads(given)), its_home).run()
-    Path(f"{path}.log").unlink(missing_ok=True)
+        _keep(path, words.KeeperSettings(**json.loads(given)), its_home, why)
+    elif hosts is not None:
+        shutil.rmtree(path, ignore_errors=True)  # which may have channels
+    with contextlib.suppress(OSError):
+        Path(f"{path}.log").unlink()
+    if hosts is not None:
+        remove_leftovers(hosts)
     return 0
 
 
-def _detach(log: str) -> None:
-    """From the session that has started it, which may end."""
-    os.setsid()
-    os.chdir("/")
-    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    for stream in (1, 2):
-        os.dup2(written, stream)
-    os.close(written)
+def _keep(path: Path, given: words.KeeperSettings, its_home: str, why: str) -> None:
+    """`why` says why there can be no host here, or is empty."""
+    try:
+        if not why:
+            make_folder(path)
+            common = CommonFolder(given.common)
+    except (OSError, ConfigurationError) as error:
+        shutil.rmtree(path, ignore_errors=True)
+        why = str(error)
+    if why:
+        UnfitKeeper(given, why).run()
+    else:
+        Keeper(path, common, given, its_home).run()

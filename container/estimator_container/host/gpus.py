@@ -47,14 +47,7 @@ def listed(listing: str) -> list[str]:
     >>> listed("GPU 0: A100 (UUID: GPU-a)\\n  MIG 1g.5gb Device 0: (UUID: MIG-b)\\nGPU 1: A100 (UUID: GPU-c)")
     ['MIG-b', 'GPU-c']
     """
-    found: list[list[str]] = []
-    for line in listing.splitlines():
-        gpu, part = _GPU_LINE.match(line), _MIG_LINE.match(line)
-        if gpu:
-            found.append([gpu[1]])
-        elif part and found:
-            found[-1].append(part[1])
-    return [name for gpu, *parts in found for name in parts or [gpu]]
+    return [name for gpu, *parts in _gpus_and_parts(listing) for name in parts or [gpu]]
 
 
 def chosen(value: str) -> list[str]:
@@ -82,14 +75,57 @@ def share(names: Sequence[str], number: int, shares: int) -> Sequence[str]:
 
 def of_this_machine() -> list[str]:
     """The UUIDs of this machine's GPUs; none where nobody lists them."""
+    return listed(_nvidia_smi("-L"))
+
+
+def near_cpus(devices: str = "/sys/bus/pci/devices") -> dict[str, frozenset[int]]:
+    """What a GPU, or a MIG device, is called by UUID and by number -> the CPUs that are near it, by PCI and NUMA.
+
+    Source: `local_cpulist`, Documentation/ABI/testing/sysfs-bus-pci of the kernel.
+    """
+    found: dict[str, frozenset[int]] = {}
+    for row in _nvidia_smi("--query-gpu=index,uuid,pci.bus_id", "--format=csv,noheader").splitlines():
+        number, uuid, address = (*row.split(", "), "", "")[:3]
+        # Its domain has eight digits, that of the kernel four.
+        near = _cpus(machine.kernel_file(f"{devices}/{address[-12:].lower()}/local_cpulist"))
+        found.update({number: near, uuid: near})
+    for gpu, *parts in _gpus_and_parts(_nvidia_smi("-L")):
+        found.update(dict.fromkeys(parts, found.get(gpu, frozenset())))
+    return found
+
+
+def _cpus(text: str) -> frozenset[int]:
+    """The CPUs of a list of the kernel.
+
+    >>> sorted(_cpus("0-2,8\\n"))
+    [0, 1, 2, 8]
+    """
+    pairs = (each.partition("-") for each in text.strip().split(",") if each)
+    return frozenset(cpu for first, _, last in pairs for cpu in range(int(first), int(last or first) + 1))
+
+
+def _gpus_and_parts(listing: str) -> list[list[str]]:
+    """The UUID of each GPU, followed by those of its parts."""
+    found: list[list[str]] = []
+    for line in listing.splitlines():
+        gpu, part = _GPU_LINE.match(line), _MIG_LINE.match(line)
+        if gpu:
+            found.append([gpu[1]])
+        elif part and found:
+            found[-1].append(part[1])
+    return found
+
+
+def _nvidia_smi(*options: str) -> str:
+    """What the driver's program prints; empty where there is none, or it does not answer."""
     import shutil
     import subprocess
 
     program = shutil.which("nvidia-smi")
     if program is None:
-        return []
+        return ""
     try:
-        done = subprocess.run([program, "-L"], capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run([program, *options], capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
-        return []
-    return listed(done.stdout)
+        return ""
+    return done.stdout

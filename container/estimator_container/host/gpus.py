@@ -15,6 +15,11 @@ from ..runtime import machine
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 MIG = "MIG-"
 _GPU_LINE = re.compile(r"GPU \d+: .*\(UUID: (GPU-[^)\s]+)\)")
+_SAYS_NO_CUDA = {
+    "tensorflow": ("python/platform/build_info.py", r"'is_cuda_build'\W+False\b"),
+    "torch": ("version.py", r"^cuda\b.*= *None\b"),
+}
+"""Framework -> a file of its package, and a pattern of what that says in a build without CUDA."""
 _MIG_LINE = re.compile(r"\s+MIG .*\(UUID: (MIG-[^)\s]+)\)")
 
 
@@ -39,6 +44,21 @@ def visible(variables: Mapping[str, str]) -> list[str]:
 def exist() -> bool:
     """Whether there is any, whatever a process may see of them."""
     return machine.gpus() > 0 or of_this_machine() != []
+
+
+def build_without_cuda(framework: str) -> str:
+    """The file that says that this Python's build of a framework has no CUDA; empty where it has, or is not there.
+
+    Nothing of the framework is imported.
+    """
+    from importlib.util import find_spec
+
+    file, pattern = _SAYS_NO_CUDA.get(framework, ("", ""))
+    spec = find_spec(framework) if file else None
+    if spec is None or spec.origin is None:
+        return ""
+    path = os.path.join(os.path.dirname(spec.origin), file)
+    return path if re.search(pattern, machine.kernel_file(path), re.MULTILINE) else ""
 
 
 def listed(listing: str) -> list[str]:

@@ -25,6 +25,7 @@ OF_MACHINE = {
     "telemetry agrees with nvidia-smi": checks.telemetry_is_what_nvidia_smi_says,
     "a container sees all GPUs": checks.containers_see_all_gpus,
 }
+OF_HOROVOD = "Horovod averages on all GPUs by NCCL"
 OF_FRAMEWORKS = {
     "PyTorch trains on `local_gpu`, is measured, and the doctor looks at it": "pytorch",
     "TensorFlow trains on `local_gpu`, is measured, and the doctor looks at it": "tensorflow",
@@ -49,6 +50,7 @@ def main(argv: list[str]) -> int:
         for name, framework in OF_FRAMEWORKS.items():
             python = getattr(options, framework)
             outcomes.append(_outcome(name, lambda f=framework, p=python: checks.trains(f)(p)))
+        outcomes.append(_outcome(OF_HOROVOD, lambda: checks.horovod_averages_by_nccl(options.pytorch)))
     when = datetime.now(timezone.utc).strftime("%d %B %Y, %H:%M UTC")
     versions = f"Python {platform.python_version()}, {platform.system()} {platform.release()}"
     options.page.write_text(report.page_of_run(when, gpus, versions, outcomes))

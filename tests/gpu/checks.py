@@ -109,12 +109,7 @@ def trains(framework: str) -> Callable[[str], str]:
     """A job of that framework: it uses the GPU that it was given, is measured, and the doctor looks at it."""
 
     def check(python: str) -> str:
-        if not Path(python).exists():
-            raise CannotBeShown(f"{python} is missing: scripts/setup gpu makes it, or name another Python")
-        words = [python, "-m", "tests.gpu.training", framework]
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
-        assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
-        told: Mapping[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        told = _asked_of(python, framework)
         assert told["device"], f"{framework} sees no GPU: {told}"
         uuid = told["uuid"] and f"GPU-{told['uuid'].removeprefix('GPU-')}"
         assert uuid in (None, told["visible"].split(",")[0]), f"it works on {uuid}, and was given {told['visible']}"
@@ -125,6 +120,24 @@ def trains(framework: str) -> Callable[[str], str]:
         return f"{used}. The doctor: {told['doctor']}"
 
     return check
+
+
+def horovod_averages_by_nccl(python: str) -> str:
+    """A rank for each GPU; with one GPU there is nothing to send."""
+    told = _asked_of(python, "horovod")
+    assert told["nccl"] and told["mean"] == (told["size"] - 1) / 2, told
+    return f"{told['size']} rank(s), NCCL {told['nccl']}"
+
+
+def _asked_of(python: str, what: str) -> Mapping[str, Any]:
+    """What `tests.gpu.training` tells, run by that Python."""
+    if not Path(python).exists():
+        raise CannotBeShown(f"{python} is missing: scripts/setup gpu makes it, or name another Python")
+    words = [python, "-m", "tests.gpu.training", what]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
+    found: Mapping[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def _estimator(**arguments: Any) -> Estimator:

@@ -1,4 +1,4 @@
-"""`python -m tests.gpu.training pytorch|tensorflow`: a job on this machine's GPU, and what is known of it, as JSON."""
+"""`python -m tests.gpu.training pytorch|tensorflow|horovod`: a job on this machine's GPUs, and what it was, as JSON."""
 
 from __future__ import annotations
 
@@ -35,5 +35,14 @@ def main(framework: str, instance_type: str = "local_gpu") -> int:
     return 0
 
 
+def average() -> int:
+    """Ranks of Horovod on all GPUs of this machine."""
+    world = {"mpi": {"enabled": True}}
+    script = JOB / "average_horovod.py"
+    job = PyTorch(entry_point=script, instance_type="local_gpu", backend="process", distribution=world).fit(logs="none")
+    print(next(line.data.decode() for line in job.logs(stream="stdout") if line.data.startswith(b"{")))
+    return 0
+
+
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(average() if sys.argv[1:] == ["horovod"] else main(*sys.argv[1:]))

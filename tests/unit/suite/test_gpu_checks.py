@@ -26,7 +26,8 @@ def test_without_a_gpu_they_are_refused_and_the_page_stays(tmp_path, monkeypatch
 
 def test_the_page_of_these_documents_is_that_of_a_run_or_says_that_there_was_none():
     text = (ROOT / "docs" / "gpu.md").read_text()
-    before = report.page([*checks_of_gpus.OF_MACHINE, *checks_of_gpus.OF_FRAMEWORKS])
+    names = [*checks_of_gpus.OF_MACHINE, *checks_of_gpus.OF_FRAMEWORKS, checks_of_gpus.OF_HOROVOD]
+    before = report.page(names)
     assert text == before or text.startswith(f"{report.INTRODUCTION}\n## Run of ")
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from .. import backends
@@ -31,8 +29,7 @@ class _FrameworkEstimator(Estimator):
 
     _framework: ClassVar[catalogue.Framework]
     _distributions: ClassVar[tuple[str, ...]]
-    _without_cuda: ClassVar[tuple[str, str]]
-    """A file of the package, and a pattern of what it says in a build without CUDA."""
+    _module: ClassVar[str]
 
     @property
     def training_image(self) -> str | None:
@@ -55,26 +52,10 @@ class _FrameworkEstimator(Estimator):
         if runs_here and self.image_uri is None and self.framework_version is not None:
             self._check_environment(self.framework_version)
         if runs_here and instances.gpus(plan.instance_type) is None:
-            self._check_cuda(plan.instance_type)
+            from ..plan import code_imports  # few jobs ask for GPUs
+
+            code_imports.refuse_build_without_cuda(plan.instance_type, self._module)
         return plan
-
-    def _check_cuda(self, instance_type: str) -> None:
-        """Raises InvalidArgument for a build that would leave the GPUs idle, and say nothing."""
-        from importlib.util import find_spec
-
-        file, pattern = self._without_cuda
-        package, _, below = file.partition("/")
-        spec = find_spec(package)  # nothing of it is imported
-        if spec is None or spec.origin is None:
-            return  # a requirements.txt may bring it
-        path = Path(spec.origin).parent / below
-        if path.exists() and re.search(pattern, path.read_text(), re.MULTILINE):
-            raise InvalidArgument(
-                "instance_type",
-                f"instance_type {instance_type!r} asks for GPUs, but hosts that are processes use this Python "
-                f"environment's {package}, a build without CUDA ({path}), which would leave them idle; install one "
-                "with CUDA here, or use 'local'",
-            )
 
     def _check_environment(self, wanted: str) -> None:
         from importlib.metadata import distributions
@@ -95,7 +76,7 @@ class TensorFlow(_FrameworkEstimator):
 
     _framework = "tensorflow"
     _distributions = ("tensorflow", "tensorflow-cpu")
-    _without_cuda = ("tensorflow/python/platform/build_info.py", r"'is_cuda_build'\W+False\b")
+    _module = "tensorflow"
 
 
 class PyTorch(_FrameworkEstimator):
@@ -103,4 +84,4 @@ class PyTorch(_FrameworkEstimator):
 
     _framework = "pytorch"
     _distributions = ("torch",)
-    _without_cuda = ("torch/version.py", r"^cuda\b.*= *None\b")
+    _module = "torch"

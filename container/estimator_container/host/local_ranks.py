@@ -19,6 +19,7 @@ from ..runtime import machine
 from ..runtime.loop import Timer
 from ..worlds.mpi.world import MpiWorld
 from ..worlds.world import DirectWorld
+from . import placement
 from .commands import environment_of_programs
 from .coordination.port import Coordinator
 from .measuring import Measuring
@@ -70,7 +71,7 @@ class LocalRanks:
         self._server.deferential = spec.lacks_cpus
         if isinstance(spec.world, MpiWorld):
             self._server.mpirun_watches = True
-            self._server.cpus = _cpus_of_ranks(spec, spec.world)
+        self._server.cpus_of = placement.cpus_of_ranks(spec)
 
     # From their start to their end.
 
@@ -250,15 +251,3 @@ class LocalRanks:
             self._toolkit.events.emit(told)
         self._stalls.tell(stall)
         self._coordinator.stalled(stall)
-
-
-def _cpus_of_ranks(spec: HostSpec, world: MpiWorld) -> list[int]:
-    """One for each rank of this host, if its machine has just as many as ranks; else none are set apart."""
-    hosts, shared = world.hosts, spec.settings.hosts_per_machine
-    cpus = sorted(os.sched_getaffinity(0))
-    if world.places_ranks or len(cpus) != machine.cpus() or shared * world.processes_per_host != len(cpus):
-        return []
-    if shared not in (1, len(hosts)):
-        return []  # which of them share this machine is not known
-    first = hosts.index(spec.name) * world.processes_per_host if shared > 1 else 0
-    return cpus[first : first + world.processes_per_host]

@@ -6,11 +6,11 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from ..contract.names import PLATFORM_ADDRESS
-from ..logs.frames import NO_RANK, SPAWNED
+from ..logs.frames import NO_RANK
 from ..runtime.children import signal_group
 from ..runtime.links import Link, Listener, listen_unix
 from ..runtime.loop import Loop
@@ -83,8 +83,8 @@ class RankServer:
         """The module that a rank runs in the place of the command; None for the command."""
         self._told: set[int] = set()
         """The ranks that have been told to end."""
-        self.cpus: Sequence[int] = ()
-        """The CPU of each rank of this host, by its local rank; empty where a rank may use any."""
+        self.cpus_of: Callable[[int, int], Collection[int]] = lambda rank, local_rank: ()
+        """The CPUs that a rank keeps to, by its number and its local rank; empty where it may use any."""
         self.deferential = False
         """Whether ranks interrupt nobody who runs: where they are many to a CPU, all would interrupt each other."""
         self.mpirun_watches = False
@@ -181,8 +181,8 @@ class RankServer:
             command = command._replace(argv=(command.python, "-u", "-m", module), alive="")
         counts = (str(len(command.argv)), str(len(command.dropped)))
         settings = [f"{name}={value}" for name, value in {**command.settings, **self.variables_of(rank)}.items()]
-        cpu = str(self.cpus[local_rank]) if rank < SPAWNED and local_rank < len(self.cpus) else ""
-        where = (command.frames, command.folder, command.alive, cpu, "batch" if self.deferential else "")
+        cpus = ",".join(map(str, self.cpus_of(rank, local_rank)))
+        where = (command.frames, command.folder, command.alive, cpus, "batch" if self.deferential else "")
         link.send("run", *where, *counts, *command.argv, *command.dropped, *settings)
 
     def _on_close(self, link: Link) -> None:

@@ -60,11 +60,11 @@ class Rank:
             self._tell("spawned", str(self._rank), local_rank, os.getcwd(), *self._spawned)
         else:
             self._tell("rank", str(self._rank), local_rank)
-        _, frames, cwd, self._alive, cpu, batch, argc, dropc, *rest = self._next_message()
+        _, frames, cwd, self._alive, cpus, batch, argc, dropc, *rest = self._next_message()
         argv, drop, settings = _split(rest, int(argc), int(dropc))
         self._frames = FrameWriter(frames)
         os.chdir(cwd)
-        everywhere = _bind(int(cpu)) if cpu else None
+        everywhere = _bind(set(map(int, cpus.split(",")))) if cpus else None
         if batch:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         pipes, said = self._start(argv, _environment(drop, settings))
@@ -266,12 +266,12 @@ def _environment(drop: list[str], settings: list[str]) -> dict[str, str]:
     return env
 
 
-def _bind(cpu: int) -> set[int] | None:
-    """Keep to one CPU, and return those that were allowed; None where that CPU is not among them any more."""
+def _bind(cpus: set[int]) -> set[int] | None:
+    """Keep to these CPUs, and return those that were allowed; None where one of them is not allowed any more."""
     allowed = os.sched_getaffinity(0)
-    if cpu not in allowed:
+    if not cpus <= allowed:
         return None
-    os.sched_setaffinity(0, {cpu})
+    os.sched_setaffinity(0, cpus)
     return allowed
 
 

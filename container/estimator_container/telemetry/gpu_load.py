@@ -55,8 +55,8 @@ class NvmlMissing(Exception):
 class GpuLoad:
     """Reads what the GPUs of a host do."""
 
-    def __init__(self, library: str = LIBRARY) -> None:
-        """Raises NvmlMissing."""
+    def __init__(self, library: str = LIBRARY, visible: str | None = None) -> None:
+        """`visible` is what `CUDA_VISIBLE_DEVICES` names; None for all GPUs of the machine. Raises NvmlMissing."""
         try:
             self._nvml = ctypes.CDLL(library)
             ready = self._nvml.nvmlInit_v2() == _OK
@@ -64,8 +64,8 @@ class GpuLoad:
             raise NvmlMissing(str(error)) from None
         if not ready:
             raise NvmlMissing(f"{library} finds no driver")
-        self._devices = list(self._open_devices())
-        self._xids = dict.fromkeys(range(len(self._devices)), 0)
+        self._devices = self._open_devices(visible)
+        self._xids = dict.fromkeys(self._devices, 0)
         self._events = self._watch_events()
 
     def read(self, ranks: Iterable[tuple[int | None, frozenset[int]]]) -> dict[SeriesKey, float]:
@@ -73,7 +73,7 @@ class GpuLoad:
         self._take_events()
         found: dict[SeriesKey, float] = {}
         of_ranks = list(ranks)
-        for number, device in enumerate(self._devices):
+        for number, device in self._devices.items():
             part = str(number)
             for metric, value in self._of_device(device):
                 found[SeriesKey(metric, None, part)] = value
@@ -85,13 +85,29 @@ class GpuLoad:
                     found[key] = sum(size for pid, size in used.items() if pid in pids)
         return found
 
-    def _open_devices(self) -> Iterator[ctypes.c_void_p]:
-        count = ctypes.c_uint()
+    def _open_devices(self, visible: str | None) -> dict[int, ctypes.c_void_p]:
+        """By their numbers: those that are named, or all where one of the names is none of NVML's."""
+        count, devices = ctypes.c_uint(), dict[int, ctypes.c_void_p]()
         self._ask("nvmlDeviceGetCount_v2", ctypes.byref(count))
         for number in range(count.value):
             device = ctypes.c_void_p()
             if self._ask("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(number), ctypes.byref(device)):
-                yield device
+                devices[number] = device
+        if visible is None:
+            return devices
+        numbers = {self._number_of(name.strip()) for name in visible.split(",") if name.strip()}
+        return {number: devices[number] for number in sorted(numbers)} if numbers <= devices.keys() else devices
+
+    def _number_of(self, name: str) -> int:
+        """That of a GPU, or of the one that a MIG device is a part of; -1 for what NVML does not know."""
+        if name.isdigit():
+            return int(name)
+        device, whole, number = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint()
+        if not self._ask("nvmlDeviceGetHandleByUUID", name.encode(), ctypes.byref(device)):
+            return -1
+        if self._ask("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", device, ctypes.byref(whole)):
+            device = whole
+        return number.value if self._ask("nvmlDeviceGetIndex", device, ctypes.byref(number)) else -1
 
     def _of_device(self, device: ctypes.c_void_p) -> Iterator[tuple[str, float]]:
         utilization, memory = _Utilization(), _Memory()
@@ -122,7 +138,7 @@ class GpuLoad:
         events = ctypes.c_void_p()
         if not self._ask("nvmlEventSetCreate", ctypes.byref(events)):
             return None
-        for device in self._devices:
+        for device in self._devices.values():
             self._ask("nvmlDeviceRegisterEvents", device, ctypes.c_ulonglong(_XID), events)
         return events
 
@@ -132,7 +148,7 @@ class GpuLoad:
         for _ in range(len(self._devices) * 4 if self._events is not None else 0):
             if not self._ask("nvmlEventSetWait_v2", self._events, ctypes.byref(data), ctypes.c_uint(0)):
                 return
-            for number, device in enumerate(self._devices):
+            for number, device in self._devices.items():
                 if device.value == data.device:
                     self._xids[number] = data.data
 

@@ -127,7 +127,7 @@ def _gpus() -> GpuLoad | None:
     from estimator_container.telemetry.gpu_load import GpuLoad, NvmlMissing
 
     try:
-        return GpuLoad()
+        return GpuLoad(visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
     except NvmlMissing:
         return None
 

@@ -129,14 +129,18 @@ def _brought(client: DockerClient, image: str, spec: JobDocument) -> Brought | N
     """
     described = engine.require_image(client, image)
     reserved = spec.decoded.reserved
-    has_work = reserved.program_in(spec.environment or {}) is not None or reserved.command or reserved.steps
-    if not (has_work or described.has_toolkit):
+    program = reserved.program_in(spec.environment or {})
+    has_work = program is not None or bool(reserved.command or reserved.steps or described.has_toolkit)
+    if not has_work and described.has_entrypoint:
         return None
     from .images import brought, needs
 
     found = brought.for_image(client, image, described)
     if found.inside.has_train:
         return None
+    if not has_work:
+        what = f"image_uri {image!r} has neither a `train` program on its PATH nor an ENTRYPOINT, so nothing would run"
+        raise InvalidArgument("image_uri", f"{what}; give entry_point='train.py', or add a program to the image")
     needs.check_python(image, found.inside)
     return found
 

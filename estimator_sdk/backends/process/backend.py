@@ -55,6 +55,7 @@ class ProcessBackend(Supervised):
         # Not for the supervisor, which loads this module to start what was planned.
         from ...plan import distributions, inheritance, kernel_limits
         from ...plan import local as local_plan
+        from ...spec import instances
 
         if not sys.platform.startswith("linux"):
             raise InvalidArgument("backend", f"backend 'process' needs Linux, and this is {sys.platform}")
@@ -71,6 +72,10 @@ class ProcessBackend(Supervised):
         plan = distributions.distributed(plan, gpus)
         overlay = JobFolder.for_job(plan.job_name).overlay(1)
         plan = inheritance.for_processes(local_plan.with_command(plan, sys.executable, overlay))
+        if instances.gpus(plan.instance_type) is None:
+            from ...plan import code_imports
+
+            code_imports.check_cuda(plan)
         base = str(JobFolder.for_job(plan.job_name).hosts / plan.hosts[-1].base_dir)
         return kernel_limits.check_processes(
             plan, base, plan.inherited_from(os.environ), str(overlay / "bin" / "python")

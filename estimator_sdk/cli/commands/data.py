@@ -61,7 +61,10 @@ def _pack(arguments: Namespace) -> int:
     with Bar(f"packing {folder}") as bar:
         packed = packing.pack(folder, target, (arguments.shard_mib or _SHARD_MIB) << 20, seed, bar)
     done = f"{packed.samples} samples in {_shards(packed)} at {target}"
-    answer.show(arguments, packed._asdict(), [f"{done}; each was read back, and is the same as its files"])
+    lines = [f"{done}; each was read back, and is the same as its files"]
+    if packed.lacking:
+        lines.append(f"note: {packed.lacking}; scripts that read both must allow for that")
+    answer.show(arguments, packed._asdict(), lines)
     return 0
 
 
@@ -76,7 +79,8 @@ def _index(arguments: Namespace) -> int:
     target = uris.checked("URI", arguments.places[0])
     found = packing.index(target, arguments.pattern)
     listed = f"{target.rstrip('/')}/index.json lists {found.samples} samples in {_shards(found)}"
-    answer.show(arguments, found._asdict(), [listed])
+    document = {name: value for name, value in found._asdict().items() if name != "lacking"}  # only headers are read
+    answer.show(arguments, document, [listed])
     return 0
 
 

@@ -10,7 +10,7 @@ from estimator_container.contract.names import DOCTOR
 from estimator_container.training.trials import words
 
 from ...errors import JobFailed
-from ...job.diagnosis import input_look, trials
+from ...job.diagnosis import input_look, trials, world_trials
 from ...job.diagnosis.comparison import Comparison, RunRates, Tried, Way
 from . import window
 
@@ -59,7 +59,7 @@ class Runs:
         if with_advice:
             replayed = self.rates.get(Way.REPLAYED)
             gain = replayed[0] / self.rates[Way.REAL][0] if replayed else None
-            ways += trials.worth_trying(found, look, gain)
+            ways += [*trials.worth_trying(found, look, gain), *world_trials.worth_trying(found, look)]
         for number in range(self.rounds):
             start = number % len(ways)
             for way in [*ways[start:], *ways[:start]]:

@@ -1,4 +1,5 @@
-"""Advice that can be tried without changing the script, and by how much the steps should be faster with it.
+"""Advice that can be tried without changing the script, and by how much the steps should be faster with it: on what a
+rank does by itself. `world_trials` has what ranks do to each other.
 
 A step takes as long as the longest of what goes on at the same time: the rank's own work, the making of batches by
 those who make them, and all the work of CPUs divided by the CPUs.
@@ -13,7 +14,6 @@ from dataclasses import dataclass
 
 from estimator_container.training.trials import words
 
-from .causes import Cause
 from .diagnosis import Diagnosis
 from .input_look import InputLook
 from .shares import Kind, RankShares
@@ -29,7 +29,6 @@ AHEAD = 4
 MOST_KEPT = 0.5
 """Of the memory that nobody uses on a host, so much may be taken to keep samples."""
 EVERY = 4
-FUSION_MIB = 256
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def worth_trying(found: Diagnosis, look: InputLook | None, replayed: float | Non
     if look is None or found.thin or not found.ranks:
         return ()
     step = _step(found, look)
-    candidates = [*_loading(step, look, replayed), *_saving(step, look), *_others(found.causes, look)]
+    candidates = [*_loading(step, look, replayed), *_saving(step, look)]
     return tuple(trial for trial in candidates if trial.predicted >= LEAST_GAIN)
 
 
@@ -197,22 +196,6 @@ def _saving(step: _Step, look: InputLook) -> Iterator[Trial]:
         (f"{words.CHECKPOINT_EVERY}={EVERY}",),
         kind="checkpoint",
     )
-
-
-def _others(causes: Sequence[Cause], look: InputLook) -> Iterator[Trial]:
-    """What nobody can tell beforehand: no more than what is lost can be gained."""
-    for cause in causes:
-        if cause.kind == "too few CPUs" and look.modules:
-            threads = str(max(1, look.cpus // max(1, look.ranks)))
-            names = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
-            how = " ".join(f"{name}={threads}" for name in names)
-            environment = tuple((name, threads) for name in names)
-            yield Trial(f"{threads} threads a rank", how, cause.most_gain, environment=environment, is_bound=True)
-        if cause.kind == "communication" and "horovod" in look.modules:
-            environment = (("HOROVOD_FUSION_THRESHOLD", str(FUSION_MIB << 20)),)
-            how = f"HOROVOD_FUSION_THRESHOLD={FUSION_MIB << 20}"
-            what = f"gradients sent in pieces of {FUSION_MIB} MiB"
-            yield Trial(what, how, cause.most_gain, environment=environment, is_bound=True)
 
 
 def _step(found: Diagnosis, look: InputLook) -> _Step:

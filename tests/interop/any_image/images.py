@@ -30,6 +30,15 @@ ENTRYPOINT ["cat"]
 """
 """One that was made from an image of ours some time ago, whose ENTRYPOINT does not start what stands behind it."""
 
+WITHOUT_ANYTHING_TO_RUN = """
+FROM estimator/mpi:py311
+RUN mkdir /only && printf '#!/bin/sh\\n' > /only/train
+ENV PATH=/only
+LABEL estimator.toolkit=""
+ENTRYPOINT []
+"""
+"""No Python, and a `train` that nobody may run."""
+
 
 @contextlib.contextmanager
 def built(dockerfile: str) -> Iterator[str]:

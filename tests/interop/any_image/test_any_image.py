@@ -113,5 +113,10 @@ def test_what_an_image_lacks_is_said_before_anything_trains(tmp_path, image):
         assert "cannot run an MPI world: Open MPI's mpirun is neither" in refused("", name, distribution=MPI)
         assert "has no mpi4py, which train.py imports; add it to" in refused("from mpi4py import MPI\n", name)
         assert estimator(tmp_path, "", name).plan().toolkit is not None
+    with images.built(images.WITHOUT_ANYTHING_TO_RUN) as name:
+        assert "has no python3 on its PATH, nor a `train` program; add Python 3.9" in refused("", name)
+        with pytest.raises(InvalidArgument, match="has neither a `train` program on its PATH nor an ENTRYPOINT, so"):
+            Estimator(image_uri=name).fit()
+        assert not (tmp_path / "home" / "jobs").exists()
     with images.without_anything() as name:
         assert "has no python3 on its PATH, nor a `train` program; add Python 3.9 or newer" in refused("", name)

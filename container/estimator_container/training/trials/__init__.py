@@ -4,6 +4,7 @@
     left_out.py     the first batch again, checkpoints that are not written
     page_cache.py   the channels' files brought into the page cache of the host, or dropped from it
     applied.py      advice that is tried: workers, reading ahead, checkpoints less often or in the background
+    world.py        the same between ranks: CPUs of their own, gradients sent in 16 bits
     kept.py         what `tf.data` makes once and keeps in memory, and how much memory that takes
     watch.py        what a process does while its rank waits for input, looked at a hundred times a second
     doing.py        what a thread does, by its stack
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
 
 def begin(account: StepAccount) -> None:
     """Begin what the trial of this rank asks for at the start of its script."""
-    from . import page_cache, words
+    from . import page_cache, words, world
 
+    if words.has(words.OWN_CPUS):
+        world.keep_to_own_cpus()
+    if words.has(words.HALF):
+        world.send_half()
     if words.has(words.WARM):
         page_cache.warm()
     if words.has(words.COLD):

@@ -27,6 +27,11 @@ CHECKPOINT_EVERY = "checkpoint-every"
 IN_BACKGROUND = "checkpoints-in-background"
 """`torch.save` makes its bytes in memory, and a thread writes them."""
 
+OWN_CPUS = "own-cpus"
+"""Each rank keeps to its part of the CPUs of its host."""
+HALF = "half"
+"""Horovod sends numbers of 16 bits in the place of longer ones."""
+
 
 def has(word: str) -> bool:
     """Whether this is a trial with that."""

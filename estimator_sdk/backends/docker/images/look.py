@@ -27,6 +27,7 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The engine's own for an image without one (`DefaultPathEnvUnix` in moby)."""
 _IS_FOLDER = 1 << 31
 """A bit of the modes that the engine reports (`fs.ModeDir` of Go)."""
+_MAY_BE_RUN = 0o111
 _SHOWN = 300  # characters of what an image says instead of an answer
 
 
@@ -44,6 +45,8 @@ class Inside:
     """Its own PYTHONPATH."""
     modules: tuple[str, ...] = ()
     """Those of `MODULES` that this Python has."""
+    without_cuda: tuple[str, ...] = ()
+    """The frameworks of which it has a build without CUDA."""
     mpirun: str = ""
     """What its mpirun says of its version; empty where there is none."""
     why_no_mpirun: str = ""
@@ -53,7 +56,8 @@ class Inside:
     def from_json(cls, text: str) -> Inside:
         """The way back from the JSON of its fields."""
         facts: dict[str, Any] = json.loads(text)
-        return cls(**{**facts, "python": tuple(facts["python"]), "modules": tuple(facts["modules"])})
+        lists = ("python", "modules", "without_cuda")
+        return cls(**{**facts, **{name: tuple(facts[name]) for name in lists}})
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any], keeps_entrypoint: bool) -> Inside:
@@ -64,6 +68,7 @@ class Inside:
             keeps_entrypoint=keeps_entrypoint,
             search_path=facts["search_path"],
             modules=tuple(facts.get("modules", ())),
+            without_cuda=tuple(facts.get("without_cuda", ())),
             mpirun=mpirun.get("version", ""),
             why_no_mpirun=mpirun.get("missing", ""),
         )
@@ -123,9 +128,9 @@ class _Container:
 
     def has_train(self) -> bool:
         """Whether there is a `train` program on its PATH; it is not started for that."""
-        return any(self._is_file(f"{folder}/train") for folder in self._path.split(":") if folder.startswith("/"))
+        return any(self._is_program(f"{folder}/train") for folder in self._path.split(":") if folder.startswith("/"))
 
-    def _is_file(self, path: str) -> bool:
+    def _is_program(self, path: str) -> bool:
         import docker
 
         try:
@@ -133,7 +138,7 @@ class _Container:
         except docker.errors.NotFound:
             return False
         content.close()
-        return not status["mode"] & _IS_FOLDER
+        return not status["mode"] & _IS_FOLDER and bool(status["mode"] & _MAY_BE_RUN)
 
     def ask(self) -> dict[str, Any] | None:
         """Start it, and return its answer; None where it gives none."""

@@ -22,7 +22,10 @@ def found(toolkit: str, modules: list) -> dict:  # type: ignore[type-arg]
     }
     if sys.version_info[:2] >= OLDEST:
         sys.path.insert(0, toolkit)  # before one that the image has
-        facts.update(modules=_those_there(modules), mpirun=_mpirun())
+        from estimator_container.host import gpus
+
+        without_cuda = [name for name in modules if gpus.build_without_cuda(name)]
+        facts.update(modules=_those_there(modules), without_cuda=without_cuda, mpirun=_mpirun())
         if os.access(toolkit, os.W_OK):
             _compile(toolkit)
     return facts

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-import tarfile
 
-from estimator_container.contract.entry_point import PACKAGE_FILES
 from estimator_container.host.preparation import requirements
 
 from ....errors import InvalidArgument
+from ....plan import code_imports
 from ....plan.plan import Plan
+from ....spec import instances
 from .look import PYTHON, Inside
 from .look_inside import OLDEST
 
-_IMPORTED = re.compile(rb"^(?:import|from)[ \t]+(horovod|mpi4py|tensorflow|torch)\b", re.MULTILINE)
-"""What a script imports in any case: nothing that is indented is meant."""
 _OPEN_MPI = re.compile(r"\(Open MPI\) 4\.")
 _OLDEST = ".".join(map(str, OLDEST))
 
@@ -34,23 +32,19 @@ def check(plan: Plan, inside: Inside) -> None:
     image = plan.image or ""
     if plan.distribution == "mpi":
         _check_mpi(image, inside)
-    if plan.code is None:
-        return
-    program = plan.program or ""
-    with tarfile.open(plan.code) as bundle:
-        names = bundle.getnames()
-        installed = [name for name in (requirements.FILE, *PACKAGE_FILES) if name in names]
-        content = bundle.extractfile(program) if program.endswith(".py") and program in names else None
-        imported = set(_IMPORTED.findall(content.read())) if content is not None else set()
-    if installed:  # it may bring what the script imports
+    code = code_imports.read(plan)
+    if code.installed_from:  # it may bring what the script imports
         if "pip" not in inside.modules:
-            what = f"has no pip to install what {installed[0]} names"
+            what = f"has no pip to install what {code.installed_from} names"
             raise _refused(image, what, "add pip to the image, or add the packages themselves and leave the file out")
         return
-    for module in sorted(each.decode() for each in imported):
+    for module in code.modules:
         if module not in inside.modules:
-            what = f"has no {module}, which {program} imports"
+            what = f"has no {module}, which {plan.program} imports"
             raise _refused(image, what, f"add it to the image, or name it in a {requirements.FILE} beside the script")
+        if instances.gpus(plan.instance_type) is None and module in inside.without_cuda:
+            what = f"has a build of {module} without CUDA, which would leave the GPUs of {plan.instance_type!r} idle"
+            raise _refused(image, what, "choose an image with CUDA, or use 'local'")
 
 
 def _check_mpi(image: str, inside: Inside) -> None:

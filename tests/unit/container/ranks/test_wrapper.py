@@ -62,6 +62,21 @@ def test_ranks_that_are_many_to_a_cpu_interrupt_nobody_who_runs(run, ranks, defe
     assert ranks.output() == b"%d" % (os.SCHED_BATCH if deferential else os.SCHED_OTHER)
 
 
+def test_a_rank_keeps_to_its_cpus_and_its_wrapper_does_not(run, ranks):
+    allowed = os.sched_getaffinity(0)
+    kept = sorted(allowed)[:-1] or sorted(allowed)
+    ranks.server.cpus_of = lambda rank, local_rank: kept if (rank, local_rank) == (3, 0) else ()
+    source = "import os; print(sorted(os.sched_getaffinity(0)), len(os.sched_getaffinity(os.getppid())), end='')"
+    run(*PYTHON, source, rank=3)
+    assert ranks.output(rank=3) == f"{kept} {len(allowed)}".encode()
+
+
+def test_cpus_that_are_not_allowed_any_more_bind_nothing(run, ranks):
+    ranks.server.cpus_of = lambda rank, local_rank: [*os.sched_getaffinity(0), 100_000]
+    run(*PYTHON, "import os; print(len(os.sched_getaffinity(0)), end='')")
+    assert ranks.output() == b"%d" % len(os.sched_getaffinity(0))
+
+
 def test_a_wrapper_of_a_rank_that_succeeded_ends_with_it(ranks):
     process = ranks.start("/bin/true")
     ranks.until_ended()

@@ -1,12 +1,13 @@
 // Speaks NVML's API as a driver with two GPUs does, of which the second one has no ECC and has met an XID error.
 #include <stddef.h>
+#include <string.h>
 
 typedef struct { unsigned gpu, memory; } Utilization;
 typedef struct { unsigned long long total, free, used; } Memory;
 typedef struct { unsigned pid; unsigned long long used; unsigned gpu_instance, compute_instance; } Process;
 typedef struct { void *device; unsigned long long type, data; unsigned gpu_instance, compute_instance; } Event;
 
-static int devices[2];
+static int devices[2], part[1];
 static int told = 0;
 enum { OK = 0, NOT_SUPPORTED = 3, TIMEOUT = 10 };
 
@@ -15,6 +16,16 @@ static int of(void *device) { return (int *)device == &devices[1]; }
 int nvmlInit_v2(void) { return OK; }
 int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return OK; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = &devices[index]; return OK; }
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
+  if (strcmp(uuid, "GPU-b") && strcmp(uuid, "MIG-b")) return 6;
+  *device = strcmp(uuid, "MIG-b") ? &devices[1] : part;
+  return OK;
+}
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *device, void **whole) {
+  *whole = &devices[1];
+  return device == part ? OK : 2;
+}
+int nvmlDeviceGetIndex(void *device, unsigned *index) { *index = of(device); return OK; }
 int nvmlDeviceGetUtilizationRates(void *device, Utilization *found) {
   found->gpu = of(device) ? 3 : 97;
   found->memory = 50;

@@ -45,6 +45,23 @@ def test_all_that_a_gpu_tells_is_read_and_what_it_does_not_tell_is_left_out(tmp_
     assert load.read([])[SeriesKey(table.GPU_XID, None, "1")] == 79  # the last one stays
 
 
+@pytest.mark.parametrize(
+    ("visible", "numbers"),
+    [
+        ("GPU-b", ["1"]),
+        ("MIG-b", ["1"]),
+        ("0", ["0"]),
+        ("1,0", ["0", "1"]),
+        ("GPU-of-another-machine", ["0", "1"]),
+        ("", []),
+    ],
+)
+def test_a_host_reads_the_gpus_that_it_was_given(tmp_path, visible, numbers):
+    library = compiled(Path(__file__).with_name("nvml.c").read_text(), tmp_path)
+    found = GpuLoad(library, visible).read([])
+    assert sorted(key.part for key in found if key.metric == table.GPU) == numbers
+
+
 def test_without_a_library_or_a_driver_that_is_said(tmp_path):
     with pytest.raises(NvmlMissing):
         GpuLoad(str(tmp_path / "libnvidia-ml.so.1"))

@@ -92,7 +92,25 @@ def test_a_build_without_cuda_is_said(machine, tmp_path, monkeypatch, kind, file
     (tmp_path / "site" / file.partition("/")[0] / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path / "site")
     path.write_text(text.format(without))
-    with pytest.raises(InvalidArgument, match="asks for GPUs, but .*, a build without CUDA .*, which would leave them"):
-        planned(kind)
+    script = tmp_path / "train.py"
+    for imported, estimator in (("", kind), (f"import {file.partition('/')[0]} as framework", Estimator)):
+        script.write_text(imported)
+        with pytest.raises(InvalidArgument, match="asks for GPUs, but .*, a build without CUDA .*, which would leave"):
+            planned(estimator)
     path.write_text(text.format(with_cuda))
-    assert planned(kind).instance_type == "local_gpu"
+    assert planned(kind).instance_type == planned(Estimator).instance_type == "local_gpu"
+
+
+def test_what_a_plain_estimator_may_yet_install_is_not_judged(machine, tmp_path, monkeypatch):
+    machine(LISTING)
+    (tmp_path / "site" / "torch").mkdir(parents=True)
+    (tmp_path / "site" / "torch" / "__init__.py").touch()
+    (tmp_path / "site" / "torch" / "version.py").write_text(TORCH.format("None"))
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.py").write_text("import torch")
+    (tmp_path / "code" / "requirements.txt").write_text("torch")
+    estimator = Estimator(
+        entry_point="train.py", source_dir=tmp_path / "code", instance_type="local_gpu", backend="process"
+    )
+    assert estimator.plan().instance_type == "local_gpu"

@@ -7,10 +7,12 @@ import hashlib
 import io
 import os
 import random
+import stat
 import tarfile
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from estimator_container.storage import Object, Store, open_store
 
@@ -33,6 +35,8 @@ class Packed(NamedTuple):
     samples: int
     size: int
     """In bytes, of all shards."""
+    lacking: str = ""
+    """What some samples have and others do not, such as a label; empty where all have the same parts."""
 
 
 def pack(folder: str, target: str, shard_size: int, seed: int | None, progress: Progress | None = None) -> Packed:
@@ -41,8 +45,10 @@ def pack(folder: str, target: str, shard_size: int, seed: int | None, progress: 
     Files whose names differ only behind the first dot are one sample, as webdataset has it. A shard holds about
     `shard_size` bytes. With a seed the samples are shuffled first, for those of one shard are often alike. The list of
     the shards is written last, so that a target without one is not whole.
-    Raises DataError for a target that has something, files that belong to no sample, and a sample that differs.
+    Raises DataError for a target that has something or lies in the folder, files that belong to no sample, and a sample
+    that differs.
     """
+    _check_apart(folder, target)
     store = open_store(target)
     there = next(iter(store.list()), None)
     if there is not None:
@@ -56,18 +62,15 @@ def pack(folder: str, target: str, shard_size: int, seed: int | None, progress: 
     size = 0
     for group in _groups(keys, samples, shard_size):
         names.append(f"shard-{len(names):06}.tar")
-        digests.append([])
         with tempfile.NamedTemporaryFile(suffix=".tar") as file:
-            with tarfile.open(fileobj=file, mode="w") as tar:
-                digests[-1].extend(_add(tar, key, samples[key]) for key in group)
-            file.flush()
+            digests.append(_write(file, group, samples))
             size += store.upload(file.name, names[-1]).size
         if progress is not None:
             progress(size, len(names))
     objects = _compared(store, target, names, digests)
     index = shards.index_of(names, [len(each) for each in digests], [each.size for each in objects])
     store.write(shards.INDEX, index)
-    return Packed(len(names), len(keys), size)
+    return Packed(len(names), len(keys), size, lacking(samples))
 
 
 def index(target: str, pattern: str | None) -> Packed:
@@ -104,10 +107,47 @@ def samples_of(folder: str) -> Mapping[str, Files]:
     return found
 
 
+def lacking(samples: Mapping[str, Files]) -> str:
+    """What some samples have and others do not, such as a label; empty where all have the same parts.
+
+    >>> lacking({"1": {"jpg": "1.jpg", "cls": "1.cls"}, "2": {"jpg": "2.jpg"}})
+    "1 of 2 samples have 'cls', and others, such as '2', do not"
+    """
+    counts = Counter(field for files in samples.values() for field in files)
+    field, count = min(counts.items(), key=lambda each: each[1])
+    if count == len(samples):
+        return ""
+    without = next(key for key, files in samples.items() if field not in files)
+    return f"{count} of {len(samples)} samples have {field!r}, and others, such as {without!r}, do not"
+
+
+def _check_apart(folder: str, target: str) -> None:
+    """Raises DataError for a target in the folder, whose shards would be files to pack the next time."""
+    place = os.path.realpath(target[len("file://") :]) if target.startswith("file://") else ""
+    whole = os.path.realpath(folder)
+    if place and os.path.commonpath([place, whole]) == whole:
+        raise DataError(f"{target} lies in {folder}, whose files are to be packed: name a place outside of it")
+
+
 def _paths(folder: str) -> Iterator[str]:
     for above, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (os.path.join(above, name) for name in sorted(names) if not name.startswith("."))
+        for path in (os.path.join(above, name) for name in folders):
+            if os.path.islink(path) and f"{os.path.realpath(above)}/".startswith(f"{os.path.realpath(path)}/"):
+                raise DataError(f"{path} is a link to a folder that it lies in, which has no end: remove it")
+        for path in (os.path.join(above, name) for name in sorted(names) if not name.startswith(".")):
+            _check_file(path)
+            yield path
+
+
+def _check_file(path: str) -> None:
+    try:
+        kind = os.stat(path).st_mode
+    except OSError as error:
+        what = "is a link to what is not there" if os.path.islink(path) else f"cannot be read ({error.strerror})"
+        raise DataError(f"{path} {what}: bring the file, or move it away") from None
+    if not stat.S_ISREG(kind):
+        raise DataError(f"{path} is not a file, but a pipe, a socket or a device: move it away")
 
 
 def _raise(error: OSError) -> None:
@@ -126,6 +166,18 @@ def _groups(keys: Sequence[str], samples: Mapping[str, Files], size: int) -> Ite
             group, total = [], 0
     if group:
         yield group
+
+
+def _write(file: IO[bytes], keys: Sequence[str], samples: Mapping[str, Files]) -> list[bytes]:
+    """Make a shard of these samples, and return what each is known by. Raises DataError where there is no room."""
+    try:
+        with tarfile.open(fileobj=file, mode="w") as tar:
+            digests = [_add(tar, key, samples[key]) for key in keys]
+        file.flush()
+    except OSError as error:
+        what = f"no shard can be made in {os.path.dirname(file.name)} ({error.strerror})"
+        raise DataError(f"{what}: free some space, set TMPDIR to another folder, or make smaller shards") from None
+    return digests
 
 
 def _add(tar: tarfile.TarFile, key: str, files: Files) -> bytes:

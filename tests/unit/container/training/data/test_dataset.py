@@ -3,7 +3,7 @@ import pickle
 import threading
 
 import pytest
-from estimator_container.data import DataError, Dataset
+from estimator_container.data import DataError, Dataset, packing
 
 from tests.unit.container.training.data.folders import NUMBERS, flat, number, numbered, tar_of
 
@@ -142,6 +142,10 @@ def damage(shard, at):
         (lambda folder: [each.unlink() for each in folder.iterdir()], "has no files: check the channel"),
         (lambda folder: (folder / "0.tar").write_bytes(b"x" * 900), "0.tar is not a complete tar file"),
         (lambda folder: damage(folder / "2.tar", 1024), "2.tar is not a complete tar file"),
+        (
+            lambda folder: (folder / "index.json").write_text("{"),
+            "index.json is not a list of shards .*: write it again",
+        ),
         (lambda folder: tar_of(folder / "0.tar", [("a", {"X": b"", "x": b""})]), "sample 'a' has two files 'x'"),
     ],
 )
@@ -150,6 +154,19 @@ def test_data_that_cannot_be_read_is_said(tmp_path, change, sentence):
     change(tmp_path / "shards")
     with pytest.raises(DataError, match=sentence):
         opened(folder)
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_file_instead_of_a_folder_is_said(folder, tmp_path, scheme):
+    path = tmp_path / "shards" / "0.tar"
+    with pytest.raises(DataError, match=f"{path} is a file: give its folder, .*, and for this file alone the pattern"):
+        opened(f"{scheme}{path}")
+
+
+def test_an_unknown_format_is_said_also_where_nothing_is_counted(folder, tmp_path):
+    packing.index(f"file://{tmp_path / 'shards'}", None)
+    with pytest.raises(DataError, match="there is no format 'csv'"):
+        opened(folder, format="csv")
 
 
 def test_a_file_that_is_hidden_is_no_shard(folder, tmp_path):

@@ -28,6 +28,15 @@ def test_an_array_has_its_rows(tmp_path):
     assert [list(each) for each in samples(tmp_path)] == rows.tolist()
 
 
+def test_an_array_without_rows_is_said(tmp_path):
+    numpy = pytest.importorskip("numpy")
+    numpy.save(tmp_path / "0.npy", numpy.array(3.0))
+    with pytest.raises(
+        DataError, match=r"0.npy has a single value, and no rows: write it again as an array of samples"
+    ):
+        samples(tmp_path)
+
+
 def test_batches_become_arrays(tmp_path):
     numpy = pytest.importorskip("numpy")
     from estimator_container.data.for_numpy import array_of, stack

@@ -5,7 +5,9 @@ import os
 import threading
 
 import pytest
-from estimator_container.data import DataError, PipeDataset
+from estimator_container.data import DataError, Dataset, PipeDataset
+from estimator_container.data.reading.formats import stream_tar
+from estimator_container.data.reading.shards import index_of
 
 from tests.unit.container.training.data.folders import flat, number, tar_of
 
@@ -106,3 +108,27 @@ def test_a_pipe_of_something_else_is_said(channel, monkeypatch, tmp_path):
 
     with pytest.raises(DataError, match="what the pipe brings is not a row of tar files"):
         list(opened(records=not_tar))
+
+
+@pytest.mark.parametrize("tail", [b"", b"\n"])
+@pytest.mark.parametrize("shards", [1, 5_000])
+def test_the_list_that_packing_writes_comes_first_and_is_no_shard(tmp_path, shards, tail):
+    tar_of(tmp_path / "0.tar", content(0, 0))
+    names = [f"shard-{each:06}.tar" for each in range(shards)]
+    listed = index_of(names, [5] * shards, [10240] * shards) + tail
+    brought = io.BytesIO(listed + (tmp_path / "0.tar").read_bytes())
+    assert [number(sample) for sample in stream_tar(brought)] == [0, 1, 2, 3, 4]
+
+
+def test_a_list_behind_a_shard_and_half_a_list_are_said(tmp_path):
+    tar_of(tmp_path / "0.tar", content(0, 0))
+    listed = index_of(["0.tar"], [5], [10240])
+    with pytest.raises(DataError, match="index.json comes behind a shard, so name the shards to come behind it"):
+        list(stream_tar(io.BytesIO((tmp_path / "0.tar").read_bytes() + listed + bytes(1024))))
+    with pytest.raises(DataError, match="the pipe ends in the middle of the list of shards"):
+        list(stream_tar(io.BytesIO(listed[:-5])))
+
+
+def test_a_piped_channel_is_no_data_set(channel):
+    with pytest.raises(DataError, match=r"the channel 'train' is in pipe mode: use PipeDataset\('train', …\)"):
+        Dataset("train", batch_size=3)

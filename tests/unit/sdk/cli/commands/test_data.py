@@ -28,6 +28,12 @@ def test_files_are_packed_and_listed(files, tmp_path, capsys):
     assert "has files already, such as 'index.json'" in capsys.readouterr().err
 
 
+def test_a_part_that_some_samples_lack_is_said(files, tmp_path, capsys):
+    (tmp_path / "files" / "1.cls").write_text("7")
+    assert main(["data", "pack", files, f"file://{tmp_path / 'shards'}"]) == 0
+    assert "note: 1 of 3 samples have 'cls', and others, such as '0', do not" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

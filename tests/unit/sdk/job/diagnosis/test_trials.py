@@ -5,7 +5,6 @@ import json
 import pytest
 
 from estimator_sdk.job.diagnosis import input_look, trials
-from estimator_sdk.job.diagnosis.causes import Cause
 from estimator_sdk.job.diagnosis.comparison import Comparison, RunRates, Tried, Way
 from estimator_sdk.job.diagnosis.diagnosis import Diagnosis
 from estimator_sdk.job.diagnosis.input_look import InputCause
@@ -144,13 +143,6 @@ def test_checkpoints_in_the_background_take_as_long_as_they_take():
 def test_nothing_is_tried_where_nothing_is_to_be_gained_or_known():
     assert trials.worth_trying(diagnosis(0.01, 0.01), look()) == ()
     assert trials.worth_trying(diagnosis(0.5), None) == ()
-
-
-def test_what_cannot_be_told_beforehand_is_bounded():
-    crowded = Cause("too few CPUs", 0.5, "", "")
-    trial = only(trials.worth_trying(diagnosis(0.0, causes=[crowded]), look()))
-    assert dict(trial.environment)["OMP_NUM_THREADS"] == "4"
-    assert (trial.is_bound, trial.predicted) == (True, pytest.approx(2.0))
 
 
 def test_what_two_things_save_adds_up():

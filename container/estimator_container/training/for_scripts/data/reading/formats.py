@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, Union
 
 from ..errors import DataError
+from .index_first import MARK, without_index
 
 Sample = Any
 """What a format makes of one sample, or a decoder of that."""
@@ -69,6 +70,9 @@ class StrictHeader(tarfile.TarInfo):
         try:
             return super().frombuf(buf, encoding, errors)
         except tarfile.HeaderError as error:
+            if MARK in buf:
+                what = "index.json comes behind a shard, so name the shards to come behind it"
+                raise tarfile.ReadError(what) from None
             if any(buf):
                 raise tarfile.ReadError(str(error)) from None
             raise
@@ -96,9 +100,13 @@ class TarSamples(Sequence[TarSample]):
 
 
 def stream_tar(file: BinaryIO) -> Iterator[TarSample]:
-    """The samples of tar files that come one after the other through a pipe. Raises DataError."""
+    """The samples of tar files that come one after the other through a pipe, behind their list or without one.
+
+    Raises DataError.
+    """
+    shards: Any = without_index(file)
     try:
-        with tarfile.open(fileobj=file, mode="r|", ignore_zeros=True, tarinfo=StrictHeader) as tar:
+        with tarfile.open(fileobj=shards, mode="r|", ignore_zeros=True, tarinfo=StrictHeader) as tar:
             members = ((member, _content(tar, member)) for member in tar if member.isfile())
             for key, fields in grouped(members, lambda each: each[0].name):
                 yield {KEY: key, **{field: content for field, (_, content) in fields}}
@@ -164,6 +172,8 @@ class ArrayRows(Sequence[Sample]):
             self._rows = numpy.load(file.name, mmap_mode="r", allow_pickle=False)
         except (EOFError, ValueError) as error:
             raise DataError(f"{file.name} is not an array of NumPy ({error}): write it again with numpy.save") from None
+        if not self._rows.shape:
+            raise DataError(f"{file.name} has a single value, and no rows: write it again as an array of samples")
         self._copy = numpy.array
 
     def __len__(self) -> int:

@@ -48,19 +48,31 @@ class Shards:
 
 
 def source_of(name: str) -> ShardSource:
-    """The place that a channel, a path or a URI means. Raises DataError for a channel that the job does not have."""
-    if "://" in name:
-        return ShardSource(name, name.startswith("file://"))
-    if name.startswith(("/", ".")):
-        return ShardSource(f"file://{os.path.abspath(name)}", True)
-    folder = os.environ.get(f"SM_CHANNEL_{name.upper()}")
-    if folder is None:
+    """The place that a channel, a path or a URI means.
+
+    Raises DataError for a channel that the job does not have, and for a file.
+    """
+    if "://" in name and not name.startswith("file://"):
+        return ShardSource(name, False)
+    if name.startswith(("/", ".", "file://")):
+        path = name[len("file://") :] if name.startswith("file://") else os.path.abspath(name)
+        if os.path.isfile(path):
+            folder, _, file = path.rpartition("/")
+            raise DataError(
+                f"{path} is a file: give its folder, {folder}, and for this file alone the pattern {file!r}"
+            )
+        return ShardSource(f"file://{path}", True)
+    place = os.environ.get(f"SM_CHANNEL_{name.upper()}")
+    if place is None:
         channels = os.environ.get("SM_CHANNELS", "[]")
         raise DataError(
             f"there is no channel {name!r} here: the job's channels are {channels}; name one of them, "
             "or give a path that begins with '/' or './', or a URI"
         )
-    return ShardSource(f"file://{folder}", channel_settings(name).get("TrainingInputMode") != "FastFile")
+    mode = channel_settings(name).get("TrainingInputMode")
+    if mode == "Pipe":
+        raise DataError(f"the channel {name!r} is in pipe mode: use PipeDataset({name!r}, …), or input_mode='File'")
+    return ShardSource(f"file://{place}", mode != "FastFile")
 
 
 def channel_settings(name: str) -> dict[str, Any]:
@@ -90,8 +102,10 @@ def find(
     if not wanted:
         what = "has no files" if pattern is None else f"has no file that fits {pattern!r}"
         raise DataError(f"{source.uri} {what}: check the channel and the pattern")
+    if format is not None and format not in FORMATS:
+        raise DataError(f"there is no format {format!r}: use one of {', '.join(FORMATS)}")
     format = format or _format(source, wanted)
-    known = _indexed(json.loads(store.read(INDEX)), source) if has_index else {}
+    known = _indexed(store.read(INDEX), source) if has_index else {}
     if pattern is None and known:
         _check_complete(source, known, wanted)
     samples = tuple(known[each.key] if each.key in known else count(format, each) for each in wanted)
@@ -125,9 +139,10 @@ def _format(source: ShardSource, wanted: Sequence[Object]) -> str:
     return formats[0]
 
 
-def _indexed(document: object, source: ShardSource) -> dict[str, int]:
+def _indexed(text: bytes, source: ShardSource) -> dict[str, int]:
     """Shard -> its samples."""
     try:
+        document = json.loads(text)
         if not isinstance(document, dict) or document.get("__kind__") != INDEX_KIND:
             return {}  # somebody else's
         return {str(each["url"]): int(each["nsamples"]) for each in document["shardlist"]}

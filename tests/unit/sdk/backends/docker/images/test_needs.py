@@ -55,6 +55,27 @@ def test_the_oldest_python_that_can_run_it_is_taken():
 
 
 @pytest.mark.parametrize(
+    ("instance_type", "files", "is_refused"),
+    [
+        ("local_gpu", {"train.py": "import torch\n"}, True),
+        ("local_gpu", {"train.py": "import torch\n", "requirements.txt": "torch\n"}, False),
+        ("local_gpu", {"train.py": "import mpi4py\n"}, False),
+        ("local", {"train.py": "import torch\n"}, False),
+    ],
+)
+def test_a_framework_without_cuda_is_no_use_to_gpus(plan_of, instance_type, files, is_refused):
+    inside = replace(FULL, modules=("mpi4py", "pip", "torch"), without_cuda=("torch",))
+    plan = replace(plan_of(files), instance_type=instance_type)
+    if not is_refused:
+        needs.check(plan, inside)
+        return
+    with pytest.raises(
+        InvalidArgument, match="a build of torch without CUDA, which would leave the GPUs of 'local_gpu' idle; "
+    ):
+        needs.check(plan, inside)
+
+
+@pytest.mark.parametrize(
     ("mpirun", "why", "said"),
     [
         ("", "there is none", "cannot run an MPI world: there is none"),

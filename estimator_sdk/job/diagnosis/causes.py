@@ -163,7 +163,6 @@ def _as_told(event: RankSlow) -> Cause:
 
 def _common(ranks: Sequence[RankShares], alike: Sequence[RankShares], loads: Sequence[HostLoad]) -> Iterator[Cause]:
     """What takes time on all ranks, or on all that are `alike`: the slow one has been told of."""
-    busiest = max(loads, key=lambda load: load.cpu, default=None)
     for kind in SEEN:
         share = input_share(alike, loads) if kind == "input" else shares.mean(alike, kind)
         if kind == "communication":
@@ -172,16 +171,31 @@ def _common(ranks: Sequence[RankShares], alike: Sequence[RankShares], loads: Seq
             share = min(known) if len(known) == len(ranks) else None
         if share is None or share < LEAST_SHARE[kind]:
             continue
-        if kind == "idle" and busiest is not None and busiest.cpu >= advice.BUSY:
-            sentence = (
-                f"in {advice.percent(share)} of a step the ranks wait, and use no CPU; those of {busiest.host} are "
-                f"{advice.percent(busiest.cpu)} busy, so they may well wait for one of its {busiest.cpus:g} CPUs"
-            )
+        short = _short_of_cpus(share, loads) if kind == "idle" else ""
+        if short:
+            sentence = f"in {advice.percent(share)} of a step the ranks wait, and use no CPU; {short}"
             yield Cause("too few CPUs", share, sentence, advice.MORE_CPUS)
         else:
             yield Cause(
                 kind, share, f"{advice.percent(share)} of a step is {_WORDS[kind]}", advice.against(kind, loads)
             )
+
+
+def _short_of_cpus(idle: float, loads: Sequence[HostLoad]) -> str:
+    """Why ranks that are idle for such a share of a step may well wait for a CPU; empty where nothing says so.
+
+    A host that is a container sees only its own CPU time, so the CPUs that others keep busy show by pressure alone. A
+    rank that waits for a CPU is under pressure at least as long.
+    """
+    busiest = max(loads, key=lambda load: load.cpu, default=None)
+    if busiest is not None and busiest.cpu >= advice.BUSY:
+        busy = advice.percent(busiest.cpu)
+        return f"those of {busiest.host} are {busy} busy, so they may well wait for one of its {busiest.cpus:g} CPUs"
+    pressed = max(loads, key=lambda load: load.cpu_pressure, default=None)
+    if pressed is not None and pressed.cpu_pressure >= idle:
+        pressure = advice.percent(pressed.cpu_pressure)
+        return f"on {pressed.host} some task waited for a CPU in {pressure} of the time, so they may well do so, too"
+    return ""
 
 
 _WORDS: Mapping[Kind, str] = {

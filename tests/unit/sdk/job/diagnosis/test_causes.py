@@ -83,6 +83,14 @@ def test_a_rank_that_does_nothing_on_a_host_that_is_busy_waits_for_a_cpu():
     assert kinds(told(idle=0.06), loads=[HostLoad("algo-1", 2, 0.60, 0.0)]) == ["idle"]
 
 
+@pytest.mark.parametrize(("pressure", "kind"), [(0.45, "too few CPUs"), (0.2, "idle")])
+def test_so_it_does_in_a_container_where_tasks_wait_for_cpus_as_long_as_it_is_idle(pressure, kind):
+    """A container sees its own CPU time alone, whatever its machine does."""
+    (cause,) = found(told(idle=0.06), loads=[HostLoad("algo-1", 2, 0.40, 0.0, cpu_pressure=pressure)])
+    assert cause.kind == kind
+    assert ("some task waited for a CPU in 45 % of the time" in cause.sentence) == (kind == "too few CPUs")
+
+
 # One slow rank.
 
 

@@ -61,6 +61,24 @@ def test_what_takes_most_comes_first():
     assert kinds(told(input=0.03, checkpoint=0.06)) == ["checkpoint", "input"]
 
 
+def slow_at_first(input):
+    """A rank that waits for all of its input in the first quarter of the steps."""
+    ends = range(5, STEPS + 1, 5)
+    return [StepSample(count, count * STEP, min(count, STEPS // 4) * 4 * input, None, None, 0.0) for count in ends]
+
+
+@pytest.mark.parametrize(("seconds", "named"), [(0.012, []), (0.04, ["input"])])
+def test_a_moment_that_was_slow_is_no_cause_unless_it_took_much(seconds, named):
+    """Of each step 6 % is waiting for input, or 20 %, by the mean."""
+    assert kinds(slow_at_first(seconds)) == named
+    assert kinds(told(input=seconds)) == ["input"]
+
+
+def test_a_checkpoint_that_is_written_once_counts():
+    written = [StepSample(each.steps, each.seconds, None, None, each.input, 0.0) for each in slow_at_first(0.012)]
+    assert kinds(written) == ["checkpoint"]
+
+
 def test_of_few_steps_nothing_is_said():
     few = told(input=0.15, steps=causes.LEAST_STEPS - 1, step=1.0, every=1)
     assert found(few) == ()

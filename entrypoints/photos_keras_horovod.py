@@ -11,6 +11,7 @@ It reads its photos as people write it first, one after the other, and so most o
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import tempfile
@@ -51,7 +52,8 @@ def batches(settings: argparse.Namespace, folder: Path) -> tf.data.Dataset:
         made = tf.data.Dataset.from_tensor_slices(photos.write(folder, numbers))
         return made.shuffle(len(numbers), seed=1).map(photos.load).batch(settings.batch_size)
     made = tf.data.Dataset.from_tensor_slices(photos.write(folder, numbers)).map(photos.load).cache()
-    return made.shuffle(len(numbers), seed=1).batch(settings.batch_size)
+    # It goes on over the epochs, because making an iterator for each of them takes as long as a step.
+    return made.shuffle(len(numbers), seed=1).batch(settings.batch_size).repeat()
 
 
 def new_model() -> keras.Model:
@@ -82,9 +84,10 @@ def main(argv: list[str]) -> None:
     callbacks = [keras_horovod.BroadcastGlobalVariablesCallback(), keras_horovod.MetricAverageCallback()]
     with tempfile.TemporaryDirectory(prefix="photos-") as folder:
         data = batches(settings, Path(folder))
-        history = model.fit(data, epochs=settings.epochs, callbacks=callbacks, verbose=0).history
+        steps = math.ceil(settings.photos / settings.batch_size) if settings.keep else None
+        fitted = model.fit(data, epochs=settings.epochs, steps_per_epoch=steps, callbacks=callbacks, verbose=0)
     if hvd.rank() == 0:
-        print(f"train_accuracy: {history['acc'][-1]:.4f}", flush=True)
+        print(f"train_accuracy: {fitted.history['acc'][-1]:.4f}", flush=True)
         model.save(settings.model_dir / "model.keras")
 
 

@@ -57,15 +57,15 @@ class Runs:
         self._run(Way.REPLAYED, 0)
         ways: list[Way | Trial] = [Way.REAL, *self._ways(found)]
         if with_advice:
-            replayed = self.rates.get(Way.REPLAYED)
-            gain = replayed[0] / self.rates[Way.REAL][0] if replayed else None
-            ways += [*trials.worth_trying(found, look, gain), *world_trials.worth_trying(found, look)]
+            ways += trials.worth_trying(found, look, self._gain_replayed())
+            ways += world_trials.worth_trying(found, look)
         for number in range(self.rounds):
             start = number % len(ways)
             for way in [*ways[start:], *ways[:start]]:
                 if way not in self.failed and len(self.rates.get(way, ())) <= number:  # two have been made before
                     self._run(way, number)
-        both = trials.together([tried.trial for tried in self._tried(ways) if tried.helps])
+        helped = [tried.trial for tried in self._tried(ways) if tried.helps]
+        both = trials.together(helped, found, self._gain_replayed())
         for number in range(self.rounds if both else 0):
             assert both is not None
             if both not in self.failed:
@@ -74,6 +74,11 @@ class Runs:
         last = self.job.diagnose()
         rates = {way: each for way, each in self.rates.items() if isinstance(way, Way)}
         return Comparison(rates, len(last.ranks), last, look, self._tried(ways) if with_advice else None)
+
+    def _gain_replayed(self) -> float | None:
+        """How many times as fast the script was with the first batch replayed; None where it failed so."""
+        rates = self.rates.get(Way.REPLAYED)
+        return RunRates(rates).middle / RunRates(self.rates[Way.REAL]).middle if rates else None
 
     def _ways(self, found: Diagnosis) -> list[Way]:
         saves = any(rank.checkpoint is not None for rank in found.ranks)

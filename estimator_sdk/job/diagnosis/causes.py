@@ -29,8 +29,10 @@ LEAST_SHARE: Mapping[Kind, float] = {"input": MODERATELY, "communication": 0.10,
 """What is less is no cause."""
 LEAST_FACTOR = 1.1
 """A rank is slow where every step takes so many times as long for it."""
-PARTS, SLOW_PARTS = 4, 3
+PARTS, LEAST_PARTS = 4, 3
 """Into so many parts the steps are cut, and in so many of these a rank is slower than all others before it is named."""
+CLEARLY = 2.0
+"""What takes less than so many times its least share is named only if it takes that in as many of the parts."""
 InputClass = Literal["not input bound", "moderately input bound", "highly input bound"]
 
 
@@ -103,7 +105,7 @@ def find(
         return ()
     slow = slow_rank(ranks, samples) or next(map(_as_told, told_slow), None)
     alike = ranks if slow is None else [rank for rank in ranks if (rank.host, rank.rank) != (slow.host, slow.rank)]
-    found = [*([slow] if slow else []), *_common(ranks, alike, loads)]
+    found = [*([slow] if slow else []), *_common(ranks, alike, samples, loads)]
     return tuple(sorted(found, key=lambda cause: cause.share, reverse=True))
 
 
@@ -116,7 +118,7 @@ def slow_rank(ranks: Sequence[RankShares], samples: Mapping[Who, Sequence[StepSa
         return None
     slowest = [_slowest(part) for part in shares.parts(samples, PARTS)]
     named = [who for who, factor in slowest if factor >= LEAST_FACTOR]
-    if not named or named.count(statistics.mode(named)) < SLOW_PARTS:
+    if not named or named.count(statistics.mode(named)) < LEAST_PARTS:
         return None
     host, number = statistics.mode(named)
     rank = next(each for each in ranks if (each.host, each.rank) == (host, number))
@@ -161,9 +163,14 @@ def _as_told(event: RankSlow) -> Cause:
     return Cause("slow rank", 1 - 1 / event.factor, sentence, advice.OF_SLOW_RANK["computing"], event.host, event.rank)
 
 
-def _common(ranks: Sequence[RankShares], alike: Sequence[RankShares], loads: Sequence[HostLoad]) -> Iterator[Cause]:
+def _common(
+    ranks: Sequence[RankShares],
+    alike: Sequence[RankShares],
+    samples: Mapping[Who, Sequence[StepSample]],
+    loads: Sequence[HostLoad],
+) -> Iterator[Cause]:
     """What takes time on all ranks, or on all that are `alike`: the slow one has been told of."""
-    busiest = max(loads, key=lambda load: load.cpu, default=None)
+    parts = shares.parts({(rank.host, rank.rank): samples[rank.host, rank.rank] for rank in alike}, PARTS)
     for kind in SEEN:
         share = input_share(alike, loads) if kind == "input" else shares.mean(alike, kind)
         if kind == "communication":
@@ -172,16 +179,42 @@ def _common(ranks: Sequence[RankShares], alike: Sequence[RankShares], loads: Seq
             share = min(known) if len(known) == len(ranks) else None
         if share is None or share < LEAST_SHARE[kind]:
             continue
-        if kind == "idle" and busiest is not None and busiest.cpu >= advice.BUSY:
-            sentence = (
-                f"in {advice.percent(share)} of a step the ranks wait, and use no CPU; those of {busiest.host} are "
-                f"{advice.percent(busiest.cpu)} busy, so they may well wait for one of its {busiest.cpus:g} CPUs"
-            )
+        if share < CLEARLY * LEAST_SHARE[kind] and not _lasts(kind, parts):
+            continue
+        short = _short_of_cpus(share, loads) if kind == "idle" else ""
+        if short:
+            sentence = f"in {advice.percent(share)} of a step the ranks wait, and use no CPU; {short}"
             yield Cause("too few CPUs", share, sentence, advice.MORE_CPUS)
         else:
             yield Cause(
                 kind, share, f"{advice.percent(share)} of a step is {_WORDS[kind]}", advice.against(kind, loads)
             )
+
+
+def _lasts(kind: Kind, parts: Sequence[Mapping[Who, StepSample]]) -> bool:
+    """Whether it takes its least share in most parts of the steps, and not because of a moment that was slow.
+
+    Checkpoints are written now and then, and each counts.
+    """
+    means = (shares.mean([shares.shares_of(who, [sample]) for who, sample in part.items()], kind) for part in parts)
+    return kind == "checkpoint" or sum((mean or 0.0) >= LEAST_SHARE[kind] for mean in means) >= LEAST_PARTS
+
+
+def _short_of_cpus(idle: float, loads: Sequence[HostLoad]) -> str:
+    """Why ranks that are idle for such a share of a step may well wait for a CPU; empty where nothing says so.
+
+    A host that is a container sees only its own CPU time, so the CPUs that others keep busy show by pressure alone. A
+    rank that waits for a CPU is under pressure at least as long.
+    """
+    busiest = max(loads, key=lambda load: load.cpu, default=None)
+    if busiest is not None and busiest.cpu >= advice.BUSY:
+        busy = advice.percent(busiest.cpu)
+        return f"those of {busiest.host} are {busy} busy, so they may well wait for one of its {busiest.cpus:g} CPUs"
+    pressed = max(loads, key=lambda load: load.cpu_pressure, default=None)
+    if pressed is not None and pressed.cpu_pressure >= idle:
+        pressure = advice.percent(pressed.cpu_pressure)
+        return f"on {pressed.host} some task waited for a CPU in {pressure} of the time, so they may well do so, too"
+    return ""
 
 
 _WORDS: Mapping[Kind, str] = {

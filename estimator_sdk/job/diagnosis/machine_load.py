@@ -31,6 +31,9 @@ class HostLoad:
     """Share of the time in which its GPUs worked, the mean of them; None without any."""
     free: float = 0.0
     """Bytes of its memory that nobody used; 0 where that is not known."""
+    cpu_pressure: float = 0.0
+    """Share of the time in which some task waited for a CPU; 0 where it is not known. A container whose kernel has
+    version 1 of cgroups reads that of its machine, so what others do there is in it."""
 
 
 def read(job: StartedJob, first: float | None, last: float | None) -> tuple[HostLoad, ...]:
@@ -57,6 +60,7 @@ def read(job: StartedJob, first: float | None, last: float | None) -> tuple[Host
             if (gpus := [value for (name, _), value in each.items() if name == table.GPU])
             else None,
             max(0.0, each.get((table.MEMORY_LIMIT, ""), 0.0) - each.get((table.MEMORY, ""), 0.0)),
+            each.get((table.PRESSURE, "cpu"), 0.0),
         )
         for host, each in means.items()
         if (table.CPU_COUNT, "") in each and (table.CPU, "") in each

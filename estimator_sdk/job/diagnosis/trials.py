@@ -92,10 +92,12 @@ def worth_trying(found: Diagnosis, look: InputLook | None, replayed: float | Non
     return tuple(trial for trial in candidates if trial.predicted >= LEAST_GAIN)
 
 
-def together(helped: Sequence[Trial]) -> Trial | None:
+def together(helped: Sequence[Trial], found: Diagnosis, replayed: float | None = None) -> Trial | None:
     """All that has helped in one run; None for fewer than two things.
 
-    What they save adds up where it is not the same; of that, no more can be saved than the best of them does.
+    What they save adds up where it is not the same; of that, no more can be saved than the best of them does, and of
+    waiting for input no more than replaying the first batch saves. Whatever the sum says, computing takes as long as
+    before, unless that was quicker with the first batch replayed.
     """
     if len(helped) < 2:
         return None
@@ -103,10 +105,14 @@ def together(helped: Sequence[Trial]) -> Trial | None:
     for trial in helped:
         of = trial.kind or trial
         saved[of] = max(saved.get(of, 0.0), 1 - 1 / trial.predicted)
+    shortest = statistics.mean(rank.computing for rank in found.ranks)
+    if replayed is not None:
+        saved["input"] = min(saved.get("input", 0.0), max(0.0, 1 - 1 / replayed))
+        shortest = min(shortest, 1 / replayed)
     return Trial(
         "all that helped together",
         "do all of these",
-        1 / max(0.01, 1 - sum(saved.values())),
+        1 / max(0.01, shortest, 1 - sum(saved.values())),
         tuple(word for trial in helped for word in trial.words),
         tuple(dict(pair for trial in helped for pair in trial.environment).items()),
         any(trial.is_bound for trial in helped),

@@ -61,6 +61,24 @@ def test_what_takes_most_comes_first():
     assert kinds(told(input=0.03, checkpoint=0.06)) == ["checkpoint", "input"]
 
 
+def slow_at_first(input):
+    """A rank that waits for all of its input in the first quarter of the steps."""
+    ends = range(5, STEPS + 1, 5)
+    return [StepSample(count, count * STEP, min(count, STEPS // 4) * 4 * input, None, None, 0.0) for count in ends]
+
+
+@pytest.mark.parametrize(("seconds", "named"), [(0.012, []), (0.04, ["input"])])
+def test_a_moment_that_was_slow_is_no_cause_unless_it_took_much(seconds, named):
+    """Of each step 6 % is waiting for input, or 20 %, by the mean."""
+    assert kinds(slow_at_first(seconds)) == named
+    assert kinds(told(input=seconds)) == ["input"]
+
+
+def test_a_checkpoint_that_is_written_once_counts():
+    written = [StepSample(each.steps, each.seconds, None, None, each.input, 0.0) for each in slow_at_first(0.012)]
+    assert kinds(written) == ["checkpoint"]
+
+
 def test_of_few_steps_nothing_is_said():
     few = told(input=0.15, steps=causes.LEAST_STEPS - 1, step=1.0, every=1)
     assert found(few) == ()
@@ -81,6 +99,14 @@ def test_without_any_steps_it_says_how_steps_become_known():
 def test_a_rank_that_does_nothing_on_a_host_that_is_busy_waits_for_a_cpu():
     assert kinds(told(idle=0.06), loads=[HostLoad("algo-1", 2, 0.95, 0.0)]) == ["too few CPUs"]
     assert kinds(told(idle=0.06), loads=[HostLoad("algo-1", 2, 0.60, 0.0)]) == ["idle"]
+
+
+@pytest.mark.parametrize(("pressure", "kind"), [(0.45, "too few CPUs"), (0.2, "idle")])
+def test_so_it_does_in_a_container_where_tasks_wait_for_cpus_as_long_as_it_is_idle(pressure, kind):
+    """A container sees its own CPU time alone, whatever its machine does."""
+    (cause,) = found(told(idle=0.06), loads=[HostLoad("algo-1", 2, 0.40, 0.0, cpu_pressure=pressure)])
+    assert cause.kind == kind
+    assert ("some task waited for a CPU in 45 % of the time" in cause.sentence) == (kind == "too few CPUs")
 
 
 # One slow rank.

@@ -147,16 +147,30 @@ def test_nothing_is_tried_where_nothing_is_to_be_gained_or_known():
 
 def test_what_two_things_save_adds_up():
     first, second = Trial("a", "", 1 / 0.7, ("a",)), Trial("b", "", 1 / 0.8, ("b",))
-    both = trials.together([first, second])
+    both = trials.together([first, second], diagnosis(0.8))
     assert (both.words, both.predicted) == (("a", "b"), pytest.approx(1 / 0.5))
-    assert trials.together([first]) is None
+    assert trials.together([first], diagnosis(0.8)) is None
 
 
 def test_what_two_things_save_of_the_same_does_not_add_up():
     first, second = Trial("a", "", 2.0, kind="input"), Trial("b", "", 4.0, kind="input", steps_before=7)
     third = Trial("c", "", 1 / 0.9, kind="checkpoint")
-    both = trials.together([first, second, third])
+    both = trials.together([first, second, third], diagnosis(0.8, 0.1))
     assert (both.predicted, both.steps_before) == (pytest.approx(1 / 0.15), 7)
+
+
+def test_all_together_saves_no_more_of_input_than_replaying_the_first_batch():
+    loading, saving = Trial("a", "", 4.0, kind="input"), Trial("b", "", 1 / 0.9, kind="checkpoint")
+    both = trials.together([loading, saving], diagnosis(0.8, 0.1), 1 / 0.5)
+    assert both.predicted == pytest.approx(1 / 0.4)
+
+
+@pytest.mark.parametrize(("replayed", "predicted"), [(None, 1 / 0.3), (5.0, 5.0)])
+def test_all_together_leaves_the_computing(replayed, predicted):
+    """Each bound may be as high as that, but not the sum of both: 30 % of a step is computing."""
+    loading, threads = Trial("a", "", 5.0, kind="input"), Trial("b", "", 4.0, is_bound=True)
+    both = trials.together([loading, threads], diagnosis(0.7), replayed)
+    assert both.predicted == pytest.approx(predicted)
 
 
 def tried(real, rates, predicted=2.0):

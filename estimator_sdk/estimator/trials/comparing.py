@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -57,14 +58,14 @@ class Runs:
         self._run(Way.REPLAYED, 0)
         ways: list[Way | Trial] = [Way.REAL, *self._ways(found)]
         if with_advice:
-            replayed = self.rates.get(Way.REPLAYED)
-            gain = replayed[0] / self.rates[Way.REAL][0] if replayed else None
-            ways += trials.worth_trying(found, look, gain)
+            ways += trials.worth_trying(found, look, self._most())
         for number in range(self.rounds):
             start = number % len(ways)
             for way in [*ways[start:], *ways[:start]]:
                 if way not in self.failed and len(self.rates.get(way, ())) <= number:  # two have been made before
                     self._run(way, number)
+        if with_advice:
+            ways = self._foretold(ways, trials.worth_trying(found, look, self._most()))
         both = trials.together([tried.trial for tried in self._tried(ways) if tried.helps])
         for number in range(self.rounds if both else 0):
             assert both is not None
@@ -74,6 +75,21 @@ class Runs:
         last = self.job.diagnose()
         rates = {way: each for way, each in self.rates.items() if isinstance(way, Way)}
         return Comparison(rates, len(last.ranks), last, look, self._tried(ways) if with_advice else None)
+
+    def _most(self) -> float | None:
+        """How many times as fast it is with the first batch replayed; None where that is not known."""
+        replayed = self.rates.get(Way.REPLAYED)
+        return statistics.median(replayed) / statistics.median(self.rates[Way.REAL]) if replayed else None
+
+    def _foretold(self, ways: Sequence[Way | Trial], again: Sequence[Trial]) -> list[Way | Trial]:
+        """The same ways, with what is predicted of advice by all rates but its own, and not by the first ones alone."""
+        by_words = {(trial.words, trial.environment): trial for trial in again}
+        newest = [way if isinstance(way, Way) else by_words.get((way.words, way.environment), way) for way in ways]
+        for way, trial in zip(ways, newest, strict=True):
+            for known in (self.rates, self.waits):
+                if way in known:
+                    known[trial] = known.pop(way)
+        return newest
 
     def _ways(self, found: Diagnosis) -> list[Way]:
         saves = any(rank.checkpoint is not None for rank in found.ranks)

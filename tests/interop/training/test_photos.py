@@ -32,7 +32,7 @@ def test_photos_are_waited_for_until_they_are_kept(ranks, tmp_path, monkeypatch,
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
     document = run_and_try(capfd, ranks, "photos_keras_horovod.py", "--epochs", "1000")
     assert document["gaps"]["replayed"]["share"] >= UNTOUCHED
-    kept = next(tried for tried in document["tried"] if tried["words"] == ["keep"])
+    kept = next(tried for tried in document["tried"] if "keep" in tried["words"])
     assert kept["helps"]
     assert 1 - max(kept["rates"]) / min(document["rates"]["replayed"]) <= LEFT
     assert kept["input"] < NOT_INPUT_BOUND

@@ -5,6 +5,8 @@
     page_cache.py   the channels' files brought into the page cache of the host, or dropped from it
     applied.py      advice that is tried: workers, reading ahead, checkpoints less often or in the background
     kept.py         what `tf.data` makes once and keeps in memory, and how much memory that takes
+    from_python.py  what Python gives `tf.data`, handed over in stacks, and what it takes to make it
+    going_on.py     one iterator for all epochs of `fit`
     watch.py        what a process does while its rank waits for input, looked at a hundred times a second
     doing.py        what a thread does, by its stack
 

@@ -57,13 +57,14 @@ class Runs:
         self._run(Way.REPLAYED, 0)
         ways: list[Way | Trial] = [Way.REAL, *self._ways(found)]
         if with_advice:
-            ways += trials.worth_trying(found, look, self._gain_replayed())
-            ways += world_trials.worth_trying(found, look)
+            ways += self._advice(found, look)
         for number in range(self.rounds):
             start = number % len(ways)
             for way in [*ways[start:], *ways[:start]]:
                 if way not in self.failed and len(self.rates.get(way, ())) <= number:  # two have been made before
                     self._run(way, number)
+        if with_advice:
+            ways = self._foretold(ways, self._advice(found, look))
         helped = [tried.trial for tried in self._tried(ways) if tried.helps]
         both = trials.together(helped, found, self._gain_replayed())
         for number in range(self.rounds if both else 0):
@@ -75,10 +76,25 @@ class Runs:
         rates = {way: each for way, each in self.rates.items() if isinstance(way, Way)}
         return Comparison(rates, len(last.ranks), last, look, self._tried(ways) if with_advice else None)
 
+    def _advice(self, found: Diagnosis, look: InputLook | None) -> list[Trial]:
+        """What is worth trying, with what is predicted by the rates that are known so far."""
+        gain = self._gain_replayed()
+        return [*trials.worth_trying(found, look, gain), *world_trials.worth_trying(found, look)]
+
     def _gain_replayed(self) -> float | None:
         """How many times as fast the script was with the first batch replayed; None where it failed so."""
         rates = self.rates.get(Way.REPLAYED)
         return RunRates(rates).middle / RunRates(self.rates[Way.REAL]).middle if rates else None
+
+    def _foretold(self, ways: Sequence[Way | Trial], again: Sequence[Trial]) -> list[Way | Trial]:
+        """The same ways, with what is predicted of advice by all rates but its own, and not by the first ones alone."""
+        by_words = {(trial.words, trial.environment): trial for trial in again}
+        newest = [way if isinstance(way, Way) else by_words.get((way.words, way.environment), way) for way in ways]
+        for way, trial in zip(ways, newest, strict=True):
+            for known in (self.rates, self.waits):
+                if way in known:
+                    known[trial] = known.pop(way)
+        return newest
 
     def _ways(self, found: Diagnosis) -> list[Way]:
         saves = any(rank.checkpoint is not None for rank in found.ranks)

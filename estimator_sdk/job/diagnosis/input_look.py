@@ -88,6 +88,16 @@ class InputLook:
     """That a rank takes in one pass over its samples, where they could be kept once they are made; else 0."""
     batches_bytes: int = 0
     """About how much memory these would take, for each rank."""
+    waits_in_turn: bool = True
+    """Whether `tf.data` makes something while nothing else goes on."""
+    given: str = ""
+    """The class by which Keras takes what `fit` is given; empty without `fit`."""
+    made: int = 0
+    """How often `tf.data` has taken something from Python."""
+    made_bytes: int = 0
+    making: float = 0.0
+    making_cpu: float = 0.0
+    """What Python took to make that, and of a CPU."""
     modules: tuple[str, ...] = ()
     """The frameworks that the script has imported."""
 
@@ -196,6 +206,12 @@ def merged(lines: Iterable[str]) -> InputLook | None:
         can_share=loader.get("can_share", False),
         batches=loader.get("batches", 0),
         batches_bytes=loader.get("bytes", 0),
+        waits_in_turn=loader.get("waits_in_turn", True),
+        given=loader.get("given", ""),
+        made=round(_made(ranks, "count")),
+        made_bytes=round(_made(ranks, "bytes")),
+        making=_made(ranks, "seconds"),
+        making_cpu=_made(ranks, "cpu"),
         modules=tuple(ranks[0]["modules"]),
     )
 
@@ -223,6 +239,10 @@ def _counted(told: Iterable[Mapping[str, Any]]) -> tuple[Counter[str], Counter[s
         counts.update(one["doing"])
         places.update(one["places"])
     return counts, places
+
+
+def _made(told: Iterable[Mapping[str, Any]], name: str) -> float:
+    return sum(float(one["making"].get(name, 0)) for one in told)
 
 
 def _sum(told: Iterable[Mapping[str, Any]], name: str) -> float:

@@ -28,6 +28,13 @@ AHEAD = 4
 """Batches that are read ahead."""
 MOST_KEPT = 0.5
 """Of the memory that nobody uses on a host, so much may be taken to keep samples."""
+MOST_STACKED, STACKS = 64, 3
+"""Batches that Python hands over at once, and how many times these are in memory: used, waiting, and being made."""
+STACKING = (
+    "let what makes them in Python yield many in one, by `numpy.stack`, and TensorFlow take them apart, by `.unbatch()`"
+)
+REPEATED = ("PyDatasetAdapter", "ArrayDataAdapter")
+"""What takes things that `fit` is given, and makes a dataset of them that is iterated anew for each epoch."""
 EVERY = 4
 
 
@@ -64,6 +71,9 @@ class _Step:
     checkpoint: float
     making: float
     """CPU that the batch of a step takes."""
+    python: float
+    python_cpu: float
+    """What Python takes to make what `tf.data` takes from it in a step, and of a CPU."""
     saving: float
     """CPU that the checkpoint of a step takes."""
     cpus: float
@@ -129,13 +139,7 @@ def _loading(step: _Step, look: InputLook, replayed: float | None) -> Iterator[T
             what = f"{count} worker{'s' * (count > 1)} for each DataLoader"
             yield Trial(what, f"`num_workers={count}`", predicted, (f"{words.WORKERS}={count}",), kind="input")
         case "tf.data":
-            calls = max(1.0, step.cpus)
-            predicted = step.gain(max(step.rest, step.input / calls, (step.making + step.rest) / calls))
-            how = "`map(…, num_parallel_calls=tf.data.AUTOTUNE)`, and `.prefetch(tf.data.AUTOTUNE)` at the end"
-            told = (words.PARALLEL, f"{words.PREFETCH}={AHEAD}")
-            yield Trial("parallel calls of map, and prefetch", how, predicted, told, kind="input")
-            if 0 < look.batches_bytes <= MOST_KEPT * step.free:
-                yield _keeping(look, max(step.gain(step.rest), replayed or 0.0))
+            yield from _of_tf_data(step, look, max(step.gain(step.rest), replayed or 0.0))
         case "timed_input":
             # A thread beside the steps computes only while these do not, and gets its turn late while they do.
             late = look.late * step.input * look.input_waits / look.input_seconds if look.input_seconds else 0.0
@@ -143,6 +147,26 @@ def _loading(step: _Step, look: InputLook, replayed: float | None) -> Iterator[T
             how = "read ahead in a thread, with `sys.setswitchinterval(0.0005)`"
             what = f"a thread that reads {AHEAD} batches ahead"
             yield Trial(what, how, predicted, (f"{words.PREFETCH}={AHEAD}",), kind="input")
+
+
+def _of_tf_data(step: _Step, look: InputLook, most: float) -> Iterator[Trial]:
+    """`most` is how many times as fast it would be if nothing was made."""
+    if look.waits_in_turn:
+        calls = max(1.0, step.cpus)
+        predicted = step.gain(max(step.rest, step.input / calls, (step.making + step.rest) / calls))
+        how = "`map(…, num_parallel_calls=tf.data.AUTOTUNE)`, and `.prefetch(tf.data.AUTOTUNE)` at the end"
+        told = (words.PARALLEL, f"{words.PREFETCH}={AHEAD}")
+        yield Trial("parallel calls of map, and prefetch", how, predicted, told, kind="input")
+    if 0 < look.batches_bytes <= MOST_KEPT * step.free:
+        yield _keeping(look, most)
+    size = min(MOST_STACKED, int(MOST_KEPT * step.free * look.made / STACKS / max(1, look.made_bytes)))
+    predicted = step.gain(max(step.whole / most + step.python_cpu, step.python))
+    if look.given in REPEATED:
+        yield _going_on(size, predicted)
+    elif size > 1:
+        is_bound = look.given != "GeneratorDataAdapter"  # of one's own `tf.data` there is more that takes time
+        what, stack = f"{size} elements at once from Python", f"{words.STACK}={size}"
+        yield Trial(what, STACKING, predicted, (stack,), is_bound=is_bound, kind="input")
 
 
 def _with_turns(seconds: float, beside: float, late: float) -> float:
@@ -160,13 +184,31 @@ def _keeping(look: InputLook, predicted: float) -> Trial:
         f"`.cache()` after the last `map` that draws no random number, and shuffle behind it; it takes {size} a rank, "
         "and the first pass over the data is as slow as before"
     )
+    if look.given:  # by `fit`
+        how += "; then `.repeat()`, and `steps_per_epoch` of `fit`, so that Keras makes no new iterator for each epoch"
     return Trial(
         "decoded samples kept in memory",
         how,
         predicted,
-        (words.KEEP,),
+        (words.KEEP, words.GO_ON) if look.given else (words.KEEP,),
         kind="input",
         steps_before=look.batches,
+    )
+
+
+def _going_on(size: int, predicted: float) -> Trial:
+    """Where Python makes batches it still does; the rest is as if nothing was made."""
+    how = (
+        "give `fit` a `tf.data.Dataset` that goes on, by `.repeat()` and `steps_per_epoch`, and for validation too, by "
+        "`validation_steps`: Keras makes new iterators for each epoch of anything else"
+    )
+    stacks = size > 1
+    return Trial(
+        "one iterator for all epochs" + f", {size} batches at once from Python" * stacks,
+        f"{how}; {STACKING}" if stacks else how,
+        predicted,
+        (words.GO_ON, *([f"{words.STACK}={size}"] if stacks else [])),
+        kind="input",
     )
 
 
@@ -215,6 +257,8 @@ def _step(found: Diagnosis, look: InputLook) -> _Step:
         input_time,
         statistics.mean(rank.seconds_of("checkpoint") for rank in found.ranks),
         _making(look, steps, whole, input_time),
+        look.making / steps,
+        look.making_cpu / steps,
         look.checkpoint_cpu / steps,
         cpus / on_a_host,
         min((load.free for load in found.hosts), default=0.0) / on_a_host,

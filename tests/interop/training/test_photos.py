@@ -31,7 +31,7 @@ def test_photos_are_waited_for_until_they_are_kept(ranks, rounds, tmp_path, monk
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
     document = run_and_try(capfd, ranks, rounds, "photos_keras_horovod.py", "--epochs", "100000")
     assert document["gaps"]["replayed"]["share"] >= UNTOUCHED
-    kept = next(tried for tried in document["tried"] if tried["words"] == ["keep"])
+    kept = next(tried for tried in document["tried"] if "keep" in tried["words"])
     assert kept["helps"]
     assert kept["input"] <= LEFT
     if rounds > 1:  # or nothing is known of how much the rates of runs that are alike differ

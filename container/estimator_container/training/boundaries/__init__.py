@@ -2,7 +2,7 @@
 
     in_torch.py        PyTorch: its DataLoader, `torch.save`
     in_tensorflow.py   TensorFlow: iterators of `tf.data`, checkpoints; gradients that Horovod reduces in a graph
-    in_keras.py        Keras: models and weights that are saved
+    in_keras.py        Keras: models and weights that are saved; the epochs of `fit`
     timed.py           a function whose time counts as spent on something
 
 Outside of such a trial each hook calls what it hooks and returns what that returns; it only reads a clock before that
@@ -23,6 +23,7 @@ _MODULES = {
     "torch.utils.data.dataloader": ("in_torch", "watch_loaders"),
     "torch.serialization": ("in_torch", "watch_saving"),
     "keras.src.saving.saving_api": ("in_keras", "watch_saving"),
+    "keras.src.backend.tensorflow.trainer": ("in_keras", "watch_epochs"),
     "tensorflow.python.data.ops.iterator_ops": ("in_tensorflow", "watch_iterators"),
     "tensorflow.python.data.ops.dataset_ops": ("in_tensorflow", "watch_datasets"),
     "tensorflow.python.checkpoint.checkpoint": ("in_tensorflow", "watch_saving"),

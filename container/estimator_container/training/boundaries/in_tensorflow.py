@@ -84,13 +84,18 @@ def watch_iterators(iterator_ops: ModuleType, account: StepAccount) -> None:
 def watch_datasets(dataset_ops: ModuleType, account: StepAccount) -> None:
     """In a trial that replays, a dataset gives its first batch as often as it has batches.
 
-    In one of advice it reads ahead, maps with several calls at once, and keeps what it has mapped.
+    In one of advice it reads ahead, maps with several calls at once, keeps what it has mapped, and takes more at once
+    from Python.
     """
-    if not any(map(words.has, (words.REPLAY, words.PREFETCH, words.PARALLEL, words.KEEP, words.LOOK))):
+    if not any(map(words.has, (words.REPLAY, words.PREFETCH, words.PARALLEL, words.KEEP, words.STACK, words.LOOK))):
         return
-    from ..trials import applied, kept, watch
+    from ..trials import applied, from_python, kept, watch
 
     dataset: Any = dataset_ops.DatasetV2
+    if words.has(words.STACK):
+        from_python.in_stacks(dataset, words.number(words.STACK))
+    if words.has(words.LOOK):
+        watch.making = from_python.measured(dataset)
     if words.has(words.PARALLEL):
         applied.mapped_in_parallel(dataset, tf.data.AUTOTUNE)
     if words.has(words.KEEP):
@@ -101,7 +106,7 @@ def watch_datasets(dataset_ops: ModuleType, account: StepAccount) -> None:
     def __iter__(self: Any) -> Any:
         is_first = words.has(words.LOOK) and watch.saw_loader("tf.data")
         if is_first and tf.executing_eagerly():
-            watch.saw_loader("tf.data", **kept.size_of(self))
+            watch.saw_loader("tf.data", waits_in_turn=kept.waits_in_turn(self), **kept.size_of(self))
         return stock(_in_trial(self) if tf.executing_eagerly() else self)
 
     dataset.__iter__ = __iter__
@@ -111,9 +116,18 @@ def _in_trial(dataset: Any) -> Any:
     if words.has(words.REPLAY):
         count, known = int(dataset.cardinality()), vars(dataset)
         if _REPLAYED not in known:  # each epoch iterates, and would make the first batch again
-            known[_REPLAYED] = dataset.take(1).cache().repeat(count if count > 0 else None)
+            replayed = dataset.take(1).cache().repeat(count if count > 0 else None)
+            known[_REPLAYED] = replayed.with_options(_as_it_is())
         return known[_REPLAYED]
     return dataset.prefetch(words.number(words.PREFETCH)) if words.has(words.PREFETCH) else dataset
+
+
+def _as_it_is() -> tf.data.Options:
+    """With which TensorFlow improves nothing, which takes longer than to give one batch again."""
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    return options
 
 
 def watch_reduction(reduction: ModuleType, account: StepAccount) -> None:

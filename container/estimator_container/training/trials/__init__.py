@@ -6,6 +6,8 @@
     applied.py      advice that is tried: workers, reading ahead, checkpoints less often or in the background
     world.py        the same between ranks: CPUs of their own, gradients sent in 16 bits
     kept.py         what `tf.data` makes once and keeps in memory, and how much memory that takes
+    from_python.py  what Python gives `tf.data`, handed over in stacks, and what it takes to make it
+    going_on.py     one iterator for all epochs of `fit`
     watch.py        what a process does while its rank waits for input, looked at a hundred times a second
     doing.py        what a thread does, by its stack
 

@@ -61,6 +61,17 @@ def size_of(dataset: Any) -> dict[str, int]:
     return {"batches": count, "bytes": count * sum(each.numpy().nbytes for each in tensors)}
 
 
+def waits_in_turn(dataset: Any) -> bool:
+    """Whether it makes something while nothing else goes on: maps with one call at a time, or reads nothing ahead."""
+    while type(dataset).__name__ == "_OptionsDataset":
+        (dataset,) = dataset._inputs()
+    return type(dataset).__name__ != "_PrefetchDataset" or _maps_in_turn(dataset)
+
+
+def _maps_in_turn(dataset: Any) -> bool:
+    return type(dataset).__name__ == "_MapDataset" or any(map(_maps_in_turn, dataset._inputs()))
+
+
 def _maps(dataset: Any) -> bool:
     """Whether it, or what it is made of, maps without random numbers."""
     here = type(dataset).__name__ in _MAPS and not is_random(dataset)

@@ -22,6 +22,7 @@ from .applied import SWITCH_SECONDS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..step_account import StepAccount
+    from .from_python import Making
 
 MARK = "estimator-doctor: "
 """How such a line begins."""
@@ -31,6 +32,8 @@ MODULES = ("torch", "tensorflow", "keras", "horovod")
 """Of which it is told whether the script has imported them."""
 loader: dict[str, Any] = {}
 """How the script loads, as the hooks have seen it: by what, and with how many workers."""
+making: Making | None = None
+"""What the script makes in Python for `tf.data`; None without TensorFlow."""
 _opened = 0
 
 
@@ -159,6 +162,7 @@ class InputWatch:
             "opened": _opened - opened,
             "read": _bytes_read() - read,
             "loader": loader,
+            "making": vars(making) if making is not None else {},
             "modules": [name for name in MODULES if name in sys.modules],
             "cpus": len(os.sched_getaffinity(0)),
         }

@@ -41,6 +41,7 @@ def told(pid=1, child=False, **facts):
         "opened": 0,
         "read": 0,
         "loader": {"by": "DataLoader", "workers": 0, "can_share": True},
+        "making": {},
         "modules": ["torch"],
         "cpus": 4,
     }
@@ -125,6 +126,50 @@ def test_samples_that_fit_into_memory_are_kept_and_the_pass_that_makes_them_is_n
     kept = trials.worth_trying(diagnosis(0.6, free=2000.0), looked)[-1]
     assert kept.predicted == pytest.approx(2.5)
     assert all(trial.words != ("keep",) for trial in trials.worth_trying(diagnosis(0.6, ranks=3, free=2000.0), looked))
+
+
+def test_what_fit_is_given_is_kept_and_it_goes_on_with_one_iterator():
+    looked = look(loader={"by": "tf.data", "given": "TFDatasetAdapter", "batches": 16, "bytes": 400})
+    kept = trials.worth_trying(diagnosis(0.6, free=2000.0), looked)[-1]
+    assert kept.words == ("keep", "go-on")
+    assert "`steps_per_epoch`" in kept.how
+
+
+def of_fit(given, made=200, size=1000, **facts):
+    """A look of 10 s, in which Python made so much of so many bytes in 1 s."""
+    making = {"count": made, "bytes": made * size, "seconds": 1.0, "cpu": 0.5}
+    loader = {"by": "tf.data", "given": given, "waits_in_turn": False}
+    return look(loader=loader, making=making, **facts)
+
+
+def test_fit_goes_on_with_one_iterator_and_takes_from_python_many_batches_at_once():
+    """A step of 100 ms takes 40 with the first batch replayed; Python makes its batch in 10, 5 of them computing."""
+    trial = only(trials.worth_trying(diagnosis(0.3, free=1e9), of_fit("PyDatasetAdapter"), 2.5))
+    assert trial.words == ("go-on", "stack=64")
+    assert (trial.predicted, trial.is_bound) == (pytest.approx(100 / 45), False)
+
+
+def test_no_more_batches_at_once_than_fit_into_memory_three_times():
+    """Half of 6,000 bytes, for each of two ranks, is one batch of 1,000 three times over, or of 100 five times."""
+    large, small = of_fit("PyDatasetAdapter"), of_fit("PyDatasetAdapter", size=100)
+    found = diagnosis(0.3, ranks=2, free=6000.0)
+    assert only(trials.worth_trying(found, large, 2.5)).words == ("go-on",)
+    assert only(trials.worth_trying(found, small, 2.5)).words == ("go-on", "stack=5")
+
+
+def test_arrays_need_no_python_and_a_generator_no_other_iterator():
+    found = diagnosis(0.3, free=1e9)
+    assert only(trials.worth_trying(found, of_fit("ArrayDataAdapter", made=0), 2.5)).words == ("go-on",)
+    assert only(trials.worth_trying(found, of_fit("GeneratorDataAdapter"), 2.5)).words == ("stack=64",)
+
+
+def test_of_what_else_a_pipeline_does_nothing_is_foretold():
+    trial = only(trials.worth_trying(diagnosis(0.3, free=1e9), of_fit("TFDatasetAdapter"), 2.5))
+    assert (trial.words, trial.is_bound) == (("stack=64",), True)
+
+
+def test_nothing_is_made_in_parallel_where_nothing_is_mapped_in_turn():
+    assert trials.worth_trying(diagnosis(0.3, free=1e9), of_fit("TFDatasetAdapter", made=0), 2.5) == ()
 
 
 def test_checkpoints_in_the_background_gain_what_is_no_work_of_a_cpu():

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import EnumMeta
-from typing import Literal, NoReturn, get_args, get_origin
+from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from ..errors import InvalidArgument
-from .annotations import UNIONS, NoneType, type_hints
 from .frozen import FrozenMapping
 from .naming import nearest, shown
 
+if sys.version_info >= (3, 10):
+    from types import UnionType
+else:
+    UnionType = Union  # `int | None` is none yet
+
+_UNIONS: tuple[object, ...] = (Union, UnionType)
+NoneType = type(None)
 _HINTS: dict[type, Mapping[str, object]] = {}
 _NAMES = {str: "a str", int: "an int", float: "a number", bool: "True or False"}
 
@@ -25,7 +32,7 @@ def conform(hint: object, value: object, where: str) -> object:
     anything else.
     """
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin in UNIONS:
+    if origin in _UNIONS:
         return _conform_union(hint, value, where)
     if origin is Literal:
         return value if isinstance(value, str) and value in arguments else _refuse(hint, value, where)
@@ -43,9 +50,27 @@ def conform(hint: object, value: object, where: str) -> object:
 def field_hints(cls: type) -> Mapping[str, object]:
     """The annotation of each field of a dataclass, evaluated once for each class."""
     if cls not in _HINTS:
-        hints = type_hints(cls)
+        hints = get_type_hints(cls) if sys.version_info >= (3, 10) else evaluated(cls)
         _HINTS[cls] = {field.name: hints[field.name] for field in fields(cls)}
     return _HINTS[cls]
+
+
+def evaluated(cls: type) -> dict[str, Any]:
+    """As `get_type_hints`, on Python 3.9, which some hosts have: `int | None` is read as `Union[int, None]`."""
+    import ast
+
+    class Unions(ast.NodeTransformer):
+        def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+            sides = ast.Tuple([self.visit(node.left), self.visit(node.right)], ast.Load())
+            return ast.Subscript(ast.Name("Union", ast.Load()), sides, ast.Load())
+
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        names = {**vars(sys.modules[base.__module__]), "Union": Union}
+        for name, text in vars(base).get("__annotations__", {}).items():
+            tree = ast.fix_missing_locations(Unions().visit(ast.parse(text, mode="eval")))
+            hints[name] = eval(compile(tree, text, "eval"), names)
+    return hints
 
 
 def without_none(hint: object) -> object:
@@ -135,7 +160,7 @@ def _describe(hint: object) -> str:
     origin = get_origin(hint) or hint
     if origin is Literal:
         return _either([repr(choice) for choice in get_args(hint)])
-    if origin in UNIONS:
+    if origin in _UNIONS:
         return _either([_describe(choice) for choice in get_args(hint) if choice is not NoneType])
     if origin in (tuple, Sequence):
         return "a list"

@@ -9,7 +9,7 @@ import pytest
 
 from estimator_sdk.backends.supervised.job_folder import record
 from estimator_sdk.spec import job_document
-from estimator_sdk.values.annotations import evaluated
+from estimator_sdk.values.conform import evaluated
 
 CLASSES = [
     each

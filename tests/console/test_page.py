@@ -29,6 +29,11 @@ VIEWS = {
     "inputs": "pre.document",
 }
 """Each part of a job, and the table, with what it shows when it is there."""
+SEES_ITS_TAB = """
+const box = (selector) => document.querySelector(selector)?.getBoundingClientRect();
+const tab = box(".tabs [aria-current]"), tabs = box(".tabs");
+return !tab || (tab.left >= tabs.left - 1 && tab.right <= tabs.right + 1);
+"""
 OLD = 120  # jobs that have ended
 DOES_AS_TOLD = """
 import os, pathlib, sys, time
@@ -289,7 +294,7 @@ def test_every_view_fits_its_width_and_pleases_axe(page, home, width):
     page.width(width)
     for part in VIEWS:
         look_at(page, name, part, "light", width)
-    for part in ("", "logs"):
+    for part in ("", "logs", "doctor"):
         look_at(page, name, part, "dark", width)
     assert page.complaints() == []
 
@@ -303,5 +308,6 @@ def look_at(page, name: str, part: str, theme: str, width: int) -> None:
     page.wait(lambda: page.count(VIEWS[part]), f"{view} shows nothing")
     fits = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert page.driver.execute_script(fits), f"{view} is wider than {width}"
+    assert page.driver.execute_script(SEES_ITS_TAB), f"the tab of {view} is out of sight at {width}"
     assert violations(page) == []
     keep_picture(page, f"{view}-{theme}-{width}")

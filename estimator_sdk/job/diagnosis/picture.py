@@ -23,6 +23,11 @@ NAMES: Mapping[Kind, str] = {
     "idle": "idle",
     "computing": "computing",
 }
+STYLE = (
+    "<style>@media (prefers-color-scheme: dark) "
+    "{ .estimator-picture { fill: #e4e6eb } .estimator-picture .paper { fill: #1d2026 } }</style>"
+)
+"""Words and background on a dark page; what shows no styles shows it on white."""
 WIDTH, LEFT, RIGHT = 760, 200, 150
 ROW, BAR, TOP = 24, 16, 34
 MOST_ROWS = 64
@@ -80,8 +85,9 @@ def svg(title: str, bars: Sequence[PictureBar], legend: Sequence[tuple[str, str]
         words.append(f'<text x="{at + 14}" y="{below}">{escape(name)}</text>')
         at += 30 + 7 * len(name)
     box = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-    background = f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {box} {style}>{background}{"".join(words)}</svg>\n'
+    background = f'<rect class="paper" width="{WIDTH}" height="{height}" fill="white"/>'
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" class="estimator-picture" {box} {style}>{STYLE}'
+    return f"{opening}{background}{''.join(words)}</svg>\n"
 
 
 def _row(bar: PictureBar, top: int) -> list[str]:

@@ -171,8 +171,10 @@ export function showJob(main, name, firstPart, firstOthers) {
     compare([...new Set(others)].filter((each) => each !== name).slice(0, MOST_OTHERS));
     const [found, , make] = PARTS.find(([each]) => each === key) ?? PARTS[0];
     for (const tab of tabs.children) {
-      if (tab.dataset.part === found) tab.setAttribute("aria-current", "page");
-      else tab.removeAttribute("aria-current");
+      if (tab.dataset.part === found) {
+        tab.setAttribute("aria-current", "page");
+        requestAnimationFrame(() => (tabs.scrollLeft = tab.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2));
+      } else tab.removeAttribute("aria-current");
     }
     part?.close();
     job.listeners.clear();

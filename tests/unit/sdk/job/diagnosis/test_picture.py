@@ -34,6 +34,16 @@ def test_rates_are_bars_to_their_median_with_what_lies_around():
     assert bars(image, picture.COLOURS["computing"]) == [pytest.approx(0.4 * whole), pytest.approx(whole)]
 
 
+def test_on_a_dark_page_it_is_dark_and_what_knows_no_styles_shows_it_on_white():
+    image = ElementTree.fromstring(picture.of_ranks("job", []))
+    paper = next(rect for rect in image.iter(f"{NAMESPACE}rect") if rect.get("class") == "paper")
+    assert paper.get("fill") == "white"
+    (style,) = image.iter(f"{NAMESPACE}style")
+    assert "@media (prefers-color-scheme: dark)" in style.text
+    # Inline in a notebook its rules hold for the whole page: they may mean nothing else there.
+    assert all(rule.strip().startswith(".estimator-picture") for rule in style.text.partition("{")[2].split("}")[:2])
+
+
 def test_words_are_escaped():
     image = picture.of_ranks("<script>&", [RankShares("<b>", None, 9, 1.0, None, None, None, None)])
     texts = [text.text for text in ElementTree.fromstring(image).iter(f"{NAMESPACE}text")]

@@ -13,7 +13,7 @@ from tests.ssh import seen
 from tests.ssh.submitting import submitting
 from tests.waiting import wait_for
 
-# Each test does this to a machine of its own, of the last ones: tests of other processes use the first ones.
+# Each test does this to a machine of its own, which no other test names: they run side by side.
 UP = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 
 
@@ -28,7 +28,7 @@ def submit(tmp_path, monkeypatch):
         yield submitted
 
 
-@pytest.mark.parametrize(("odd", "is_first"), [("host-9", False), ("host-10", True)])
+@pytest.mark.parametrize(("odd", "is_first"), [("host-5", False), ("host-6", True)])
 def test_a_machine_that_cannot_have_a_host_says_why_at_once_and_keeps_nothing(submit, ssh_pool, odd, is_first):
     folder = ssh_pool.folder / odd / "tmp"
     folder.chmod(0o555)
@@ -43,7 +43,7 @@ def test_a_machine_that_cannot_have_a_host_says_why_at_once_and_keeps_nothing(su
     wait_for(lambda: not left_on(odd))
 
 
-@pytest.mark.parametrize(("odd", "is_first"), [("host-11", False), ("host-12", True)])
+@pytest.mark.parametrize(("odd", "is_first"), [("host-7", False), ("host-8", True)])
 def test_what_is_left_where_all_of_a_job_was_killed_is_removed_by_the_next_one_there(submit, ssh_pool, odd, is_first):
     job = submit(UP, hosts=[odd, "host-2"] if is_first else ["host-2", odd])
     next(job.logs(stream="stdout", host="algo-1" if is_first else "algo-2", follow=True))

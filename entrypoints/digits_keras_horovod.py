@@ -2,6 +2,7 @@
 
     python digits_keras_horovod.py                      # one process
     mpirun -np 4 python digits_keras_horovod.py         # four of them
+    mpirun -np 4 python digits_keras_horovod.py --keep  # the same batches, as the doctor advises to take them
 
 What Horovod asks of a training script is marked with numbers, 1 to 7.
 """
@@ -10,9 +11,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same bits on every kind of CPU, and no notice
@@ -38,6 +42,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=32, help="images a step on each rank")
     parser.add_argument("--learning-rate", type=float, default=0.005, help="for one rank; times their number")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", action="store_true", help="keep the images in TensorFlow, as the doctor advises")
     parser.add_argument("--train", default=os.environ.get("SM_CHANNEL_TRAIN"), help="folder of digits.npz")
     parser.add_argument("--model-dir", type=Path, default=Path(model_dir))
     parser.add_argument("--checkpoint-dir", type=Path, default=Path(checkpoint_dir))
@@ -54,27 +59,29 @@ def join_world() -> None:
         tf.config.set_visible_devices(gpus[hvd.local_rank() % len(gpus)], "GPU")
 
 
+def share(settings: argparse.Namespace, count: int, epoch: int) -> list[np.ndarray]:
+    """2. This rank's share of so many images, in batches: every rank has the same number of them."""
+    return digits.batches(
+        count,
+        rank=hvd.rank(),
+        size=hvd.size(),
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+        epoch=epoch,
+    )
+
+
 class Share(keras.utils.PyDataset):
-    """2. This rank's share of the images: every rank has the same number of batches."""
+    """The batches of this rank, of which Keras asks for one after the other."""
 
     def __init__(self, data: digits.Examples, settings: argparse.Namespace, epoch: int) -> None:
         super().__init__()
-        self.data, self.settings = data, settings
-        self._shuffle(epoch)
-
-    def _shuffle(self, epoch: int) -> None:
-        self.epoch = epoch
-        self.batches = digits.batches(
-            len(self.data),
-            rank=hvd.rank(),
-            size=hvd.size(),
-            batch_size=self.settings.batch_size,
-            seed=self.settings.seed,
-            epoch=epoch,
-        )
+        self.data, self.settings, self.epoch = data, settings, epoch
+        self.batches = share(settings, len(data), epoch)
 
     def on_epoch_end(self) -> None:
-        self._shuffle(self.epoch + 1)
+        self.epoch += 1
+        self.batches = share(self.settings, len(self.data), self.epoch)
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -82,6 +89,37 @@ class Share(keras.utils.PyDataset):
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         batch = self.data[self.batches[index]]
         return batch.images, batch.labels
+
+
+def kept(data: digits.Examples, settings: argparse.Namespace, done: int) -> tf.data.Dataset:
+    """The same batches, epoch after epoch: TensorFlow has the images, and asks Python for the order of an epoch."""
+    images, labels = tf.constant(data.images), tf.constant(data.labels)
+
+    def orders() -> Iterator[np.ndarray]:
+        for epoch in itertools.count(done + 1):  # Keras tells a `Share` of the end of an epoch once before the first
+            for _, batches in itertools.groupby(share(settings, len(data), epoch), key=len):
+                yield np.stack(list(batches))
+
+    order = tf.data.Dataset.from_generator(orders, output_signature=tf.TensorSpec([None, None], tf.int64))
+    chosen = order.map(lambda order: (tf.gather(images, order), tf.gather(labels, order)))
+    return chosen.unbatch().with_options(as_it_is())
+
+
+def as_it_is() -> tf.data.Options:
+    """TensorFlow is to improve nothing: that takes longer than these batches, and Keras validates anew each time."""
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    return options
+
+
+def inputs(data: digits.Examples, test: digits.Examples, settings: argparse.Namespace, done: int) -> dict[str, Any]:
+    """What `fit` takes: for each epoch a new iterator, or one for all of them, which costs less."""
+    if not settings.keep:
+        return {"x": Share(data, settings, done), "validation_data": (test.images, test.labels)}
+    steps = len(share(settings, len(data), done))
+    tests = tf.data.Dataset.from_tensor_slices((test.images, test.labels)).batch(32).cache().with_options(as_it_is())
+    return {"x": kept(data, settings, done), "steps_per_epoch": steps, "validation_data": tests}
 
 
 class EpochEnd(keras.callbacks.Callback):
@@ -138,8 +176,7 @@ def train(settings: argparse.Namespace, data: digits.Examples, test: digits.Exam
     if hvd.rank() == 0:
         callbacks.append(EpochEnd(settings))
     model.fit(
-        Share(data, settings, done),
-        validation_data=(own_test.images, own_test.labels),
+        **inputs(data, own_test, settings, done),
         initial_epoch=done,
         epochs=settings.epochs,
         callbacks=callbacks,

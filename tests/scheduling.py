@@ -23,6 +23,7 @@ OF_SPINNING_RANKS = (
     "tests/interop/drift/test_tensorflow.py",
     "tests/interop/drift/test_torch.py::test_with_horovod_",
     "tests/interop/horovod_keras3/",
+    "tests/interop/training/test_digits.py",
     "tests/interop/training/test_tensorflow.py",
     "tests/interop/notebooks/test_notebooks.py::test_a_notebook_runs_from_top_to_bottom[2_",
     "tests/conformance/test_distributions.py::test_tensorflow_",

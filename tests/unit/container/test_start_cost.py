@@ -26,6 +26,8 @@ WHEN_USED = {
     "storage.s3.aws_settings": {"botocore"},
     "worlds.tensorflow_server": {"tensorflow"},
     "ranks.flight_recorder": {"torch"},
+    "training.trials.from_python": {"numpy", "tensorflow"},
+    "training.trials.going_on": {"tensorflow"},
     "training.trials.kept": {"tensorflow"},
     # Adapters, which a script imports beside the framework.
     "training.for_scripts.data.for_numpy": {"numpy"},

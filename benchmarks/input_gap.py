@@ -48,13 +48,11 @@ class Example:
     remedies: Mapping[str, Run]
     advised: str
     """The remedy that the doctor says helps most."""
-    replayed: Run = Run((words.REPLAY,))
-    """How it runs without waiting for input."""
 
     @property
     def runs(self) -> dict[str, Run]:
         """All ways in which it is run."""
-        return {REAL: Run(), **self.remedies, REPLAYED: self.replayed}
+        return {REAL: Run(), **self.remedies, REPLAYED: Run((words.REPLAY,))}
 
     def estimator(self, way: str, ranks: int) -> Estimator:
         """The job of one of them, which trains for ever."""

@@ -14,7 +14,6 @@ PHOTOS = Example(
         "kept in memory": Run(arguments=("--keep",)),
     },
     "kept in memory",
-    Run((words.REPLAY,), ("--keep",)),
 )
 METRIC = metric(
     "S22",
@@ -22,6 +21,6 @@ METRIC = metric(
     "192 JPEGs of 512 x 512 pixels a rank, decoded by `tf.data` with one call of `map` after the other, in batches of "
     "32, and a small network of Keras with Horovod. The doctor advises parallel calls of `map`, which does not help "
     "where the CPUs are busy, and to keep the decoded samples in memory, which is `--keep` of the script. That also "
-    "goes on with one iterator over all epochs, and so does what replays the first batch: as it is, the script makes "
-    "one for each epoch of 6 steps, which takes up to 20 ms.",
+    "goes on with one iterator over all epochs, and so does what replays the first batch: as it is, `fit` makes one "
+    "for each epoch of 6 steps, which takes up to 20 ms.",
 )

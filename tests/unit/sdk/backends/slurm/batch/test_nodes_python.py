@@ -51,7 +51,7 @@ def test_a_node_without_the_python_that_calls_fit_is_named(monkeypatch):
 
 
 def test_one_that_is_here_and_cannot_run_a_job_is_refused(tmp_path, old_python):
-    with pytest.raises(InvalidArgument, match=r"is not Python 3\.10 or later; name one that is"):
+    with pytest.raises(InvalidArgument, match=r"is not Python 3\.9 or later; name one that is"):
         nodes_python.checked(SlurmOptions(python=old_python))
     with pytest.raises(InvalidArgument, match="cannot be run"):
         nodes_python.checked(SlurmOptions(python=str(tmp_path)))
@@ -59,7 +59,7 @@ def test_one_that_is_here_and_cannot_run_a_job_is_refused(tmp_path, old_python):
 
 @pytest.mark.parametrize("program", ["/bin/true", "/bin/cat"])
 def test_a_program_that_is_no_python_is_refused_and_says_nothing(program, capfd):
-    with pytest.raises(InvalidArgument, match=r"is not Python 3\.10 or later"):
+    with pytest.raises(InvalidArgument, match=r"is not Python 3\.9 or later"):
         nodes_python.checked(SlurmOptions(python=program))
     assert capfd.readouterr() == ("", "")
 

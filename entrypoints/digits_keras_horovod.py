@@ -102,24 +102,30 @@ def kept(data: digits.Examples, settings: argparse.Namespace, done: int) -> tf.d
 
     order = tf.data.Dataset.from_generator(orders, output_signature=tf.TensorSpec([None, None], tf.int64))
     chosen = order.map(lambda order: (tf.gather(images, order), tf.gather(labels, order)))
-    return chosen.unbatch().with_options(as_it_is())
-
-
-def as_it_is() -> tf.data.Options:
-    """TensorFlow is to improve nothing: that takes longer than these batches, and Keras validates anew each time."""
-    options = tf.data.Options()
+    options = tf.data.Options()  # to improve nothing: that takes longer than these batches
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False
-    return options
+    return chosen.unbatch().with_options(options)
 
 
 def inputs(data: digits.Examples, test: digits.Examples, settings: argparse.Namespace, done: int) -> dict[str, Any]:
     """What `fit` takes: for each epoch a new iterator, or one for all of them, which costs less."""
     if not settings.keep:
         return {"x": Share(data, settings, done), "validation_data": (test.images, test.labels)}
-    steps = len(share(settings, len(data), done))
-    tests = tf.data.Dataset.from_tensor_slices((test.images, test.labels)).batch(32).cache().with_options(as_it_is())
-    return {"x": kept(data, settings, done), "steps_per_epoch": steps, "validation_data": tests}
+    return {"x": kept(data, settings, done), "steps_per_epoch": len(share(settings, len(data), done))}
+
+
+class Validation(keras.callbacks.Callback):
+    """All images of the test set at once, for which `fit` would make a new iterator each time."""
+
+    def __init__(self, test: digits.Examples) -> None:
+        super().__init__()
+        self.test = tf.constant(test.images), tf.constant(test.labels)
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+        self.model.reset_metrics()
+        found = self.model.test_on_batch(*self.test, return_dict=True)
+        logs.update({f"val_{name}": float(value) for name, value in found.items()})
 
 
 class EpochEnd(keras.callbacks.Callback):
@@ -173,6 +179,8 @@ def train(settings: argparse.Namespace, data: digits.Examples, test: digits.Exam
     own_test = test[hvd.rank() :: hvd.size()]
     # 5. All ranks start from the state of rank 0, and report the mean of their metrics.
     callbacks = [keras_horovod.BroadcastGlobalVariablesCallback(), keras_horovod.MetricAverageCallback()]
+    if settings.keep:
+        callbacks.insert(0, Validation(own_test))
     if hvd.rank() == 0:
         callbacks.append(EpochEnd(settings))
     model.fit(

@@ -18,5 +18,5 @@ METRIC = metric(
     DIGITS,
     "Batches of 32 digits, which a `PyDataset` of Keras makes, and a small network with Horovod. The doctor advises "
     "one iterator for all epochs, of batches that are handed over in stacks: that is tried without changing the "
-    "script, and `--keep` is the script with it.",
+    "script, and `--keep` is the script with it, which validates all of its test images at once.",
 )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MOST_SECONDS = 600.0
 BEGIN_SECONDS = 30.0  # in which hosts, which look once a second, begin a window
 LATE_SECONDS = 120.0  # that ranks have for the step in which the window ends, and to write what they recorded
+CLOCK_SECONDS = 5.0  # after the window, in which the first host, which begins to compare the clocks with it, is to end
 LOOK_SECONDS = 0.2
 FILE = "horovod_timeline.json"
 """What the merged trace is called in the outputs of the job's first host."""
@@ -69,9 +70,9 @@ def record(job: StartedJob, seconds: float) -> RecordedWindow:
         job.withdraw_window()
     if not records:
         raise EstimatorError(f"no rank of {job.name} recorded anything: {'; '.join(missing)}; try again")
-    first = next(iter(hosts.values()))
-    trace, unread = window_trace.merge(job.name, records, clock_offsets(Path(first.clocks)))
-    notes = [*missing, *_said(records), *unread]
+    offsets, unknown = _clocks(job, hosts)
+    trace, unread = window_trace.merge(job.name, records, offsets)
+    notes = [*missing, *unknown, *_said(records), *unread]
     return RecordedWindow(trace, tuple(notes), _keep(trace, job, notes))
 
 
@@ -147,6 +148,19 @@ def _collect(
     missing = [f"{', '.join(late)} ended no step in which a window could begin and end"] if late else []
     order = sorted(records.values(), key=lambda each: (list(hosts).index(each.host), str(each.rank).zfill(9)))
     return order, missing
+
+
+def _clocks(job: StartedJob, hosts: dict[str, Layout]) -> tuple[dict[str, float], list[str]]:
+    """How far the clocks of hosts are ahead of that of the first one; and which of them are not known."""
+    first, *others = hosts
+    found: dict[str, float] = {}
+    for _ in _waits(job, CLOCK_SECONDS):
+        found = clock_offsets(Path(hosts[first].clocks))
+        if found.keys() >= set(others):
+            break
+    unknown = [host for host in others if host not in found]
+    sentence = f"the clock of {first} was not compared with that of {', '.join(unknown)}, whose steps may be shifted"
+    return found, [sentence] if unknown else []
 
 
 def _file(layout: Layout, number: int, rank: int | None) -> Path:

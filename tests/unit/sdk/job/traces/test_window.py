@@ -1,6 +1,7 @@
 """Asking a job that runs for a window: what the hosts' and the ranks' own sides leave, in one process."""
 
 import json
+import threading
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +39,10 @@ class Running:
             self._windows.append(Windows(self._loop, layout, f"{layout.base}/pages", lambda: None))
             kept = page.open_page(layout.training_steps, str(rank))
             self._clocks.append(StepClock(kept, partial(Window, layout.timelines, rank)))
+
+        compared = Path(self._layouts[0].clocks)
+        compared.parent.mkdir(exist_ok=True)
+        compared.write_text('{"algo-2": {"offset": 0.0, "within": 0.001}}')
 
     def log_files(self):
         return [Path(layout.frames) for layout in self._layouts]
@@ -103,6 +108,25 @@ def test_a_rank_that_ends_no_step_in_time_is_named(job, monkeypatch):
     monkeypatch.setattr(Window, "_write", lambda self, ended: self._rank == 1 or write(self, ended))
     found = window.record(job, 0.1)
     assert found.notes[0] == "rank 1 on algo-2 ended no step in which a window could begin and end"
+
+
+def test_clocks_that_are_compared_late_are_waited_for_and_others_are_named(job, tmp_path, monkeypatch):
+    (compared,) = tmp_path.glob("hosts/algo-1/**/clocks.json")
+    monkeypatch.setattr(window, "CLOCK_SECONDS", 0.1)
+    text, collect = compared.read_text(), window._collect
+    compared.unlink()
+    note = "the clock of algo-1 was not compared with that of algo-2, whose steps may be shifted"
+    assert window.record(job, 0.05).notes[0] == note
+
+    def collected(*arguments):
+        threading.Timer(0.5, compared.write_text, [text]).start()
+        return collect(*arguments)
+
+    monkeypatch.setattr(window, "CLOCK_SECONDS", 60.0)
+    monkeypatch.setattr(window, "_collect", collected)
+    found = window.record(job, 0.05)
+    assert set(found.trace["otherData"]["clock_offsets"]) == {"algo-2"}
+    assert note not in found.notes
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, 601.0, float("nan"), float("inf")])

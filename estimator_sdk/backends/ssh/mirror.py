@@ -16,6 +16,7 @@ from ...errors import BackendError, JobNotFound
 from ...values.debugging import debug
 from ...values.home import make_folder, private_file
 from .files import SshFolder, Whereabouts
+from .on_host.copying.mirrored import has_moved
 from .session.connection import Session, Unreachable
 from .session.upload import PIECE
 
@@ -174,7 +175,7 @@ class Mirror:
         names = {state[0]: path for path, state in known.items()}
         for path, state in files.items():
             before = names.get(state[0])
-            if before is not None and before != path and path not in known:
+            if before is not None and has_moved(before, path) and path not in known:
                 place = self._place(path)
                 make_folder(place.parent)
                 with contextlib.suppress(FileNotFoundError):

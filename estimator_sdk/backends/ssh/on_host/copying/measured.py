@@ -18,6 +18,7 @@ from .trees import PIECE, Item, end, piece
 
 FOLDERS = tuple(getattr(Layout(""), each).strip("/") for each in ("telemetry", "logged_metrics", "timelines"))
 """Below the base directory of a host."""
+_CLOCKS = Layout("").clocks
 _TAIL = ".tail"
 _UNFINISHED = ".new"
 
@@ -40,6 +41,11 @@ def is_begun_window(path: str) -> bool:
     """Whether a file is the one that a host writes as it begins a window of its timeline, such as `17.json`."""
     folder, _, name = path.rpartition("/")
     return folder == FOLDERS[-1] and name.removesuffix(".json").isdigit()
+
+
+def is_replaced(path: str) -> bool:
+    """Whether a file is written anew each time, and does not grow."""
+    return path.endswith(_CLOCKS)
 
 
 def in_order(paths: Iterable[str]) -> list[str]:

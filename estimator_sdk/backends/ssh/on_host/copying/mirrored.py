@@ -63,14 +63,16 @@ class MirroredFiles:
             state = self._state(path, only_grows)
             if state is None:
                 continue
-            before = known.get(path) or (of_inode[state.inode][1] if state.inode in of_inode else None)
+            before = known.get(path)
+            if before is None and state.inode in of_inode and has_moved(of_inode[state.inode][0], path):
+                before = of_inode[state.inode][1]
             if path in tails:
                 tail = tails[path]
                 have = measured.known_part(tail, before[1], before[2]) if before and before[0] == state.inode else None
                 data = tail[have or 0 :][:room]
                 state = FileState(state.inode, len(tail), zlib.crc32(tail[: (have or 0) + len(data)]))
             else:
-                have = _is_there(before, state, only_grows)
+                have = _is_there(before, state, only_grows, measured.is_replaced(path))
                 data = _read(self._folder / path, have or 0, min(room, state.size - (have or 0)))
             if data or have is None:
                 pieces.append((path, -1 if have is None else have, len(data)))
@@ -110,10 +112,20 @@ class MirroredFiles:
         return FileState(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _is_there(before: Sequence[int] | None, state: FileState, only_grows: bool) -> int | None:
+def has_moved(before: str, path: str) -> bool:
+    """Whether a file may have been moved from one path to the other, as those of an attempt are when it has ended.
+
+    A number that it has in common with another file says nothing: that of one that is removed is given to the next.
+    """
+    return before != path and before.rpartition("hosts/")[2] == path.rpartition("hosts/")[2]
+
+
+def _is_there(before: Sequence[int] | None, state: FileState, only_grows: bool, is_replaced: bool) -> int | None:
     """How many bytes of a file are known already; None where it is another one."""
     if before is None or before[0] != state.inode or before[1] > state.size:
         return None
+    if is_replaced:
+        return before[1] if tuple(before) == state else None
     if only_grows or before[1] < state.size or before[2] == state.changed:
         return before[1]
     return None

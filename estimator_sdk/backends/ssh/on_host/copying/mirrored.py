@@ -72,7 +72,7 @@ class MirroredFiles:
                 data = tail[have or 0 :][:room]
                 state = FileState(state.inode, len(tail), zlib.crc32(tail[: (have or 0) + len(data)]))
             else:
-                have = _is_there(before, state, only_grows, measured.is_replaced(path))
+                have = _is_there(before, state, only_grows)
                 data = _read(self._folder / path, have or 0, min(room, state.size - (have or 0)))
             if data or have is None:
                 pieces.append((path, -1 if have is None else have, len(data)))
@@ -93,7 +93,7 @@ class MirroredFiles:
         for patterns, only_grow in ((_LOGS, True), (_MEASURED if with_measured else (), True), (_WORDS, False)):
             for pattern in patterns:
                 names = (str(path.relative_to(self._folder)) for path in self._folder.glob(pattern))
-                yield from ((name, only_grow) for name in measured.in_order(names))
+                yield from ((name, only_grow and not measured.is_replaced(name)) for name in measured.in_order(names))
         if with_outputs:
             for path in sorted((self._folder / _OUTPUTS).rglob("*")):
                 yield str(path.relative_to(self._folder)), False
@@ -120,15 +120,11 @@ def has_moved(before: str, path: str) -> bool:
     return before != path and before.rpartition("hosts/")[2] == path.rpartition("hosts/")[2]
 
 
-def _is_there(before: Sequence[int] | None, state: FileState, only_grows: bool, is_replaced: bool) -> int | None:
+def _is_there(before: Sequence[int] | None, state: FileState, only_grows: bool) -> int | None:
     """How many bytes of a file are known already; None where it is another one."""
     if before is None or before[0] != state.inode or before[1] > state.size:
         return None
-    if is_replaced:
-        return before[1] if tuple(before) == state else None
-    if only_grows or before[1] < state.size or before[2] == state.changed:
-        return before[1]
-    return None
+    return before[1] if only_grows or before[2] == state.changed else None
 
 
 def _read(path: Path, offset: int = 0, size: int | None = None) -> bytes:

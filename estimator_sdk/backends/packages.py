@@ -7,12 +7,22 @@ import shutil
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..values.home import make_folder
 from .port import Missing
 
+if TYPE_CHECKING:
+    from ..plan.plan import Plan
+
 CLIENT_OF_STORES = ("obstore", "typing_extensions")
 """The client of s3:// stores, and what it needs."""
+
+
+def needs_client_of_stores(plan: Plan) -> bool:
+    """Whether what runs on the first host reads or writes s3:// stores."""
+    uris = (plan.output_path, plan.checkpoint_uri or "", *(channel.source for channel in plan.channels))
+    return any(uri.startswith("s3://") for uri in uris)
 
 
 def is_installed(name: str) -> bool:

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from estimator_container.contract.names import SECRET_BYTES
 
 from ...errors import BackendError
+from ..packages import needs_client_of_stores
 from . import checks
 from .files import SshFolder, Whereabouts
 from .job import SshJob
@@ -86,13 +87,8 @@ def on_all(do: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
 
 
 def _purposes(plan: Plan, keepers: Sequence[str]) -> list[Purpose]:
-    first = Purpose(_has_stores(plan), True, Path(plan.code).name if plan.code else "", keepers[0])
+    first = Purpose(needs_client_of_stores(plan), True, Path(plan.code).name if plan.code else "", keepers[0])
     return [first, *(Purpose(keeper=keeper) for keeper in keepers[1:])]
-
-
-def _has_stores(plan: Plan) -> bool:
-    uris = (plan.output_path, plan.checkpoint_uri, *(channel.source for channel in plan.channels))
-    return any(uri is not None and not uri.startswith("file://") for uri in uris)
 
 
 def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session], kept: str, common: str) -> None:
@@ -108,7 +104,6 @@ def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session], kept: str, 
         "supervise",
         plan.to_json().encode(),
         code=code,
-        has_stores=_has_stores(plan),
         pool={"secret": secret, "machines": machines},
         channels=_bring_channels(plan, first, kept),
         variables={name: value for name, value in os.environ.items() if name.startswith("AWS_")},

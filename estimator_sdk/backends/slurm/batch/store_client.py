@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ....errors import BackendError
 from ....plan.plan import Plan
 from ....values.home import appearing, home, secured
-from ...packages import CLIENT_OF_STORES, copy_files, files_of
+from ...packages import CLIENT_OF_STORES, copy_files, files_of, needs_client_of_stores
 from ..options import SlurmOptions
 
 _NAME = CLIENT_OF_STORES[0]
@@ -46,8 +46,7 @@ def needed(plan: Plan, options: SlurmOptions) -> StoreClient | None:
 
     Of a Python that only nodes have nobody knows here, so the client of this process travels to them.
     """
-    uris = (plan.output_path, plan.checkpoint_uri or "", *(channel.source for channel in plan.channels))
-    if options.python is None or not any(uri.startswith("s3://") for uri in uris):
+    if options.python is None or not needs_client_of_stores(plan):
         return None
     found = _facts(options.python)
     if found is not None and found[0]:

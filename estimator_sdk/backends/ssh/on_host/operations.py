@@ -25,7 +25,9 @@ Answer = tuple[dict[str, Any], bytes]
 class Operations:
     """Answers the requests of one session."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_stores: bool = False) -> None:
+        """`has_stores` says whether the client of stores was brought, for the job that is started next."""
+        self._has_stores = has_stores
         self._files: dict[str, MirroredFiles] = {}
         self._passing: set[Path] = set()
         """Files that have come and are of no use when the session has ended."""
@@ -97,7 +99,7 @@ class Operations:
         return {"path": start.unpack_channel(_place(facts["archive"]), facts["keeper"], facts["name"])}, b""
 
     def _supervise(self, facts: Facts, data: bytes) -> Answer:
-        if facts["has_stores"]:
+        if self._has_stores:
             _check_client_of_stores()
         code = str(_place(facts["code"])) if facts["code"] else None
         os.environ.update(facts["variables"])  # for what reads and writes stores

@@ -90,4 +90,4 @@ def _operations(root: str, stores: str) -> Operations:
         sys.path.append(f"{root}/{stores}")
     from estimator_sdk.backends.ssh.on_host.operations import Operations
 
-    return Operations()
+    return Operations(bool(stores))

@@ -199,8 +199,8 @@ def _keeping(look: InputLook, predicted: float) -> Trial:
 def _going_on(size: int, predicted: float) -> Trial:
     """Where Python makes batches it still does; the rest is as if nothing was made."""
     how = (
-        "give `fit` a `tf.data.Dataset` that goes on, by `.repeat()` and `steps_per_epoch`, and for validation too, by "
-        "`validation_steps`: Keras makes new iterators for each epoch of anything else"
+        "give `fit` a `tf.data.Dataset` that goes on, by `.repeat()` and `steps_per_epoch`: Keras makes new iterators "
+        "for each epoch of anything else; and for each validation, so validate by `test_on_batch` where that is short"
     )
     stacks = size > 1
     return Trial(

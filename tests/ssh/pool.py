@@ -14,6 +14,7 @@ The machines have Debian's Python, or the one that TEST_SSH_PYTHON names, with i
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import random
 import shutil
@@ -235,6 +236,7 @@ def site_of(python: str) -> Path:
     return Path(said_by(python, "sysconfig.get_path('purelib')"))
 
 
+@functools.cache
 def said_by(python: str, expression: str) -> str:
     command = [python, "-c", f"import sys, sysconfig; print({expression})"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

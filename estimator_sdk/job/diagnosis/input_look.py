@@ -181,6 +181,7 @@ def merged(lines: Iterable[str]) -> InputLook | None:
         return None
     looks = sum(one["looks"] for one in ranks)
     loader: Mapping[str, Any] = next((one["loader"] for one in ranks if one["loader"]), {})
+    making = [one["making"] for one in ranks if one["making"]]
     shares, place = _doing(ranks, children)
     return InputLook(
         looks=looks,
@@ -208,10 +209,10 @@ def merged(lines: Iterable[str]) -> InputLook | None:
         batches_bytes=loader.get("bytes", 0),
         waits_in_turn=loader.get("waits_in_turn", True),
         given=loader.get("given", ""),
-        made=round(_made(ranks, "count")),
-        made_bytes=round(_made(ranks, "bytes")),
-        making=_made(ranks, "seconds"),
-        making_cpu=_made(ranks, "cpu"),
+        made=round(_sum(making, "count")),
+        made_bytes=round(_sum(making, "bytes")),
+        making=_sum(making, "seconds"),
+        making_cpu=_sum(making, "cpu"),
         modules=tuple(ranks[0]["modules"]),
     )
 
@@ -239,10 +240,6 @@ def _counted(told: Iterable[Mapping[str, Any]]) -> tuple[Counter[str], Counter[s
         counts.update(one["doing"])
         places.update(one["places"])
     return counts, places
-
-
-def _made(told: Iterable[Mapping[str, Any]], name: str) -> float:
-    return sum(float(one["making"].get(name, 0)) for one in told)
 
 
 def _sum(told: Iterable[Mapping[str, Any]], name: str) -> float:

@@ -74,6 +74,15 @@ FAILURES = {
         None,
         "SIGSEGV",
     ),
+    "damaged heap": (
+        1,
+        "if world.rank == 1: import ctypes; c = ctypes.CDLL(None); c.malloc.restype = ctypes.c_void_p; "
+        "blocks = [c.malloc(100_000) for _ in range(3)]; ctypes.memset(blocks[2], 255, 100_064); "
+        "[c.malloc(100_000) for _ in range(9)]",
+        "signal",
+        None,
+        "SIGABRT",
+    ),
     "abort": (3, "if world.rank == 3: world.Abort(5)", "exit_code", 5, None),
     "exit without a word": (1, "if world.rank == 1: import os; os._exit(0)", "early_exit", 0, None),
     "import error": (1, "if world.rank == 1: import no_such_module", "import_error", 1, None),

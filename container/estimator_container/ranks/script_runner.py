@@ -1,7 +1,7 @@
 """Run a Python script or module as a rank of an MPI world, so that its failure ends it at once.
 
-`script_runner.py script.py ARGS…` or `script_runner.py -m module ARGS…` behaves as `python` would, but for one
-thing: after an uncaught exception or a failing `sys.exit`, the process ends without the handlers that
+`script_runner.py script.py ARGS…` or `script_runner.py -m module ARGS…` behaves as `python -X faulthandler` would, but
+for one thing: after an uncaught exception or a failing `sys.exit`, the process ends without the handlers that
 run at exit. One of those is MPI_Finalize, which would wait for the other ranks, which wait for this one.
 """
 
@@ -178,6 +178,9 @@ def _end_by(error: BaseException) -> None:
 
 def main() -> None:
     """The command line: exits as `python` would for the same program."""
+    # Open MPI's own handler, which it leaves out where there is one, calls backtrace(3). That allocates memory, so a
+    # rank that crashes in malloc, as with a damaged heap it does, would wait for itself for ever.
+    faulthandler.enable()
     _stop_vouching_in_children()
     sys.meta_path.insert(0, _AtImport(_leave_stacks_when_asked()))
     try:

@@ -158,6 +158,13 @@ def test_a_script_in_a_folder_imports_what_lies_beside_it_and_not_the_toolkit(bo
     assert as_rank[1].count(b"of the user") == 3
 
 
+def test_a_crash_in_native_code_says_where_the_script_was(both):
+    script = "import os, signal\ndef train():\n    os.kill(os.getpid(), signal.SIGSEGV)\ntrain()"
+    (code, out, err), by_python = both(script)
+    assert (code, out) == by_python[:2] == (-signal.SIGSEGV, b"")
+    assert b"Fatal Python error: Segmentation fault" in err and b'train.py", line 3 in train\n' in err
+
+
 def test_a_safe_path_stays_safe(both):
     as_rank, by_python = both("import sys; print(sys.path)", PYTHONSAFEPATH="1")
     assert as_rank == by_python

@@ -6,12 +6,14 @@ Horovod has no wheels on PyPI, and its last release is older than the frameworks
 unmodified sources build all the same when the compiler is told to take C++17 and finds a few headers that
 moved: that is what this program arranges, on Linux, with the standard library, pip, g++, make and cmake.
 A wheel is tied to what it was built against, so each combination has a folder in the cache, and the next
-interpreter that has the same versions gets the wheel at once.
+interpreter that has the same versions gets the wheel at once. For a PyTorch with CUDA it is built with NCCL (see
+`nccl.py`), because Horovod cannot be built without CUDA for it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fcntl
 import importlib.util
 import os
@@ -25,6 +27,7 @@ from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 
+import nccl
 from build_commands import VERSION, BuildError, Progress, run
 
 RUN_TIME_PACKAGES = ("cffi", "cloudpickle", "packaging", "psutil", "pyyaml")
@@ -32,6 +35,7 @@ BUILD_TIME_PACKAGES = ("setuptools<82", "wheel")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 PIP_SHOWN = f"{sys.executable} -m pip"
 CHECK = "import horovod.{0} as hvd; assert hvd.mpi_built(), 'horovod.{0} was built without MPI'"
+CHECK_OF_CUDA = "assert hvd.nccl_built() and hvd.cuda_built(), 'horovod.{0} was built without NCCL'"
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,15 @@ class Target:
     torch: str | None
     mpi: str
     """`pip`: Open MPI from PyPI, in the interpreter's own environment; `system`: the one on PATH."""
+    cuda: str | None = None
+    """The CUDA that PyTorch is built with, such as `13.0`; None for a build without."""
 
     @property
     def key(self) -> str:
         """Name of this wheel's folder in the cache."""
         frameworks = f"tensorflow-{self.tensorflow or 'none'}-torch-{self.torch or 'none'}"
-        return f"horovod-{VERSION}-{self.python}-{self.platform}-{frameworks}-mpi-{self.mpi}"
+        with_nccl = f"-nccl-cuda-{self.cuda}" if self.cuda else ""
+        return f"horovod-{VERSION}-{self.python}-{self.platform}-{frameworks}-mpi-{self.mpi}{with_nccl}"
 
     @property
     def label(self) -> str:
@@ -68,11 +75,17 @@ def target_of_this_interpreter(mpi: str) -> Target:
         tensorflow=installed("tensorflow", "tensorflow-cpu", "tensorflow-gpu"),
         torch=installed("torch"),
         mpi=mpi,
+        cuda=nccl.cuda_of_torch(),
     )
     if not (target.tensorflow or target.torch):
         raise BuildError(f"Horovod needs TensorFlow or PyTorch: {PIP_SHOWN} install tensorflow-cpu, say")
     if target.tensorflow and target.tensorflow.startswith("2.19."):
         raise BuildError(f"Horovod {VERSION} does not build with TensorFlow 2.19: install 2.18, 2.20 or 2.21.")
+    if target.tensorflow and target.cuda:
+        raise BuildError(
+            f"{sys.prefix} has TensorFlow beside a PyTorch with CUDA {target.cuda}, for which Horovod cannot be built "
+            "at once: use an environment for each, or a PyTorch without CUDA."
+        )
     return target
 
 
@@ -166,7 +179,12 @@ def build(target: Target, folder: Path, jobs: int, verbose: bool) -> Path:
         run([*PIP, "download", *options, "-d", name, f"horovod=={VERSION}"], log, progress)
         sources = str(next(scratch.glob("horovod-*.tar.gz")))
         wheel = [*PIP, "wheel", "-v", *options, "--no-cache-dir", "-w", name, sources]
-        run(wheel, log, progress, build_environment(target, scratch, jobs))
+        with contextlib.ExitStack() as stack:
+            environment = build_environment(target, scratch, jobs)
+            if target.cuda:
+                compiler = nccl.compiler(target.cuda, scratch, lambda *words: run([*PIP, *words], log, progress))
+                environment.update(nccl.environment(stack.enter_context(compiler), environment["PATH"]))
+            run(wheel, log, progress, environment)
         built = next(scratch.glob("horovod-*.whl"))
         return built.replace(folder / built.name)
 
@@ -179,7 +197,8 @@ def install(wheel: Path, target: Target, folder: Path) -> None:
         run([*PIP, "install", "--no-deps", "--force-reinstall", str(wheel)], log, quiet)
         for framework in ("tensorflow", "torch"):
             if getattr(target, framework):
-                run([sys.executable, "-c", CHECK.format(framework)], log, quiet)
+                check = f"{CHECK}; {CHECK_OF_CUDA}" if target.cuda else CHECK
+                run([sys.executable, "-c", check.format(framework)], log, quiet)
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:

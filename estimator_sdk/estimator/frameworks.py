@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @dataclass(kw_only=True, eq=False, repr=False)
 class _FrameworkEstimator(Estimator):
     framework_version: str | None = None
-    """The framework's version, such as `2.21`: chooses the image, which is built when it is first used. None uses the
-    framework in this Python environment or in `image_uri`, or with `backend="docker"` the newest one that there is an
-    image for."""
+    """The framework's version, such as `2.21`: chooses the image, which is built when it is first used, and has CUDA
+    where the instance type has GPUs. None uses the framework in this Python environment or in `image_uri`, or with
+    `backend="docker"` the newest one that there is an image for."""
     py_version: str | None = None
     """The image's Python version as SageMaker writes it: `py311`, which is also the default."""
 
@@ -41,9 +41,18 @@ class _FrameworkEstimator(Estimator):
                 what = "py_version has no effect without framework_version; give both, or neither"
                 raise InvalidArgument("py_version", what)
             # Containers have nothing of this environment, so there has to be a version.
-            has_images = self.backend is not None and backends.capabilities(self.backend).has_images
-            return catalogue.newest(self._framework).name if has_images else None
-        return catalogue.find(self._framework, self.framework_version, self.py_version).name
+            return catalogue.newest(self._framework, self._for_gpus).name if self.backend and self._has_image else None
+        return catalogue.find(self._framework, self.framework_version, self.py_version, self._for_gpus).name
+
+    @property
+    def _has_image(self) -> bool:
+        """Whether it can be run in an image, as far as that is known before it is planned."""
+        return self.backend is None or backends.capabilities(self.backend).has_images
+
+    @property
+    def _for_gpus(self) -> bool:
+        """Whether its image needs CUDA."""
+        return self._has_image and instances.gpus(self.instance_type) != 0
 
     def plan(self, inputs: Inputs | None = None, job_name: str | None = None) -> Plan:
         """As `Estimator.plan`; on processes it also compares this environment with `framework_version`."""

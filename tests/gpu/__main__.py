@@ -24,6 +24,7 @@ OF_MACHINE = {
     "a framework without CUDA is refused": checks.a_build_without_cuda_is_refused,
     "telemetry agrees with nvidia-smi": checks.telemetry_is_what_nvidia_smi_says,
     "a container sees all GPUs": checks.containers_see_all_gpus,
+    "an image with CUDA is chosen and built, and sees all GPUs": checks.our_image_has_cuda,
 }
 OF_HOROVOD = "Horovod averages on all GPUs by NCCL"
 OF_FRAMEWORKS = {

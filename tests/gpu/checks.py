@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from estimator_container.telemetry import metric_table as table
 from estimator_container.telemetry.gpu_load import GpuLoad
 from estimator_container.telemetry.metric_table import SeriesKey
 
-from estimator_sdk import Estimator, InvalidArgument, TensorFlow
+from estimator_sdk import Estimator, InvalidArgument, PyTorch, TensorFlow
 from tests.gpu.machine import Gpu, asked
 
 JOB = Path(__file__).with_name("job")
@@ -97,12 +98,24 @@ def telemetry_is_what_nvidia_smi_says(gpus: Sequence[Gpu]) -> str:
 
 def containers_see_all_gpus(gpus: Sequence[Gpu]) -> str:
     """With an image of somebody else's; the engine needs the NVIDIA Container Toolkit."""
-    if subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True, check=False).returncode:
+    if not _docker("image", "inspect", IMAGE):
         raise CannotBeShown(f"there is no Docker engine, or it does not have {IMAGE}")
     job = _estimator(backend="docker", image_uri=IMAGE).fit(logs="none")
     (line,) = job.logs(stream="stdout")
     assert json.loads(line.data)["devices"] == len(gpus), line.data
     return f"{len(gpus)} in a container of {IMAGE}"
+
+
+def our_image_has_cuda(gpus: Sequence[Gpu]) -> str:
+    """The image that is chosen for PyTorch on GPUs; the first time it is built, with Horovod and NCCL."""
+    if not _docker("info"):
+        raise CannotBeShown("there is no Docker engine")
+    estimator = PyTorch(entry_point=JOB / "see_cuda.py", instance_type="local_gpu", backend="docker")
+    job = estimator.fit(logs="none")
+    (line,) = job.logs(stream="stdout")
+    told = json.loads(line.data)
+    assert (told["devices"], told["total"]) == (len(gpus), 1 << 20), told
+    return f"{estimator.plan().image}: {told['devices']} GPU(s), CUDA {told['cuda']}"
 
 
 def trains(framework: str) -> Callable[[str], str]:
@@ -138,6 +151,13 @@ def _asked_of(python: str, what: str) -> Mapping[str, Any]:
     assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
     found: Mapping[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def _docker(*words: str) -> bool:
+    return (
+        shutil.which("docker") is not None
+        and not subprocess.run(["docker", *words], capture_output=True, check=False).returncode
+    )
 
 
 def _estimator(**arguments: Any) -> Estimator:

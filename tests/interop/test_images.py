@@ -33,9 +33,10 @@ def scripts_of(image: catalogue.Image) -> Iterator[Path]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Images of versions that are not the newest are built on request: `--all-images`."""
+    """Images of versions that are not the newest, and those with CUDA, are built on request: `--all-images`."""
     wanted = metafunc.config.getoption("all_images")
-    images = [image for image in catalogue.everything() if image.version and (wanted or image.is_newest)]
+    common = {catalogue.newest("tensorflow"), catalogue.newest("pytorch")}
+    images = [image for image in catalogue.everything() if image.version and (wanted or image in common)]
     if {"each_image", "each_script"} <= {*metafunc.fixturenames}:
         pairs = [(image, script) for image in images for script in scripts_of(image)]
         ids = [f"{image.name}-{script.stem}" for image, script in pairs]
@@ -57,7 +58,14 @@ def said(job) -> list[str]:
 def test_every_image_trains_on_two_hosts_and_the_ranks_agree(each_image, each_script):
     kind = {"tensorflow": TensorFlow, "pytorch": PyTorch}[each_image.framework]
     estimator = kind(
-        entry_point=each_script, framework_version=each_image.version, instance_count=2, distribution=MPI, cpus=1
+        entry_point=each_script,
+        framework_version=each_image.version,
+        instance_count=2,
+        # Which chooses CUDA, and is only rehearsed: no GPU is needed.
+        instance_type="ml.g5.xlarge" if each_image.for_gpus else "local",
+        backend="docker",
+        distribution=MPI,
+        cpus=1,
     )
     assert estimator.plan().image == each_image.name
     lines = [line.split() for line in said(estimator.fit(logs="none")) if line.startswith("trained ")]

@@ -59,7 +59,8 @@ class DockerBackend(Supervised):
             raise InvalidArgument(
                 "instance_type",
                 f"instance_type {plan.instance_type!r} asks for GPUs, but {image} contains the CPU build of "
-                f"{ours.framework}, which would leave them idle; set image_uri to an image with CUDA, or use 'local'",
+                f"{ours.framework}, which would leave them idle; leave image_uri out, which chooses one with CUDA, or "
+                "use 'local'",
             )
         plan = replace(plan, image=image, sees_only_mounts=True)
         engine.require_room(client, plan.cpus, plan.memory)
@@ -111,13 +112,15 @@ class DockerBackend(Supervised):
 
 def _with_image(spec: JobDocument) -> tuple[JobDocument, str]:
     """The job with an image, and that image; where none is named, the one of ours that has what the job needs."""
-    from ...spec.job_document import AlgorithmSpecification
+    from ...spec import instances
+    from ...spec.job_document import AlgorithmSpecification, ResourceConfig
     from .images import catalogue
 
     algorithm = spec.algorithm_specification or AlgorithmSpecification(training_input_mode="File")
     if algorithm.training_image is not None:
         return spec, algorithm.training_image
-    image = catalogue.default(spec.decoded.reserved).name
+    for_gpus = instances.gpus((spec.resource_config or ResourceConfig()).instance_type or "local") != 0
+    image = catalogue.default(spec.decoded.reserved, for_gpus).name
     return replace(spec, algorithm_specification=replace(algorithm, training_image=image)), image
 
 

@@ -26,7 +26,7 @@ def run(arguments: Namespace) -> int:
         name = build(arguments, sys.stderr)
         answer.show(arguments, {"image": name}, [name])
         return 0
-    for option in ("framework", "framework_version", "base", "debian_base", "tag"):
+    for option in ("framework", "framework_version", "gpu", "base", "debian_base", "tag"):
         if getattr(arguments, option):
             raise InvalidArgument(option, f"{option} is for build, and ls lists all images; leave it out")
     return _list(arguments)
@@ -36,6 +36,7 @@ def add_build_options(parser: ArgumentParser, nargs: str | None = None) -> None:
     """The options that `build` reads."""
     parser.add_argument("framework", nargs=nargs, choices=["mpi", *catalogue.VERSIONS])
     parser.add_argument("--framework-version", help="such as 2.21 (default: the newest)")
+    parser.add_argument("--gpu", action="store_true", help="with CUDA, for jobs on GPUs; of the newest version alone")
     parser.add_argument("--base", help=f"the image to build on (default: {catalogue.PULLED})")
     parser.add_argument("--debian-base", action="store_true", help="make the base from Debian's packages")
     parser.add_argument("--tag", help="the image's name (default: the name that an estimator looks for)")
@@ -49,8 +50,11 @@ def build(settings: Namespace, out: TextIO) -> str:
     from ...backends.docker.images import base
     from ...backends.docker.images import build as builder
 
-    version = settings.framework_version
-    chosen = catalogue.find(settings.framework, version) if version else catalogue.newest(settings.framework)
+    framework, version, gpu = settings.framework, settings.framework_version, settings.gpu
+    if gpu and framework == "mpi":
+        what = "the image mpi has no framework, and so none with CUDA: containers that use it on GPUs install theirs"
+        raise InvalidArgument("gpu", f"{what}; leave --gpu out, or build {' or '.join(catalogue.VERSIONS)}")
+    chosen = catalogue.find(framework, version, for_gpus=gpu) if version else catalogue.newest(framework, gpu)
     client = engine.connect()
     under = base.make(client, out) if settings.debian_base else settings.base
     name: str = settings.tag or chosen.name

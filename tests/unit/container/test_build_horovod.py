@@ -28,6 +28,7 @@ def test_a_wheel_has_a_folder_of_its_own_for_everything_it_is_tied_to():
             {"torch": "2.12.0+cpu"},
             {"torch": None},
             {"mpi": "system"},
+            {"cuda": "13.0"},
         )
     ]
     assert len({target.key for target in [TARGET, *others]}) == len(others) + 1

@@ -32,6 +32,11 @@ _PYTORCH = {
     "2.13.0": ("torch==2.13.0",),
 }
 VERSIONS: Mapping[Framework, Mapping[str, tuple[str, ...]]] = {"tensorflow": _TENSORFLOW, "pytorch": _PYTORCH}
+# The same of the builds with CUDA, which bring NVIDIA's libraries: several gigabytes, so only the newest have one.
+WITH_CUDA: Mapping[Framework, Mapping[str, tuple[str, ...]]] = {
+    "tensorflow": {"2.21.0": ("tensorflow[and-cuda]==2.21.0", "keras==3.15.1")},
+    "pytorch": {"2.13.0": ("torch==2.13.0",)},
+}
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,17 @@ class Image:
     framework: Framework
     version: str | None
     """The framework's version; None where there is none."""
+    for_gpus: bool = False
+    """Whether it contains the framework's build with CUDA."""
 
     @property
     def name(self) -> str:
-        """The name under which the engine has it, such as `estimator/tensorflow:2.21.0-py311`."""
-        return f"estimator/{self.framework}:{self.version + '-' if self.version else ''}{PYTHON}"
+        """The name under which the engine has it, such as `estimator/tensorflow:2.21.0-gpu-py311`."""
+        return f"estimator/{self.framework}:{f'{self._build}-' if self.version else ''}{PYTHON}"
+
+    @property
+    def _build(self) -> str:
+        return f"{self.version}{'-gpu' if self.for_gpus else ''}"
 
     @property
     def target(self) -> str:
@@ -55,33 +66,34 @@ class Image:
     @property
     def packages(self) -> tuple[str, ...]:
         """What pip installs besides Open MPI, mpi4py, NumPy and scikit-learn."""
-        return VERSIONS[self.framework][self.version] if self.version else ()
+        return _versions(self.framework, self.for_gpus)[self.version] if self.version else ()
 
     @property
     def is_for_cpus(self) -> bool:
-        """Whether it contains a framework, of which it then has the CPU build."""
-        return bool(self.packages)
+        """Whether it contains the build of a framework without CUDA."""
+        return bool(self.version) and not self.for_gpus
 
     @property
     def is_newest(self) -> bool:
         """Whether no image of its framework is newer."""
-        return self == newest(self.framework)
+        return self == newest(self.framework, self.for_gpus)
 
     @property
     def constraints(self) -> str:
-        """The file in `container/image/constraints` that pins every package of it. The newest images share theirs."""
-        return "newest.txt" if self.is_newest else f"{self.framework}-{self.version}.txt"
+        """The file in `container/image/constraints` that pins its packages. The newest without CUDA share theirs."""
+        shared = self.is_newest and not self.for_gpus
+        return "newest.txt" if shared else f"{self.framework}-{self._build}.txt"
 
 
 MPI = Image("mpi", None)
 
 
-def find(framework: Framework, framework_version: str, py_version: str | None = None) -> Image:
+def find(framework: Framework, framework_version: str, py_version: str | None = None, for_gpus: bool = False) -> Image:
     """The image of a framework's version: `2.21` or `2.21.0`.
 
     Raises InvalidArgument for a version that there is no image of, with those that there are.
     """
-    versions = VERSIONS[framework]
+    versions = _versions(framework, for_gpus)
     if py_version not in (None, PYTHON):
         raise InvalidArgument(
             "py_version",
@@ -90,36 +102,42 @@ def find(framework: Framework, framework_version: str, py_version: str | None = 
         )
     for version in versions:
         if framework_version in (version, version.rpartition(".")[0]):
-            return Image(framework, version)
+            return Image(framework, version, for_gpus)
+    kind = "image with CUDA" if for_gpus else "image"
     raise InvalidArgument(
         "framework_version",
-        f"framework_version {framework_version!r} of {framework} has no image; "
+        f"framework_version {framework_version!r} of {framework} has no {kind}; "
         f"{suggestion(framework_version, versions)} For another version give the image_uri= of an image of your own.",
     )
 
 
-def newest(framework: Framework) -> Image:
-    """The image of a framework's newest version."""
-    return MPI if framework == "mpi" else Image(framework, next(iter(VERSIONS[framework])))
+def newest(framework: Framework, for_gpus: bool = False) -> Image:
+    """The image of a framework's newest version; the one without a framework is for GPUs as for none."""
+    return MPI if framework == "mpi" else Image(framework, next(iter(_versions(framework, for_gpus))), for_gpus)
 
 
-def default(reserved: Reserved) -> Image:
+def default(reserved: Reserved, for_gpus: bool = False) -> Image:
     """The image of a job that names none: the plain one, or that of the framework that its distribution is of."""
     from ....spec.distributions import NAMES, options_of  # most who ask for an image name it
 
     for name in NAMES:
         framework = options_of(name).framework
         if framework is not None and reserved.distributions.get(name):
-            return newest(framework)
+            return newest(framework, for_gpus)
     return MPI
+
+
+def _versions(framework: Framework, for_gpus: bool) -> Mapping[str, tuple[str, ...]]:
+    return (WITH_CUDA if for_gpus else VERSIONS)[framework]
 
 
 def everything() -> Iterator[Image]:
     """All images."""
     yield MPI
-    for framework, versions in VERSIONS.items():
-        for version in versions:
-            yield Image(framework, version)
+    for for_gpus, of_all in ((False, VERSIONS), (True, WITH_CUDA)):
+        for framework, versions in of_all.items():
+            for version in versions:
+                yield Image(framework, version, for_gpus)
 
 
 def by_name(name: str) -> Image | None:

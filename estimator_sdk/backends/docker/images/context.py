@@ -81,6 +81,8 @@ def _copy_certificates(folder: Path) -> None:
 def _copy_wheels(image: Image, folder: Path) -> None:
     """Wheels of the framework in the folders that pip here looks in, such as a build without CUDA, go before others."""
     folder.mkdir()
+    if image.for_gpus:
+        return
     for package in image.packages:
         name, _, version = package.partition("==")
         for place in _find_links():
@@ -95,7 +97,7 @@ def _copy_horovod(image: Image, folder: Path) -> None:
     if libc != "glibc" or tuple(map(int, version.split("."))) > BOOKWORM_GLIBC or not image.packages:
         return  # what needs a newer C library than the image has would not start there
     name, _, release = image.packages[0].partition("==")
-    framework = f"-cp311-*-{name.removesuffix('-cpu')}-{release}*-mpi-pip"
+    framework = f"-cp311-*-{name.partition('[')[0].removesuffix('-cpu')}-{release}*-mpi-pip*"
     for wheel in (cache_folder() / "wheels").glob(f"horovod-*{framework}/*.whl"):
         if wheel.parent.name.count("-none-") == 1:  # for this framework alone, as the image's own build would be
             (folder / wheel.parent.name).mkdir()

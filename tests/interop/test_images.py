@@ -152,6 +152,8 @@ def test_the_command_line_lists_the_images_and_refuses_what_it_does_not_have(cap
     assert all(image.name in shown for image in catalogue.everything())
     assert main(["images", "build", "pytorch", "--framework-version", "0.4"]) == 2
     assert "framework_version" in capsys.readouterr().err
+    assert main(["images", "build", "mpi", "--gpu"]) == 2
+    assert "mpi contains no framework, so there is no other one with CUDA; leave --gpu out" in capsys.readouterr().err
 
 
 def test_the_image_holds_no_key_no_ssh_and_no_certificate_of_the_building_machine(image):

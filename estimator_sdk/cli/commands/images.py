@@ -52,7 +52,7 @@ def build(settings: Namespace, out: TextIO) -> str:
 
     framework, version, gpu = settings.framework, settings.framework_version, settings.gpu
     if gpu and framework == "mpi":
-        what = "the image mpi has no framework, and so none with CUDA: containers that use it on GPUs install theirs"
+        what = "the image mpi contains no framework, so there is no other one with CUDA"
         raise InvalidArgument("gpu", f"{what}; leave --gpu out, or build {' or '.join(catalogue.VERSIONS)}")
     chosen = catalogue.find(framework, version, for_gpus=gpu) if version else catalogue.newest(framework, gpu)
     client = engine.connect()

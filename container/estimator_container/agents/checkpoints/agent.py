@@ -86,7 +86,7 @@ class CheckpointAgent(WatchingAgent):
             self._events.emit(CheckpointRestored(attempt, passed_over, base, restored.files, restored.size))
         content = self._publisher.newest_content or base
         self._answer("restored", base, content, str(restored.files), str(restored.size), str(attempt), *passed_over)
-        self._settled = SettledFiles(self._folder, self._publisher, self._settings.alive, self._settings.log_seconds)
+        self._settled = SettledFiles(self._folder, self._publisher, self._settings)
         self._publications = Publications(
             self, self._publisher, self._settled, self._backlog, self._events, self._last_word
         )

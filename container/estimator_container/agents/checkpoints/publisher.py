@@ -112,7 +112,12 @@ class Publisher:
 
         They are in the last one, so that the next would be less, or they had been whole before somebody opened them.
         """
-        return sorted({file.path for file in self._kept_files() if file.path in state.unsettled} | state.reopened)
+        return sorted(self.kept & state.unsettled | state.reopened)
+
+    @property
+    def kept(self) -> set[str]:
+        """The files of the last snapshot."""
+        return {file.path for file in self._kept_files()}
 
     def _kept_files(self) -> tuple[File, ...]:
         return self._last.files if self._last is not None else ()

@@ -10,6 +10,7 @@ from ..watching.folder import WatchedFolder
 from ..watching.state import FolderState, Stamp
 from .publisher import Publisher
 from .ranks_alive import no_rank_died
+from .settings import CheckpointSettings
 
 HOLD_STILL_SECONDS = 1.0  # that a folder has for one look; after that the agent hears its owner, and looks again
 LEFT_OUT_SECONDS = 60.0  # that a new file has been open before it is said that it is not kept
@@ -56,11 +57,12 @@ class FolderReport:
 class SettledFiles:
     """Tells look by look which files of the folder are settled."""
 
-    def __init__(self, folder: WatchedFolder, publisher: Publisher, alive: str, log_seconds: float) -> None:
+    def __init__(self, folder: WatchedFolder, publisher: Publisher, settings: CheckpointSettings) -> None:
         self._folder = folder
         self._publisher = publisher
-        self._alive = alive
-        self._log_seconds = log_seconds
+        self._alive = settings.alive
+        self._log_seconds = settings.log_seconds
+        self._reopened_seconds = settings.reopened_seconds
         self._open_since: dict[str, float] = {}
         self._rewritten: set[str] = set()
         self._not_kept: Collection[str] = ()
@@ -78,13 +80,14 @@ class SettledFiles:
         doubtful = self._doubtful(state)
         size = self._publisher.size_of_news(state)
         self._note_open(state, doubtful)
-        state.reopened -= {path for path in state.reopened if self._is_open_for_long(path)}
+        kept = self._publisher.kept
+        state.reopened -= {path for path in state.reopened if self._is_open_for(self._patience(path, kept), path)}
         if is_last:
             # Nobody can tell any more whether what a rank had open for long is whole. Of a log there is more to say.
             state.leave_out(path for path in doubtful if self._is_open_for_long(path))
         waits_for = self._publisher.waits_for(state)
         self._not_kept = state.unsettled - set(waits_for)
-        logs = [path for path in waits_for if path not in self._rewritten and self._is_open_for_long(path)]
+        logs = [path for path in waits_for if path in kept - self._rewritten and self._is_open_for_long(path)]
         others = [path for path in waits_for if path not in logs]
         return FolderReport(state, logs, others, doubtful, size, self._publisher.is_news(state, logs))
 
@@ -94,7 +97,8 @@ class SettledFiles:
 
     def seconds_to_next_log(self, found: FolderReport) -> float | None:
         """After which another look may find one more log, of which no news tells; None where no file can become one."""
-        due = [self._open_since[path] + self._log_seconds for path in found.waits_for if path not in self._rewritten]
+        kept, waits_for = self._publisher.kept, set(found.waits_for) - self._rewritten
+        due = [self._open_since[path] + self._patience(path, kept) for path in waits_for]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def newly_left_out(self) -> list[str]:
@@ -121,6 +125,13 @@ class SettledFiles:
         self._open_since = {**{path: self._open_since.get(path, now) for path in state.unsettled}, **still}
         self._rewritten &= self._open_since.keys()
 
+    def _patience(self, path: str, kept: Collection[str]) -> float:
+        """The seconds after which an open file holds nothing up any more: as a log, or as one that is left out."""
+        return self._log_seconds if path in kept else self._reopened_seconds
+
     def _is_open_for_long(self, path: str) -> bool:
+        return self._is_open_for(self._log_seconds, path)
+
+    def _is_open_for(self, seconds: float, path: str) -> bool:
         since = self._open_since.get(path)
-        return since is not None and time.monotonic() - since >= self._log_seconds
+        return since is not None and time.monotonic() - since >= seconds

@@ -190,7 +190,7 @@ def write_before_it_looks(running, folder):
 
 
 def test_a_file_that_was_whole_before_the_first_snapshot_is_waited_for(start, store, folder, tmp_path):
-    running = start()
+    running = start(log_seconds=0.02)  # it is none
     with write_before_it_looks(running, folder):
         time.sleep(0.5)  # many looks
         assert running.events("checkpoint_published") == []
@@ -217,7 +217,7 @@ def test_what_another_agent_finds_open_is_waited_for(start, folder, store, tmp_p
 
 
 def test_but_not_for_good(start, store, folder, tmp_path):
-    running = start(log_seconds=0.3)
+    running = start(reopened_seconds=0.3)
     with write_before_it_looks(running, folder):
         running.until(lambda: running.events("checkpoint_published"))
         assert files(store, tmp_path) == {"b": "2"}

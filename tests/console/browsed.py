@@ -42,6 +42,10 @@ class Page:
         self.wait(lambda: self.count(selector), f"there is no {selector}")
         self.driver.execute_script("document.querySelector(arguments[0]).click()", selector)
 
+    def click_at_once(self, *selectors: str) -> None:
+        """Click one after the other before the page hears of anything else."""
+        self.driver.execute_script("arguments[0].forEach((one) => document.querySelector(one).click())", selectors)
+
     def wait(self, condition, what: str) -> None:
         try:
             wait_until(condition, what)

@@ -225,7 +225,7 @@ def test_a_job_is_stopped_after_a_question_and_runs_again(page, told):
     page.click("dialog button[value=no]")
     page.wait(lambda: not page.count("dialog[open]"), "the question stays")
     assert told.job.status == "InProgress"
-    page.click("button.stop")
+    page.click_at_once("button.stop", "dialog button[value=no]", "button.stop")
     page.click("dialog[open] button[value=yes]")
     page.wait_for(".title .badge", "stopped")
     page.click("button.retry")

@@ -62,10 +62,16 @@ export function ask(question, word) {
   const dialog = document.getElementById("ask");
   document.getElementById("question").textContent = question;
   document.getElementById("confirm").textContent = word;
-  dialog.returnValue = "no";
   dialog.showModal();
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+    const answered = new AbortController();
+    const answer = (yes) => {
+      answered.abort();
+      resolve(yes);
+    };
+    // Not at its close, of which a browser tells later: the dialog may show the next question by then.
+    dialog.addEventListener("submit", (event) => answer(event.submitter?.value === "yes"), answered);
+    dialog.addEventListener("cancel", () => answer(false), answered);
   });
 }
 

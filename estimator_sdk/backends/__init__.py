@@ -7,7 +7,7 @@ not need costs anything. Each of ours is a folder here, whose `__init__` says wh
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgument, JobNotFound
@@ -39,7 +39,8 @@ def load(name: str) -> Backend:
         return _from_path(BUILT_IN[name])
     installed = _installed()
     if name not in installed:
-        raise _unknown(name, installed)
+        known = suggestion(name, {*BUILT_IN, *installed})
+        raise InvalidArgument("backend", f"backend {shown(name)} is not known; {known}")
     made: Backend = installed[name].load()()
     return made
 
@@ -57,12 +58,6 @@ def capabilities(name: str) -> Capabilities:
 
     found: Capabilities = import_module(BUILT_IN[name].rpartition(".")[0]).CAPABILITIES
     return found
-
-
-def check_name(name: str) -> None:
-    """Raises InvalidArgument if no backend has that name, without loading any."""
-    if name not in BUILT_IN and name not in (installed := _installed()):
-        raise _unknown(name, installed)
 
 
 def attach(name: str) -> StartedJob:
@@ -193,9 +188,3 @@ def _installed() -> Mapping[str, EntryPoint]:
     from importlib.metadata import entry_points
 
     return {each.name: each for each in entry_points(group=GROUP)}
-
-
-def _unknown(name: str, installed: Iterable[str]) -> InvalidArgument:
-    return InvalidArgument(
-        "backend", f"backend {shown(name)} is not known; {suggestion(name, {*BUILT_IN, *installed})}"
-    )

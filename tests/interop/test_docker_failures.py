@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -130,6 +131,17 @@ def test_an_engine_that_is_closed_to_the_user_is_one_sentence(tmp_path, image):
     last = done.stderr.splitlines()[-1]
     assert "BackendError: this user may not open the Docker engine's socket; join the group" in last
     assert "backend='process'" in last
+
+
+def test_where_no_engine_has_ever_been_one_sentence_says_how_to_start_it():
+    program = "from estimator_sdk.backends.docker import engine; engine.connect()"
+    without = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /run && exec "$@"', "sh"]
+    env = {name: value for name, value in os.environ.items() if name != "DOCKER_HOST"}
+    command = [*without, sys.executable, "-c", program]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    last = done.stderr.splitlines()[-1]
+    assert "BackendError: no Docker engine answers (" in last
+    assert "); start it (`systemctl start docker` or `dockerd`), or use backend='process'" in last
 
 
 @pytest.fixture

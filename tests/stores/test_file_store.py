@@ -41,6 +41,12 @@ def test_a_delete_leaves_no_empty_folder(store, tmp_path):
     assert list((tmp_path / "store").iterdir()) == []
 
 
+def test_a_delete_goes_on_above_a_folder_that_somebody_else_has_removed(store, tmp_path):
+    (tmp_path / "store" / "a").mkdir(parents=True)
+    store.delete(["a/b/c"])
+    assert list((tmp_path / "store").iterdir()) == []
+
+
 def test_a_key_below_another_key_is_an_error_of_the_folder(store):
     store.write("a", b"1")
     with pytest.raises(StorageError, match="/store/a/b cannot be written"):

@@ -155,7 +155,7 @@ def test_a_key_that_is_no_path_inside_the_root_is_read_from_none(store, key):
 def test_delete_takes_what_is_there_and_does_not_mind_what_is_not(store):
     store.write("a/b/c", b"1")
     store.write("a/d", b"2")
-    store.delete(["a/b/c", "missing", "a/missing"])
+    store.delete(["a/b/c", "missing", "a/missing", "nowhere/deep"])
     assert [found.key for found in store.list()] == ["a/d"]
     store.delete([])
     store.delete(["a/d"])

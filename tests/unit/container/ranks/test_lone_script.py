@@ -10,8 +10,8 @@ from estimator_container.contract.entry_point import Program
 from estimator_container.ranks import script_runner
 
 
-def said(folder, *start, path=""):
-    env = {"PYTHONPATH": f"{folder}:{path}", "PATH": "/usr/bin:/bin"}
+def said(folder, *start, path="", **env):
+    env = {"PYTHONPATH": f"{folder}:{path}", "PATH": "/usr/bin:/bin", **env}
     done = subprocess.run(
         [sys.executable, "-u", *start], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
@@ -51,6 +51,12 @@ def test_it_says_and_ends_as_under_python(tmp_path, script):
         plain_out.replace(f"{tmp_path}/train.py", "train.py"),
     )
     assert err.replace(f"{tmp_path}/train.py", "train.py") == plain_err.replace(f"{tmp_path}/train.py", "train.py")
+
+
+def test_a_safe_path_stays_safe(tmp_path):
+    (tmp_path / "train.py").write_text("import sys; print(sys.path)")
+    safe = {"PYTHONPATH": "", "PYTHONSAFEPATH": "1"}
+    assert said(tmp_path, script_runner.LONE_SCRIPT, "train.py", **safe) == said(tmp_path, "train.py", **safe)
 
 
 def test_it_is_the_same_by_the_command_of_the_plan(tmp_path):

@@ -1,6 +1,6 @@
 import pytest
 
-from estimator_sdk.values.naming import nearest, shown, some, suggestion
+from estimator_sdk.values.naming import nearest, shown, size, some, suggestion
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,10 @@ def test_whatever_a_value_is_a_sentence_can_quote_it(value, words):
 def test_of_many_names_a_sentence_has_the_first():
     assert some(["a", "b"]) == "a, b"
     assert some([str(number) for number in range(100)]) == "0, 1, 2, 3, 4 and 95 more"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(999, "999 B"), (1000, "1.0 kB"), (2.5e6, "2.5 MB"), (2.5e12, "2.5 TB"), (2.5e15, "2500.0 TB")]
+)
+def test_a_size_is_in_the_largest_unit_that_it_has_one_of(count, words):
+    assert size(count) == words

@@ -1,9 +1,10 @@
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from estimator_container.agents.checkpoints import appended
-from estimator_container.agents.checkpoints.format import CLAIMS, DATA, SNAPSHOTS, Claim, Manifest
+from estimator_container.agents.checkpoints.format import CLAIMS, DATA, SNAPSHOTS, Claim, File, Manifest
 from estimator_container.agents.checkpoints.publisher import Overtaken
 from estimator_container.agents.checkpoints.restore import claim, read_manifest, restore, snapshots
 from estimator_container.agents.watching.state import Stamp
@@ -184,6 +185,17 @@ def test_a_log_that_is_written_while_it_is_copied_is_not_taken(store, new_attemp
         monkeypatch.setattr(appended, "_take", while_somebody_writes)
         with pytest.raises(appended.StillWritten):
             attempt.publisher.publish(state, ["log"])
+
+
+def test_a_log_that_is_written_without_a_pause_is_not_even_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(appended, "TICK_NS", 1 << 62)  # or a slow machine could find the first write long past
+    before = File("log", 2, sha256(b"1\n").hexdigest(), 0o600, 0, "objects/log")
+    with (tmp_path / "log").open("w", buffering=1) as log:
+        log.write("1\n2\n")
+        monkeypatch.setattr(appended.time, "sleep", lambda _: log.write("3\n"))
+        with pytest.raises(appended.StillWritten, match="^log is being written without a pause$"):
+            appended.copy_log(str(tmp_path), before, str(tmp_path / "copied"))
+    assert (tmp_path / "copied").read_bytes() == b""
 
 
 class Fails:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 
 import pytest
 from estimator_container.agents.outputs.agent import OutputAgent
@@ -57,3 +58,40 @@ def test_nothing_goes_up_where_the_owners_folder_was_gone_before_the_agent_opene
         ((kind, reason, _),) = Unpacker().feed(owner.recv(1 << 16))
     assert (kind, "was removed or replaced" in reason) == ("finished", True), reason
     assert not store.exists()
+
+
+class HeldUp(OutputAgent):
+    """Its first upload waits until it may go on."""
+
+    def __init__(self, owner: socket.socket) -> None:
+        super().__init__(owner)
+        self.may_go_on = threading.Event()
+        self.uploads: list[list[str]] = []
+        self.looked_while_busy = False
+
+    def _look(self):
+        self.looked_while_busy |= self.is_busy
+        super()._look()
+
+    def _upload(self, items, found):
+        self.uploads.append(sorted(items))
+        assert self.may_go_on.wait(60)
+        super()._upload(items, found)
+
+
+def test_what_is_written_during_an_upload_goes_up_after_it_and_alone(tmp_path):
+    source, store = tmp_path / "intermediate", tmp_path / "store"
+    source.mkdir()
+    (source / "first").write_text("1")
+    owner, own = socket.socketpair()
+    with owner:
+        agent = HeldUp(own)
+        owner.sendall(pack(("settings", OutputSettings(f"file://{store}", folders={"": str(source)}).to_json())))
+        agent._loop.run_until(lambda: bool(agent.uploads), 30)
+        (source / "second").write_text("2")
+        agent._loop.run_until(lambda: agent.looked_while_busy, 30)
+        agent.may_go_on.set()
+        owner.sendall(pack(("finish", "")))
+        agent._loop.run_until(lambda: agent._is_over, 30)
+    assert agent.uploads == [["first"], ["second"]]
+    assert (store / "second").read_text() == "2"

@@ -11,7 +11,7 @@ from ..agent import AgentSettings
 
 KEPT = 3  # snapshots; one would be enough, were it not for a store that damages it
 LOG_SECONDS = 30.0  # that somebody has a file open before what was appended to it counts: no checkpoint takes so long
-REOPENED_SECONDS = 30.0  # that a file which was whole before, and is in no snapshot, may be open and hold all others up
+UNKEPT_SECONDS = 30.0  # that somebody has a file open that is in no snapshot before others are kept without it
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class CheckpointSettings(AgentSettings):
     kept: int = KEPT
     """How many snapshots stay in the store."""
     log_seconds: float = LOG_SECONDS
-    reopened_seconds: float = REOPENED_SECONDS
+    unkept_seconds: float = UNKEPT_SECONDS
     named: str = ""
     """The folder's path as the script knows it, if that is different."""
     after: int = 0

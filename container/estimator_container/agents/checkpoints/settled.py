@@ -62,7 +62,7 @@ class SettledFiles:
         self._publisher = publisher
         self._alive = settings.alive
         self._log_seconds = settings.log_seconds
-        self._reopened_seconds = settings.reopened_seconds
+        self._unkept_seconds = settings.unkept_seconds
         self._open_since: dict[str, float] = {}
         self._rewritten: set[str] = set()
         self._not_kept: Collection[str] = ()
@@ -81,13 +81,13 @@ class SettledFiles:
         size = self._publisher.size_of_news(state)
         self._note_open(state, doubtful)
         kept = self._publisher.kept
-        state.reopened -= {path for path in state.reopened if self._is_open_for(self._patience(path, kept), path)}
+        state.reopened -= {path for path in state.reopened if self._is_open_for_long(path, kept)}
         if is_last:
             # Nobody can tell any more whether what a rank had open for long is whole. Of a log there is more to say.
-            state.leave_out(path for path in doubtful if self._is_open_for_long(path))
+            state.leave_out(path for path in doubtful if self._is_open_for_long(path, kept))
         waits_for = self._publisher.waits_for(state)
         self._not_kept = state.unsettled - set(waits_for)
-        logs = [path for path in waits_for if path in kept - self._rewritten and self._is_open_for_long(path)]
+        logs = [path for path in waits_for if path not in self._rewritten and self._is_open_for_long(path, kept)]
         others = [path for path in waits_for if path not in logs]
         return FolderReport(state, logs, others, doubtful, size, self._publisher.is_news(state, logs))
 
@@ -127,11 +127,8 @@ class SettledFiles:
 
     def _patience(self, path: str, kept: Collection[str]) -> float:
         """The seconds after which an open file holds nothing up any more: as a log, or as one that is left out."""
-        return self._log_seconds if path in kept else self._reopened_seconds
+        return self._log_seconds if path in kept else self._unkept_seconds
 
-    def _is_open_for_long(self, path: str) -> bool:
-        return self._is_open_for(self._log_seconds, path)
-
-    def _is_open_for(self, seconds: float, path: str) -> bool:
+    def _is_open_for_long(self, path: str, kept: Collection[str]) -> bool:
         since = self._open_since.get(path)
-        return since is not None and time.monotonic() - since >= seconds
+        return since is not None and time.monotonic() - since >= self._patience(path, kept)

@@ -217,7 +217,7 @@ def test_what_another_agent_finds_open_is_waited_for(start, folder, store, tmp_p
 
 
 def test_but_not_for_good(start, store, folder, tmp_path):
-    running = start(reopened_seconds=0.3)
+    running = start(unkept_seconds=0.3)
     with write_before_it_looks(running, folder):
         running.until(lambda: running.events("checkpoint_published"))
         assert files(store, tmp_path) == {"b": "2"}
@@ -278,7 +278,7 @@ def test_what_a_rank_wrote_to_its_log_before_it_died_is_kept(start, store, folde
 
 
 def test_a_new_log_that_a_death_has_closed_takes_nothing_with_it(start, store, folder, tmp_path, program):
-    running = start(log_seconds=0.0)
+    running = start(unkept_seconds=0.0)
     running.answer("restored")
     (tmp_path / "alive").mkdir()
     alive, log = (tmp_path / "alive" / "0-first").open("w"), (folder / "log").open("w")
@@ -295,6 +295,28 @@ def test_a_new_log_that_a_death_has_closed_takes_nothing_with_it(start, store, f
     (tmp_path / "draft").rename(folder / "model")
     assert running.finish() == ["4", "these files may be incomplete: log"]
     assert files(store, tmp_path) == {"model": "whole"}
+
+
+def test_nothing_is_kept_without_a_file_that_was_whole_before_a_death_left_a_half_of_it(
+    start, store, folder, tmp_path, program
+):
+    running = start(log_seconds=0.0)  # it is no log
+    running.answer("restored")
+    (tmp_path / "alive").mkdir()
+    running.process.send_signal(signal.SIGSTOP)  # or the first snapshot would have it
+    (folder / "data").write_text("1")
+    alive, data = (tmp_path / "alive" / "0-first").open("w"), (folder / "data").open("w")
+    with alive, data:
+        fd = data.fileno()
+        rank = program(pass_fds=(alive.fileno(), fd))
+    running.process.send_signal(signal.SIGCONT)
+    time.sleep(0.2)  # it is seen to be open
+    rank.does(f"os.write({fd}, b'half')")
+    rank.kill()
+    (tmp_path / "draft").write_text("whole")
+    (tmp_path / "draft").rename(folder / "model")
+    assert running.finish() == ["9", "these files may be incomplete: data"]
+    assert [*snapshots(store)] == []
 
 
 def test_what_nobody_vouches_for_holds_back_all_that_is_new(start, store, folder, tmp_path):

@@ -261,7 +261,7 @@ sys.exit(main(sys.argv[3:]))
 
 
 @pytest.mark.parametrize("existing", ["nothing", "home", "home/code", "home/jobs"])
-def test_a_home_that_may_be_read_only_is_a_sentence(as_stranger, open_path, existing):
+def test_a_home_that_may_be_read_only_is_a_sentence(as_stranger, packages, open_path, existing):
     """The home of somebody else, in which some folders are."""
     home = open_path / "home"
     if existing != "nothing":
@@ -270,7 +270,7 @@ def test_a_home_that_may_be_read_only_is_a_sentence(as_stranger, open_path, exis
             (home / "code").mkdir(mode=0o777)
             (home / "code").chmod(0o777)
     (open_path / "train.py").write_text("")
-    search = json.dumps([str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "container")])
+    search = json.dumps(packages)
     run = as_stranger(AS_ANOTHER, search, str(home), "run", "--source-dir", str(open_path), "--", "python3", "train.py")
     assert run.returncode in (1, 2) and run.stderr.count("\n") == 1, run.stderr
     why = "belongs to another user" if existing in ("home/code", "home/jobs") else "Permission denied"
@@ -283,10 +283,10 @@ WITH_UMASK = "import os; os.umask(0o{:o})\n" + AS_ANOTHER
 
 
 @pytest.mark.parametrize("umask", [0o177, 0o277, 0o777])
-def test_a_umask_that_keeps_its_own_user_out_is_a_sentence(as_stranger, open_path, umask):
+def test_a_umask_that_keeps_its_own_user_out_is_a_sentence(as_stranger, packages, open_path, umask):
     open_path.chmod(0o777)
     (open_path / "train.py").write_text("")
-    search = json.dumps([str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "container")])
+    search = json.dumps(packages)
     words = ["run", "--source-dir", str(open_path), "--", "python3", "train.py"]
     run = as_stranger(WITH_UMASK.format(umask), search, str(open_path / "home"), *words)
     sentence = "you could not use the folders that are created for you; set another one, such as `umask 077`\n"
@@ -294,9 +294,9 @@ def test_a_umask_that_keeps_its_own_user_out_is_a_sentence(as_stranger, open_pat
     assert not (open_path / "home").exists()
 
 
-def test_a_home_that_may_not_be_looked_into_is_a_sentence(as_stranger, open_path):
+def test_a_home_that_may_not_be_looked_into_is_a_sentence(as_stranger, packages, open_path):
     open_path.chmod(0o700)
-    search = json.dumps([str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "container")])
+    search = json.dumps(packages)
     for words in (["ps"], ["why", "any"], ["logs"], ["stop", "any"]):
         asked = as_stranger(AS_ANOTHER, search, str(open_path / "home"), *words)
         assert (asked.returncode, asked.stderr.count("\n")) == (1, 1), asked.stderr

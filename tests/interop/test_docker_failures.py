@@ -125,7 +125,8 @@ def test_an_engine_that_dies_in_mid_job_is_named_and_what_is_left_goes_when_it_i
 def test_an_engine_that_is_closed_to_the_user_is_one_sentence(tmp_path, image):
     """A user who is not in the group that owns the socket."""
     load = "import os; import docker, docker.transport; from estimator_sdk.backends.docker import engine"
-    # Without its own folders on the path: the interpreter may lie where only root can enter.
+    # Without its own folders on the path: they and the interpreter may lie where only root can enter.
+    load += "; from estimator_sdk.errors import BackendError; str(BackendError('what that loads'))"
     program = f"{load}; os.setgroups([]); os.setgid(4242); os.setuid(4242); engine.connect()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     last = done.stderr.splitlines()[-1]

@@ -8,7 +8,7 @@ import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.ssh.pool import SshPool
+from tests.ssh.pool import UID, SshPool
 from tests.waiting import wait_for
 
 _PLACES = ("--host=unix:///run/docker.sock", "--data-root=/run/docker-data", "--exec-root=/run/docker")
@@ -39,7 +39,7 @@ class MachineDocker:
         address = f"198.18.{os.urandom(1)[0]}.{4 * number + 1}/30"  # of RFC 2544: nobody has it
         for words in (f"link add {self.bridge} type bridge", f"address add {address} dev {self.bridge}"):
             subprocess.run(["ip", *words.split()], check=True)
-        words = ("dockerd", f"--group=user{number}", f"--bridge={self.bridge}", *_PLACES, *_ALONE)
+        words = ("dockerd", f"--group={UID + number - 1}", f"--bridge={self.bridge}", *_PLACES, *_ALONE)
         command = on_machine(self.pool, self.name, *words)
         log = self.pool.folder / f"{self.name}.docker"
         with log.open("wb") as output:

@@ -174,3 +174,7 @@ class Kind(str, Enum):
         kind.what_to_try = ""
         kind.leaves_hosts = False
         return kind
+
+    def __reduce_ex__(self, protocol: object) -> tuple[type[Kind], tuple[str]]:
+        """By its value: Python 3.11.2 copies by the name, which only members have."""
+        return Kind, (self._value_,)

@@ -32,7 +32,7 @@ RUN = """
 import json, os, subprocess, sys, tarfile
 folder, command = sys.argv[1], json.loads(sys.argv[2])
 with tarfile.open(sys.argv[3]) as code:
-    code.extractall(f"{folder}/code", filter="fully_trusted")
+    code.extractall(f"{folder}/code", **({"filter": "fully_trusted"} if hasattr(tarfile, "data_filter") else {}))
 with open(f"{folder}/log", "wb") as log:
     child = subprocess.Popen(command, cwd=f"{folder}/code", stdout=log, stderr=log, start_new_session=True)
     open(f"{folder}/pid", "w").write(str(child.pid))

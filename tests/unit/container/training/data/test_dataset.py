@@ -1,5 +1,6 @@
 import json
 import pickle
+import tarfile
 import threading
 
 import pytest
@@ -153,6 +154,22 @@ def test_data_that_cannot_be_read_is_said(tmp_path, change, sentence):
     folder = numbered(tmp_path / "shards")
     change(tmp_path / "shards")
     with pytest.raises(DataError, match=sentence):
+        opened(folder)
+
+
+def test_a_damaged_header_is_said_by_whatever_a_python_reads_headers(tmp_path, monkeypatch):
+    """Since the security releases of 2026 by a function of its own."""
+    read = tarfile.TarInfo.frombuf.__func__
+
+    def from_tarfile(cls, tar):
+        header = read(cls, tar.fileobj.read(tarfile.BLOCKSIZE), tar.encoding, tar.errors)
+        header.offset = tar.fileobj.tell() - tarfile.BLOCKSIZE
+        return header._proc_member(tar)
+
+    folder = numbered(tmp_path / "shards")
+    damage(tmp_path / "shards" / "2.tar", 1024)
+    monkeypatch.setattr(tarfile.TarInfo, "fromtarfile", classmethod(from_tarfile))
+    with pytest.raises(DataError, match=r"2\.tar is not a complete tar file"):
         opened(folder)
 
 

@@ -65,10 +65,22 @@ class StrictHeader(tarfile.TarInfo):
     """A header that is damaged, or not whole, is an error wherever it is, and never skipped or taken for the end."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> StrictHeader:
-        """As its parent; raises ReadError for what is neither a header nor the zeros at an end."""
+    def fromtarfile(cls, tar: tarfile.TarFile) -> StrictHeader:
+        """As its parent; raises ReadError for what is neither a header nor the zeros at an end.
+
+        The parent itself calls `frombuf` for that in some releases of Python, and in others a function of its own.
+        """
+        source: Any = tar.fileobj
+        buf = source.read(tarfile.BLOCKSIZE)
+        header: Any = cls._of(buf, tar)
+        header.offset = source.tell() - tarfile.BLOCKSIZE
+        found: StrictHeader = header._proc_member(tar)
+        return found
+
+    @classmethod
+    def _of(cls, buf: bytes, tar: tarfile.TarFile) -> tarfile.TarInfo:
         try:
-            return super().frombuf(buf, encoding, errors)
+            return cls.frombuf(buf, str(tar.encoding), tar.errors)
         except tarfile.HeaderError as error:
             if MARK in buf:
                 what = "index.json comes behind a shard, so name the shards to come behind it"

@@ -52,7 +52,7 @@ class _FrameworkEstimator(Estimator):
     @property
     def _for_gpus(self) -> bool:
         """Whether its image needs CUDA."""
-        return self._has_image and instances.gpus(self.instance_type) != 0
+        return self._has_image and instances.has_gpus(self.instance_type)
 
     def plan(self, inputs: Inputs | None = None, job_name: str | None = None) -> Plan:
         """As `Estimator.plan`; on processes it also compares this environment with `framework_version`."""

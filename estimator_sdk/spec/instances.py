@@ -96,6 +96,11 @@ def gpus(instance_type: str) -> int | None:
     return known[instance_type]
 
 
+def has_gpus(instance_type: str) -> bool:
+    """Whether an instance of a type has any. Raises InvalidArgument for an unknown one."""
+    return gpus(instance_type) != 0
+
+
 def is_scheduled(instance_type: str) -> bool:
     """Whether it stands for a scheduler's node."""
     return instance_type.partition(".")[0] in SCHEDULED

@@ -55,7 +55,7 @@ class DockerBackend(Supervised):
         brought = _brought(client, image, spec) if ours is None else None
         has_toolkit = ours is not None or brought is not None
         plan = local_plan.base(spec, self.name, _host if has_toolkit else _other_host)
-        if ours is not None and ours.is_for_cpus and instances.gpus(plan.instance_type) != 0:
+        if ours is not None and ours.is_for_cpus and instances.has_gpus(plan.instance_type):
             raise InvalidArgument(
                 "instance_type",
                 f"instance_type {plan.instance_type!r} asks for GPUs, but {image} contains the CPU build of "
@@ -119,7 +119,7 @@ def _with_image(spec: JobDocument) -> tuple[JobDocument, str]:
     algorithm = spec.algorithm_specification or AlgorithmSpecification(training_input_mode="File")
     if algorithm.training_image is not None:
         return spec, algorithm.training_image
-    for_gpus = instances.gpus((spec.resource_config or ResourceConfig()).instance_type or "local") != 0
+    for_gpus = instances.has_gpus((spec.resource_config or ResourceConfig()).instance_type or "local")
     image = catalogue.default(spec.decoded.reserved, for_gpus).name
     return replace(spec, algorithm_specification=replace(algorithm, training_image=image)), image
 

@@ -9,6 +9,7 @@ Whatever else is under the URI is a plain tree of files, such as SageMaker leave
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import posixpath
@@ -113,6 +114,11 @@ class Manifest:
     def size(self) -> int:
         """Bytes of all files."""
         return sum(file.size for file in self.files)
+
+    @functools.cached_property
+    def paths(self) -> frozenset[str]:
+        """Those of its files, which every look at the folder is held against."""
+        return frozenset(file.path for file in self.files)
 
     @property
     def content(self) -> str:

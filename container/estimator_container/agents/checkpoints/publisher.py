@@ -115,9 +115,9 @@ class Publisher:
         return sorted(self.kept & state.unsettled | state.reopened)
 
     @property
-    def kept(self) -> set[str]:
+    def kept(self) -> frozenset[str]:
         """The files of the last snapshot."""
-        return {file.path for file in self._kept_files()}
+        return self._last.paths if self._last is not None else frozenset()
 
     def _kept_files(self) -> tuple[File, ...]:
         return self._last.files if self._last is not None else ()

@@ -94,9 +94,8 @@ def _planned(chosen: backends.Backend, spec: JobDocument) -> Plan:
     if spec.decoded.reserved.pool and not chosen.capabilities.has_pool:
         what = f"hosts names machines, but backend {chosen.name!r} has its own"
         raise InvalidArgument("hosts", f"{what}; leave it out, or use backend={backends.with_pool()!r}")
-    instance_type, _ = _type_and_image(spec)
-    if instance_type in instances.ON_EXECUTORS and not chosen.capabilities.has_executors:
-        what = f"instance_type is {instance_type}, which asks for executors, but backend {chosen.name!r} has none"
+    if spec.instance_type in instances.ON_EXECUTORS and not chosen.capabilities.has_executors:
+        what = f"instance_type is {spec.instance_type}, which asks for executors, but backend {chosen.name!r} has none"
         raise InvalidArgument("instance_type", f"{what}; leave out one of the two")
     if spec.decoded.reserved.queue and not chosen.capabilities.has_pool:
         what = f"queue=True waits for room on the machines of a pool, but backend {chosen.name!r} has none"
@@ -119,22 +118,14 @@ def _backend_for(spec: JobDocument, named: str | None) -> backends.Backend:
     channel_names.check(spec.input_data_config or ())
     if named is None and spec.decoded.reserved.pool:
         named = backends.with_pool()
-    return backends.load(named or backends.choose(*_type_and_image(spec)))
+    algorithm = spec.algorithm_specification
+    return backends.load(named or backends.choose(spec.instance_type, bool(algorithm and algorithm.training_image)))
 
 
 def _renamed(spec: JobDocument, name: str) -> JobDocument:
     told = {} if spec.decoded.reserved.job_name is None else Reserved(job_name=name).encode()
     hyperparameters = {**(spec.hyperparameters or {}), **told}
     return replace(spec, training_job_name=name, hyperparameters=hyperparameters or None)
-
-
-def _type_and_image(spec: JobDocument) -> tuple[str, bool]:
-    """The type of the first instances, and whether an image is named."""
-    resources, algorithm = spec.resource_config, spec.algorithm_specification
-    instance_type = resources.instance_type if resources else None
-    if resources and resources.instance_groups:
-        instance_type = resources.instance_groups[0].instance_type
-    return instance_type or "local", bool(algorithm and algorithm.training_image)
 
 
 @writing("the code bundle")

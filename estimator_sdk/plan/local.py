@@ -80,7 +80,7 @@ def base(spec: JobDocument, backend: str, host: Callable[[str, int, int], HostPl
         encoded |= Reserved(submit_directory=code).encode()  # hosts of this machine take it from here
     hosts = tuple(host(f"algo-{index + 1}", index, count) for index in range(count))
     return replace(
-        from_document(spec, backend, resources.instance_type or "local", hosts),
+        from_document(spec, backend, spec.instance_type, hosts),
         hyperparameters=encoded,
         channels=local_channels.plans(spec),
         code=code,

@@ -248,6 +248,13 @@ class JobDocument(Structure):
 
         return decode(self.hyperparameters or {})
 
+    @property
+    def instance_type(self) -> str:
+        """That of its first instances; `local` where none is named."""
+        resources = self.resource_config or ResourceConfig()
+        first = resources.instance_groups[0].instance_type if resources.instance_groups else resources.instance_type
+        return first or "local"
+
     def to_request(self) -> dict[str, Any]:
         """The CreateTrainingJob document, ready for JSON and for boto3's `create_training_job(**request)`."""
         return self.to_document()

@@ -113,14 +113,13 @@ class DockerBackend(Supervised):
 def _with_image(spec: JobDocument) -> tuple[JobDocument, str]:
     """The job with an image, and that image; where none is named, the one of ours that has what the job needs."""
     from ...spec import instances
-    from ...spec.job_document import AlgorithmSpecification, ResourceConfig
+    from ...spec.job_document import AlgorithmSpecification
     from .images import catalogue
 
     algorithm = spec.algorithm_specification or AlgorithmSpecification(training_input_mode="File")
     if algorithm.training_image is not None:
         return spec, algorithm.training_image
-    for_gpus = instances.has_gpus((spec.resource_config or ResourceConfig()).instance_type or "local")
-    image = catalogue.default(spec.decoded.reserved, for_gpus).name
+    image = catalogue.default(spec.decoded.reserved, instances.has_gpus(spec.instance_type)).name
     return replace(spec, algorithm_specification=replace(algorithm, training_image=image)), image
 
 

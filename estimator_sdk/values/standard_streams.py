@@ -14,7 +14,8 @@ Stream = Union[TextIO, io.TextIOBase]
 def put(stream: Stream, what: str | bytes) -> None:
     """Write it whole and at once; characters that the stream's encoding does not have are escaped.
 
-    What is refused is forgotten: nothing of it stays in a buffer, where it would fail once more as the program ends.
+    What a file refuses is forgotten, except in encodings that begin with a mark, such as UTF-16: nothing of it stays
+    in a buffer, where it would fail once more as the program ends.
     Bytes are written as they are where the stream is of a file, and else as the text that they are. Raises OSError,
     also for a stream that is closed.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,9 +12,9 @@ import estimator_container
 import pytest
 
 import estimator_sdk
+from tests import readable
 from tests.conformance.conftest import Script, home, out, script  # noqa: F401 - fixtures, used by their names
 
-NOT_CODE = shutil.ignore_patterns("__pycache__", "vendor")
 STRANGER = 65534
 """The user `nobody`, who owns nothing here and has no rights."""
 
@@ -54,12 +53,9 @@ def as_stranger() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture(scope="session")
 def packages() -> Iterator[list[str]]:
-    """Where another user can import both packages from: the checkout may lie where only its owner can enter."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        for package in (estimator_sdk, estimator_container):
-            shutil.copytree(Path(package.__file__).parent, Path(folder, package.__name__), ignore=NOT_CODE)
-        subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
-        yield [folder]
+    """Where another user can import both packages from."""
+    with readable.copies(estimator_sdk, estimator_container) as folder:
+        yield [str(folder)]
 
 
 @pytest.fixture

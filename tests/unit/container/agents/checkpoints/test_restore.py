@@ -1,14 +1,11 @@
 import contextlib
 import itertools
 import os
-import shutil
 import subprocess
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
+import estimator_container
 import pytest
-from estimator_container.agents.checkpoints import restore as restore_module
 from estimator_container.agents.checkpoints.format import CLAIMS, DATA, SNAPSHOTS, Claim, Damaged, Name, UnknownFormat
 from estimator_container.agents.checkpoints.restore import (
     NothingWhole,
@@ -21,6 +18,8 @@ from estimator_container.agents.checkpoints.restore import (
     snapshots,
 )
 from estimator_container.storage import NotFound, Object, StorageError, StoreUnavailable
+
+from tests import readable
 
 
 def begin(attempt, store):
@@ -100,12 +99,9 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 def test_a_folder_that_its_owner_has_locked_is_replaced():
-    package = Path(restore_module.__file__).parents[2]
     nobody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # the checkout may lie where only its owner can enter
-        shutil.copytree(package, Path(folder, package.name), ignore=shutil.ignore_patterns("__pycache__"))
-        subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
-        command = ["/usr/bin/python3", "-I", "-S", "-c", LOCKED, folder]
+    with readable.copies(estimator_container) as folder:
+        command = ["/usr/bin/python3", "-I", "-S", "-c", LOCKED, str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", **nobody)
     assert (done.stdout, done.stderr) == ("['model']\n", "")
 

@@ -54,6 +54,7 @@ Port {port}
 ListenAddress {address}
 HostKey /mnt/host_key
 AuthorizedKeysFile /mnt/authorized_keys
+AllowUsers {user}
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 UsePAM no

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from estimator_container.runtime.children import descendants
 
 from tests.slurm import configuration
 from tests.slurm.configuration import NODES
+from tests.waiting import kill_all
 
 SHARED = "TEST_SLURM"
 """The variable that names the folder of the cluster that runs already.
@@ -212,15 +213,6 @@ def end(cluster: Cluster) -> None:
             raise RuntimeError(f"processes of {cluster.folder} do not end: {left}")
         kill_all(left)
         threading.Event().wait(0.02)
-
-
-def kill_all(pids: Iterable[int]) -> None:
-    """As a power cut does: none of them sees another end."""
-    pids = list(pids)
-    for signum in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signum)
 
 
 def clean_environment() -> dict[str, str]:

@@ -21,7 +21,7 @@ from estimator_sdk.errors import BackendError
 from tests.ssh.machine_docker import MachineDocker, on_machine
 from tests.ssh.pool import SshPool, pool
 from tests.ssh.submitting import submitting
-from tests.waiting import wait_for
+from tests.waiting import kill_all, wait_for
 
 IMAGE = catalogue.MPI.name
 EMPTY = "empty:1"
@@ -164,8 +164,7 @@ def test_a_job_that_is_stopped_ends_its_containers(submit, containers):
 def test_what_is_killed_with_all_that_could_tell_leaves_no_container(submit, used, containers, who):
     job = submit(UP)
     wait_until_up(job)
-    for _, pid in processes(used, job, who):
-        os.kill(pid, signal.SIGKILL)
+    kill_all(pid for _, pid in processes(used, job, who))
     with pytest.raises(JobFailed):
         job.wait(60)
     wait_for(lambda: not containers())

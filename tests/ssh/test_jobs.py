@@ -11,7 +11,7 @@ import pytest
 from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.errors import BackendError, InvalidArgument, JobNotFound
 from tests.ssh.submitting import submitting
-from tests.waiting import wait_for
+from tests.waiting import kill_all, wait_for
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 WAITING = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
@@ -157,9 +157,8 @@ def test_a_job_outlives_the_program_that_started_it_and_every_connection(submit,
 def test_a_machine_that_loses_its_power_is_named(submit, ssh_pool):
     job = submit(WAITING, distribution=MPI, hosts=["host-1", "host-12"])
     wait_for_line(job, "up")
-    for pid, words in ssh_pool.processes("host-12").items():
-        if job.name in words or "estimator_container" in words:
-            os.kill(pid, 9)
+    there = ssh_pool.processes("host-12").items()
+    kill_all(pid for pid, words in there if job.name in words or "estimator_container" in words)
     with pytest.raises(JobFailed) as failed:
         job.wait(60)
     verdict = failed.value.verdict

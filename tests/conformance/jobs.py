@@ -83,12 +83,12 @@ def processes_of(job_folder: Path) -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            text = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+            command, environ = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
             state = (process / "stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             continue
-        if str(job_folder).encode() in text and state != "Z":
-            found.append(f"{process.name} {(process / 'cmdline').read_bytes()!r}")
+        if str(job_folder).encode() in command + environ and state != "Z":
+            found.append(f"{process.name} {command!r}")
     return found
 
 

@@ -59,9 +59,9 @@ def toolkits(job: Job) -> dict[str, tuple[int, Path]]:
         place = Path(f"/proc/{pid}/root{base.decode().partition('=')[2]}")
         try:
             config = json.loads((place / "input/config/resourceconfig.json").read_text())
+            home = pool().home(machine_of(pid))
         except OSError:
             continue
-        home = pool().home(machine_of(pid))
         found[config["current_host"]] = pid, home / base.decode().partition("/mnt/home/")[2]
     return found
 

@@ -8,6 +8,7 @@ after the same step. The same hooks tell the clock of the rank (`training`) of e
     tensorflow_steps.py, torch_steps.py   how steps are noticed, and weights read
     horovod_steps.py                      the same for joining, and for variables that belong to one rank alone
     horovod_world.py                      which ranks average with each other
+    torch_first_calls.py                  keeps PyTorch from computing less exactly on one rank
     training.py                           counting, sampling, sending
     weight_report.py                      what is sent
 
@@ -29,6 +30,7 @@ _MODULES = {
     "keras.src.optimizers.base_optimizer": ("tensorflow_steps", "watch_keras"),
     "tensorflow.python.eager.backprop": ("tensorflow_steps", "watch_tapes"),
     "tensorflow.python.eager.polymorphic_function.polymorphic_function": ("tensorflow_steps", "watch_functions"),
+    "torch.optim": ("torch_first_calls", "call_functions"),
     "torch.optim.optimizer": ("torch_steps", "watch_optimizers"),
     "torch.nn.modules.module": ("torch_steps", "watch_modules"),
     "torch.nn.parallel.distributed": ("torch_steps", "watch_parallel"),

@@ -15,6 +15,7 @@ OPTIONAL = (
     "keras_horovod",
     "horovod_keras3",
     "drift.tensorflow_steps",
+    "drift.torch_first_calls",
     "drift.torch_steps",
     "training.boundaries.in_tensorflow",
 )

@@ -71,11 +71,6 @@ def test_a_word_that_is_no_text_is_shown_escaped(estimator):
     assert r"\udcff" in out
 
 
-def test_docker_has_an_image_by_default(estimator):
-    _, out, _ = estimator("plan", "--json", "--backend", "docker", "--", "ls")
-    assert json.loads(out)["image"] == "estimator/mpi:py311"
-
-
 def test_a_folder_that_somebody_works_in_is_sent_without_what_git_and_the_hosts_would_not_have(estimator, project):
     (project / "env" / "lib").mkdir(parents=True)
     (project / "env" / "pyvenv.cfg").touch()

@@ -102,6 +102,8 @@ def test_the_first_failing_rank_is_named(script, name):
     assert (verdict.rank, verdict.host) == (rank, f"algo-{rank // 2 + 1}")
     assert (verdict.kind, verdict.exit_code, verdict.signal) == (kind, code, signal_name)
     assert f"rank {rank} on algo-{rank // 2 + 1}" in str(failed)
+    if signal_name in ("SIGSEGV", "SIGABRT"):
+        assert "Fatal Python error" in verdict.detail and "train.py" in verdict.detail
     job = Job.attach(failed.job_name)
     assert job.status == "Failed" and job.why() in str(failed) + "\n"
     said = b"".join(line.data for line in job.logs(rank=rank, stream="stdout")).split()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import signal
@@ -15,7 +16,12 @@ from .kind import Kind, Origin
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAIN_LINKS = ("direct cause of the following exception", "another exception occurred")
 _IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
+_CRASH = re.compile(  # as faulthandler tells of it
+    r"^(Fatal Python error: .*\n)(?s:.*?)^(Current thread .*)\(most recent call first\):\n((?:  .*\n?)+)", re.MULTILINE
+)
+_OURS = "/ranks/script_runner.py"
 LAST_LINES = 20
+LINES_BEFORE_A_CRASH = 5  # in which native code may have said what is wrong
 SHOWN_OF_A_LINE = 80  # characters of a step's line in a message
 # In the words of the kernel, gloo, NCCL and gRPC.
 _ANOTHER_IS_GONE = re.compile(
@@ -245,8 +251,11 @@ def of_frozen_rank(host: str, rank: int | None, signum: int, seconds: float) -> 
 
 
 def last_words(stderr_tail: str) -> str:
-    """The last traceback in the text, to its end; without one, the last lines."""
+    """The last traceback in the text, to its end, or that of a crash after it; without one, the last lines."""
     start = stderr_tail.rfind(_TRACEBACK)
+    crash = _CRASH.search(stderr_tail, max(stderr_tail.rfind("Fatal Python error: "), 0))
+    if crash is not None and crash.start() > start:
+        return _traceback_of_crash(stderr_tail[: crash.start()], *crash.groups())
     if start < 0:
         return "\n".join(stderr_tail.rstrip().splitlines()[-LAST_LINES:])
     while True:
@@ -255,6 +264,13 @@ def last_words(stderr_tail: str) -> str:
         if earlier < 0 or not any(link in stderr_tail[earlier:start] for link in _CHAIN_LINKS):
             return stderr_tail[start:]
         start = earlier
+
+
+def _traceback_of_crash(before: str, error: str, thread: str, frames: str) -> str:
+    """In the order of other tracebacks, whose last line tells most, and without the toolkit's own frames."""
+    calls = list(itertools.takewhile(lambda frame: _OURS not in frame, frames.splitlines()))[:LAST_LINES]
+    said = before.rstrip().splitlines()[-LINES_BEFORE_A_CRASH:]
+    return "\n".join([*said, error, f"{thread}(most recent call last):", *reversed(calls)])
 
 
 def _exception_in(words: str) -> str:

@@ -14,6 +14,7 @@ from estimator_container.failures.verdict import (
     of_rank,
     signal_name,
 )
+from estimator_container.ranks import script_runner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -264,6 +265,46 @@ def test_without_a_traceback_the_last_lines_are_kept():
     assert last_words("") == ""
     assert last_words("one\ntwo\n\n") == "one\ntwo"
     assert last_words("x\n" * 100).count("x") == LAST_LINES
+
+
+CRASH = """
+import os, sys, threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+def train(depth):
+    if depth:
+        train(depth - 1)
+    print("terminate called: no such device", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), {signal})
+try:
+    raise ValueError("long past")
+except ValueError:
+    sys.excepthook(*sys.exc_info())
+train(30)
+"""
+
+
+def crash_of(script):
+    """The detail of the verdict on a rank that ran this script."""
+    argv = [sys.executable, script_runner.__file__, str(script)]
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return of_rank("algo-1", 0, ran.returncode, ran.stderr).detail.splitlines()
+
+
+@pytest.mark.parametrize(("signal", "error"), [(6, "Aborted"), (11, "Segmentation fault")])
+def test_of_a_crash_the_innermost_calls_are_kept_and_what_was_said_just_before(tmp_path, signal, error):
+    (tmp_path / "train.py").write_text(CRASH.format(signal=signal))
+    lines = crash_of(tmp_path / "train.py")
+    at = lines.index(f"Fatal Python error: {error}")
+    assert lines[at - 1] == "terminate called: no such device"
+    assert lines[at + 2].startswith("Current thread ") and lines[at + 2].endswith(" (most recent call last):")
+    assert lines[at + 3 :] == [f'  File "{tmp_path}/train.py", line 6 in train'] * (LAST_LINES - 1) + [
+        f'  File "{tmp_path}/train.py", line 8 in train'
+    ]
+
+
+def test_of_a_crash_in_few_calls_none_of_the_toolkit_is_shown(tmp_path):
+    (tmp_path / "train.py").write_text("import os\nos.kill(os.getpid(), 11)")
+    assert crash_of(tmp_path / "train.py")[3:] == [f'  File "{tmp_path}/train.py", line 2 in <module>']
 
 
 def test_a_traceback_at_the_very_start_is_found():

@@ -86,6 +86,11 @@ def target_of_this_interpreter(mpi: str) -> Target:
             f"{sys.prefix} has TensorFlow beside a PyTorch with CUDA {target.cuda}, for which Horovod cannot be built "
             "at once: use an environment for each, or a PyTorch without CUDA."
         )
+    if target.cuda and not target.cuda.startswith("13."):
+        raise BuildError(
+            f"{sys.prefix} has a PyTorch with CUDA {target.cuda}, and Horovod is built with NCCL for CUDA 13 alone: "
+            f"{PIP_SHOWN} install torch==2.13.0, say, or a PyTorch without CUDA."
+        )
     return target
 
 

@@ -40,6 +40,13 @@ def test_tensorflow_beside_a_pytorch_with_cuda_is_refused_in_a_sentence(torch_of
         build_horovod.target_of_this_interpreter("pip")
 
 
+def test_a_pytorch_with_an_older_cuda_is_refused_in_a_sentence(torch_of, monkeypatch):
+    torch_of("12.8")
+    monkeypatch.setattr(build_horovod, "installed", lambda *names: "2.13.0" if "torch" in names else None)
+    with pytest.raises(build_horovod.BuildError, match=r"a PyTorch with CUDA 12\.8, and .* for CUDA 13 alone: .*torch"):
+        build_horovod.target_of_this_interpreter("pip")
+
+
 def test_for_a_pytorch_without_cuda_it_is_built_without(torch_of, monkeypatch):
     torch_of(None)
     monkeypatch.setattr(build_horovod, "installed", lambda *names: "2.13.0+cpu" if "torch" in names else None)

@@ -41,18 +41,15 @@ class _FrameworkEstimator(Estimator):
                 what = "py_version has no effect without framework_version; give both, or neither"
                 raise InvalidArgument("py_version", what)
             # Containers have nothing of this environment, so there has to be a version.
-            return catalogue.newest(self._framework, self._for_gpus).name if self.backend and self._has_image else None
+            has_image = self.backend is not None and backends.capabilities(self.backend).has_images
+            return catalogue.newest(self._framework, self._for_gpus).name if has_image else None
         return catalogue.find(self._framework, self.framework_version, self.py_version, self._for_gpus).name
 
     @property
-    def _has_image(self) -> bool:
-        """Whether it can be run in an image, as far as that is known before it is planned."""
-        return self.backend is None or backends.capabilities(self.backend).has_images
-
-    @property
     def _for_gpus(self) -> bool:
-        """Whether its image needs CUDA."""
-        return self._has_image and instances.has_gpus(self.instance_type)
+        """Whether its image needs CUDA, if it runs in one: what is known before it is planned."""
+        may_run_in_image = self.backend is None or not backends.capabilities(self.backend).is_this_environment
+        return may_run_in_image and instances.has_gpus(self.instance_type)
 
     def plan(self, inputs: Inputs | None = None, job_name: str | None = None) -> Plan:
         """As `Estimator.plan`; on processes it also compares this environment with `framework_version`."""

@@ -58,9 +58,8 @@ class DockerBackend(Supervised):
         if ours is not None and ours.is_for_cpus and instances.has_gpus(plan.instance_type):
             raise InvalidArgument(
                 "instance_type",
-                f"instance_type {plan.instance_type!r} asks for GPUs, but {image} contains the CPU build of "
-                f"{ours.framework}, which would leave them idle; leave image_uri out, which chooses one with CUDA, or "
-                "use 'local'",
+                f"instance_type {plan.instance_type!r} asks for GPUs, but {image} is for CPUs, which leaves them idle; "
+                f"use {catalogue.newest(ours.framework, for_gpus=True).name}, which has CUDA, or 'local'",
             )
         plan = replace(plan, image=image, sees_only_mounts=True)
         engine.require_room(client, plan.cpus, plan.memory)

@@ -59,6 +59,9 @@ def test_an_image_with_cuda_has_a_name_of_its_own_and_only_the_newest_version_ha
     assert PyTorch(**gpu, framework_version="2.13").training_image == "estimator/pytorch:2.13.0-gpu-py311"
     with pytest.raises(InvalidArgument, match=r"'2\.18' of tensorflow has no image with CUDA; .*2\.21\.0.*image_uri="):
         _ = TensorFlow(**gpu, framework_version="2.18").training_image
+    assert (
+        PyTorch(**gpu, framework_version="2.13", backend="ssh").training_image == "estimator/pytorch:2.13.0-gpu-py311"
+    )
     # Processes use this environment, and only its version is compared.
     assert "gpu" not in TensorFlow(**gpu, framework_version="2.18", backend="process").training_image
 

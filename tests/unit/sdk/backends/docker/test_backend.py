@@ -52,7 +52,7 @@ def test_a_gpu_is_not_left_idle_by_a_cpu_build(script, kind):
     image = catalogue.newest(kind._framework).name
     with pytest.raises(
         InvalidArgument,
-        match=f"instance_type 'local_gpu' asks for GPUs, but {image} contains the CPU build of .*; leave image_uri out",
+        match=f"'local_gpu' asks for GPUs, but {image} is for CPUs, .*; use estimator/{kind._framework}:.*-gpu-py311",
     ):
         kind(entry_point=script, backend="docker", instance_type="local_gpu", image_uri=image).plan()
 

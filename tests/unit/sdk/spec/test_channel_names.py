@@ -16,7 +16,8 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path))
 
 
-@pytest.mark.parametrize("backend", BUILT_IN)
+# Called `backend`, the parameter would have its engine started.
+@pytest.mark.parametrize("where", BUILT_IN)
 @pytest.mark.parametrize(
     ("names", "words"),
     [
@@ -28,16 +29,16 @@ def home(tmp_path, monkeypatch):
         (["train", "test", "train"], "names two channels"),
     ],
 )
-def test_names_that_no_job_can_have_are_refused_for_every_backend(backend, names, words):
+def test_names_that_no_job_can_have_are_refused_for_every_backend(where, names, words):
     with pytest.raises(InvalidArgument, match=r"inputs\[") as raised:
-        planned(*names, backend=backend)
+        planned(*names, backend=where)
     assert words in str(raised.value)
 
 
-@pytest.mark.parametrize("backend", BUILT_IN)
-def test_the_name_of_a_job_is_checked_for_every_backend(backend):
+@pytest.mark.parametrize("where", BUILT_IN)
+def test_the_name_of_a_job_is_checked_for_every_backend(where):
     with pytest.raises(InvalidArgument, match=r"TrainingJobName '\.\./x' is not allowed"):
-        planned("train", backend=backend, job="../x")
+        planned("train", backend=where, job="../x")
 
 
 def test_a_document_that_was_exported_has_our_channels_and_is_planned_without_them():

@@ -83,7 +83,7 @@ class Kind(str, Enum):
         "deadlock",
         Origin.USER,
         "Look for a collective call that not every rank makes, or a read, a lock or a loop that never ends; "
-        "hang_timeout= is how long one may take.",
+        "hang_timeout=0 leaves ranks that only seem to stand still alone.",
         _HOSTS_STAY,
     )
     RANKS_DIFFER = (

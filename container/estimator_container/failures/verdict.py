@@ -19,7 +19,7 @@ _IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 _CRASH = re.compile(  # as faulthandler tells of it
     r"^(Fatal Python error: .*\n)(?s:.*?)^(Current thread .*)\(most recent call first\):\n((?:  .*\n?)+)", re.MULTILINE
 )
-_OURS = "/ranks/script_runner.py"
+_OURS = "/ranks/script_runner.py"  # on any host, which may have the toolkit elsewhere
 LAST_LINES = 20
 LINES_BEFORE_A_CRASH = 5  # in which native code may have said what is wrong
 SHOWN_OF_A_LINE = 80  # characters of a step's line in a message

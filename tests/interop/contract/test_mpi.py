@@ -59,9 +59,11 @@ def test_custom_options(toolkit, world):
 def test_when_the_job_ends(toolkit, jobs, world):
     times = ["docker", "inspect", "-f", "{{.State.FinishedAt}}", *(host.container for host in jobs["two"])]
     said = subprocess.run(times, capture_output=True, check=True, text=True).stdout.split()
-    for end in said:
-        late = datetime.fromisoformat(f"{end[:19]}+00:00").timestamp() + 1 - world["ended"]
-        assert late < 30 if toolkit.is_ours else late >= 30  # which the package sleeps, on any machine
+    # A worker of the package may be first: it sleeps from when Open MPI's daemon goes into the background, if it saw
+    # the process that the daemon forks from.
+    last = max(datetime.fromisoformat(f"{end[:19]}+00:00").timestamp() + 1 for end in said)
+    late = last - world["ended"]
+    assert late < 30 if toolkit.is_ours else late >= 30  # which the package sleeps, on any machine
 
 
 @pytest.mark.contract("M7")

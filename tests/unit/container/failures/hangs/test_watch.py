@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -32,12 +33,12 @@ SHORT = 1.8  # where it may
 class Ranks:
     """Scripts that run as ranks do, and what a watch says of them."""
 
-    def __init__(self, loop, folder):
+    def __init__(self, loop, folder, stacks):
         self.pids, self.said, self.standing, self.bounds = {}, [], [], []
-        self.folder = folder
+        self.folder, self.stacks = folder, stacks
         self.layout = Layout(str(folder))
         self._processes = []
-        for name in ("stacks", "code", "checkpoints", "output/logs", "input/data"):
+        for name in ("code", "checkpoints", "output/logs", "input/data"):
             (folder / name).mkdir(parents=True)
         self.frames = Path(self.layout.frames)
         self.frames.touch()
@@ -49,7 +50,7 @@ class Ranks:
     def start(self, script):
         rank = len(self.pids)
         (self.folder / "code" / f"rank{rank}.py").write_text(script)
-        env = {**os.environ, "PYTHONPATH": TOOLKIT, "ESTIMATOR_STACKS": str(self.folder / "stacks")}
+        env = {**os.environ, "PYTHONPATH": TOOLKIT, "ESTIMATOR_STACKS": str(self.stacks)}
         argv = [sys.executable, "-m", "estimator_container.ranks.script_runner", f"rank{rank}.py"]
         self._processes.append(subprocess.Popen(argv, env=env, cwd=self.folder / "code", start_new_session=True))
         self.pids[rank] = self._processes[-1].pid
@@ -57,7 +58,7 @@ class Ranks:
     def watch(self, seconds=SECONDS, floor=None, path=""):
         """`path` is where a rank finds programs."""
         bounds = Bounds(seconds if floor is None else floor, seconds)
-        asks = Dumps(self._loop, Children(self._loop), str(self.folder / "stacks"), self.layout.code, path)
+        asks = Dumps(self._loop, Children(self._loop), str(self.stacks), self.layout.code, path)
         self._watch = HangWatch(self._loop, self, self.layout, asks, bounds, self)
 
     def end_watch(self):
@@ -97,9 +98,11 @@ class Ranks:
 
 @pytest.fixture
 def ranks(loop, tmp_path):
-    made = Ranks(loop, tmp_path)
-    yield made
-    made.close()
+    """They write where they stand to memory: on a busy disk that takes longer than the tests' watch waits for it."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as stacks:
+        made = Ranks(loop, tmp_path, Path(stacks))
+        yield made
+        made.close()
 
 
 STANDS = "import time\ndef wait():\n    time.sleep(600)\nwait()\n"
@@ -191,7 +194,7 @@ def test_a_watch_that_is_over_says_nothing_of_what_it_had_asked(ranks, run_until
     program.chmod(0o755)
     ranks.start(STANDS)
     ranks.watch(SHORT, path=str(program.parent))
-    run_until(lambda: list((tmp_path / "stacks").glob("*.native")))
+    run_until(lambda: list(ranks.stacks.glob("*.native")))
     ranks.end_watch()
     ranks.run(1.0)
     assert ranks.said == []

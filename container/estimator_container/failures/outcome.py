@@ -7,7 +7,7 @@ import os
 from typing import Literal, NamedTuple
 
 from ..contract.names import EXIT_FRAMEWORK_ERROR, EXIT_OK, EXIT_STOPPED, EXIT_USER_FAILURE, Layout
-from ..runtime import reserve
+from ..runtime import private_folder, reserve
 from .verdict import Verdict
 
 # When MPI itself ends the world, the report of the rank that made it do so may still be on its way.
@@ -35,9 +35,13 @@ class Outcome(NamedTuple):
     def write(self, layout: Layout) -> None:
         """Leave the marker of success, or the failure for people and for programs.
 
-        A failure file that the script itself wrote is kept.
+        A failure file that the script itself wrote is kept. Nothing is left where somebody has removed the base
+        directory: another job may have its name by now.
         """
-        os.makedirs(layout.output, exist_ok=True)
+        try:
+            private_folder.make_below(layout.output)
+        except FileNotFoundError:
+            return
         if self.verdict is not None:
             kept = self.verdict.masked()
             reserve.become(layout.reserve, layout.verdict, kept.to_json().encode("utf-8", "replace"))

@@ -15,7 +15,7 @@ from ..contract.names import STEPS_PREFIX
 from ..failures import verdict
 from ..logs.frames import NO_RANK, SPAWNED
 from ..ranks.server import WRAPPER, RankCommand, RankEnd, RankServer, rank_or_none
-from ..runtime import machine
+from ..runtime import machine, private_folder
 from ..runtime.loop import Timer
 from ..worlds.mpi.world import MpiWorld
 from ..worlds.world import DirectWorld
@@ -78,7 +78,7 @@ class LocalRanks:
     def expect(self, command: RankCommand) -> None:
         """Have all that start from now on run the command of a step."""
         if command.alive:
-            os.makedirs(command.alive, mode=0o700, exist_ok=True)
+            private_folder.make_below(command.alive, 0o700)
         with contextlib.suppress(OSError):
             fd = os.open(self._spec.layout.training_steps, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with open(fd, "w", encoding="utf-8") as file:

@@ -42,7 +42,7 @@ class Windows:
             return
         number, seconds = asked
         with contextlib.suppress(OSError):
-            os.makedirs(self._layout.timelines, exist_ok=True)
+            private_folder.make_below(self._layout.timelines)
             ranks = set_window(self._pages, number)
             self._open = self._loop.after(seconds, self._end)
             self._on_begin()

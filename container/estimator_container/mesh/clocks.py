@@ -48,5 +48,5 @@ class ClockOffsets:
     def _write(self) -> None:
         found = {host: {"offset": offset / 1e9, "within": way / 2e9} for host, (way, offset) in self._best.items()}
         with contextlib.suppress(OSError):  # on a full disk
-            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            private_folder.make_below(os.path.dirname(self._path))
             private_folder.replace(self._path, json.dumps(found))

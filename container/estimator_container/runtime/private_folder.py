@@ -61,6 +61,15 @@ def given(path: str) -> str:
     return path
 
 
+def make_below(path: str, mode: int = 0o777) -> None:
+    """Make a folder in one that only this user can enter, unless it is there.
+
+    None above it is made, which may have been removed with its job: another's may have the name. Raises OSError.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, mode)
+
+
 def write(path: str, text: str) -> None:
     """Write a file of such a folder. Raises OSError, which names it also where the disk is full."""
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 
+from . import private_folder
+
 SIZE = 1 << 16  # bytes; a verdict with a traceback fits many times
 
 
@@ -29,7 +31,7 @@ def become(path: str, target: str, data: bytes) -> None:
 
     Between giving the room back and writing, another host on the same disk could take it.
     """
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    private_folder.make_below(os.path.dirname(path))
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
         file.write(data)

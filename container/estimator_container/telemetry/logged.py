@@ -9,6 +9,7 @@ Numbers are little-endian. A process names a metric before its first value; a fi
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import struct
@@ -46,7 +47,8 @@ class ValueLog:
 
     def __init__(self, folder: str, rank: str | None) -> None:
         """`folder` is `Layout.logged_metrics`. Raises OSError."""
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)  # and none above it, as `private_folder.make_below`, which costs imports
         path = os.path.join(folder, f"{name_of_rank(rank)}-{os.getpid()}")
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._names: dict[str, int] = {}

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
+from ..runtime import private_folder
 from . import blocks, history
 from .blocks import Row
 from .history import LEVELS, Level
@@ -24,7 +25,7 @@ class History:
 
     def __init__(self, folder: str, levels: Sequence[Level] = LEVELS) -> None:
         """Raises OSError, as every method."""
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        private_folder.make_below(folder, 0o700)
         self._keys: list[SeriesKey] = []
         self._places: dict[SeriesKey, int] = {}
         self._files = [_LevelFiles(folder, level) for level in levels]

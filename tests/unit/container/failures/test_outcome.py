@@ -76,3 +76,8 @@ def test_text_that_is_no_unicode_can_be_written(layout):
 def test_a_job_that_was_stopped_leaves_neither(layout):
     Outcome("stopped").write(layout)
     assert names(layout.output) == []
+
+
+def test_where_the_base_directory_was_removed_none_is_made_again(tmp_path):
+    Outcome("failed", USERS).write(Layout(str(tmp_path / "hosts" / "algo-2")))
+    assert names(tmp_path) == []

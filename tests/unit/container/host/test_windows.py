@@ -15,7 +15,8 @@ class Asked:
 
     def __init__(self, folder):
         self.loop, self.layout, self.begun = Loop(), Layout(str(folder)), 0
-        (folder / "input" / "config").mkdir(parents=True)
+        for each in ("input/config", "output/logs"):
+            (folder / each).mkdir(parents=True)
         self.pages = folder / "pages"
         self.pages.mkdir()
         (folder / "place").write_text(str(self.pages))

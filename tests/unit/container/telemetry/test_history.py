@@ -212,3 +212,9 @@ def test_what_a_script_writes_into_a_file_does_no_harm(tmp_path, damage):
     (tmp_path / "2-notes.rows").write_text("mine")
     os.mkfifo(tmp_path / "2-00000000000001.rows")
     assert times_of(history.read(str(tmp_path), FINE, 0, 1 << 60)[CPU]) == [START]
+
+
+def test_a_folder_that_was_removed_with_those_above_it_is_not_made_again(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        History(str(tmp_path / "removed" / "telemetry"))
+    assert list(tmp_path.iterdir()) == []

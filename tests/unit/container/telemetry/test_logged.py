@@ -24,7 +24,7 @@ def run(script, tmp_path, **variables):
 @pytest.fixture
 def job(tmp_path):
     """The variables of a rank of a job whose host reads what is logged."""
-    (tmp_path / "output").mkdir()
+    (tmp_path / "output" / "logs").mkdir(parents=True)
     (tmp_path / "output" / "training-steps").write_text(str(tmp_path))
     return {"SM_OUTPUT_DIR": str(tmp_path / "output"), "RANK": "3"}
 

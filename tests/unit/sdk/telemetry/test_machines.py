@@ -22,9 +22,10 @@ class MeasuredJob:
 
     def __init__(self, folder):
         self._folder = folder
-        self.kept = {
-            host: History(str(folder / host / "output" / "logs" / "telemetry")) for host in ("algo-1", "algo-2")
-        }
+        logs = {host: folder / host / "output" / "logs" for host in ("algo-1", "algo-2")}
+        for each in logs.values():
+            each.mkdir(parents=True)
+        self.kept = {host: History(str(each / "telemetry")) for host, each in logs.items()}
 
     def measure(self, host, first, last):
         for number in range(first, last):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import signal
 import threading
 import time
@@ -75,6 +76,16 @@ def kill_all(pids: Iterable[int]) -> None:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signum)
+
+
+def remove_in_use(folder: Path) -> None:
+    """Remove a folder that somebody may still write to, as who says `rm -rf` again when it has failed."""
+
+    def is_gone() -> bool:
+        shutil.rmtree(folder, ignore_errors=True)
+        return not folder.exists()
+
+    wait_for(is_gone, otherwise=lambda: f"still there: {list(folder.rglob('*'))}")
 
 
 def state_of(pid: int) -> str:

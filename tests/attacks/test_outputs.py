@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import tarfile
 from pathlib import Path
@@ -17,7 +16,7 @@ from estimator_sdk.backends.supervised import client
 from estimator_sdk.backends.supervised.job_folder.record import Process
 from estimator_sdk.telemetry.sentences import sentence_about
 from estimator_sdk.values.home import JobFolder
-from tests.waiting import wait_until_gone, wait_until_stopped
+from tests.waiting import remove_in_use, wait_until_gone, wait_until_stopped
 
 EVERYTHING = """
 import os, socket
@@ -261,7 +260,7 @@ def assert_is_whole(name: str, who: str) -> None:
 def test_a_job_whose_folder_is_removed_ends_and_the_next_of_its_name_is_its_own(script, gate):
     name = f"taken-{os.urandom(4).hex()}"
     first, supervisor = started(script, gate, name, "first")
-    shutil.rmtree(first.folder)
+    remove_in_use(first.folder)
     # It waits for the first one's end, which nothing else brings about.
     second, _ = started(script, gate, name, "second")
     assert not supervisor.is_alive()
@@ -277,7 +276,7 @@ def test_a_supervisor_that_was_frozen_meanwhile_writes_nothing_into_the_next_job
     first, supervisor = started(script, gate, name, "first")
     os.kill(supervisor.pid, signal.SIGSTOP)
     wait_until_stopped(supervisor.pid)
-    shutil.rmtree(first.folder)
+    remove_in_use(first.folder)
     monkeypatch.setattr(client, "supervisors", lambda folder: ())  # as in a container, which sees no other processes
     (gate / "go").touch()
     try:

@@ -352,9 +352,9 @@ wait_for("end")
     tell(job, "go")
     lines = job.logs(stream="stdout", follow=True)
     assert [next(lines).data for _ in range(3)] == [b"up\n", b"step 0\n", b"step 1\n"]
-    wait_for(lambda: events(job, "checkpoint_lag"), SECONDS)
-    lag = events(job, "checkpoint_lag")[0]
-    assert lag["bytes"] == 1 and lag["seconds"] >= 5
+    # Where the disk is so busy that the file stays open for 5 s, the first event says that it is waited for.
+    wait_for(lambda: [each for each in events(job, "checkpoint_lag") if each["bytes"] == 1], SECONDS)
+    assert all(each["seconds"] >= 5 for each in events(job, "checkpoint_lag"))
     assert events(job, "checkpoint_published") == []
     place.proxy.choose = lambda request: None
     wait_for(place.holds(model="1"), SECONDS)

@@ -70,7 +70,8 @@ def test_a_job_of_any_distribution_that_stands_still_ends(script, distribution):
     job, found = ends(script.estimator(source, hosts=2, environment=QUICK, **given))
     assert found.kind == "deadlock"
     assert "read_what_nobody_writes" in found.detail
-    (told,) = events(job, "ranks_stand")
+    # Again, where a busy disk has kept one from saying that it still stands there.
+    *_, told = events(job, "ranks_stand")
     assert len(told["report"]["ranks"]) == (4 if distribution is TORCH else 2)
 
 

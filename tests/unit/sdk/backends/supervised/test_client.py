@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from estimator_sdk import Estimator, EstimatorError, InvalidArgument, Job, JobFa
 from estimator_sdk.backends.supervised import client, detached
 from estimator_sdk.values.home import JobFolder, jobs_folder, list_cache
 from tests.conformance.jobs import kill_host, processes_of
-from tests.waiting import SECONDS, wait_until_stopped
+from tests.waiting import SECONDS, remove_in_use, wait_until_stopped
 
 WAITS = """
 import os, time
@@ -75,7 +74,7 @@ def test_a_job_whose_supervisor_does_not_end_keeps_its_name_though_its_folder_wa
     os.kill(supervisor.pid, signal.SIGSTOP)
     wait_until_stopped(supervisor.pid)
     try:
-        shutil.rmtree(job.folder)
+        remove_in_use(job.folder)
         monkeypatch.setattr(client, "LEAVING_SECONDS", 0.2)
         with pytest.raises(InvalidArgument, match=f"was removed, still runs as process {supervisor.pid}; end that"):
             estimator.fit(wait=False, job_name="taken")

@@ -55,8 +55,7 @@ def make_for_memory(scratch: str) -> str:
 
 def given(path: str) -> str:
     """The folder that the platform has named, made if it is not there. Raises OSError and ConfigurationError."""
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, 0o700)
+    make_below(path, 0o700)
     check(path)
     return path
 

@@ -141,12 +141,27 @@ def _span(question: Question, folders: Sequence[tuple[str, str]]) -> tuple[float
     """From when to when; None where nothing was measured."""
     start, end = question.start, question.end
     if start is None:
-        firsts = [history.first_time_ms(folder, level) for _, folder in folders for level in LEVELS]
+        firsts = [first for _, folder in folders for first in _first_times(folder)]
         start = min((first / 1000 for first in firsts if first is not None), default=None)
     if end is None:
         lasts = [history.last_time_ms(folder, FINEST) for _, folder in folders]
         end = max((last / 1000 for last in lasts if last is not None), default=None)
     return start, end
+
+
+def _first_times(folder: str) -> list[int | None]:
+    """When what each level has begins, in milliseconds; None where it has nothing.
+
+    A coarse row begins before its host did. Where that row is the first, and has the first row of the finer level in
+    it, nothing came before that one.
+    """
+    found: list[int | None] = []
+    for level in LEVELS:
+        first = history.first_time_ms(folder, level)
+        finer = found[-1] if found else None
+        has_finer = first is not None and finer is not None and first <= finer < first + 1000 * level.seconds
+        found.append(finer if has_finer else first)
+    return found
 
 
 def _resolution(seconds: float) -> float:
@@ -160,14 +175,15 @@ def _samples(
 ) -> Iterator[tuple[int, SeriesKey, list[MachineSample]]]:
     """What a host has of that time, after the seconds of a row: of levels that fit the coarsest, with least to read.
 
-    Where that begins too late, a coarser one has the rest; where it ends too early, for its last row is not over, a
-    finer one.
+    Where that begins too late, a coarser one has the rest, unless there is none; where it ends too early, for its last
+    row is not over, a finer one.
     """
     at, last = int(1000 * start), math.ceil(1000 * end)
+    firsts = _first_times(folder)
     for place, level in reversed(list(enumerate(LEVELS))):
         if level != FINEST and (resolution < level.seconds or resolution % level.seconds):
-            begun = [history.first_time_ms(folder, finer) for finer in LEVELS[:place]]
-            until = min((time for time in begun if time is not None), default=last + 1)
+            begun = min((time for time in firsts[:place] if time is not None), default=last + 1)
+            until = begun if firsts[place] != begun else at
         elif level != FINEST:
             row = history.last_time_ms(folder, level)
             until = at if row is None else row + 1000 * level.seconds

@@ -75,6 +75,16 @@ def test_at_any_resolution_each_point_has_the_extremes_of_its_time(job, resoluti
         assert cpu.mean[place] == pytest.approx(sum(there) / len(there), abs=1e-4)
 
 
+@pytest.mark.parametrize("start", [None, 0.0])
+@pytest.mark.parametrize("rows", [20, 500])
+def test_nothing_is_told_of_the_time_before_the_first_row(tmp_path, start, rows):
+    """Though the minute, and the quarter of an hour, in which a job begins are rows of their own once they are over."""
+    job, first = MeasuredJob(tmp_path), 443
+    job.measure("algo-1", first, first + rows)
+    (cpu,) = machines.read(job, Question(["system.cpu.utilization"], start=start, resolution=2)).series
+    assert cpu.times == [START // 1000 + 2 * number for number in range(first, first + rows)]
+
+
 def test_a_part_of_the_time_the_hosts_and_the_ranks_can_be_chosen(job):
     start = START / 1000 + 600
     found = machines.read(job, Question(hosts=["algo-1"], ranks=[0], start=start, end=start + 99, resolution=2))

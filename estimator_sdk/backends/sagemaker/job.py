@@ -78,7 +78,7 @@ class SageMakerJob:
         The service has whole lines only, so `on_open_line` is told nothing.
         """
         log = JobLog(self._service, self.name)
-        told = 0
+        told, was_running = 0, False
         while follow:
             # What has been written by now was written in states that the service tells of after that.
             new = log.new_blocks()
@@ -87,9 +87,11 @@ class SageMakerJob:
             told = _tell(on_event, state, told)
             yield from chain(first, new)
             if state.is_final:
-                if state.ended is None or time.time() - state.ended < SETTLED_SECONDS:
+                # A job that was seen to run has just ended, whatever the clocks here and there say.
+                if was_running or state.ended is None or time.time() - state.ended < SETTLED_SECONDS:
                     yield from log.last_blocks()
                 return
+            was_running = True
             time.sleep(max(POLL_SECONDS, STREAM_SECONDS * len(state.hosts)))
         if on_event is not None:
             _tell(on_event, self.record(), 0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from xml.etree import ElementTree
 
 import pytest
@@ -34,7 +35,8 @@ def test_a_job_of_the_service_gives_the_exit_code_and_the_report_of_its_rank(pla
         platform.waits_for("fails-2")
         platform.writes("fails-2", "algo-2", "[1,7]<stderr>:oh no")
         text = "rank 7 on algo-2 exited with code 9: ValueError: no such digit"
-        platform.ends("fails-2", "Failed", FailureReason=f"AlgorithmError: {text}, exit code: 1")
+        why = f"AlgorithmError: {text}, exit code: 1"
+        platform.ends("fails-2", "Failed", FailureReason=why, TrainingEndTime=time.time())
 
     with in_background(run):
         code = main([*RUN, "--json", "--job-name", "fails-2", "--junit", "result.xml", *COMMAND])

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import tarfile
+import time
 
 import pytest
 
@@ -88,7 +89,7 @@ def test_fit_waits_and_shows_the_states_and_the_log(platform, estimator, capsys)
         transitions = [{"Status": status, "StartTime": 1.0, "StatusMessage": said} for status, said in states]
         platform.tell("waits-1", SecondaryStatusTransitions=transitions)
         platform.writes("waits-1", "algo-1", "[algo-1]<stdout>:hello", "[algo-1]<stderr>:oh")
-        platform.ends("waits-1", ModelArtifacts={"S3ModelArtifacts": model})
+        platform.ends("waits-1", ModelArtifacts={"S3ModelArtifacts": model}, TrainingEndTime=time.time())
 
     with in_background(run):
         job = estimator.fit(job_name="waits-1")

@@ -6,7 +6,9 @@ import time
 import pytest
 
 from estimator_sdk import BackendError
+from estimator_sdk.backends.sagemaker import log_events
 from estimator_sdk.backends.sagemaker.log_events import block_of
+from tests.waiting import SECONDS
 
 from .conftest import cloud, in_background
 
@@ -59,16 +61,20 @@ def test_a_job_that_has_written_nothing_has_an_empty_log(platform, job):
     assert list(job.logs(follow=True)) == [] and list(job.logs()) == []
 
 
-def test_lines_come_while_the_job_runs_and_those_after_its_end_are_not_lost(platform, job):
+@pytest.mark.parametrize("ago", [0, 86400], ids=["", "by a clock that is a day behind"])
+def test_lines_come_while_the_job_runs_and_those_after_its_end_are_not_lost(platform, job, monkeypatch, ago):
     seen = []
+    monkeypatch.setattr(log_events, "QUIET_SECONDS", SECONDS)
 
     def run() -> None:
         platform.writes(job.name, "algo-1", "first")
         platform.waits_until(lambda: "first" in seen)
-        platform.ends(job.name, TrainingEndTime=time.time())
-        platform.waits_until(lambda: job.attach(job.name).status == "Completed")
+        platform.ends(job.name, TrainingEndTime=time.time() - ago)
+        platform.waits_until(lambda: job._started._last["TrainingJobStatus"] == "Completed")  # as who follows has heard
         platform.writes(job.name, "algo-1", "late")
         platform.writes(job.name, "algo-2", "from a host that was silent")
+        platform.waits_until(lambda: len(seen) == 3)
+        monkeypatch.setattr(log_events, "QUIET_SECONDS", 0.1)
 
     with in_background(run):
         for line in job.logs(follow=True):

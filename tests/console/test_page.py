@@ -14,6 +14,7 @@ from tests.console.browsed import Page, keep_picture, violations
 from tests.console.folders import make_job, tell_of_training, writer
 from tests.console.server import console, wait_until
 from tests.interop.notebooks.browser import browser
+from tests.slurm.configuration import free_ports
 
 WIDTHS = (1280, 768, 320)
 """A screen, a tablet, and a phone, which is also a screen at 400 %."""
@@ -165,6 +166,14 @@ def test_the_table_is_filtered_sorted_turned_and_opened_by_keys(page):
     assert page.complaints() == []
 
 
+def test_who_goes_through_the_rows_by_keys_stays_at_a_job_that_changes(page, told):
+    page.wait_for("tbody tr:first-child", told.job.name)
+    page.one("body").send_keys("j")
+    told.job.stop()
+    page.wait_for("tbody tr:first-child .badge", "stopped")
+    assert page.driver.switch_to.active_element.text == told.job.name
+
+
 def test_a_job_appears_and_its_lines_and_curves_move(page, told):
     page.wait_for("tbody", told.job.name)
     open_log(page, told)
@@ -271,16 +280,17 @@ def test_a_burst_leaves_the_page_at_the_end_and_small(page, told):
 
 def test_the_server_goes_and_comes_back(driver, home, tmp_path):
     token = str(tmp_path / "token")
-    with console(home, "--token-file", token) as first:
+    (port,) = free_ports(1)
+    with console(home, "--token-file", token, "--port", str(port)) as first:
         driver.get(first.address)
         page = Page(driver, first)
         page.wait_for("#connection", "live")
     page.wait_for("#connection", "server away")
     make_job(home, "made-meanwhile")
-    with console(home, "--token-file", token, "--port", str(first.port)):
+    with console(home, "--token-file", token, "--port", str(port)):
         page.wait_for("#connection", "live")
         page.wait_for("tbody", "made-meanwhile")
-    with console(home, "--port", str(first.port)):
+    with console(home, "--port", str(port)):
         page.wait_for("#notice", "Open the address that it has printed.")
 
 

@@ -7,6 +7,7 @@ import { showTable } from "./table.js";
 
 let changes = null;
 let view = null;
+let isRefused = false;
 
 function route() {
   const [, kind, name, part, others] = location.hash.split("/");
@@ -26,6 +27,7 @@ async function away() {
     await get("jobs", { limit: 1 });
   } catch (error) {
     if (error instanceof Refused && error.status === 401) {
+      isRefused = true;
       notice("The console was started again. Open the address that it has printed.");
     }
   }
@@ -48,7 +50,8 @@ function show() {
   changes = new Changes(job, {
     open() {
       connection("here", "live");
-      notice("");
+      if (isRefused) notice("");
+      isRefused = false;
       if (!isFirst) shown.reload();
       isFirst = false;
     },

@@ -109,7 +109,7 @@ export function showTable(main) {
   function show(found) {
     rows.clear();
     for (const job of found.jobs) rows.set(job.name, row(job));
-    body.replaceChildren(...rows.values());
+    keepingFocus(() => body.replaceChildren(...rows.values()));
     if (!found.jobs.length) {
       const words = found.total || choice.text || choice.status || choice.backend ? "No job matches." : "There is no job yet. Start one with `estimator run`.";
       body.append(h("tr", {}, h("td", { colSpan: COLUMNS.length + 1, class: "nothing" }, words)));
@@ -125,6 +125,14 @@ export function showTable(main) {
       if (isChosen) head.setAttribute("aria-sort", choice.sort.startsWith("-") ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     }
+  }
+
+  // Who goes from row to row by keys stays at the job where he is.
+  function keepingFocus(draw) {
+    const focused = body.contains(document.activeElement) ? document.activeElement : null;
+    const { name } = focused?.closest("tr").dataset ?? {};
+    draw();
+    if (focused && !focused.isConnected) rows.get(name)?.querySelector(focused.localName)?.focus();
   }
 
   function row(job) {
@@ -160,9 +168,9 @@ export function showTable(main) {
       const known = change.changed.filter((job) => rows.has(job.name));
       if (known.length === change.changed.length && !change.removed.length && !choice.status && !MOVING.has(choice.sort.replace("-", ""))) {
         for (const job of known) {
-          const made = row(job);
-          rows.get(job.name).replaceWith(made);
+          const [shown, made] = [rows.get(job.name), row(job)];
           rows.set(job.name, made);
+          keepingFocus(() => shown.replaceWith(made));
         }
       } else load();
     },

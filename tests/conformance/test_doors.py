@@ -13,10 +13,10 @@ from typing import Any
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from estimator_sdk import HorovodRunner, Job, JobFailed, list_jobs, remote
+from tests.interop.notebooks import kernels
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 RANKS = [[0, 4, 0, "algo-1"], [1, 4, 1, "algo-1"], [2, 4, 0, "algo-2"], [3, 4, 1, "algo-2"]]
@@ -82,7 +82,7 @@ def by_notebook(where: Mapping[str, Any], script: Any, arguments: Mapping[str, A
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     try:
-        NotebookClient(notebook, timeout=600, startup_timeout=300, kernel_name="python3").execute()
+        kernels.execute(notebook, 600)
     except CellExecutionError as error:
         assert error.ename == "JobFailed", error
         list_jobs()[0].wait()  # raises it here too

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from jupyter_client.manager import start_new_kernel
-from nbclient import NotebookClient
 from nbconvert import HTMLExporter
 from selenium.webdriver.common.by import By
 
 from estimator_sdk import Job, list_jobs
 
+from . import kernels
 from .browser import browser
 
 DEADLINE = 300.0  # seconds, for a machine that does much else
@@ -59,9 +58,7 @@ def estimator_of(tmp_path: Path, script: str, **arguments: object) -> str:
 def run(*cells: str) -> nbformat.NotebookNode:
     """Run cells in a kernel of their own, which is gone afterwards."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    return NotebookClient(
-        notebook, timeout=DEADLINE, startup_timeout=DEADLINE, kernel_name="python3", allow_errors=True
-    ).execute()
+    return kernels.execute(notebook, DEADLINE, allow_errors=True)
 
 
 def shown(notebook: nbformat.NotebookNode) -> list[str]:
@@ -176,12 +173,8 @@ class Kernel:
 
 @contextmanager
 def kernel() -> Iterator[Kernel]:
-    manager, client = start_new_kernel(kernel_name="python3", startup_timeout=DEADLINE)
-    try:
+    with kernels.kernel() as client:
         yield Kernel(client)
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
 
 
 def go(name: str) -> None:

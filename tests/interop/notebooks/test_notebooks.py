@@ -6,9 +6,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from tests.spark import QUICK_JAVA
+
+from . import kernels
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 # How many jobs are shown, and how each ends.
@@ -40,8 +41,7 @@ def test_a_notebook_runs_from_top_to_bottom(name, tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", QUICK_JAVA)
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
     resources = {"metadata": {"path": str(NOTEBOOKS)}}
-    client = NotebookClient(notebook, timeout=600, startup_timeout=300, kernel_name="python3", resources=resources)
-    client.execute()
+    kernels.execute(notebook, 600, resources=resources)
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     shown = [output.data["text/html"] for output in outputs if "text/html" in output.get("data", {})]
     statuses = [html.partition('data-status="')[2].partition('"')[0] for html in shown if "data-status" in html]

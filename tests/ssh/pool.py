@@ -29,7 +29,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from estimator_container.runtime.children import descendants
+
 from tests.shared_engine import SharedEngine
+from tests.waiting import wait_until_gone
 
 SHARED = "TEST_SSH"
 """The variable that names the folder of the pool that runs already."""
@@ -134,8 +137,11 @@ class SshPool:
     def cut_power(self, name: str) -> None:
         """End a machine with all that runs there; nothing is said to anybody but by its kernel."""
         server = self.servers.pop(name)
+        inside = descendants(server.pid)
         server.kill()
         server.wait()
+        for pid in inside:  # whose ports are the next one's
+            wait_until_gone(pid)
 
     def cut_connections(self) -> None:
         """End every connection to every machine, as a laptop that is closed does; what runs there goes on."""

@@ -14,6 +14,7 @@ from estimator_sdk import Estimator, Job, JobFailed, TrainingInput, list_jobs
 from estimator_sdk.backends.slurm import queue, waiting_line
 from estimator_sdk.backends.slurm.queue import UNFINISHED
 from estimator_sdk.errors import BackendError, InvalidArgument
+from tests.conformance.jobs import processes_of
 from tests.waiting import kill, wait_for
 
 from .cluster import Cluster
@@ -124,7 +125,7 @@ def test_a_job_that_is_cancelled_by_slurm_is_stopped(submit, slurm):
     slurm.run("scancel", str(number_of(job)))
     assert job.wait(timeout=30) == "Stopped"
     assert "cancelled" in job._started.record().reason
-    assert slurm.processes(str(job.folder).encode()) == set()
+    wait_for(lambda: not processes_of(job.folder))
 
 
 def test_a_job_that_is_stopped_has_its_own_grace(submit, slurm):
@@ -207,36 +208,37 @@ def test_a_job_that_is_stopped_while_slurm_puts_it_back_in_the_queue_does_not_wa
 
 
 def test_who_follows_a_job_in_the_queue_is_told_why_it_waits(submit):
-    job = submit("print('hi')", slurm={"sbatch_options": {"begin": "now+3"}})
-    told = []
-    for _ in job._started.blocks(True, lambda host, event: told.append((host, event))):
-        pass
-    assert ("", "pending", "BeginTime") in [
-        (host, event.status, event.message.partition(",")[0]) for host, event in told if hasattr(event, "message")
-    ]
-    assert job.wait() == "Completed"
+    job, told = submit("print('hi')", slurm={"sbatch_options": {"begin": "now+1hour"}}), []
+
+    def tell(host: str, event: object) -> None:
+        told.append((host, event.status, event.message.partition(",")[0]))
+        job.stop()
+
+    assert list(job._started.blocks(True, tell)) == []
+    assert told[0] == ("", "pending", "BeginTime")
+    assert job.wait() == "Stopped"
 
 
 @pytest.fixture
 def narrow(slurm):
-    """A partition of one node, in which three jobs are before any other."""
-    slurm.run("scontrol", "create", "PartitionName=narrow", "Nodes=n12")
-    options = ["--parsable", "--partition=narrow", "--exclusive", "--output=/dev/null", "--wrap=sleep 600"]
+    """A partition of one node, in which three jobs are before any other; the last one of the list that others see."""
+    slurm.run("scontrol", "create", "PartitionName=tight", "Nodes=n12")
+    options = ["--parsable", "--partition=tight", "--exclusive", "--output=/dev/null", "--wrap=sleep 600"]
     jobs = [slurm.run("sbatch", *options).strip() for _ in range(3)]
     yield
     slurm.run("scancel", *jobs)
     deadline = time.monotonic() + 60
-    while slurm.run("squeue", "-h", "-p", "narrow", "-o", "%i"):
+    while slurm.run("squeue", "-h", "-p", "tight", "-o", "%i"):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    slurm.run("scontrol", "delete", "PartitionName=narrow")
+    slurm.run("scontrol", "delete", "PartitionName=tight")
 
 
 def test_who_waits_is_told_how_many_are_ahead_without_another_query(submit, narrow, monkeypatch):
     asked, ask = [], queue.ask
     monkeypatch.setattr(queue, "ask", lambda *command, **rest: asked.append(command[0]) or ask(*command, **rest))
     monkeypatch.setattr(waiting_line, "LOOK_AGAIN_SECONDS", 2.0)
-    job, began, said = submit("print('hi')", instance_type="slurm.narrow", instance_count=1), time.monotonic(), []
+    job, began, said = submit("print('hi')", instance_type="slurm.tight", instance_count=1), time.monotonic(), []
     too_late = threading.Timer(60.0, job.stop)
     too_late.start()
 

@@ -32,17 +32,18 @@ def wait_for(
 
     Raises AssertionError when it does not hold in time, with what `otherwise` says or returns then.
     """
-    rest, deadline = threading.Event(), time.monotonic() + seconds
+    rest, began = threading.Event(), time.monotonic()
+    deadline = began + seconds
     while True:
-        began = time.monotonic()
         if found := condition():
             return found
         ended = time.monotonic()
-        if ended > deadline:
+        if began > deadline:  # a look that began in time is not the last
             raise AssertionError(
                 f"it did not happen in {seconds} s. {otherwise() if callable(otherwise) else otherwise}"
             )
         rest.wait(min(max(LEAST_REST, RESTS * (ended - began)), LONGEST_REST))
+        began = time.monotonic()
 
 
 def wait_until_gone(pid: int, seconds: float = SECONDS) -> None:

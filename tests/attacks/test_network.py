@@ -29,7 +29,7 @@ from hypothesis import given, strategies
 from estimator_sdk import Job
 from estimator_sdk.estimator import launch
 from tests.conformance.jobs import toolkit_of
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 DESCRIPTORS = 256
 """That the first host of an attacked job may have open."""
@@ -149,7 +149,7 @@ def test_a_flood_of_strangers_keeps_no_host_out(waiting, out, words):
     with flood(made.address, words, CROWD):
         assert made.descriptors() < LIMIT + 40
         made.door.touch()
-        assert made.job.wait(20) == "Completed"
+        assert made.job.wait(SECONDS) == "Completed"
     assert out(made.job) == b"done\ndone\n"
 
 
@@ -157,7 +157,7 @@ def test_a_flood_of_short_connections_keeps_no_world_from_starting(waiting, out)
     made = waiting(processes=1)
     with flood(made.address, b"", held=1):
         made.door.touch()
-        assert made.job.wait(20) == "Completed"
+        assert made.job.wait(SECONDS) == "Completed"
     assert out(made.job) == b"done\ndone\n"
 
 
@@ -172,7 +172,7 @@ def test_strangers_that_hold_on_are_turned_away_in_time(waiting, out):
             slow.send(bytes([byte]))
         assert slow.recv(1) == b""
     made.door.touch()
-    assert made.job.wait(20) == "Completed"
+    assert made.job.wait(SECONDS) == "Completed"
 
 
 def test_when_all_hosts_are_there_nobody_listens_for_more(script, tmp_path):
@@ -187,7 +187,7 @@ def test_when_all_hosts_are_there_nobody_listens_for_more(script, tmp_path):
     still = _listens(*address)
     refused = socket.socket().connect_ex(address)
     stop.touch()
-    assert job.wait(20) == "Completed"
+    assert job.wait(SECONDS) == "Completed"
     assert (still, refused) == (False, errno.ECONNREFUSED)
 
 
@@ -228,7 +228,7 @@ while not os.path.exists({str(stop)!r}): time.sleep(0.02)
     all_of_job = set(descendants(job._started.record().supervisor.pid))
     found = {pid: listening(pid) for pid in all_of_job}
     stop.touch()
-    assert job.wait(20) == "Completed"
+    assert job.wait(SECONDS) == "Completed"
     assert set().union(*(found[pid] for pid in pids)) == ranks
     assert set().union(*(found[pid] for pid in all_of_job - pids)) == daemons
 

@@ -23,10 +23,11 @@ from .running import NotThere, RunningJob
 Grade = Literal["correct", "vague", "wrong", "hang"]
 
 DEADLINE = 20.0  # seconds from the fault to the end of the job: more is a hang
+THERE_SECONDS = 60.0  # until what is to be struck has started, on a busy machine
 LOOK_SECONDS = 0.01  # between looks for what is to be struck
 UP_SECONDS = 0.05  # between looks at whether all ranks are up, each of which reads of every process
-LEFT_SECONDS = 2.0  # after the supervisor; only what no one waits for, such as a reaper, needs them
-ORPHANED_SECONDS = 10.0  # after a supervisor was killed, when nobody is left who could wait, or by Slurm's daemons
+LEFT_SECONDS = 10.0  # after the supervisor; only what no one waits for, such as a reaper, needs them
+ORPHANED_SECONDS = 60.0  # after a supervisor was killed, when nobody is left who could wait, or by Slurm's daemons
 BY_ITSELF = {
     "raise": "exception",
     "exit": "exit_code",
@@ -179,7 +180,7 @@ def _strike_and_wait(plan: Round, job: Job) -> Outcome:
 
 def wait_until_up(running: RunningJob, shape: Shape) -> None:
     """Until every rank runs. Raises NotThere when that takes too long, or the job has ended before."""
-    deadline = time.monotonic() + DEADLINE
+    deadline = time.monotonic() + THERE_SECONDS
     while len(running.ranks()) < len(shape.ranks):
         if time.monotonic() > deadline or running.job.status not in ("InProgress", "Stopping"):
             raise NotThere(f"not all ranks of {running.job.name} are up")
@@ -191,7 +192,7 @@ def strike_when_there(fault: Fault, running: RunningJob, target: Target) -> tupl
 
     Raises NotThere when it could not be done for a long time, or the job has ended before.
     """
-    deadline = time.monotonic() + DEADLINE
+    deadline = time.monotonic() + THERE_SECONDS
     while True:
         struck = time.time()
         try:

@@ -396,7 +396,7 @@ def sign_in(monkeypatch: pytest.MonkeyPatch, folder: Path, access_key: str) -> N
 def test_what_expired_credentials_leave_unpublished_is_said(script, on_localstack, monkeypatch, tmp_path):
     place = on_localstack
     sign_in(monkeypatch, tmp_path, "first")
-    job = script.estimator(LAST_WORDS, processes=1, checkpoint_s3_uri=place.uri, stop_timeout=3).fit(wait=False)
+    job = script.estimator(LAST_WORDS, processes=1, checkpoint_s3_uri=place.uri, stop_timeout=10).fit(wait=False)
     wait_until_up(job, 1)
     wait_for(place.holds(model="first"), SECONDS)
     place.proxy.choose = lambda request: "expired" if request.access_key == "first" else None
@@ -437,7 +437,7 @@ def test_what_is_saved_after_sigterm_is_published_inside_the_grace_period(script
 @pytest.mark.law("K8")
 def test_what_cannot_be_published_in_time_is_said(script, on_localstack):
     place = on_localstack
-    job = script.estimator(LAST_WORDS, processes=1, checkpoint_s3_uri=place.uri, stop_timeout=3).fit(wait=False)
+    job = script.estimator(LAST_WORDS, processes=1, checkpoint_s3_uri=place.uri, stop_timeout=10).fit(wait=False)
     wait_until_up(job, 1)
     wait_for(place.holds(model="first"), SECONDS)
     place.proxy.choose = lambda request: "stall"

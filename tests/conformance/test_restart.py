@@ -202,7 +202,7 @@ def test_a_host_that_is_lost_between_two_attempts_is_followed_by_hosts_made_anew
     source = "import os, sys\nsys.exit(0 if os.listdir(os.environ['SM_CHANNEL_FLAG']) else 3)"
     flag = tmp_path / "flag"
     flag.mkdir()
-    options = {"restart_policy": {**AGAIN, "backoff": 2}}
+    options = {"restart_policy": {**AGAIN, "backoff": 10}}
     job = script.estimator(source, hosts=2, processes=1, **options).fit({"flag": f"file://{flag}"}, wait=False)
     wait_until_it_failed(job)
     (flag / "now").touch()
@@ -272,10 +272,10 @@ def test_a_host_that_dies_is_to_blame_for_its_rank_that_was_heard_to_die_before(
     options = {**({"max_retry_attempts": attempts} if attempts else {}), **({"processes": 1} if processes else {})}
     job = script.estimator(DIES_WHEN_TOLD, hosts=2, **options).fit({"flag": f"file://{flag}"}, wait=False)
     wait_for(lambda: sum(line.data == b"up\n" for line in job.logs(stream="stdout")) == 2, SECONDS)
+    (flag / "now").touch()  # which only ranks that start look for
     signal_host(job, "algo-1", signal.SIGSTOP)
     tell(job, "die", "algo-2")
     wait_for(lambda: events(job, "rank_ended", "algo-2"), SECONDS)
-    (flag / "now").touch()
     kill_host(job, "algo-2")
     signal_host(job, "algo-1", signal.SIGCONT)
     assert job._started.wait(SECONDS).status == ("Completed" if attempts else "Failed")

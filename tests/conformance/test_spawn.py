@@ -151,13 +151,13 @@ def test_a_job_ends_when_its_spawned_ranks_have(script, out):
 def test_ranks_that_wait_for_spawned_ones_that_work_are_not_accused(script):
     works = """
 with open(os.devnull, "w", buffering=1) as nowhere:
-    for _ in range(28):
+    for _ in range(80):
         print("a step", file=nowhere)
         time.sleep(0.1)
 parent.Barrier()
 parent.Disconnect()
 """
-    script.run(files("children.Barrier()\nchildren.Disconnect()", works, count=1), hosts=2, processes=1, hang_timeout=2)
+    script.run(files("children.Barrier()\nchildren.Disconnect()", works, count=1), hosts=2, processes=1, hang_timeout=6)
 
 
 WINDOW = """

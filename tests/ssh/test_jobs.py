@@ -134,7 +134,7 @@ def test_a_job_is_found_by_its_name_listed_and_deleted(submit, ssh_pool):
 
 
 def test_a_job_whose_news_cannot_be_copied_here_is_shown_as_it_was_and_can_be_stopped(submit):
-    job = submit(COUNTING)
+    job = submit(COUNTING.replace("60", "6000"))
     wait_for_line(job, "algo-1 1")
     in_the_way = job.folder / "mirrored.json.new"
     in_the_way.mkdir()

@@ -86,7 +86,7 @@ def test_hosts_that_were_given_different_secrets_say_so(tmp_path):
         (config / "worldsecret").write_text(f"the secret of {name}")
         (tmp_path / name / "code").mkdir()
         (tmp_path / name / "code" / "train.py").touch()
-        own = {"SAGEMAKER_BASE_DIR": str(tmp_path / name), "ESTIMATOR_WORLD_TIMEOUT": "3"}
+        own = {"SAGEMAKER_BASE_DIR": str(tmp_path / name), "ESTIMATOR_WORLD_TIMEOUT": "10"}
         if name == "algo-1":
             own["ESTIMATOR_LISTEN_FD"] = str(listening.fileno())
         given = {**os.environ, **own, "ESTIMATOR_HOST_ADDRESSES": json.dumps(addresses)}
@@ -95,7 +95,7 @@ def test_hosts_that_were_given_different_secrets_say_so(tmp_path):
     listening.close()
     (_, first), (_, second) = [each.communicate(timeout=60) for each in started]
     assert "algo-2 never connected" in first
-    assert "could not reach algo-1 within 3 s; the process at that address has a different secret" in second
+    assert "could not reach algo-1 within 10 s; the process at that address has a different secret" in second
 
 
 @pytest.mark.parametrize("name", ["distributed_dataparallel", "pytorch_ddp", "pytorch_xla_multi_worker"])

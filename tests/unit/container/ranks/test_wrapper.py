@@ -110,10 +110,10 @@ def test_what_a_rank_leaves_running_in_its_group_is_ended_with_it(ranks):
 # What others do to it.
 
 WAITS = """
-import os, signal, sys
+import os, signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
 open("up", "w").close()
-while True: signal.pause()
+while True: time.sleep(0.05)  # and not for ever: a signal may come just before it
 """
 
 
@@ -147,7 +147,7 @@ def test_a_signal_of_the_toolkit_reaches_the_rank_and_is_not_mpis(ranks, start_w
 
 
 COUNTS = """
-import os, signal, sys
+import os, signal, sys, time
 told = []
 def note(*_):
     told.append(True)
@@ -155,7 +155,7 @@ def note(*_):
 signal.signal(signal.SIGTERM, note)
 signal.signal(signal.SIGWINCH, lambda *_: sys.exit(len(told)))  # which Python handles after the other
 open("up", "w").close()
-while True: signal.pause()
+while True: time.sleep(0.05)  # and not for ever: a signal may come just before it
 """
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -170,10 +171,15 @@ def test_a_file_that_is_open_again_for_good_is_named(start, folder):
         log.write("2")
         log.flush()
         (folder / "model").write_text("1")
-        running.until(lambda: running.events("checkpoint_lag"))
-        assert running.events("checkpoint_lag")[0]["open"] == ["log"]
+        running.until(lambda: opened(running))  # a slow disk is told of, too
+        assert opened(running)[0]["open"] == ["log"]
         size, reason = running.finish()
         assert (size, reason) == ("1", "these files are still open for writing: log")
+
+
+def opened(running):
+    """What it says of files that are open."""
+    return [event for event in running.events("checkpoint_lag") if event["open"]]
 
 
 def write_before_it_looks(running, folder):
@@ -394,11 +400,13 @@ def test_what_came_between_two_looks_is_counted_from_then(start, folder):
     """A look that follows a publication may be the first to hear of a change."""
     running = start()
     running.answer("restored")
-    for number in range(300):
+    begun = time.monotonic()
+    for number in count():
         (folder / "model").write_text(str(number))
-        time.sleep(0.0001 * number)
-    running.finish()
-    published = running.events("checkpoint_published")
+        time.sleep(0.0001 * (number % 300))
+        published = running.events("checkpoint_published")
+        if len(published) > 20 or time.monotonic() - begun > SECONDS:
+            break
     assert len(published) > 20
     assert [event for event in published if event["seconds"] <= 0] == []
 

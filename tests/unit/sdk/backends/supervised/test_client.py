@@ -47,7 +47,7 @@ def test_a_job_that_runs_needs_nothing_but_its_folder(estimator):
     list_cache(jobs_folder()).write_bytes(b"damage")
     go(job)
     assert list(lines) == []
-    assert job.wait(30) == Job.attach(job.name).status == list_jobs()[0].status == "Completed"
+    assert job.wait(SECONDS) == Job.attach(job.name).status == list_jobs()[0].status == "Completed"
     assert JobFolder.for_job(job.name).supervisor_log.read_text() == ""
 
 
@@ -64,7 +64,7 @@ def test_a_job_that_cannot_be_recorded_is_refused_and_its_name_stays_free(estima
     job = estimator.fit(wait=False, job_name="taken")
     assert next(job.logs(stream="stdout", follow=True)).data == b"up\n"
     go(job)
-    assert job.wait(30) == "Completed"
+    assert job.wait(SECONDS) == "Completed"
 
 
 def test_a_job_whose_supervisor_does_not_end_keeps_its_name_though_its_folder_was_removed(estimator, monkeypatch):
@@ -118,7 +118,7 @@ Estimator(entry_point={str(tmp_path / "train.py")!r}, backend="process").fit(wai
 def test_a_job_is_stopped_as_soon_as_it_is_started(estimator):
     job = estimator.fit(wait=False)
     job.stop()
-    assert job.wait(30) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
 
 
 LEAVES_TRACES = """
@@ -148,7 +148,7 @@ def test_a_new_attempt_finds_nothing_of_the_one_before_and_nothing_of_that_is_lo
     assert [next(lines).data, next(lines).data] == [b"found []\n", b"up\n"]
     kill_host(job, "algo-1")
     assert [line.data for line in lines] == [b"found []\n"]  # who follows goes on with the second attempt
-    assert job.wait(30) == "Completed" and len(job.attempts) == 2
+    assert job.wait(SECONDS) == "Completed" and len(job.attempts) == 2
     assert [line.data for line in job.logs(stream="stdout")] == [b"found []\n", b"up\n", b"found []\n"]
     first, second = job.log_files
     assert first == job.folder / "attempts/1/hosts/algo-1/output/logs/frames" and first.is_file()

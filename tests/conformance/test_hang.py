@@ -70,8 +70,10 @@ def test_a_job_of_any_distribution_that_stands_still_ends(script, distribution):
     job, found = ends(script.estimator(source, hosts=2, environment=QUICK, **given))
     assert found.kind == "deadlock"
     assert "read_what_nobody_writes" in found.detail
-    # Again, where a busy disk has kept one from saying that it still stands there.
-    *_, told = events(job, "ranks_stand")
+    # On a busy machine one may seem to work at first, and has more time; and then there is less to wait for.
+    *shown, told = events(job, "ranks_stand")
+    allowed = [each["report"]["allowed"] for each in shown]
+    assert events(job, "ranks_move") or all(each > told["report"]["allowed"] for each in allowed), allowed
     assert len(told["report"]["ranks"]) == (4 if distribution is TORCH else 2)
 
 

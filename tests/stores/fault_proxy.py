@@ -45,7 +45,6 @@ class FaultProxy:
         host, _, upstream_port = upstream.removeprefix("http://").partition(":")
         self._upstream = (host, int(upstream_port))
         self._listener = socket.create_server((address, port), backlog=256)
-        self._address = address
         self.port: int = self._listener.getsockname()[1]
         self.endpoint = f"http://{address}:{self.port}"
         self.choose: Callable[[Request], Fault | None] = lambda request: None
@@ -70,9 +69,6 @@ class FaultProxy:
         with contextlib.suppress(OSError):  # it has been closed before
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._kept = socket.socket()  # which refuses connections, and keeps the port for one that comes back
-        self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._kept.bind((self._address, self.port))
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):

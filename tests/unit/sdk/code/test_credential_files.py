@@ -39,6 +39,7 @@ def sent(source: Path, tmp_path: Path, with_git: bool = False) -> tuple[set[str]
     """The files and links of a bundle, and the warnings about it."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # an earlier test may have left a socket
         Source(None, str(source), with_git=with_git).bundle(tmp_path / "code.tar.gz")
     with tarfile.open(tmp_path / "code.tar.gz") as tar:
         return {member.name for member in tar if not member.isdir()}, [str(each.message) for each in told]

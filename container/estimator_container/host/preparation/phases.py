@@ -86,7 +86,8 @@ class Preparation:
         path = os.path.join(self._toolkit.scratch, os.path.basename(source))
         exit_code, words = self._run_program([sys.executable, "-I", code_download.__file__, source, path])
         if exit_code != 0:
-            raise ConfigurationError(f"the code could not be fetched: {last_words(words)}")
+            why = last_words(words) or f"what fetches it ended with code {exit_code} and without a word"
+            raise ConfigurationError(f"the code could not be fetched: {why}")
         return path
 
     def _install(self, package: bool) -> None:

@@ -30,6 +30,10 @@ _NICENESS = 5
 # After a cancellation the client's own threads still look, once, at what was cancelled. Nothing tells when they have,
 # and if the interpreter is gone by then they complain on standard error.
 _LINGER_SECONDS = 0.2
+# One that is still in Python's code when the interpreter ends, as after it has handed over a result, is ended there,
+# which aborts the process though all its work is done.
+_REST_SECONDS = 1.0  # that they have until then; some milliseconds on an idle machine
+_THREADS = "tokio"  # what their names begin with
 _END_SECONDS = 5.0  # to close files and connections; far more than that takes
 
 _engine: Engine | None = None
@@ -104,6 +108,7 @@ class Engine:
         self._disk.shutdown(wait=False)
         self._computing.shutdown(wait=False)
         time.sleep(max(0.0, self._lingers_until - time.monotonic()))
+        _wait_until_the_client_rests()
 
     def _cancel(self) -> None:
         ending = self.loop.create_task(self.cancel(asyncio.all_tasks(self.loop)))
@@ -175,6 +180,24 @@ def engine() -> Engine:
             _engine = Engine()
             atexit.register(_engine.stop)
         return _engine
+
+
+def _wait_until_the_client_rests() -> None:
+    """Until none of its threads runs, or wants to: one that waits for the interpreter gets it while this one sleeps."""
+    deadline = time.monotonic() + _REST_SECONDS
+    rests = 0
+    while rests < 2 and time.monotonic() < deadline:
+        time.sleep(0.001)
+        rests = rests + 1 if _client_rests() else 0
+
+
+def _client_rests() -> bool:
+    for thread in os.listdir("/proc/self/task") if sys.platform == "linux" else ():
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/stat", encoding="utf-8") as file:
+            name, _, rest = file.read().partition("(")[2].rpartition(")")
+            if name.startswith(_THREADS) and rest.split()[0] != "S":
+                return False
+    return True
 
 
 def _give_way() -> None:

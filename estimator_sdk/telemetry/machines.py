@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,14 +79,15 @@ class Question:
 def read(job: StartedJob, question: Question) -> Measurements:
     """Read what the hosts of a job measured. Raises EstimatorError for a job that runs elsewhere."""
     folders = list(_folders(job, question.hosts))
-    start, end = _span(question, folders)
+    firsts = {folder: _first_times(folder) for _, folder in folders}
+    start, end = _span(question, firsts)
     if start is None or end is None or end < start:
         return Measurements([], question.resolution or FINEST.seconds, question.start)
     resolution = question.resolution or _resolution((end - start) / max(1, question.points))
     start = start // resolution * resolution
     buckets: dict[tuple[str, SeriesKey], dict[int, _Bucket]] = {}
     for host, folder in folders:
-        for seconds, key, samples in _samples(folder, question.metrics, start, end, resolution):
+        for seconds, key, samples in _samples(folder, question.metrics, start, end, resolution, firsts[folder]):
             if not KINDS[key.metric].is_of_ranks or question.ranks is None or key.rank in question.ranks:
                 _fold(samples, seconds, resolution, buckets.setdefault((host, key), {}))
     hosts = {host: place for place, host in enumerate(job.record().hosts)}
@@ -137,14 +138,13 @@ def _folders(job: StartedJob, hosts: Collection[str] | None) -> Iterator[tuple[s
             yield host, str(log.parent / Path(Layout("").telemetry).name)
 
 
-def _span(question: Question, folders: Sequence[tuple[str, str]]) -> tuple[float | None, float | None]:
+def _span(question: Question, firsts: Mapping[str, list[int | None]]) -> tuple[float | None, float | None]:
     """From when to when; None where nothing was measured."""
     start, end = question.start, question.end
     if start is None:
-        firsts = [first for _, folder in folders for first in _first_times(folder)]
-        start = min((first / 1000 for first in firsts if first is not None), default=None)
+        start = min((first / 1000 for each in firsts.values() for first in each if first is not None), default=None)
     if end is None:
-        lasts = [history.last_time_ms(folder, FINEST) for _, folder in folders]
+        lasts = [history.last_time_ms(folder, FINEST) for folder in firsts]
         end = max((last / 1000 for last in lasts if last is not None), default=None)
     return start, end
 
@@ -171,15 +171,19 @@ def _resolution(seconds: float) -> float:
 
 
 def _samples(
-    folder: str, metrics: Collection[str] | None, start: float, end: float, resolution: float
+    folder: str,
+    metrics: Collection[str] | None,
+    start: float,
+    end: float,
+    resolution: float,
+    firsts: Sequence[int | None],
 ) -> Iterator[tuple[int, SeriesKey, list[MachineSample]]]:
     """What a host has of that time, after the seconds of a row: of levels that fit the coarsest, with least to read.
 
     Where that begins too late, a coarser one has the rest, unless there is none; where it ends too early, for its last
-    row is not over, a finer one.
+    row is not over, a finer one. `firsts` is from `_first_times`.
     """
     at, last = int(1000 * start), math.ceil(1000 * end)
-    firsts = _first_times(folder)
     for place, level in reversed(list(enumerate(LEVELS))):
         if level != FINEST and (resolution < level.seconds or resolution % level.seconds):
             begun = min((time for time in firsts[:place] if time is not None), default=last + 1)

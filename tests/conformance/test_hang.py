@@ -101,8 +101,7 @@ def test_a_rank_that_may_work_is_shown_and_ends_the_job_at_hang_timeout(script, 
 def test_a_sleep_is_shown_and_has_more_time(script):
     source = f"{STEPS}time.sleep({6 * FLOOR})\nprint('on', flush=True)\ntime.sleep(1)"
     job = script.run(source, environment=QUICK)
-    assert events(job, "ranks_stand")
-    assert events(job, "ranks_move")
+    assert 0 < len(events(job, "ranks_move")) <= len(events(job, "ranks_stand"))
 
 
 @pytest.mark.law("R4")

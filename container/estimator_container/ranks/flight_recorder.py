@@ -1,16 +1,20 @@
 """Lets the toolkit read PyTorch's flight recorder in a rank whose script has switched that on.
 
 The recorder keeps the last collectives of each process group, and only the process itself can read it. While a rank
-stands still its first thread calls nothing, so another one answers, which waits at a FIFO.
+stands still its first thread calls nothing, so the thread answers that tells where all threads are.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import threading
+import sys
+from typing import TYPE_CHECKING, Any
 
-ASKED, ANSWER = ".ask", ".flight"  # what follows the pid in the names of the FIFO, and of the file with the answer
+if TYPE_CHECKING:
+    from .own_stacks import OwnStacks
+
+ANSWER = ".flight"  # what follows the pid in the name of the file with the answer
 SWITCHES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 """Either is the number of collectives to keep; the second is its older name (PyTorch, FlightRecorder.hpp)."""
 FACTS = ("group", "number", "name", "state")
@@ -18,21 +22,16 @@ FACTS = ("group", "number", "name", "state")
 MOST_GROUPS = 8
 
 
-def answer_in(folder: str) -> None:
-    """Answer from now on what the toolkit asks in that folder; nothing happens where the recorder is off."""
-    if not any(os.environ.get(name, "0") not in ("", "0") for name in SWITCHES):
-        return
-    path = os.path.join(folder, str(os.getpid()))
-    os.mkfifo(path + ASKED, 0o600)
-    fd = os.open(path + ASKED, os.O_RDWR | os.O_CLOEXEC)  # for both, so that there is no end of it
-    threading.Thread(target=_answer, args=(fd, path + ANSWER), daemon=True).start()
+def tell_beside(own_stacks: OwnStacks) -> None:
+    """Tell of the collectives, too, when the toolkit asks; nothing happens where the recorder is off."""
+    if any(os.environ.get(name, "0") not in ("", "0") for name in SWITCHES):
+        own_stacks.besides.append(lambda: _write_down(own_stacks.path + ANSWER))
 
 
-def _answer(fd: int, path: str) -> None:
-    while os.read(fd, 1):
-        with open(path + ".new", "w", encoding="utf-8", opener=_private) as file:
-            json.dump(last_collectives(), file)
-        os.rename(path + ".new", path)
+def _write_down(path: str) -> None:
+    with open(path + ".new", "w", encoding="utf-8", opener=_private) as file:
+        json.dump(last_collectives(), file)
+    os.rename(path + ".new", path)
 
 
 def _private(path: str, flags: int) -> int:
@@ -41,12 +40,12 @@ def _private(path: str, flags: int) -> int:
 
 def last_collectives() -> list[dict[str, object]]:
     """The last collective of each process group: its FACTS."""
-    from torch._C import _distributed_c10d as c10d
-
+    # Not by an import, which would wait for one that is under way.
+    c10d: Any = sys.modules.get("torch._C._distributed_c10d")
     try:
         recorded = json.loads(c10d._dump_fr_trace_json(True, False))["entries"]
     except (AttributeError, ValueError, KeyError):
-        return []  # of another version of PyTorch
+        return []  # it is not loaded yet, or is another version of PyTorch
     last = {entry["process_group"][-1]: entry for entry in recorded}
     return [
         {

@@ -8,39 +8,41 @@ interpreter does not have loaded or built in, because every such script pays for
 from __future__ import annotations
 
 import _frozen_importlib_external as importing
-import faulthandler
 import os
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal
-else:
-    import _signal as signal  # without the enumerations around it
-
 STACKS_VARIABLE = "ESTIMATOR_STACKS"  # as `script_runner` has it
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from estimator_container.ranks.own_stacks import OwnStacks
 
-def _leave_stacks_when_asked() -> None:
+
+def _leave_stacks_when_asked() -> OwnStacks | None:
     folder = os.environ.pop(STACKS_VARIABLE, None)
     if folder is None:
-        return
-    path = os.path.join(folder, str(os.getpid()))
-    fd = os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    faulthandler.register(signal.SIGRTMIN + 11, file=fd, all_threads=True)
-    os.rename(path + ".new", path)  # whoever finds it may ask
+        return None
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "own_stacks.py")
+    beside = type(sys)("own_stacks")  # of the toolkit nothing is loaded by its name
+    importing.SourceFileLoader("own_stacks", path).exec_module(beside)
+    own_stacks: OwnStacks = beside.OwnStacks(folder)
+    return own_stacks
 
 
-class _CountingAtImport:
-    """Has the steps of a script counted once it imports a framework; before that nothing of the toolkit is loaded."""
+class _AtFramework:
+    """Does what is due once a script imports a framework, as to count its steps; no more is loaded before that."""
 
-    def __init__(self) -> None:
+    def __init__(self, own_stacks: OwnStacks | None) -> None:
+        """`own_stacks` is what tells where the script stands."""
+        self._own_stacks = own_stacks
         self._is_done = False
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """As a finder of modules that finds none."""
         if name in ("keras", "tensorflow", "torch") and not self._is_done:
             self._is_done = True
+            if self._own_stacks is not None:
+                self._own_stacks.answer()  # threads of its native code may call Python
             try:
                 from estimator_container import drift
             except ImportError:  # the script's Python has no toolkit: it trains all the same
@@ -50,8 +52,7 @@ class _CountingAtImport:
 
 def run(argv: list[str]) -> None:
     """Run the program that `argv` names in this interpreter, as its main module."""
-    _leave_stacks_when_asked()
-    sys.meta_path.insert(0, _CountingAtImport())
+    sys.meta_path.insert(0, _AtFramework(_leave_stacks_when_asked()))
     is_module = argv[0] == "-m"
     path = os.path.abspath(argv[0])
     if not getattr(sys.flags, "safe_path", False):

@@ -17,11 +17,14 @@ import signal
 import sys
 import types
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from estimator_container.ranks.own_stacks import OwnStacks
+
 STACKS_VARIABLE = "ESTIMATOR_STACKS"  # the folder where a rank leaves its stacks, taken back before the script starts
 WEIGHTS_VARIABLE = "ESTIMATOR_WEIGHTS"  # the socket that takes what `drift` sees of a rank's weights; taken back too
 END_OF_SCRIPT = ".end"  # what the name of the file gets then
 LONE_SCRIPT = os.path.join(os.path.dirname(__file__), "lone_script.py")  # what runs a script where there is no world
-STACKS_SIGNAL = signal.SIGRTMIN + 11  # the C library takes the first two, and scripts hardly take any
 
 
 def _stop_vouching_in_children() -> None:
@@ -35,19 +38,18 @@ def _stop_vouching_in_children() -> None:
             )
 
 
-def _leave_stacks_when_asked() -> str | None:
-    """Let the interpreter write where its threads stand when the toolkit asks; returns the folder for that."""
+def _leave_stacks_when_asked() -> OwnStacks | None:
+    """Write down where the threads stand when the toolkit asks."""
     folder = os.environ.pop(STACKS_VARIABLE, None)
     if folder is None:
         return None
-    pid = os.getpid()
-    path = os.path.join(folder, str(pid))
-    fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    faulthandler.register(STACKS_SIGNAL, file=fd, all_threads=True)
-    os.rename(f"{path}.new", path)  # whoever finds it may ask
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "own_stacks.py")
+    beside = types.ModuleType("own_stacks")  # which no file of the script's can be taken for
+    importing.SourceFileLoader("own_stacks", path).exec_module(beside)
+    own_stacks: OwnStacks = beside.OwnStacks(folder)
     # The first that is registered is the last to be called: after it, only MPI waits for anybody.
-    atexit.register(_say_that_it_has_ended, path, pid)
-    return folder
+    atexit.register(_say_that_it_has_ended, own_stacks.path, os.getpid())
+    return own_stacks
 
 
 def _say_that_it_has_ended(path: str, pid: int) -> None:
@@ -59,9 +61,9 @@ def _say_that_it_has_ended(path: str, pid: int) -> None:
 class _AtImport:
     """Has a part of the toolkit loaded once a script imports what that part is for; before that nothing of it is."""
 
-    def __init__(self, stacks: str | None) -> None:
-        """`stacks` is the folder where a rank says where it stands."""
-        self._stacks = stacks
+    def __init__(self, own_stacks: OwnStacks | None) -> None:
+        """`own_stacks` is what tells where this rank stands."""
+        self._own_stacks = own_stacks
         self._socket = os.environ.pop(WEIGHTS_VARIABLE, None)
         self._awaited = {"horovod", "keras", "tensorflow", "torch"}
 
@@ -72,10 +74,12 @@ class _AtImport:
         self._awaited.remove(name)
         if name == "horovod":
             import estimator_container.horovod_keras3
-        if name == "torch" and self._stacks is not None:
+        if self._own_stacks is not None:
+            self._own_stacks.answer()  # threads of its native code may call Python
+        if name == "torch" and self._own_stacks is not None:
             from estimator_container.ranks import flight_recorder
 
-            flight_recorder.answer_in(self._stacks)
+            flight_recorder.tell_beside(self._own_stacks)
         if self._socket is not None:
             import estimator_container.drift
 

@@ -1,4 +1,4 @@
-"""Where ranks are: what `faulthandler` writes at a signal, PyTorch's flight recorder, and `py-spy` where it is there.
+"""Where ranks are: what they write down themselves, PyTorch's flight recorder, and `py-spy` where it is there.
 
 `py-spy` knows the frames of native code too. It has to stop a rank for a moment, so it is asked once, at the end of a
 silence.
@@ -14,8 +14,9 @@ import shutil
 import signal
 from typing import TYPE_CHECKING
 
-from ...ranks.flight_recorder import ANSWER, ASKED, FACTS
-from ...ranks.script_runner import END_OF_SCRIPT, STACKS_SIGNAL
+from ...ranks.flight_recorder import ANSWER, FACTS
+from ...ranks.own_stacks import ASKED, STACKS_SIGNAL, THREADS
+from ...ranks.script_runner import END_OF_SCRIPT
 from ...runtime.children import signal_group
 from . import evidence, waiting
 from .standing import AT_ITS_END
@@ -49,16 +50,17 @@ class Dumps:
         """Have a rank write down where its Python threads are, if it has said that it can."""
         path = self._path(pid)
         if os.path.exists(path + ASKED):
-            self._ask_flight_recorder(path + ASKED)
+            self._ask_its_thread(path)
         if os.path.exists(path):
             os.truncate(path, 0)
-            if evidence.catches(pid, STACKS_SIGNAL):
+            if evidence.catches(pid, STACKS_SIGNAL) and evidence.has_open(pid, path):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, STACKS_SIGNAL)
 
-    def _ask_flight_recorder(self, path: str) -> None:
+    def _ask_its_thread(self, path: str) -> None:
         with contextlib.suppress(OSError):  # it is gone, or has not read what it was asked before
-            fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.truncate(path + THREADS, 0)
+            fd = os.open(path + ASKED, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 os.write(fd, b"?")
             finally:
@@ -103,13 +105,11 @@ class Dumps:
 
     def stacks(self, pid: int) -> Stacks:
         """The answer of a rank; without a text where nothing is known: such a rank counts as one that moves."""
-        if os.path.exists(self._path(pid) + END_OF_SCRIPT):
+        path = self._path(pid)
+        if os.path.exists(path + END_OF_SCRIPT):
             return Stacks(AT_ITS_END)
-        try:
-            with open(self._path(pid), encoding="utf-8", errors="replace") as file:
-                return waiting.parse(file.read(), self._code)
-        except FileNotFoundError:
-            return Stacks("")
+        # Its thread cannot answer while native code holds the interpreter's lock; then no other moves either.
+        return waiting.parse(_read(path + THREADS) or _read(path), self._code)
 
     def collectives(self, pid: int) -> Sequence[Mapping[str, str]]:
         """The last collective of each process group of PyTorch, where its flight recorder is on."""
@@ -122,11 +122,7 @@ class Dumps:
 
     def native(self, pid: int) -> str:
         """What `py-spy` has said of its threads, the one that runs the script first; empty where it cannot look."""
-        try:
-            with open(f"{self._path(pid)}.native", encoding="utf-8", errors="replace") as file:
-                said = file.read()
-        except FileNotFoundError:
-            return ""
+        said = _read(f"{self._path(pid)}.native")
         starts = [found.start() for found in _THREAD.finditer(said)]
         threads = [_OURS.sub("", said[start:end]) for start, end in zip(starts, [*starts[1:], len(said)])]
         threads.sort(key=lambda thread: not thread.startswith(f"Thread {pid} "))
@@ -134,3 +130,12 @@ class Dumps:
 
     def _path(self, pid: int) -> str:
         return os.path.join(self._folder, str(pid))
+
+
+def _read(path: str) -> str:
+    """Empty where there is no such file."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""

@@ -86,6 +86,12 @@ def catches(pid: int, signum: int) -> bool:
     return found is not None and bool(int(found[1], 16) >> (signum - 1) & 1)
 
 
+def has_open(pid: int, path: str) -> bool:
+    """Whether a process has that file open; a script may have closed what it has not opened."""
+    links = (f"/proc/{pid}/fd/{name}" for name in _names(f"/proc/{pid}/fd"))
+    return any(os.path.exists(link) and os.path.samefile(link, path) for link in links)
+
+
 def summary(pid: int) -> dict[str, object]:
     """The evidence of a report: the state of the first thread, in which function of the kernel it waits, and more."""
     state = kernel_file(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1]

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 from ...ranks import script_runner
 
-_THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*\n", re.MULTILINE)  # differs from rank to rank
+_THREAD = re.compile(r"^(?:(?:Current t|T)hread 0x[0-9a-f]+|Stack) .*\n", re.MULTILINE)  # differs from rank to rank
 _ANOTHER = "\n  in another thread:\n"
 _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$', re.MULTILINE)
 _OURS = tuple(f'File "{path}"' for path in (script_runner.__file__, script_runner.LONE_SCRIPT))
-_RECORDER = "/ranks/flight_recorder.py"  # whose thread waits for the toolkit alone
 _LIBRARIES = re.compile(r"/(?:torch/distributed|horovod|mpi4py)/")
 _CALL = re.compile(
     r"(?P<receiver>[\w.]*)[\])]*\s*\.\s*(?P<name>"
@@ -51,7 +50,7 @@ class WaitingCall(NamedTuple):
 
 
 def parse(dump: str, code: str) -> Stacks:
-    """What `faulthandler` wrote, less what is the toolkit's or this host's alone; `code` is the code folder."""
+    """What `own_stacks` wrote, less what is the toolkit's or this host's alone; `code` is the code folder."""
     parts = [_without_ours(part.replace(f'File "{code}/', 'File "')) for part in _THREAD.split(dump)]
     first = next((text for text, is_first in parts if text and is_first), "")
     others = [text for text, is_first in parts if text and not is_first]
@@ -85,8 +84,6 @@ def says_sleep(stack: str, code: str) -> bool:
 
 def _without_ours(text: str) -> tuple[str, bool]:
     """A thread, and whether it is the one that runs the script."""
-    if _RECORDER in text:
-        return "", False
     lines = text.splitlines(keepends=True)
     ours = [number for number, line in enumerate(lines) if any(each in line for each in _OURS)]
     return "".join(lines[: ours[0] if ours else len(lines)]).strip("\n"), bool(ours)

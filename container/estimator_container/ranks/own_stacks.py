@@ -1,0 +1,139 @@
+"""Writes down where the Python threads of a script are, whenever the toolkit asks.
+
+`faulthandler` does so at a signal, even while native code holds the interpreter's lock; but it does not take that
+lock. What it reads of a thread that goes on meanwhile may be gone as it reads, and the process dies of SIGSEGV: tried
+with Python 3.10 to 3.13, beside threads that call deeply, after 1 to 320 looks. So it tells of all threads as long as
+there is one, and from then on of the thread alone that takes the signal, which is mostly the first. A thread of our own
+tells of all then, and while it looks no other can go on. A script without threads has none of ours either, which
+Python 3.12 would warn of at a fork.
+
+Nothing is imported that the interpreter does not have loaded or built in, because every script pays for it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import faulthandler
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable
+    from types import FrameType
+else:
+    import _signal as signal  # without the enumerations around it
+
+STACKS_SIGNAL = signal.SIGRTMIN + 11  # the C library takes the first two, and scripts hardly take any
+ASKED, THREADS = ".ask", ".threads"  # what follows the pid in the names of the FIFO, and of the file with the answer
+MOST_CALLS = 100  # of a thread: the innermost, as `faulthandler` has it
+_STARTS = (  # what starts a thread; the second of each module is of Python 3.13
+    ("_thread", "start_new_thread"),
+    ("_thread", "start_joinable_thread"),
+    ("threading", "_start_new_thread"),
+    ("threading", "_start_joinable_thread"),
+)
+
+
+class OwnStacks:
+    """Of the process that makes it, in its first thread."""
+
+    def __init__(self, folder: str) -> None:
+        """Answer in that folder from now on."""
+        self._pid = os.getpid()
+        self._first = _thread.get_ident()
+        self._is_answering = False
+        self.path = os.path.join(folder, str(self._pid))
+        """What `faulthandler` writes; the names of what else is there begin with it."""
+        self.besides: list[Callable[[], None]] = []
+        """What our thread calls, too, when it has been asked; they may raise OSError."""
+        self._fd = os.open(self.path + ".new", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        faulthandler.register(STACKS_SIGNAL, file=self._fd, all_threads=True)
+        os.rename(self.path + ".new", self.path)  # whoever finds it may ask
+        _replace_starts(self._answering_before)
+
+    def _answering_before(self, start: Callable[..., object]) -> Callable[..., object]:
+        def start_thread(*args: object, **kwargs: object) -> object:
+            _replace_starts(lambda start: getattr(start, "replaced", start))
+            self.answer()
+            return start(*args, **kwargs)
+
+        start_thread.replaced = start  # type: ignore[attr-defined]
+        return start_thread
+
+    def answer(self) -> None:
+        """From now on there may be several threads."""
+        if self._is_answering or os.getpid() != self._pid:  # nobody asks the script's children
+            return
+        self._is_answering = True
+        faulthandler.register(STACKS_SIGNAL, file=self._fd, all_threads=False)
+        # The script's signals are for its own threads: one that they all block would end the process in ours.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            os.mkfifo(self.path + ASKED, 0o600)
+            os.close(os.open(self.path + THREADS, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            _thread.start_new_thread(self._answer, ())
+        except (OSError, RuntimeError):
+            pass  # no thread or file is to be had; `faulthandler` tells of the first thread
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    def _answer(self) -> None:
+        while True:
+            try:
+                fd = os.open(self.path + ASKED, os.O_RDWR | os.O_CLOEXEC)  # for both, so that there is no end of it
+            except OSError:
+                return  # as above
+            own = os.fstat(fd)
+            while _is(fd, own) and os.read(fd, 1):
+                for write_down in (self._write_down, *self.besides):
+                    try:
+                        write_down()
+                    except OSError:
+                        continue  # the disk is full, say: then this is not known
+
+    def _write_down(self) -> None:
+        told = "\n".join(_calls_of_all(self._first))
+        fd = os.open(self.path + THREADS, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            os.write(fd, told.encode("utf-8", "backslashreplace"))
+        finally:
+            os.close(fd)
+
+
+def _is(fd: int, file: os.stat_result) -> bool:
+    """A script may close what it has not opened, and then the number stands for something of its own."""
+    try:
+        return os.path.samestat(os.fstat(fd), file)
+    except OSError:
+        return False
+
+
+def _replace_starts(by: Callable[[Callable[..., object]], Callable[..., object]]) -> None:
+    for module_name, name in _STARTS:
+        module = sys.modules.get(module_name)
+        start = getattr(module, name, None)
+        if module is not None and start is not None:
+            setattr(module, name, by(start))
+
+
+def _calls_of_all(first: int) -> list[str]:
+    """Each thread as `faulthandler` writes it, with the thread `first` before all others and without this one."""
+    frames = sys._current_frames()
+    del frames[_thread.get_ident()]
+    found = {thread: _calls(frames.pop(thread)) for thread in sorted(frames, key=lambda thread: thread != first)}
+    return [
+        f"Thread 0x{thread:016x} (most recent call first):\n"
+        + "".join(f'  File "{file}", line {line} in {function}\n' for file, line, function in calls)
+        for thread, calls in found.items()
+    ]
+
+
+def _calls(frame: FrameType | None) -> list[tuple[str, int, str]]:
+    """Quickly: as long as we hold a frame, what its function leaves behind is not freed, or is freed in our thread."""
+    calls: list[tuple[str, int, str]] = []
+    while frame is not None and len(calls) < MOST_CALLS:
+        calls.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return calls

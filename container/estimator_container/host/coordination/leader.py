@@ -78,6 +78,7 @@ class Leader:
             self._end(Outcome("failed", found))
         else:
             self._late.cancel()
+            self.let_go()  # or mpirun's next word could have another host start a daemon after it has cleared
             restart.begin(found)
 
     def spawned(self, rank: int) -> None:

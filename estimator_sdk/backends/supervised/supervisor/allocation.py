@@ -290,6 +290,8 @@ class Allocation:
     def _end_neighbours(self, failed: str) -> None:
         """End the other hosts, unless they stand by for another in its place, or have one."""
         if not self.stand_by and failed == self._first_failure:
+            if failed in self._killed:  # what they say from now on may be of the end that is made of them
+                self._found = self._first_word
             self._signal(signal.SIGTERM)
             self._loop.after(NEIGHBOUR_GRACE, lambda: self._signal(signal.SIGKILL))
 

@@ -28,6 +28,7 @@ else:
 STACKS_SIGNAL = signal.SIGRTMIN + 11  # the C library takes the first two, and scripts hardly take any
 ASKED, THREADS = ".ask", ".threads"  # what follows the pid in the names of the FIFO, and of the file with the answer
 MOST_CALLS = 100  # of a thread: the innermost, as `faulthandler` has it
+_start = _thread.start_new_thread  # what stands there later may start none, as that of gevent
 _STARTS = (  # what starts a thread; the second of each module is of Python 3.13
     ("_thread", "start_new_thread"),
     ("_thread", "start_joinable_thread"),
@@ -73,7 +74,7 @@ class OwnStacks:
         try:
             os.mkfifo(self.path + ASKED, 0o600)
             os.close(os.open(self.path + THREADS, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            _thread.start_new_thread(self._answer, ())
+            _start(self._answer, ())
         except (OSError, RuntimeError):
             pass  # no thread or file is to be had; `faulthandler` tells of the first thread
         finally:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from estimator_container.failures.hangs.dumps import Dumps
 from estimator_container.ranks import script_runner
+from estimator_container.ranks.own_stacks import THREADS
 from estimator_container.runtime.children import Children
 
 RUNNERS = [script_runner.__file__, script_runner.LONE_SCRIPT]
@@ -110,6 +111,19 @@ def test_a_script_without_threads_has_none_of_ours(started):
     script = started("import logging, threading, time\n" + STANDS)
     script.said(lambda stacks: stacks.text == '  File "train.py", line 3 in <module>')
     assert len(list(Path(f"/proc/{script.process.pid}/task").iterdir())) == 1
+
+
+def test_what_a_script_has_start_its_threads_does_not_start_ours(started):
+    """As gevent, whose threads are none: one of them that waits holds up all others."""
+    script = started(
+        "import _thread, os, sys, time\n"
+        "_thread.start_new_thread = None\n"
+        "open('torch.py', 'w').close()\n"
+        "import torch\n" + STANDS
+    )
+    answer = script.stacks / f"{script.process.pid}{THREADS}"
+    script.said(lambda stacks: answer.stat().st_size)
+    assert answer.read_text().startswith("Thread 0x")
 
 
 def test_while_native_code_holds_the_lock_of_the_interpreter_the_first_thread_is_told_of(started):

@@ -39,10 +39,10 @@ class _AtFramework:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """As a finder of modules that finds none."""
+        if self._own_stacks is not None and name in self._own_stacks.have_threads:
+            self._own_stacks.answer()
         if name in ("keras", "tensorflow", "torch") and not self._is_done:
             self._is_done = True
-            if self._own_stacks is not None:
-                self._own_stacks.answer()  # threads of its native code may call Python
             try:
                 from estimator_container import drift
             except ImportError:  # the script's Python has no toolkit: it trains all the same

@@ -69,13 +69,13 @@ class _AtImport:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """As a finder of modules that finds none."""
+        if self._own_stacks is not None and name in self._own_stacks.have_threads:
+            self._own_stacks.answer()
         if name not in self._awaited:
             return
         self._awaited.remove(name)
         if name == "horovod":
             import estimator_container.horovod_keras3
-        if self._own_stacks is not None:
-            self._own_stacks.answer()  # threads of its native code may call Python
         if name == "torch" and self._own_stacks is not None:
             from estimator_container.ranks import flight_recorder
 

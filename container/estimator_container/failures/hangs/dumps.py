@@ -32,6 +32,7 @@ DUMP_SECONDS = 5.0  # that a rank has to write its stacks, or the half of the ti
 MOST_SAID = 1 << 16  # characters of what a flight recorder says
 MOST_NATIVE = 8192  # characters of what `py-spy` says of a rank: a framework may have a hundred threads
 _OURS = re.compile(r"^.*/ranks/(?:script_runner|lone_script)\.py:(?:.*\n)*?(?=\n|\Z)", re.MULTILINE)  # and outwards
+_OUR_THREAD = "/ranks/own_stacks.py:"
 _THREAD = re.compile(r"^Thread (\S+) ", re.MULTILINE)
 
 
@@ -49,17 +50,18 @@ class Dumps:
     def ask(self, pid: int) -> None:
         """Have a rank write down where its Python threads are, if it has said that it can."""
         path = self._path(pid)
-        if os.path.exists(path + ASKED):
-            self._ask_its_thread(path)
         if os.path.exists(path):
+            if os.path.exists(path + ASKED):
+                self._ask_its_thread(path)
             os.truncate(path, 0)
             if evidence.catches(pid, STACKS_SIGNAL) and evidence.has_open(pid, path):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, STACKS_SIGNAL)
 
     def _ask_its_thread(self, path: str) -> None:
-        with contextlib.suppress(OSError):  # it is gone, or has not read what it was asked before
+        with contextlib.suppress(OSError):  # it could not tell, the last time
             os.truncate(path + THREADS, 0)
+        with contextlib.suppress(OSError):  # it is gone, or has not read what it was asked before
             fd = os.open(path + ASKED, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 os.write(fd, b"?")
@@ -108,6 +110,8 @@ class Dumps:
         path = self._path(pid)
         if os.path.exists(path + END_OF_SCRIPT):
             return Stacks(AT_ITS_END)
+        if os.path.exists(path + ASKED) and not os.path.exists(path + THREADS):
+            return Stacks("")
         # Its thread cannot answer while native code holds the interpreter's lock; then no other moves either.
         return waiting.parse(_read(path + THREADS) or _read(path), self._code)
 
@@ -124,7 +128,8 @@ class Dumps:
         """What `py-spy` has said of its threads, the one that runs the script first; empty where it cannot look."""
         said = _read(f"{self._path(pid)}.native")
         starts = [found.start() for found in _THREAD.finditer(said)]
-        threads = [_OURS.sub("", said[start:end]) for start, end in zip(starts, [*starts[1:], len(said)])]
+        threads = [said[start:end] for start, end in zip(starts, [*starts[1:], len(said)])]
+        threads = [_OURS.sub("", thread) for thread in threads if _OUR_THREAD not in thread]
         threads.sort(key=lambda thread: not thread.startswith(f"Thread {pid} "))
         return "".join(threads)[:MOST_NATIVE].rstrip("\n")
 

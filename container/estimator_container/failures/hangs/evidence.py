@@ -88,8 +88,8 @@ def catches(pid: int, signum: int) -> bool:
 
 def has_open(pid: int, path: str) -> bool:
     """Whether a process has that file open; a script may have closed what it has not opened."""
-    links = (f"/proc/{pid}/fd/{name}" for name in _names(f"/proc/{pid}/fd"))
-    return any(os.path.exists(link) and os.path.samefile(link, path) for link in links)
+    place = os.path.realpath(path)
+    return any(_link(f"/proc/{pid}/fd/{name}") == place for name in _names(f"/proc/{pid}/fd"))
 
 
 def summary(pid: int) -> dict[str, object]:

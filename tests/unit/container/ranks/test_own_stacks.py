@@ -96,6 +96,46 @@ def test_who_asks_while_threads_move_does_the_script_no_harm(started):
     assert "again_and_again" in stacks.text
 
 
+def test_what_is_collected_while_one_asks_holds_up_nobody(started):
+    """In Python 3.11 that could stop all threads for ever."""
+    script = started(
+        "import gc, threading, time\n"
+        "class Slow:\n"
+        "    def __init__(self): self.itself = self\n"
+        "    def __del__(self): time.sleep(0.0001)\n"
+        "def litter():\n"
+        "    while True: Slow(); time.sleep(0.001)\n"
+        "def begin_threads():\n"
+        "    while True: threading.Thread(target=int).start(); open('goes-on', 'a').close()\n"
+        "for _ in range(60): threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "gc.set_threshold(50)\n"
+        "threading.Thread(target=litter, daemon=True).start()\n"
+        "threading.Thread(target=begin_threads, daemon=True).start()\n" + STANDS
+    )
+    for _ in range(50):
+        script.said()
+    (script.folder / "goes-on").unlink()
+    until((script.folder / "goes-on").exists)
+    script.said(lambda stacks: stacks.others)
+
+
+def test_who_cannot_tell_of_all_threads_tells_of_none(started):
+    """With the first alone, a rank might seem to stand still whose others work."""
+    script = started(
+        "import os, resource, threading, time\n"
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "time.sleep(0.2)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))\n"
+        "os.mkdir('ready')\n"
+        "while not os.path.exists('go-on'): time.sleep(0.01)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (99, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))\n"
+        "time.sleep(600)\n"
+    )
+    script.said(lambda stacks: not stacks.text)
+    (script.folder / "go-on").touch()
+    assert script.said(lambda stacks: stacks.others).first == '  File "train.py", line 8 in <module>'
+
+
 def test_all_threads_are_told_of_the_first_of_them_first(started):
     script = started(
         "import threading, time\n"

@@ -115,7 +115,12 @@ class Follower:
     def report(self, found: Verdict) -> None:
         """Something failed here: the first host decides; if it does not, this host ends by itself."""
         self._send("failed", found.to_json())
+        self._expect_no_answer()
         self._unanswered = self._loop.after(ANSWER_SECONDS, lambda: self._host.end(Outcome("failed", found)))
+
+    def _expect_no_answer(self) -> None:
+        if self._unanswered is not None:
+            self._unanswered.cancel()
 
     def spawned(self, rank: int) -> None:
         self._send("spawned", str(rank))
@@ -144,13 +149,13 @@ class Follower:
         """The first host compares the clocks."""
 
     def let_go(self) -> None:
-        if self._unanswered is not None:
-            self._unanswered.cancel()
+        self._expect_no_answer()
         if self._daemon is not None:
             self._daemon.close()
             self._daemon = None
 
     def cleared(self) -> None:
+        self._expect_no_answer()  # again: a rank may have been found to stand while the others ended
         self._is_cleared = True
         if self._rejoin is not None and self._rejoin.waits:
             self._rejoin.cleared()

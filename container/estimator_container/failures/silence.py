@@ -20,7 +20,8 @@ class Silence:
         self._others = others
         self._seconds = silent_seconds(missed_beats)
         self._report = report
-        self._silent: list[str] = []
+        self.silent: list[str] = []
+        """Those that are, until there are others in their places."""
         self._reach = Reach(loop)
 
     def learn(self) -> None:
@@ -29,19 +30,21 @@ class Silence:
 
     def begins(self, host: str) -> None:
         """A neighbour has fallen silent."""
-        self._silent.append(host)
-        if len(self._silent) == 1:
+        self.silent.append(host)
+        if len(self.silent) == 1:
             self._reach.check(self._blame)
 
     def forget(self, host: str) -> None:
         """Another is in its place."""
-        if host in self._silent:
-            self._silent.remove(host)
+        if host in self.silent:
+            self.silent.remove(host)
 
     def _blame(self, cut_off: bool) -> None:
         """One host of several is to blame for its silence, and this one for that of all."""
-        everybody = len(self._silent) == len(self._others) > 1
+        if not self.silent:
+            return  # there are others in their places
+        everybody = len(self.silent) == len(self._others) > 1
         if cut_off or everybody:
-            self._report(of_cut_off_host(self._own, self._silent, self._seconds))
+            self._report(of_cut_off_host(self._own, self.silent, self._seconds))
         else:
-            self._report(of_silent_host(self._silent[0], self._own, self._seconds))
+            self._report(of_silent_host(self.silent[0], self._own, self._seconds))

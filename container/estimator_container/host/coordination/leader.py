@@ -273,8 +273,7 @@ class Leader:
             return
         if self._run.all_ended_well and self._host.outcome is None and not self._host.stopping:
             self._step_done()
-        elif code < 0:
-            # Ranks that lose it exit with an error of their own, so nobody is asked first.
+        elif code < 0:  # ranks that lose it exit with an error of their own, so nobody is asked first
             self._without_reports(code)
         else:
             wait = LAST_REPORTS_SECONDS if code == 0 else CULPRIT_SECONDS

@@ -153,6 +153,11 @@ class Others:
         for host, message in early:
             self.on_message(host, message)
 
+    @property
+    def silent(self) -> list[str]:
+        """Those of which nothing is heard any more, and whose connection is closed by this host therefore."""
+        return self._silence.silent
+
     def begins_to_be_silent(self, host: str) -> None:
         """Find out who is to blame that nothing is heard of a host, and report it."""
         self._silence.begins(host)

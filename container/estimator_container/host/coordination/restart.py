@@ -52,7 +52,9 @@ class Restart:
     def begin(self, found: Verdict) -> None:
         """End the attempt on every host that is there, because of `found`."""
         self.failed = found
-        self._lost = {found.host} if found.kind is Kind.HOST_LOST and found.host is not None else set()
+        self._lost = set(self._others.silent)  # though one of them alone is to blame
+        if found.kind is Kind.HOST_LOST and found.host is not None:
+            self._lost.add(found.host)
         self._uncleared = set(self._host.spec.hosts) - self._lost
         self._late = self._host.toolkit.loop.after(CLEAR_SECONDS, self.give_up)
         self._others.tell("clear", found.to_json())

@@ -44,3 +44,15 @@ def test_one_host_of_several_is_to_blame_for_its_silence_and_who_hears_nobody_fo
     then(cut_off)
     (verdict,) = found
     assert (verdict.kind, verdict.host) == ("host_lost", blamed)
+
+
+def test_nobody_is_blamed_where_others_have_come_in_the_place_of_the_silent(silence):
+    made, checks, found = silence("algo-2", "algo-3")
+    made.begins("algo-2")
+    made.begins("algo-3")
+    assert made.silent == ["algo-2", "algo-3"]
+    made.forget("algo-2")
+    made.forget("algo-3")
+    (then,) = checks
+    then(False)
+    assert (made.silent, found) == ([], [])

@@ -3,10 +3,11 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from estimator_container.contract.names import Layout
 from estimator_container.contract.reserved import Hyperparameters
 from estimator_container.contract.settings import Settings
-from estimator_container.failures.verdict import of_lost_host
+from estimator_container.failures.verdict import of_lost_host, of_silent_host
 from estimator_container.host.coordination.leader import Leader
 from estimator_container.host.coordination.mpirun import Mpirun
 from estimator_container.host.coordination.restart import Restart
@@ -31,8 +32,9 @@ class Mesh:
         self.told.append(f"{host}: {fields[0]}")
 
 
-def test_no_host_is_asked_for_a_daemon_after_it_was_told_to_clear(loop, tmp_path):
-    """mpirun asks at the moment at which another host is lost: the daemon would fail in the attempt that follows."""
+@pytest.fixture
+def leader(loop, tmp_path):
+    """The first of three hosts that are all ready, where another attempt may follow."""
     documents = {"sagemaker_mpi_enabled": "true"}
     resources = {"current_host": "algo-1", "hosts": list(HOSTS)}
     settings = Settings.from_documents(Layout(str(tmp_path)), resources, {}, Hyperparameters.read(documents), {})
@@ -42,16 +44,36 @@ def test_no_host_is_asked_for_a_daemon_after_it_was_told_to_clear(loop, tmp_path
         outcome=None,
         stopping=False,
         platform=None,
+        asked=[],
         end_attempt=lambda found: None,
         end=lambda outcome: None,
     )
-    leader, mesh = Leader(host), Mesh()
-    leader._begin_step(0)
-    leader._others._mesh = mesh
-    line = SimpleNamespace(expect=lambda on_again, on_end: None)
-    leader._restart = Restart(host, line, leader._others, lambda: None, lambda outcome: None)
+    made = Leader(host)
+    made._begin_step(0)
+    made._others._mesh = Mesh()
+    line = SimpleNamespace(
+        expect=lambda on_again, on_end: None,
+        ask=lambda found, address, lost: host.asked.append((found.host, lost)),
+    )
+    made._restart = Restart(host, line, made._others, lambda: None, lambda outcome: None)
+    made._run.ready.update(HOSTS)
+    return made
+
+
+def test_all_hosts_that_are_silent_are_lost_though_one_is_blamed(leader, monkeypatch):
+    """As two of a machine that has no power any more: what is left of neither is waited for."""
+    monkeypatch.setattr(leader._others, "expect", lambda lost: "10.0.0.1:4711")
+    for host in ("algo-2", "algo-3"):
+        leader.host_lost(host, silent=True)
+    leader.report(of_silent_host("algo-2", "algo-1", 2.5))
+    leader.host_cleared("algo-1")
+    assert leader._host.asked == [("algo-2", ["algo-2", "algo-3"])]
+
+
+def test_no_host_is_asked_for_a_daemon_after_it_was_told_to_clear(leader, loop, tmp_path):
+    """mpirun asks at the moment at which another host is lost: the daemon would fail in the attempt that follows."""
+    host, mesh = leader._host, leader._others._mesh
     run = leader._run
-    run.ready.update(HOSTS)
     run.mpirun = Mpirun(host.spec, host.toolkit, host.spec.world, run.ready, leader._others.ask_for_daemon)
     agents = Path(tmp_path, "agents")
     run.mpirun._agents = LaunchAgents(loop, str(agents), list(run.mpirun._nodes)[1:], run.mpirun._on_request)

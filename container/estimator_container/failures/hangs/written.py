@@ -44,11 +44,16 @@ class Written:
         """Look whether there are new lines or checkpoints; what Horovod says of a stall, while one lasts, is none.
 
         It is for a thread of its own, because the files may be on a network that does not answer; all else here says
-        what the last look has found. Raises OSError.
+        what the last look has found. Where the log is gone, with an attempt that has ended, nothing is new. Raises
+        OSError.
         """
         self._counts = self._read_steps()
-        size, newest = os.path.getsize(self._frames), _newest(self._folder)
-        has_lines = size > self._read and self._has_lines(size, stall)
+        newest = _newest(self._folder)
+        try:
+            size = os.path.getsize(self._frames)
+            has_lines = size > self._read and self._has_lines(size, stall)
+        except FileNotFoundError:
+            return False
         self._read = size
         has_checkpoint = newest > self._newest
         if has_checkpoint:

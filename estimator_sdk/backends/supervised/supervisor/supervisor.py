@@ -134,9 +134,10 @@ class Supervisor:
             self._tell(AttemptFailed(number, verdict.message))
             if decision.seconds:
                 self._loop.run_until(lambda: self._is_to_end, decision.seconds)
-            if self._is_to_end:
+            if not self._is_to_end:
+                self._attempt = self._following()
+            if self._is_to_end:  # it may have waited for the end of the hosts
                 return None
-            self._attempt = self._following()
 
     def _following(self) -> Attempt:
         """The next attempt: on the same hosts where they stand by, else on others in their place."""

@@ -26,9 +26,18 @@ from estimator_sdk.backends.supervised.supervisor.supervisor import Supervisor
 from estimator_sdk.plan.plan import Plan
 from estimator_sdk.values.home import JobFolder
 
+class Line:
+    is_up = False
+
+    def close(self):
+        pass
+
 class Hosts:
     def __init__(self, plan, folder, attempt, loop, children, on_ended):
         self.host, self.loop, self.on_ended = plan.hosts[0].name, loop, on_ended
+
+    def line_to(self, host, on_failed, on_silence):
+        return Line()
 
     def wait_for_machines(self):
         pass
@@ -52,17 +61,17 @@ Supervisor(Plan.from_json(Path(sys.argv[2]).read_text()), folder, Hold(folder), 
 
 @pytest.fixture
 def supervise(tmp_path, monkeypatch):
-    """Runs a supervisor of a job of which an earlier one left an attempt; returns the job's record."""
+    """Runs a supervisor of a job of which an earlier one left attempts, or none; returns the job's record."""
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
     (tmp_path / "train.py").touch()
 
-    def run(left):
-        plan = Estimator(entry_point=str(tmp_path / "train.py"), max_run=3600).plan(job_name="digits")
+    def run(*left, program=PROGRAM, **options):
+        plan = Estimator(entry_point=str(tmp_path / "train.py"), max_run=3600, **options).plan(job_name="digits")
         folder = JobFolder.for_job("digits")
         folder.path.mkdir(parents=True, exist_ok=True)
-        write_record(replace(first_record(plan), attempts=(left,)), folder)
+        write_record(replace(first_record(plan), attempts=left), folder)
         (tmp_path / "plan").write_text(plan.to_json())
-        words = [sys.executable, "-c", PROGRAM, str(folder.path), str(tmp_path / "plan")]
+        words = [sys.executable, "-c", program, str(folder.path), str(tmp_path / "plan")]
         subprocess.run(words, check=True, timeout=SECONDS)
         return read_record(folder)
 
@@ -81,3 +90,12 @@ def test_an_attempt_whose_supervisor_was_killed_has_ended_with_it(supervise):
     first, second = supervise(AttemptRecord(1, time.time() - 60)).attempts
     assert (first.verdict.kind, first.verdict.message) == ("preempted", "attempt 1 ended with its supervisor")
     assert first.ended is not None and second.verdict is None
+
+
+def test_a_stop_that_comes_while_hosts_are_waited_for_between_two_attempts_stops_the_job(supervise):
+    """As on Slurm, where what is left of a host on a node that is gone may take seconds to end."""
+    killed = PROGRAM.replace("self.on_ended(self.host, 0)", "self.on_ended(self.host, -9)")
+    wait = "os.kill(os.getpid(), 15)\n        self.loop.run_until(lambda: False, 0.2)"
+    program = killed.replace("def wait_until_gone(self):\n        pass", f"def wait_until_gone(self):\n        {wait}")
+    record = supervise(program=f"import os{program}", max_retry_attempts=1)
+    assert (record.status, [attempt.number for attempt in record.attempts]) == ("Stopped", [1])

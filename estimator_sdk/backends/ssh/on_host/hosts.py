@@ -71,8 +71,7 @@ class SshHosts:
         self._machine_of: dict[str, str] = {}
         """Host -> the machine that it runs on, or has run on."""
         self._running: set[str] = set()
-        self._unflushed: set[str] = set()
-        self._then: Callable[[], None] | None = None
+        self._flushes: list[tuple[set[str], Callable[[], None]]] = []  # who has to send yet, and what is done then
         self._is_stopping = False
         self._arriving = ArrivingFiles(folder)
         self._windows = WindowRequests(loop, lambda host, request: self._tell(host, words.WINDOW, request))
@@ -219,7 +218,9 @@ class SshHosts:
     def keeper_lost(self, machine: str) -> None:
         for host, used in self._machine_of.items():
             if used == machine:
-                self._flushed(host)
+                for unflushed, _ in self._flushes:
+                    unflushed.discard(host)
+                self._go_on_if_flushed()
                 if host in self._running:
                     what = f"{host} is lost: {self._machines.at(machine)} is not connected any more"
                     self._ended(host, -signal.SIGKILL, Verdict(Kind.HOST_LOST, what, host))
@@ -250,19 +251,23 @@ class SshHosts:
         self._agent.finish_then(PUBLISH_SECONDS, lambda: self._flush_hosts(then))
 
     def _flush_hosts(self, then: Callable[[], None]) -> None:
-        self._unflushed = {host for host in self._running if not self._is_here(host) and self._is_kept(host)}
-        self._then = then
-        for host in self._unflushed:
+        unflushed = {host for host in self._running if not self._is_here(host) and self._is_kept(host)}
+        self._flushes.append((unflushed, then))
+        for host in unflushed:
             self._tell(host, words.FLUSH)
         self._go_on_if_flushed()
 
     def _flushed(self, host: str) -> None:
-        self._unflushed.discard(host)
+        """It has answered the first that it was asked for, and has not answered yet."""
+        for unflushed, _ in self._flushes:
+            if host in unflushed:
+                unflushed.remove(host)
+                break
         self._go_on_if_flushed()
 
     def _go_on_if_flushed(self) -> None:
-        if not self._unflushed and self._then is not None:
-            then, self._then = self._then, None
+        while self._flushes and not self._flushes[0][0]:
+            _, then = self._flushes.pop(0)
             then()
 
     def _bring_checkpoints(self, host: str) -> None:

@@ -86,7 +86,8 @@ class AgentElsewhere:
         self._hear: Callable[[list[str]], None]
         self._ended: Callable[[int], None]
         self._begun: Callable[[str | None], None] | None = None
-        self._over: Callable[[], None] | None = None
+        self._over: list[Callable[[], None]] = []
+        """What is called when it has finished."""
 
     @property
     def has_owner(self) -> bool:
@@ -120,12 +121,13 @@ class AgentElsewhere:
             self._send(self._machine, words.TELL_AGENT, _FINISH, value)
 
     def finish_then(self, seconds: float, then: Callable[[], None]) -> None:
-        """Have it finish, and call `then` when it has."""
+        """Have it finish, if it was not told to before, and call `then` when it has."""
         if self._machine is None or self._settings is None:
             then()
             return
-        self._over = then
-        self.finish(str(seconds))
+        self._over.append(then)
+        if len(self._over) == 1:
+            self.finish(str(seconds))
 
     def close(self) -> None:
         """As `AgentProcess.close`; it has no owner any more."""
@@ -138,7 +140,8 @@ class AgentElsewhere:
     def _leave(self, how: str) -> None:
         if self._machine is not None:
             self._send(self._machine, words.TELL_AGENT, how, "")
-        self._machine = self._settings = self._begun = self._over = None
+        self._machine = self._settings = self._begun = None
+        self._over.clear()
 
     # What is heard of it.
 
@@ -164,6 +167,6 @@ class AgentElsewhere:
             self._call_over()
 
     def _call_over(self) -> None:
-        over, self._over = self._over, None
-        if over is not None:
-            over()
+        over, self._over = self._over, []
+        for then in over:
+            then()

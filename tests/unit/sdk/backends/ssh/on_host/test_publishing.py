@@ -121,3 +121,17 @@ def test_without_an_owner_nothing_is_waited_for(machines):
     machines.begin()
     machines.agent.finish_then(600, lambda: over.append(True))
     assert (machines.begun, over, machines.agent.has_owner) == ([None], [True], False)
+
+
+def test_all_who_wait_until_it_has_finished_are_called(machines):
+    """As where several hosts say at once that the first one is lost."""
+    machines.own()
+    machines.begin()
+    machines.until(lambda: machines.begun)
+    machines.write("whole")
+    called = []
+    machines.agent.finish_then(20, lambda: called.append("algo-2"))
+    machines.agent.finish_then(20, lambda: called.append("algo-3"))
+    machines.until(lambda: len(called) == 2)
+    assert called == ["algo-2", "algo-3"]
+    assert [said[0] for said in machines.heard].count("finished") == 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from estimator_container.contract.names import EXIT_OK, EXIT_STOPPED, Layout
+from estimator_container.contract.names import EXIT_STOPPED, Layout
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict, of_host_that_never_came, of_silent_host
 from estimator_container.runtime.children import Children
@@ -16,10 +16,10 @@ from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
 from ....values.home import JobFolder, make_folder
-from . import traces
 from .hosts import Hosts, HostsFactory, NotStarted
 from .hosts_line import FIRST_WORD_SECONDS, SILENT_SECONDS, HostsLine
 from .policy import rules_of
+from .traces import Failure
 
 if TYPE_CHECKING:
     from ..agents.channels import Channels
@@ -47,18 +47,15 @@ class Allocation:
         self._plan = plan
         self._folder = folder
         self._loop = loop
-        self._found: Verdict | None = None
+        self._failure = Failure(self._first, self._layout)
         self._lost: tuple[str, ...] = ()
         """The hosts that would have to be made anew for another attempt."""
         self._replaced: tuple[str, ...] | None = None
         """Those that are; None before that is settled."""
         self._first_host_at = ""
         self._exit_codes: dict[str, int] = {}
-        self._killed: list[str] = []
-        """The hosts that were, in this attempt and by somebody else."""
         self._kills = False
         """Whether this process has killed what was left of them."""
-        self._first_failure: str | None = None
         self._are_over = False
         self._are_told_to_end = False
         self._lines: dict[str, HostsLine] = {}
@@ -92,15 +89,20 @@ class Allocation:
     def run(self, attempt: int) -> None:
         """Have the hosts run an attempt, and wait until they have ended or stand by. Raises OSError or NotStarted."""
         if self.has_started and self._lines:
-            if not self.stand_by:
+            replaced = self._replaced or ()
+            kept = [host.name for host in self._plan.hosts if host.name not in replaced]
+            told_first = kept[:1] if self._first in kept else kept  # the first host before all others, which join it
+            for host in told_first:
+                self._lines[host].prepare_again()
+            if not self.stand_by:  # any more
                 gone = next((host for host in self._exit_codes if host not in self._lost), None)
                 what = f"{gone or 'a host'} ended while it stood by for this attempt"
                 raise NotStarted(Verdict(Kind.HOST_LOST, what, gone))
-            self.stand_by, self._found, self._first_failure = False, None, None
-            self._has_first_asked, self._lost, self._killed = False, (), []
+            self.stand_by, self._failure = False, Failure(self._first, self._layout)
+            self._has_first_asked, self._lost = False, ()
             self._without_first.clear()
-            replaced, self._replaced = self._replaced, None
-            self._begin_again(replaced or (), attempt)
+            self._replaced = None
+            self._begin_again(replaced, told_first, attempt)
         else:
             self.has_started = True
             if self._may_stand_by:
@@ -168,24 +170,8 @@ class Allocation:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Why the attempt failed: what the platform saw, then the first host's word, for it heard all, then that of
-        the first that failed. Where there is no word, there are traces.
-        """
-        found = self._first_word
-        if found is not None and found.may_be_lost_host and found.host in self._killed:  # with all that ran there
-            found = traces.verdict(found.host, -signal.SIGKILL, self._layout(found.host))
-        return found.with_lost_hosts(self._killed) if found is not None and found.kind is Kind.HOST_LOST else found
-
-    @property
-    def _first_word(self) -> Verdict | None:
-        if self._found is not None or self._first_failure is None:
-            return self._found
-        for host in (self._first, self._first_failure):
-            path = Path(self._layout(host).verdict)
-            if path.exists():
-                return Verdict.from_json(path.read_text(encoding="utf-8"))
-        failed = self._first_failure
-        return traces.verdict(failed, self._exit_codes[failed], self._layout(failed))
+        """Why the attempt failed."""
+        return self._failure.verdict
 
     @property
     def _first(self) -> str:
@@ -207,9 +193,8 @@ class Allocation:
         told = self._attempt_failed if host == self._first else partial(self._first_host_lost, host)
         return self.hosts.line_to(host, told, partial(self._host_silent, host))
 
-    def _begin_again(self, replaced: tuple[str, ...], attempt: int) -> None:
-        """The first host before all others, which join it."""
-        if self._first not in replaced:
+    def _begin_again(self, replaced: tuple[str, ...], told: Sequence[str], attempt: int) -> None:
+        if self._first in told:
             self._lines[self._first].begin_again()
         for host in replaced:
             self._exit_codes.pop(host, None)
@@ -217,11 +202,11 @@ class Allocation:
             self._lines[host] = self._line_to(host)
             self.hosts.start_again(host, attempt, self._first_host_at)
         if self._first in replaced:
-            for host in self._lines.keys() - set(replaced):
+            for host in told:
                 self._lines[host].begin_again(self._first_host_at)
 
     def _attempt_failed(self, found: Verdict, first_host_at: str, lost: tuple[str, ...]) -> None:
-        self._found = self._found or found
+        self._failure.see(found)
         self._has_first_asked = True
         self._stand_by_without(lost, first_host_at)
 
@@ -229,7 +214,7 @@ class Allocation:
         """Another host says so, and waits for one in its place."""
         self._without_first.add(host)
         if self._first not in self._exit_codes:
-            self._found = self._found or found
+            self._failure.said_by_others = self._failure.said_by_others or found
         self._see_who_waits()
 
     def _host_silent(self, host: str) -> None:
@@ -239,7 +224,7 @@ class Allocation:
                 found = of_silent_host(host, "its supervisor", SILENT_SECONDS)
             else:
                 found = of_host_that_never_came(host, FIRST_WORD_SECONDS)
-            self._found = self._found or found
+            self._failure.see(found)
             self.hosts.end(host)
 
     def _see_who_waits(self) -> None:
@@ -251,6 +236,7 @@ class Allocation:
         has_first_asked = self._has_first_asked and self._first not in ended
         others = {host.name for host in self._plan.hosts} - {self._first}
         if waiting and not has_first_asked and others <= waiting | ended:
+            self._failure.see(self._failure.said_by_others)
             lost = (self._first, *(host.name for host in self._plan.hosts if host.name in others - waiting))
             self._stand_by_without(lost, self.hosts.first_host_at)
 
@@ -260,7 +246,7 @@ class Allocation:
 
     def _channel_failed(self, reason: str) -> None:
         """In the middle of the job: a script that waits for data gets no more, and no end either."""
-        self._found = self._found or Verdict(Kind.CHANNELS, reason)
+        self._failure.see(Verdict(Kind.CHANNELS, reason))
         self._end_hosts(self._plan.stop_timeout)
 
     def _end_hosts(self, grace: float) -> None:
@@ -269,29 +255,27 @@ class Allocation:
 
     def _host_ended(self, host: str, code: int, found: Verdict | None = None) -> None:
         self._exit_codes[host] = code
-        if code < 0 and not self._kills:
-            self._killed.append(host)
         if code == EXIT_STOPPED and not self._are_told_to_end:
             what = f"{host} was told to stop by a SIGTERM that did not come from its job"
             found = found or Verdict(Kind.PREEMPTED, what, host)
-        self._found = self._found or found
+        failure = self._failure
+        failure.see(found)
+        is_first_failure = failure.host_ended(host, code, code < 0 and not self._kills)
         self._without_first.discard(host)
         if host not in self._lost:
             self.stand_by = False
             self._see_who_waits()
-        if code != EXIT_OK and self._first_failure is None:
-            self._first_failure = host
-            failed = self.verdict
+        if is_first_failure:
+            failed = failure.verdict
             seconds = LOST_SECONDS if failed is not None and failed.kind is Kind.HOST_LOST else NEIGHBOUR_SECONDS
             if any(line.is_up for name, line in self._lines.items() if name != host):
                 seconds = WORD_SECONDS
-            self._loop.after(seconds, lambda: self._end_neighbours(host))
+            self._loop.after(seconds, lambda: self._end_neighbours(failure))
 
-    def _end_neighbours(self, failed: str) -> None:
-        """End the other hosts, unless they stand by for another in its place, or have one."""
-        if not self.stand_by and failed == self._first_failure:
-            if failed in self._killed:  # what they say from now on may be of the end that is made of them
-                self._found = self._first_word
+    def _end_neighbours(self, failure: Failure) -> None:
+        """End the other hosts, unless they stand by for another in the place of the one that failed, or have one."""
+        if not self.stand_by and failure is self._failure:
+            failure.others_are_told_to_end()
             self._signal(signal.SIGTERM)
             self._loop.after(NEIGHBOUR_GRACE, lambda: self._signal(signal.SIGKILL))
 

@@ -45,6 +45,9 @@ class HostsLine(Protocol):
     def has_come(self) -> bool:
         """Whether it has ever been."""
 
+    def prepare_again(self) -> None:
+        """Bring the hosts what another attempt needs. It may take long, and others may be lost meanwhile."""
+
     def begin_again(self, first_host_at: str = "") -> None:
         """Have the hosts run another attempt; the address is that of a first host that was made anew."""
 
@@ -131,6 +134,9 @@ class LineHere:
     @property
     def has_come(self) -> bool:
         return self._first_word.has_come
+
+    def prepare_again(self) -> None:
+        """They have it."""
 
     def begin_again(self, first_host_at: str = "") -> None:
         if self._link is not None:

@@ -44,6 +44,9 @@ class ToolkitLine:
     def has_come(self) -> bool:
         return self.first_word.has_come
 
+    def prepare_again(self) -> None:
+        self._toolkits.prepare_again(self._host)
+
     def begin_again(self, first_host_at: str = "") -> None:
         self._toolkits.begin_again(self._host)
 
@@ -123,7 +126,6 @@ class Toolkits:
 
     def begin_again(self, host: str) -> None:
         """Have a host begin again as soon as it is known where the first one is."""
-        self.prepare_again(host)
         if self.first_host_at or host == self._first:
             self.tell(host, platform.AGAIN, self.first_host_at)
         else:

@@ -1,16 +1,74 @@
-"""Why a host failed that left no verdict, as one with another toolkit does: read from its traces."""
+"""Why an attempt failed: what the platform and its hosts say, and the traces of a host that has left no verdict."""
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
-from estimator_container.contract.names import FAILURE_TEXT_LIMIT, Layout
+from estimator_container.contract.names import EXIT_OK, FAILURE_TEXT_LIMIT, Layout
 from estimator_container.failures import verdict as verdicts
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.logs.frames import STDERR, FrameParser
 
 TAIL_BYTES = 1 << 18  # of a log that may be of any size
+
+
+class Failure:
+    """What is known of why an attempt failed."""
+
+    def __init__(self, first: str, layout: Callable[[str], Layout]) -> None:
+        """`first` is the first host, which hears all; `layout` has the files of each."""
+        self.host: str | None = None
+        """The first that ended otherwise than well."""
+        self.said_by_others: Verdict | None = None
+        """Of the first host, which they have lost."""
+        self._first = first
+        self._layout = layout
+        self._seen: Verdict | None = None
+        self._code = EXIT_OK
+        self._killed: list[str] = []
+        """The hosts that were, and by somebody else."""
+
+    def see(self, found: Verdict | None) -> None:
+        """Take what the platform knows; the first counts."""
+        self._seen = self._seen or found
+
+    def host_ended(self, host: str, code: int, is_killed: bool) -> bool:
+        """Take the end of a host, which somebody else may have killed. Returns whether it is the first that failed."""
+        if is_killed:
+            self._killed.append(host)
+        if code == EXIT_OK or self.host is not None:
+            return False
+        self.host, self._code = host, code
+        return True
+
+    def others_are_told_to_end(self) -> None:
+        """What they say from now on may be of that end: after a host that was killed it does not count."""
+        if self.host in self._killed:
+            self.see(self._first_word)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the platform saw, then the first host's word, for it heard all, then that of the first that failed.
+
+        Where there is no word, there are traces.
+        """
+        found = self._first_word
+        if found is not None and found.may_be_lost_host and found.host in self._killed:  # with all that ran there
+            found = verdict(found.host, -signal.SIGKILL, self._layout(found.host))
+        return found.with_lost_hosts(self._killed) if found is not None and found.kind is Kind.HOST_LOST else found
+
+    @property
+    def _first_word(self) -> Verdict | None:
+        if self._seen is not None or self.host is None:
+            return self._seen
+        for host in (self._first, self.host):
+            path = Path(self._layout(host).verdict)
+            if path.exists():
+                return Verdict.from_json(path.read_text(encoding="utf-8"))
+        return self.said_by_others or verdict(self.host, self._code, self._layout(self.host))
 
 
 def verdict(host: str, code: int, layout: Layout) -> Verdict:

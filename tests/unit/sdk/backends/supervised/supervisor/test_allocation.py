@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from estimator_container.contract.names import EXIT_FRAMEWORK_ERROR, EXIT_STOPPED, Layout
-from estimator_container.failures.verdict import Verdict, of_lost_host
+from estimator_container.failures.verdict import Verdict, of_lost_host, of_silent_host
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 
 from estimator_sdk import Estimator
 from estimator_sdk.backends.supervised.supervisor.allocation import Allocation
+from estimator_sdk.backends.supervised.supervisor.hosts import NotStarted
 from estimator_sdk.values.home import JobFolder
 
 
@@ -69,3 +70,41 @@ def test_what_the_first_host_has_said_before_counts(allocation):
     allocation.hosts.says_before = of_lost_host("algo-3", "algo-1")
     allocation.run(1)
     assert allocation.verdict.message == of_lost_host("algo-3", "algo-1").message
+
+
+def test_the_first_host_is_not_blamed_by_the_one_that_it_has_lost(allocation):
+    """Who was frozen for a while says that the first host is gone, before that one says so of it."""
+    found = of_silent_host("algo-3", "algo-1", 2.5)
+    allocation._first_host_lost("algo-3", of_lost_host("algo-1", "algo-3"), "", ())
+    allocation._attempt_failed(found, "10.0.0.1:4711", ("algo-3",))
+    assert (allocation.stand_by, allocation.verdict) == (True, found)
+
+
+def test_the_first_host_is_blamed_once_all_others_wait_for_another_one(allocation):
+    allocation.hosts.first_host_at = ""
+    found = of_silent_host("algo-1", "algo-2", 2.5)
+    allocation._first_host_lost("algo-2", found, "", ())
+    assert not allocation.stand_by
+    allocation._first_host_lost("algo-3", of_silent_host("algo-1", "algo-3", 2.5), "", ())
+    assert (allocation.stand_by, allocation.verdict) == (True, found)
+
+
+def test_no_attempt_begins_where_another_host_is_lost_while_it_is_prepared(allocation):
+    """Or what the first host says of that would be taken for the end of the attempt that begins."""
+    found = of_lost_host("algo-3", "algo-1")
+
+    class Line:
+        is_up, begun = True, []
+
+        def prepare_again(self):
+            allocation._attempt_failed(found, "10.0.0.1:4712", ("algo-2", "algo-3"))
+
+        def begin_again(self, first_host_at=""):
+            self.begun.append(first_host_at)
+
+    allocation.has_started, allocation._lines = True, dict.fromkeys(("algo-1", "algo-2", "algo-3"), Line())
+    allocation._attempt_failed(found, "10.0.0.1:4711", ("algo-3",))
+    allocation._replaced = ("algo-3",)
+    with pytest.raises(NotStarted):
+        allocation.run(2)
+    assert Line.begun == []

@@ -1,7 +1,7 @@
 """Whether the ranks of this host still get anywhere: what they write, where they stand, what their children do.
 
-CPU alone tells nothing (see `work.py`). Where each thread of the script stands does: `script_runner` lets the
-interpreter write that down when it gets a signal, and a rank gets that only when half the time has passed in silence.
+CPU alone tells nothing (see `work.py`). Where each thread of the script stands does: a rank writes that down when it is
+asked (see `own_stacks`), and that is only when half the time has passed in silence.
 """
 
 from __future__ import annotations

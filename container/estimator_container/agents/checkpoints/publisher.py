@@ -133,7 +133,8 @@ class Publisher:
         what they were. Raises SourceChanged when a file is no more what it was in the state, Rewritten for a log that
         is none, Overtaken, StorageError and OSError.
         """
-        with self._scratch("appended") as scratch:
+        # Without logs no folder is needed, which a full disk might not have room for.
+        with self._scratch("appended") if logs else contextlib.nullcontext("") as scratch:
             copied = self._copy_logs(state, logs, scratch)
             try:
                 new = self._upload(state)
@@ -224,6 +225,9 @@ class Publisher:
                     shutil.copyfile(os.path.join(self._folder.path, path), place, follow_symlinks=False)
             except FileNotFoundError as error:
                 raise SourceChanged(f"a file was removed before it was published: {error}") from None
+            except OSError:
+                self._is_outrun = False  # the disk is full, say: the files themselves may be still by now
+                raise
             self._check(state, paths)
             yield places
 

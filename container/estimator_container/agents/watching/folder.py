@@ -158,6 +158,9 @@ class WatchedFolder:
         if mask & inotify.OVERFLOW:
             # Some news are lost, and what was written after it was moved may be among them.
             self._moved_here.clear()
+            if not self._leases:  # nor is it known who has closed what he had written
+                self._written.clear()
+                self._complete_at = time.monotonic() + _LISTEN_SECONDS
             return True
         if mask & inotify.IGNORED:
             self._watched.pop(watch, None)

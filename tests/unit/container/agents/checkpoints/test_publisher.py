@@ -1,9 +1,10 @@
+import errno
 import os
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from estimator_container.agents.checkpoints import appended
+from estimator_container.agents.checkpoints import appended, publisher
 from estimator_container.agents.checkpoints.format import CLAIMS, DATA, SNAPSHOTS, Claim, File, Manifest
 from estimator_container.agents.checkpoints.publisher import Overtaken
 from estimator_container.agents.checkpoints.restore import claim, read_manifest, restore, snapshots
@@ -278,6 +279,34 @@ def test_a_script_that_writes_faster_than_the_store_takes_is_published_by_copies
     (file,) = attempt.publisher.publish(attempt.watched.state()).manifest.files
     assert store.read(file.object) == b"1" and path.read_text() == "2"
     assert not Path(f"{attempt.watched.path}.staging").exists()
+
+
+def test_on_a_full_disk_what_is_still_is_published_without_copies(store, new_attempt, monkeypatch):
+    attempt = begin(new_attempt(), store)
+    path = attempt.watched.write("model", "0")
+    upload_many = type(store).upload_many
+
+    def slow(self, items):
+        path.write_text("1")
+        monkeypatch.setattr(type(store), "upload_many", upload_many)
+        return upload_many(self, items)
+
+    def refuse(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(type(store), "upload_many", slow)
+    with pytest.raises(SourceChanged):
+        attempt.publisher.publish(attempt.watched.state())
+    monkeypatch.setattr(publisher.shutil, "copyfile", refuse)
+    with pytest.raises(OSError, match="No space"):
+        attempt.publisher.publish(attempt.watched.state())
+    makedirs = os.makedirs
+    monkeypatch.setattr(
+        os, "makedirs", lambda path, *a, **k: refuse() if "appended" in path else makedirs(path, *a, **k)
+    )
+    (file,) = attempt.publisher.publish(attempt.watched.state()).manifest.files
+    monkeypatch.undo()
+    assert store.read(file.object) == b"1"
 
 
 def test_another_time_alone_sends_nothing(store, new_attempt):

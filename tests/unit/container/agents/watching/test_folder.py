@@ -266,6 +266,20 @@ def test_after_an_overflow_of_the_queue_nothing_is_missed_and_nothing_believed(w
     assert until_news(watched)
 
 
+def test_who_has_closed_a_file_while_the_queue_was_full_is_not_waited_for_any_longer(leases, watched):
+    watched.state()
+    (watched.path / "step").mkdir()
+    with (watched.path / "model").open("w") as file:
+        file.write("x")
+        file.flush()
+        assert watched.folder.changed() and "model" in watched.state().unsettled
+        for _ in range(queue_limit() // 4 + 10):  # as above
+            (watched.path / "step").rename(watched.path / "pets")
+            (watched.path / "pets").rename(watched.path / "step")
+    assert watched.folder.changed()
+    assert set(watched.state().files) == {"model"}
+
+
 def test_a_move_is_trusted_until_the_file_is_written_again(watched):
     watched.state()
     watched.write(".model")

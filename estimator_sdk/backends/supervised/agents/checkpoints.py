@@ -19,6 +19,7 @@ from .agent_process import AgentOwner, RunningAgent, StartAgent
 
 AGENTS = 10  # that one attempt may lose before its checkpoints are given up
 LAST_SECONDS = 1.0  # beyond its deadline, for its answer
+_SILENT = "what publishes it has not answered in time"
 
 
 class Checkpoints(AgentOwner):
@@ -61,6 +62,7 @@ class Checkpoints(AgentOwner):
         self._restored = False
         self._failed: str | None = None
         self._finishing: float | None = None
+        self._is_late = False
         self._unpublished: str | None = None
         self._finished = False
         self._ends = 0
@@ -91,19 +93,32 @@ class Checkpoints(AgentOwner):
         if self._agent is None:
             return None
         if self._failed is None and not self._finished:
-            self._finishing = seconds
-            self._agent.finish(str(seconds))
-            self._loop.run_until(lambda: self._finished or self._failed is not None, seconds + LAST_SECONDS)
+            self._have_it_finish(self._agent, seconds)
+            self._loop.run_until(lambda: self._finished or self._failed is not None or self._is_late)
         if self._finished:
             self._agent.close()
         else:  # another attempt may have its folder, so nobody goes on there
             self._finished = True
             self._agent.kill()
+            self._unpublished = f"whether {self._settings.folder} is in {self._settings.uri} is not known: {_SILENT}"
         if not self._restored:
             return None  # no script has run
         if self._failed is not None:
             return f"the checkpoints in {self._settings.folder} are not all in {self._settings.uri}: {self._failed}"
         return self._unpublished
+
+    def hasten(self, seconds: float) -> None:
+        """Where it is finishing, let it take so many seconds from now on, if it had more."""
+        if self._finishing is not None and self._agent is not None and not self._finished:
+            self._have_it_finish(self._agent, seconds)
+
+    def _have_it_finish(self, agent: RunningAgent, seconds: float) -> None:
+        self._finishing = seconds
+        agent.finish(str(seconds))
+        self._loop.after(seconds + LAST_SECONDS, self._be_late)
+
+    def _be_late(self) -> None:
+        self._is_late = True
 
     def _on_message(self, message: list[str]) -> None:
         kind, *facts = message

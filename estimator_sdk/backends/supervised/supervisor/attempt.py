@@ -95,6 +95,13 @@ class Attempt:
         """SIGTERM to every host now, SIGKILL when the grace period is over."""
         self._stopped_at = time.monotonic()
         self.allocation.stop(self._plan.stop_timeout)
+        if self._checkpoints is not None:
+            self._checkpoints.hasten(self._seconds_to_publish())
+
+    @property
+    def left_here(self) -> list[str]:
+        """What did not reach its store, in words."""
+        return [said for said in (self.unpublished, self.not_uploaded, self.not_uploadable) if said]
 
     @property
     def snapshots(self) -> tuple[str | None, str | None]:

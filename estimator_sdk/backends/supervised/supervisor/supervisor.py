@@ -131,7 +131,7 @@ class Supervisor:
             if not decision.again:
                 return verdict.not_tried_again(decision.why_not) if decision.why_not else verdict
             self._hold.check()
-            self._tell(AttemptFailed(number, verdict.message))
+            self._tell(AttemptFailed(number, "; ".join((verdict.message, *self._attempt.left_here))))
             if decision.seconds:
                 self._loop.run_until(lambda: self._is_to_end, decision.seconds)
             if not self._is_to_end:

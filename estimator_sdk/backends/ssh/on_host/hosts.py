@@ -39,8 +39,6 @@ END_SECONDS = 15.0
 """That a keeper may take to say that a host is over which was killed, and to send what it has left."""
 PUBLISH_SECONDS = 900.0
 """That the agent may take to publish what an attempt has left."""
-FLUSH_SECONDS = 120.0
-"""That keepers may take to send what an attempt has left."""
 
 
 class SshHosts:
@@ -274,16 +272,16 @@ class SshHosts:
         """What was restored. The first host is told before all others, or they alone where it is made anew."""
         if self._plan.checkpoint_uri is None:
             return
-        told = self._running if self._is_here(host) else (host,)
+        told = self._running if host == self._names[0] else (host,)
         waiting = {each for each in told if not self._is_here(each) and self._is_kept(each)}
         for each in tuple(waiting):
             self._tell(each, words.CLEAR, "checkpoints")
             items = tree(str(self._folder.host(each)), ("checkpoints",))
             self._machines.kept[self._machine_of[each]].outbox.put(items, partial(waiting.discard, each))
-        self._loop.run_until(lambda: not {each for each in waiting if self._is_kept(each)}, FLUSH_SECONDS)
+        self._loop.run_until(lambda: not {each for each in waiting & self._running if self._is_kept(each)})
         begun: list[bool] = []
         self._with_agent(host, lambda: begun.append(True))
-        self._loop.run_until(lambda: bool(begun) or host not in self._running, FLUSH_SECONDS)
+        self._loop.run_until(lambda: bool(begun) or host not in self._running)
 
     def _with_agent(self, host: str, then: Callable[[], None]) -> None:
         """Call `then` once the checkpoints of a host are published from now on, if they are to be."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _FINISH, _CLOSE, _KILL = "finish", "close", "kill"
 _RESTORED, _FAILED, _FINISHED = "restored", "failed", "finished"
 """What it answers."""
+_LOST = "what was written last may be lost with the machine of the first host"
 
 
 class KeptAgent:
@@ -86,6 +87,8 @@ class AgentElsewhere:
         self._hear: Callable[[list[str]], None]
         self._ended: Callable[[int], None]
         self._begun: Callable[[str | None], None] | None = None
+        self._is_lost = False
+        """Whether the machine is on which it had begun."""
         self._over: list[Callable[[], None]] = []
         """What is called when it has finished."""
 
@@ -102,7 +105,7 @@ class AgentElsewhere:
 
         self._settings, self._hear, self._ended = replace(settings, copies=(), held=None), hear, ended
         if self._machine is not None:
-            self.begin(self._machine, lambda why: None)
+            self.begin(self._machine, self._begun or (lambda why: None))
         return self
 
     def begin(self, machine: str, begun: Callable[[str | None], None]) -> None:
@@ -110,13 +113,13 @@ class AgentElsewhere:
         if self._settings is None:
             begun(None)
             return
-        self._machine, self._begun = machine, begun
+        self._machine, self._begun, self._is_lost = machine, begun, False
         self._send(machine, words.AGENT, self._settings.to_json())
 
     def finish(self, value: str = "") -> None:
         """As `AgentProcess.finish`; what has not begun has nothing to publish."""
         if self._machine is None:
-            self._hear([_FINISHED, "0", "", ""])
+            self._hear([_FINISHED, "0", _LOST if self._is_lost else "", ""])
         else:
             self._send(self._machine, words.TELL_AGENT, _FINISH, value)
 
@@ -162,7 +165,7 @@ class AgentElsewhere:
 
     def machine_lost(self, machine: str) -> None:
         if machine == self._machine and self._settings is not None:
-            self._machine = None
+            self._machine, self._is_lost = None, True
             self._ended(-9)
             self._call_over()
 

@@ -1,13 +1,23 @@
 """What the supervisor of a job on other machines does between two attempts."""
 
+import signal
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from estimator_container.runtime.loop import Loop
 
 from estimator_sdk.backends.ssh.on_host import words
 from estimator_sdk.backends.ssh.on_host.hosts import SshHosts
 
 HOSTS = ("algo-1", "algo-2", "algo-3")
+
+
+@pytest.fixture
+def loop():
+    yield Loop()
+    signal.set_wakeup_fd(-1)
 
 
 @pytest.fixture
@@ -20,6 +30,46 @@ def hosts(monkeypatch):
     monkeypatch.setattr(made, "_is_here", lambda host: False)
     monkeypatch.setattr(made, "_is_kept", lambda host: True)
     return made
+
+
+class Outbox:
+    """Takes files, and says that they have come when it is asked."""
+
+    def __init__(self):
+        self.come = []
+
+    def put(self, items, then):
+        self.come.append(then)
+
+
+def restart(hosts, loop, monkeypatch, agent=lambda machine, begun: begun(None)):
+    """What the hosts are brought before another attempt on them; returns the outboxes, and runs for a while."""
+    boxes = {machine: SimpleNamespace(outbox=Outbox()) for machine in hosts._machine_of.values()}
+    hosts._loop, hosts._names, hosts._plan = loop, HOSTS, SimpleNamespace(checkpoint_uri="s3://bucket")
+    hosts._machines, hosts._agent = SimpleNamespace(kept=boxes), SimpleNamespace(begin=agent)
+    hosts._folder = SimpleNamespace(host=Path)
+    return boxes
+
+
+def test_all_hosts_are_brought_what_was_restored_and_begin_when_it_is_there(hosts, loop, monkeypatch):
+    boxes = restart(hosts, loop, monkeypatch)
+    waits = []
+
+    def come():
+        waits.append(True)
+        for each in boxes.values():
+            each.outbox.come.pop()()
+
+    loop.after(0.1, come)
+    hosts._bring_checkpoints("algo-1")
+    assert waits and sorted(hosts.told) == [(host, words.CLEAR, "checkpoints") for host in HOSTS]
+
+
+def test_who_ends_meanwhile_is_waited_for_no_more(hosts, loop, monkeypatch):
+    boxes = restart(hosts, loop, monkeypatch, lambda machine, begun: None)
+    loop.after(0.1, hosts._running.clear)
+    hosts._bring_checkpoints("algo-1")
+    assert all(each.outbox.come for each in boxes.values())
 
 
 def test_each_that_waits_for_what_was_written_goes_on_when_it_is_there(hosts):

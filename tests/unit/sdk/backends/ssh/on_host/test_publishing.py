@@ -101,7 +101,7 @@ def test_an_agent_that_is_killed_is_followed_by_another_at_once(machines):
     assert machines.published() is not None
 
 
-def test_what_has_not_begun_or_was_lost_has_nothing_to_publish(machines):
+def test_what_has_not_begun_has_nothing_to_publish_and_what_was_lost_says_so(machines):
     machines.own()
     assert machines.finish() == ["finished", "0", "", ""]
     machines.begin()
@@ -112,7 +112,8 @@ def test_what_has_not_begun_or_was_lost_has_nothing_to_publish(machines):
     assert not over
     machines.agent.machine_lost("a")
     assert over and machines.ended == [-signal.SIGKILL]
-    assert machines.finish() == ["finished", "0", "", ""]
+    _, size, reason, newest = machines.finish()
+    assert (size, newest) == ("0", "") and "lost with the machine" in reason
     machines.kept.tell("kill", "")
 
 
@@ -135,3 +136,13 @@ def test_all_who_wait_until_it_has_finished_are_called(machines):
     machines.until(lambda: len(called) == 2)
     assert called == ["algo-2", "algo-3"]
     assert [said[0] for said in machines.heard].count("finished") == 1
+
+
+def test_one_that_ends_before_it_has_begun_is_followed_by_another_that_is_heard(machines):
+    machines.own()
+    machines.begin()
+    machines.kept.tell("kill", "")
+    machines.agent.agent_says("a", words.AGENT_ENDED, ["-9"])
+    machines.own()  # as the supervisor does where one has ended
+    machines.until(lambda: machines.begun)
+    assert machines.begun == [None]

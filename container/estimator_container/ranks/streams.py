@@ -24,7 +24,7 @@ RUSH_SECONDS = 0.001  # between two reads: then the rank writes without a pause
 NAP_SECONDS, LONGEST_NAP = 0.0003, 0.002  # in such a rush each is twice the last
 TAIL_SIZE = 1 << 14  # bytes of stderr that go into the report of a failure
 STALL_WORDS = b"Missing ranks:"  # of Horovod's stall inspector; see `horovod_stalls`
-_F_SETPIPE_SZ = 1031  # <fcntl.h>; Python has the name since 3.10
+_F_SETPIPE_SZ, _F_GETPIPE_SZ = 1031, 1032  # <fcntl.h>; Python has the names since 3.10
 _FIONREAD = 0x541B  # <asm/ioctls.h>; `termios` has it, and nothing else that is needed here
 
 
@@ -126,13 +126,16 @@ class Streams:
             self._drain(fd, stream)
 
     def _drain(self, fd: int, stream: int) -> None:
-        while True:
+        """No more than the pipe holds: what the rank has left running may go on to fill it."""
+        left = fcntl.fcntl(fd, _F_GETPIPE_SZ)
+        while left > 0:
             try:
-                data = os.read(fd, PIPE_SIZE)
+                data = os.read(fd, left)
             except BlockingIOError:
                 return
             if not data:
                 return
+            left -= len(data)
             self._keep(stream, data)
 
 

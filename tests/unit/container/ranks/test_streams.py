@@ -50,6 +50,19 @@ def test_what_a_rank_wrote_while_its_stream_was_not_read_is_stored_at_its_end(tm
     assert b"".join(frame.data for frame in FrameParser().feed(frames.read_bytes())) == b"first\nlast words"
 
 
+def test_a_child_that_the_rank_leaves_writing_without_end_does_not_keep_it(run, ranks):
+    assert run("/bin/sh", "-c", "echo first; yes & yes & yes & exit 3").code == 3
+    assert ranks.output().startswith(b"first\n")
+
+
+def test_no_more_is_taken_at_the_end_than_a_pipe_holds(tmp_path, monkeypatch):
+    read, write = os.pipe()
+    with os.fdopen(read), os.fdopen(write):
+        made = streams.Streams(FrameWriter(str(tmp_path / "frames")), 0, {read: STDOUT}, -1, b"")
+        monkeypatch.setattr(os, "read", lambda fd, size: b"y" * min(size, 4096))  # as fast as it is read
+        made.drain()
+
+
 def test_ranks_that_write_at_the_same_time_stay_apart(ranks):
     script = "import os\nfor n in range(300): os.write(1, b'%d\\n' % n * 50)"
     for rank in range(3):

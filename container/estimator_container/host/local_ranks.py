@@ -168,9 +168,11 @@ class LocalRanks:
     @property
     def _have_trained(self) -> bool:
         """Whether any rank has counted a step."""
-        return self._step_watch is not None or any(
-            name.startswith(STEPS_PREFIX) for name in os.listdir(self._toolkit.shared_memory)
-        )
+        try:
+            names = os.listdir(self._toolkit.shared_memory)
+        except FileNotFoundError:  # a script that tidies up may have removed it
+            names = []
+        return self._step_watch is not None or any(name.startswith(STEPS_PREFIX) for name in names)
 
     def _watch_steps(self) -> StepWatch:
         """Look from now on at what the ranks count."""
@@ -227,8 +229,8 @@ class LocalRanks:
         """`signum` is what stopped it, or 0 when it goes on."""
         number = rank_or_none(rank)
         self._toolkit.events.emit(events.RankFrozen(number) if signum else events.RankThawed(number))
+        self._thawed(rank)  # it may have been stopped again before anybody heard that it went on
         if not signum:
-            self._thawed(rank)
             return
         found = verdict.of_frozen_rank(self._spec.name, rank_or_none(rank), signum, FROZEN_SECONDS)
         self._frozen[rank] = self._toolkit.loop.after(FROZEN_SECONDS, lambda: self._coordinator.report(found))

@@ -150,8 +150,12 @@ def _pages(folder: str) -> Iterator[tuple[int | None, tuple[int, ...]]]:
 
 
 def _files(folder: str) -> Iterator[tuple[int | None, str]]:
-    """Each page with its rank, in the order of their names."""
-    for name in sorted(os.listdir(folder)):
+    """Each page with its rank, in the order of their names; none where something has removed the folder."""
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return
+    for name in names:
         if name.startswith(STEPS_PREFIX):
             try:
                 rank = rank_of_name(name[len(STEPS_PREFIX) :])

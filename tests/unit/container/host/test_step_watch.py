@@ -1,5 +1,7 @@
 """When a host tells what its ranks have counted."""
 
+import shutil
+
 import pytest
 from estimator_container.host.step_watch import OFTEN, TELL_SECONDS, StepWatch
 from estimator_container.runtime.loop import Loop
@@ -154,3 +156,11 @@ def test_it_is_told_with_the_end_of_a_rank_too(host):
     host.watch.rank_ended(1)
     host.watch.close()
     assert [(event.ranks, event.steps) for event in host.times] == [([0, 1], [1, 1]), ([1], [2]), ([0], [2])]
+
+
+def test_a_folder_that_something_has_removed_holds_nothing(host):
+    """As a script does that tidies up in /dev/shm."""
+    shutil.rmtree(host.folder)
+    host.watch._look()
+    host.watch.close()
+    assert host.events == []

@@ -51,6 +51,8 @@ class Host:
         self.stopping = False
         self._failed: Verdict | None = None
         """Why the attempt has failed after which this host stands by, or is about to."""
+        self._has_left = False
+        """Whether the ranks of the attempt are ended, and it is said how it came to that."""
         self._steps_over = 0
         self._endpoint: Endpoint | None = None
         self.platform: PlatformLine | None = None
@@ -161,7 +163,7 @@ class Host:
         self._failed = found
 
     def begin_again(self) -> None:
-        self._failed = None
+        self._failed, self._has_left = None, False
         self._steps_over = 0
         self.toolkit.begin_again()
         self._restarts = self._restarts.one_more()
@@ -248,7 +250,7 @@ class Host:
         self._coordinator.close()
         if self.platform is not None:
             self.platform.close()
-        if self._failed is None:  # else that was done when its last attempt failed
+        if not self._has_left:  # as it has where its last attempt failed
             self._leave(outcome)
         if self._endpoint is not None:
             self._endpoint.close()
@@ -258,10 +260,13 @@ class Host:
         return outcome.exit_code
 
     def _leave(self, outcome: Outcome) -> None:
-        """End the ranks, and say how it came to that."""
-        if outcome.kind != "stopped":
-            self._ranks.end_those_left()
-        self._ranks.close()
-        outcome.write(self.spec.layout)
-        reason = outcome.verdict.masked().message if outcome.verdict else ""
-        self.toolkit.events.emit(Ended(outcome.kind, reason))
+        """End the ranks, and say how it came to that, whatever comes between."""
+        self._has_left = True
+        try:
+            if outcome.kind != "stopped":
+                self._ranks.end_those_left()
+            self._ranks.close()
+        finally:
+            outcome.write(self.spec.layout)
+            reason = outcome.verdict.masked().message if outcome.verdict else ""
+            self.toolkit.events.emit(Ended(outcome.kind, reason))

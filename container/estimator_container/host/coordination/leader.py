@@ -40,10 +40,10 @@ class Leader:
         self._killed = KilledOrLost(host.spec.name, self._others, self._fail)
         self._restart: Restart | None = None
         """None for a job of one attempt, and on a platform that starts each attempt on hosts of its own."""
+        self._begin_step(0)
 
     def open(self) -> None:
         """Let the other hosts join. Raises ConfigurationError or OSError when they could not."""
-        self._begin_step(0)
         line = self._host.platform
         if line is not None and line.may_say_again:
             from .restart import Restart  # most jobs have one attempt
@@ -71,8 +71,9 @@ class Leader:
     def _fail(self, found: Verdict) -> None:
         self._killed.forget()
         found = self._run.named(found)
-        if self._host.outcome is None:
-            self._events.emit(FailureFound(found.masked().message))
+        if self._host.outcome is not None:
+            return
+        self._events.emit(FailureFound(found.masked().message))
         restart = self._restart
         if restart is None or self._host.stopping or not self._run.runs or not restart.is_possible_after(found):
             self._end(Outcome("failed", found))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import estimator_container
 import pytest
+from estimator_container.contract.names import EXIT_STOPPED
 
 TOOLKIT = str(Path(estimator_container.__file__).parent)
 FRAMEWORK = """
@@ -24,7 +25,7 @@ def fails():
 def run(tmp_path):
     def started(hyperparameters, channels=(), **environment):
         config = tmp_path / "input" / "config"
-        config.mkdir(parents=True)
+        config.mkdir(parents=True, exist_ok=True)
         documents = {
             "hyperparameters": hyperparameters,
             "resourceconfig": {"current_host": "algo-1", "hosts": ["algo-1"]},
@@ -77,7 +78,7 @@ def test_hosts_that_were_given_different_secrets_say_so(tmp_path):
     started = []
     for name in addresses:
         config = tmp_path / name / "input" / "config"
-        config.mkdir(parents=True)
+        config.mkdir(parents=True, exist_ok=True)
         (config / "hyperparameters.json").write_text(
             '{"sagemaker_program": "train.py", "sagemaker_mpi_enabled": "true"}'
         )
@@ -114,3 +115,12 @@ def test_a_failure_of_which_no_rank_tells_is_the_last_word_of_the_container(run)
 def test_a_program_that_is_named_runs_also_in_the_image_of_a_framework(run):
     done = run({"sagemaker_program": "train.py"}, SAGEMAKER_TRAINING_MODULE="framework:fails")
     assert done.returncode == 0 and "the script runs\n" in done.stdout
+
+
+def test_a_host_that_is_told_to_stop_before_it_starts_stops(run, tmp_path):
+    stop = tmp_path / "input" / "config" / "stop"
+    stop.parent.mkdir(parents=True)
+    stop.touch()
+    done = run({"sagemaker_program": "train.py"})
+    assert (done.returncode, done.stderr) == (EXIT_STOPPED, "")
+    assert "the script runs" not in done.stdout

@@ -7,7 +7,9 @@ import pytest
 from estimator_container.contract.names import Layout
 from estimator_container.contract.reserved import Hyperparameters
 from estimator_container.contract.settings import Settings
-from estimator_container.failures.verdict import of_lost_host, of_silent_host
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.outcome import Outcome
+from estimator_container.failures.verdict import Verdict, of_lost_host, of_silent_host
 from estimator_container.host.coordination.leader import Leader
 from estimator_container.host.coordination.mpirun import Mpirun
 from estimator_container.host.coordination.restart import Restart
@@ -89,3 +91,9 @@ def test_no_host_is_asked_for_a_daemon_after_it_was_told_to_clear(leader, loop, 
     leader.report(of_lost_host("algo-3", "algo-1"))
     loop.run_until(lambda: False, 0.1)
     assert mesh.told == ["algo-3: daemon", "clear"]
+
+
+def test_nothing_is_begun_again_once_the_job_has_an_outcome(leader):
+    leader._host.outcome = Outcome("failed", Verdict(Kind.TOOLKIT, "the toolkit on algo-2 failed", "algo-2"))
+    leader.report(of_lost_host("algo-3", "algo-1"))
+    assert leader._others._mesh.told == []

@@ -412,9 +412,10 @@ def test_a_rank_that_is_killed_begins_again_in_its_task_from_the_checkpoint(cont
         checkpoint_s3_uri=f"file://{tmp_path}/checkpoints",
     ).fit(logs="none")
     assert (job.status, len(job.attempts)) == ("Completed", 2)
-    told = [line.data for line in job.logs(stream="stdout", host="algo-1")]
-    assert [line.split()[:2] for line in told] == [[b"round", b"0"], [b"round", b"1"]]
-    assert len({line.split()[2] for line in told}) == 1
+    for host in ("algo-1", "algo-2"):
+        told = [line.data for line in job.logs(stream="stdout", host=host)]
+        assert [line.split()[:2] for line in told] == [[b"round", b"0"], [b"round", b"1"]]
+        assert len({line.split()[2] for line in told}) == 1
 
 
 @pytest.mark.long

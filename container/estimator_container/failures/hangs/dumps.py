@@ -53,7 +53,8 @@ class Dumps:
         if os.path.exists(path):
             if os.path.exists(path + ASKED):
                 self._ask_its_thread(path)
-            os.truncate(path, 0)
+            with contextlib.suppress(FileNotFoundError):  # its script ends at this moment
+                os.truncate(path, 0)
             if evidence.catches(pid, STACKS_SIGNAL) and evidence.has_open(pid, path):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, STACKS_SIGNAL)
@@ -95,7 +96,10 @@ class Dumps:
         """Returns the pid of `py-spy`, or 0 without one."""
         if self._py_spy is None:
             return 0
-        fd = os.open(f"{self._path(pid)}.native", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            fd = os.open(f"{self._path(pid)}.native", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return 0
         try:
             argv = [self._py_spy, "dump", "--native", "--pid", str(pid)]
             started = self._children.start(argv, {}, lambda code: ended(started), fd, fd)

@@ -11,7 +11,7 @@ from pathlib import Path
 import estimator_container
 import pytest
 from estimator_container.contract.names import Layout
-from estimator_container.failures.hangs import dumps
+from estimator_container.failures.hangs import dumps, evidence
 from estimator_container.failures.hangs.dumps import Dumps
 from estimator_container.failures.hangs.evidence import Use
 from estimator_container.failures.hangs.report import HangFinding, HangRule, after_stall
@@ -170,6 +170,23 @@ def test_what_is_no_answer_of_a_flight_recorder_is_none(loop, tmp_path):
     assert list(asks.collectives(2)) == []
     (tmp_path / "1.flight").write_text(json.dumps([{"group": "a", "number": 3, "name": "b", "state": "c", "more": 1}]))
     assert asks.collectives(1) == [{"group": "a", "number": "3", "name": "b", "state": "c"}]
+
+
+def test_a_script_that_ends_as_it_is_asked_fails_nobody(loop, tmp_path, monkeypatch):
+    path = tmp_path / "1"
+    for name in ("1", "1.ask", "1.threads"):
+        (tmp_path / name).touch()
+    asks = Dumps(loop, Children(loop), str(tmp_path), str(tmp_path), "")
+    monkeypatch.setattr(asks, "_ask_its_thread", lambda asked: path.rename(f"{path}.end"))
+    asks.ask(1)
+    assert asks.stacks(1).text == AT_ITS_END
+
+
+def test_a_channel_that_goes_as_it_is_looked_at_is_none(tmp_path):
+    (tmp_path / "link").symlink_to("nowhere")
+    assert not evidence._has_fifos(str(tmp_path))
+    os.mkfifo(tmp_path / "pipe")
+    assert evidence._has_fifos(str(tmp_path))
 
 
 @pytest.mark.parametrize("does", ["echo 'Error: Permission Denied' >&2; exit 1", "exec sleep 60"])

@@ -70,11 +70,10 @@ class Leader:
 
     def _fail(self, found: Verdict) -> None:
         self._killed.forget()
-        found = self._run.named(found)
         if self._host.outcome is not None:
             return
+        found, restart = self._run.named(found), self._restart
         self._events.emit(FailureFound(found.masked().message))
-        restart = self._restart
         if restart is None or self._host.stopping or not self._run.runs or not restart.is_possible_after(found):
             self._end(Outcome("failed", found))
         else:

@@ -236,8 +236,8 @@ class Allocation:
         has_first_asked = self._has_first_asked and self._first not in ended
         others = {host.name for host in self._plan.hosts} - {self._first}
         if waiting and not has_first_asked and others <= waiting | ended:
-            self._failure.see(self._failure.said_by_others)
             lost = (self._first, *(host.name for host in self._plan.hosts if host.name in others - waiting))
+            self._failure.wait_for_another_first(lost)
             self._stand_by_without(lost, self.hosts.first_host_at)
 
     def _stand_by_without(self, lost: tuple[str, ...], first_host_at: str) -> None:

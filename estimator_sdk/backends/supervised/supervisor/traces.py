@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from estimator_container.contract.names import EXIT_OK, FAILURE_TEXT_LIMIT, Layout
@@ -29,7 +29,7 @@ class Failure:
         self._seen: Verdict | None = None
         self._code = EXIT_OK
         self._killed: list[str] = []
-        """The hosts that were, and by somebody else."""
+        """The hosts that were, and by somebody else, or are lost."""
 
     def see(self, found: Verdict | None) -> None:
         """Take what the platform knows; the first counts."""
@@ -43,6 +43,11 @@ class Failure:
             return False
         self.host, self._code = host, code
         return True
+
+    def wait_for_another_first(self, lost: Sequence[str]) -> None:
+        """The others do: what they say of the first host counts, which is one of those that are lost."""
+        self.see(self.said_by_others)
+        self._killed += [host for host in lost if host not in self._killed]
 
     def others_are_told_to_end(self) -> None:
         """What they say from now on may be of that end: after a host that was killed it does not count."""

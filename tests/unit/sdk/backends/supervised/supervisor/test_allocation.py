@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from estimator_container.contract.names import EXIT_FRAMEWORK_ERROR, EXIT_STOPPED, Layout
@@ -87,6 +88,19 @@ def test_the_first_host_is_blamed_once_all_others_wait_for_another_one(allocatio
     assert not allocation.stand_by
     allocation._first_host_lost("algo-3", of_silent_host("algo-1", "algo-3", 2.5), "", ())
     assert (allocation.stand_by, allocation.verdict) == (True, found)
+
+
+def test_all_that_are_frozen_are_named_in_whatever_order_that_is_seen(allocation, monkeypatch):
+    """Of three, one is left, and waits for another first host; the supervisor misses the second before the first."""
+    allocation.hosts.first_host_at = ""
+    allocation._lines = dict.fromkeys(("algo-1", "algo-2", "algo-3"), SimpleNamespace(has_come=True, is_up=True))
+    monkeypatch.setattr(
+        allocation.hosts, "end", lambda host: allocation._host_ended(host, -signal.SIGKILL), raising=False
+    )
+    allocation._first_host_lost("algo-3", of_silent_host("algo-1", "algo-3", 2.5), "", ())
+    allocation._host_silent("algo-2")
+    assert allocation.stand_by
+    assert allocation.verdict.host == "algo-2" and "; algo-1 is lost too" in allocation.verdict.message
 
 
 def test_no_attempt_begins_where_another_host_is_lost_while_it_is_prepared(allocation):

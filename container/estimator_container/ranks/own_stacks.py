@@ -52,7 +52,7 @@ class OwnStacks:
         self.path = os.path.join(folder, str(self._pid))
         """What `faulthandler` writes; the names of what else is there begin with it."""
         self.besides: list[Callable[[], None]] = []
-        """What our thread calls, too, when it has been asked; they may raise OSError."""
+        """What our thread calls, too, when it has been asked; what they raise is not shown."""
         fd = os.open(self.path + ".new", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         faulthandler.register(STACKS_SIGNAL, file=fd, all_threads=False)
         os.rename(self.path + ".new", self.path)  # whoever finds it may ask

@@ -98,15 +98,13 @@ class Dumps:
             return 0
         try:
             fd = os.open(f"{self._path(pid)}.native", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                argv = [self._py_spy, "dump", "--native", "--pid", str(pid)]
+                started = self._children.start(argv, {}, lambda code: ended(started), fd, fd)
+            finally:
+                os.close(fd)
         except OSError:
-            return 0
-        try:
-            argv = [self._py_spy, "dump", "--native", "--pid", str(pid)]
-            started = self._children.start(argv, {}, lambda code: ended(started), fd, fd)
-        except OSError:
-            return 0  # it is not for this machine
-        finally:
-            os.close(fd)
+            return 0  # it is not for this machine, or the disk is full
         return started
 
     def stacks(self, pid: int) -> Stacks:

@@ -110,7 +110,9 @@ class LocalRanks:
         env = environment_of_programs(self._spec, self._toolkit)
         for rank in ranks:
             argv = [sys.executable, "-I", "-S", WRAPPER, str(rank)]
-            self._toolkit.children.start(argv, env, lambda code: None)
+            ended = self._server.await_wrapper(rank)
+            # A scheduler may signal all processes of the host before the wrapper can take a signal.
+            self._toolkit.children.start(argv, env, ended, blocked=(signal.SIGTERM,))
 
     def stop(self, grace: float) -> None:
         """Let them end, each in its own time; end them after so many seconds."""

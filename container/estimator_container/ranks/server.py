@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 from ..contract.names import PLATFORM_ADDRESS
 from ..logs.frames import NO_RANK
-from ..runtime.children import signal_group
+from ..runtime.children import OnExit, signal_group
 from ..runtime.links import Link, Listener, listen_unix
 from ..runtime.loop import Loop
 from . import wrapper
 from .script_runner import WEIGHTS_VARIABLE
+
+_NOT_STARTED = "the wrapper of the script ended before it could start it\n"
 
 
 class RankCommand(NamedTuple):
@@ -94,6 +96,8 @@ class RankServer:
         self._on_frozen = on_frozen
         self._on_weights = on_weights
         self._on_stalled = on_stalled
+        self._awaited: dict[int, object] = {}
+        """Rank -> what tells its wrapper apart, of those that were started and have not asked for a command yet."""
         self._links: dict[Link, int] = {}
         self._other_links: set[Link] = set()
         """Of wrappers whose rank has ended, and of the scripts themselves."""
@@ -102,11 +106,23 @@ class RankServer:
 
     def close(self) -> None:
         """Hear no more of these ranks; another server may have the path."""
+        self._awaited.clear()
         self._listener.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
         for link in (*self._links, *self._other_links):
             link.close()
+
+    def await_wrapper(self, rank: int) -> OnExit:
+        """What to call at the end of this rank's wrapper: if that has never asked for anything, the rank ends by it."""
+        self._awaited[rank] = wrapper = object()  # that of the rank's last step may be about to end
+
+        def ended(code: int) -> None:
+            if self._awaited.get(rank) is wrapper:
+                del self._awaited[rank]
+                self._on_ended(RankEnd(rank, code or 1, False, _NOT_STARTED))
+
+        return ended
 
     def signal_all(self, signum: int) -> None:
         """Signal every rank's process group."""
@@ -132,6 +148,7 @@ class RankServer:
         kind = message[0]
         if kind == "rank":
             self._links[link] = int(message[1])
+            self._awaited.pop(int(message[1]), None)
             self._send_command(link, self.command, int(message[1]), int(message[2]))
         elif kind == "spawned" and self.command is not None:
             self._links[link] = int(message[1])
@@ -196,7 +213,7 @@ class RankServer:
             signal_group(pid, signal.SIGKILL)
             self._on_ended(RankEnd(rank, -signal.SIGKILL, False, "the wrapper of this rank was killed\n"))
         elif not self.mpirun_watches:
-            self._on_ended(RankEnd(rank, 1, False, "the wrapper of the script ended before it could start it\n"))
+            self._on_ended(RankEnd(rank, 1, False, _NOT_STARTED))
 
 
 def rank_or_none(rank: int) -> int | None:

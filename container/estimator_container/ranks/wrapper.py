@@ -61,13 +61,15 @@ class Rank:
         else:
             self._tell("rank", str(self._rank), local_rank)
         _, frames, cwd, self._alive, cpus, batch, argc, dropc, *rest = self._next_message()
-        argv, drop, settings = _split(rest, int(argc), int(dropc))
+        first, last = int(argc), int(argc) + int(dropc)
+        argv, drop, settings = rest[:first], rest[first:last], rest[last:]
         self._frames = FrameWriter(frames)
         os.chdir(cwd)
         everywhere = _bind(set(map(int, cpus.split(",")))) if cpus else None
         if batch:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         pipes, said = self._start(argv, _environment(drop, settings))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         if everywhere is not None:
             os.sched_setaffinity(0, everywhere)
         from estimator_container.ranks.streams import Streams  # here, because the script has started by now
@@ -89,6 +91,7 @@ class Rank:
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(signum, lambda signum, frame: None)
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))  # as it is where the toolkit starts this process
 
     def _start(self, argv: list[str], env: dict[str, str]) -> tuple[dict[int, int], bytes]:
         """Returns the pipes to read, each with its stream, and what stderr has had already."""
@@ -143,11 +146,11 @@ class Rank:
         for fd in (self._wakeup, self._host.fileno()):
             poll.register(fd, select.POLLIN)
         while self._status is None and self._streams.not_stored is None:
-            for fd, _ in poll.poll():
-                if fd == self._wakeup:
-                    self._on_signals()
-                else:
-                    self._on_host()
+            (fd, _), *_ = poll.poll()  # one at a time: what is done for a signal may read what the host has sent
+            if fd == self._wakeup:
+                self._on_signals()
+            else:
+                self._on_host()
 
     def _on_signals(self) -> None:
         signals = set(os.read(self._wakeup, 4096))
@@ -157,7 +160,7 @@ class Rank:
         for signum in signals & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
             # mpirun gives up on the job: this rank is not the one that failed.
             self._told_to_end = True
-            if not self._has_scheduler_told(signum):
+            if not self._has_scheduler_told(signum) or self._has_not_had_it():
                 _signal_group(self._pid, signum)
         if signal.SIGCHLD in signals:
             self._reap()
@@ -173,6 +176,12 @@ class Rank:
             self._on_host()
         return self._hold
 
+    def _has_not_had_it(self) -> bool:
+        """Whether SIGTERM would have ended the rank: a scheduler signals those that are there when it looks."""
+        with open(f"/proc/{self._pid}/status", "rb") as file:
+            handled = [line[7:] for line in file if line.startswith((b"SigCgt:", b"SigIgn:"))]
+        return not any(int(mask, 16) >> (signal.SIGTERM - 1) & 1 for mask in handled)
+
     def _reap(self) -> None:
         while self._pid and self._status is None:
             pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
@@ -186,9 +195,7 @@ class Rank:
                 self._status = status
 
     def _on_host(self) -> None:
-        for message in self._receive():
-            if message[0] == "hold":
-                self._hold = True
+        self._hold = ["hold"] in list(self._receive()) or self._hold
 
     def _end_group(self) -> None:
         """Take what is still in the pipes, end what the rank left running, take its last words."""
@@ -246,16 +253,10 @@ def _who(words: list[str]) -> tuple[int, list[str]]:
     return (number_of(world, rank), command) if world > 1 else (rank, [])
 
 
-def _split(fields: list[str], argc: int, dropc: int) -> tuple[list[str], list[str], list[str]]:
-    return fields[:argc], fields[argc : argc + dropc], fields[argc + dropc :]
-
-
 def _environment(drop: list[str], settings: list[str]) -> dict[str, str]:
     """This process's environment, which MPI completed, less the names to drop, with the settings."""
     env = {name: value for name, value in os.environ.items() if name not in drop}
-    for setting in settings:
-        name, _, value = setting.partition("=")
-        env[name] = value
+    env.update(dict(setting.split("=", 1) for setting in settings))
     local = {
         "RANK": "OMPI_COMM_WORLD_RANK",
         "WORLD_SIZE": "OMPI_COMM_WORLD_SIZE",

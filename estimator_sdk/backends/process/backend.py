@@ -21,7 +21,7 @@ import estimator_container
 from estimator_container.contract import names as contract
 from estimator_container.contract.names import Layout
 from estimator_container.runtime import private_folder
-from estimator_container.runtime.children import Children, descendants, kill_descendants_but, signal_group
+from estimator_container.runtime.children import Children, descendants, kill_descendants_but
 from estimator_container.runtime.errors import ConfigurationError
 from estimator_container.runtime.loop import Loop
 
@@ -193,7 +193,7 @@ class ProcessHosts:
 
     def signal(self, signum: int) -> None:
         for pid in self._pids.values():
-            signal_group(pid, signum)
+            os.kill(pid, signum)  # and not its group, in which its children are until they have one of their own
 
     def close(self) -> None:
         # What a killed toolkit left came to the supervisor, which has another child for the checkpoints.

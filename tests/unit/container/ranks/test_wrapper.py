@@ -210,6 +210,18 @@ def test_a_rank_that_a_scheduler_has_signalled_gets_no_second_signal(ranks, run_
     assert ranks.ended[0].told
 
 
+def test_a_rank_that_was_not_there_yet_when_a_scheduler_signalled_is_told_by_its_wrapper(ranks):
+    """What it signals it has read from /proc before; it would have ended a rank that has no handler."""
+    process = ranks.start("/bin/sleep", "1000", **ELSEWHERE)
+    ranks.until_started()
+    process.send_signal(signal.SIGSTOP)  # so that it finds the host's word and the signal at once
+    ranks.server.hold()
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    ranks.until_ended()
+    assert (ranks.ended[0].code, ranks.ended[0].told) == (-signal.SIGTERM, True)
+
+
 def test_a_rank_whose_wrapper_alone_is_signalled_is_told_by_it_and_not_by_the_toolkit(ranks, run_until, start_counting):
     process, until_told, count = start_counting(**ELSEWHERE)
     process.send_signal(signal.SIGTERM)  # as mpirun does, of which the toolkit knows nothing
@@ -267,6 +279,48 @@ def test_a_wrapper_that_comes_before_there_is_anything_to_run_ends(loop, run_unt
     os.close(fd)
     assert process.wait() == 1
     assert ranks.started == ranks.ended == []
+
+
+@pytest.mark.parametrize("has_scheduler", [False, True])
+def test_a_signal_that_comes_while_its_wrapper_starts_ends_a_rank_and_not_the_wrapper(ranks, has_scheduler):
+    """A scheduler that signals all processes of a host has not signalled a rank that was not there yet."""
+    if has_scheduler:
+        ranks.server.hold()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))  # as the toolkit starts wrappers
+    try:
+        process = ranks.start(*PYTHON, "import signal; signal.pause()", **(ELSEWHERE if has_scheduler else {}))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    process.send_signal(signal.SIGTERM)
+    ranks.until_ended()
+    assert [(ended.code, ended.told) for ended in ranks.ended] == [(-signal.SIGTERM, True)]
+
+
+def test_a_wrapper_that_ends_before_it_has_asked_for_anything_is_the_end_of_its_rank(ranks):
+    ended = {rank: ranks.server.await_wrapper(rank) for rank in range(3)}
+    ranks.start("/bin/true", rank=0)
+    ranks.until_ended()
+    for told in ended.values():
+        told(-signal.SIGTERM)
+    ended[1](-signal.SIGTERM)
+    assert [(each.rank, each.code) for each in ranks.ended] == [(0, 0), (1, -signal.SIGTERM), (2, -signal.SIGTERM)]
+    assert "before it could start it" in ranks.ended[1].stderr_tail
+
+
+def test_a_wrapper_of_the_last_step_may_end_while_that_of_the_next_one_starts(ranks):
+    last = ranks.server.await_wrapper(0)
+    ranks.start("/bin/true", rank=0)
+    ranks.until_ended()
+    ranks.server.await_wrapper(0)
+    last(0)
+    assert len(ranks.ended) == 1
+
+
+def test_nobody_waits_for_a_wrapper_after_the_end(ranks):
+    ended = ranks.server.await_wrapper(0)
+    ranks.server.close()
+    ended(1)
+    assert ranks.ended == []
 
 
 @pytest.mark.parametrize("rank", [-1, 2])

@@ -14,6 +14,7 @@ from .verdict import Verdict
 CULPRIT_SECONDS = 0.3
 # After mpirun's own end the reports of the last ranks are still on their way from other hosts.
 LAST_REPORTS_SECONDS = 2.0
+SCHEDULER_SECONDS = 1.0  # in which a scheduler that signals a process has signalled all of all hosts
 
 
 class Outcome(NamedTuple):

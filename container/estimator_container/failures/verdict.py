@@ -9,7 +9,7 @@ import signal
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from ..contract.names import FAILURE_TEXT_LIMIT
+from ..contract.names import EXIT_STOPPED, FAILURE_TEXT_LIMIT
 from ..logs.frames import world_and_rank
 from .kind import Kind, Origin
 
@@ -83,6 +83,13 @@ class Verdict:
     def may_be_lost_host(self) -> bool:
         """Whether it is of a process that was killed, as a host that is lost kills all of its own."""
         return self.host is not None and self.signal == "SIGKILL" and self.kind in (Kind.SIGNAL, Kind.MPI)
+
+    @property
+    def may_be_a_stop(self) -> bool:
+        """Whether it is of a rank that SIGTERM has ended, with which a scheduler stops a job."""
+        return self.kind in (Kind.SIGNAL, Kind.EXIT_CODE) and (
+            self.signal == "SIGTERM" or self.exit_code == EXIT_STOPPED
+        )
 
     @property
     def blames_another(self) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..contract.events import Ended, Stopping
 from ..failures.kind import Kind
-from ..failures.outcome import Outcome
+from ..failures.outcome import SCHEDULER_SECONDS, Outcome
 from ..failures.verdict import Verdict
 from ..logs import console
 from ..mesh.endpoint import Endpoint, address_of
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ..failures.horovod_stalls import Stall
     from .coordination.platform_line import PlatformLine
 
-OWN_SIGNAL_SECONDS = 1.0  # in which a scheduler that signals a process has signalled all ranks of all hosts
 CONSOLE_SECONDS = 10.0  # that a slow reader of the container's output has for the last lines
 
 
@@ -170,7 +169,7 @@ class Host:
         self._ranks = LocalRanks(self.spec, self.toolkit, self._coordinator, self._restarts)
 
     def stop(self) -> None:
-        self._stop(OWN_SIGNAL_SECONDS if self._has_scheduler else 0.0)
+        self._stop(SCHEDULER_SECONDS if self.has_scheduler else 0.0)
 
     def _stop(self, tell_ranks_after: float) -> None:
         """The first counts of what tells this host to stop, and for its ranks the one that tells them soonest."""
@@ -188,7 +187,7 @@ class Host:
             self._ranks.tell_to_end()
 
     @property
-    def _has_scheduler(self) -> bool:
+    def has_scheduler(self) -> bool:
         return self.spec.settings.platform_address is not None
 
     def end(self, outcome: Outcome) -> None:
@@ -208,7 +207,7 @@ class Host:
             loop.on_readable(lifeline, lambda: self._lifeline_ended(lifeline))
 
     def _listen_to_platform(self) -> None:
-        if self._has_scheduler or os.path.exists(self.spec.layout.platform):
+        if self.has_scheduler or os.path.exists(self.spec.layout.platform):
             from .coordination.platform_line import PlatformLine  # most have nothing to say
 
             self.platform = PlatformLine(self.spec, self.toolkit.loop, self._told_to_stop, self._platform_gone)

@@ -37,7 +37,7 @@ class Leader:
         self._events = host.toolkit.events
         self._endpoints: dict[str, str] = {}
         self._others = Others(host.spec, host.toolkit, self)
-        self._killed = KilledOrLost(host.spec.name, self._others, self._fail)
+        self._killed = KilledOrLost(self._spec.name, self._others, self._fail, self._loop, host.has_scheduler)
         self._restart: Restart | None = None
         """None for a job of one attempt, and on a platform that starts each attempt on hosts of its own."""
         self._begin_step(0)
@@ -70,7 +70,7 @@ class Leader:
 
     def _fail(self, found: Verdict) -> None:
         self._killed.forget()
-        if self._host.outcome is not None:
+        if self._host.outcome is not None or (self._host.stopping and found.is_user_failure):
             return
         found, restart = self._run.named(found), self._restart
         self._events.emit(FailureFound(found.masked().message))

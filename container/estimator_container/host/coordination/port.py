@@ -30,6 +30,10 @@ class HostPort(Protocol):
     """Whether its ranks have been told to end."""
 
     @property
+    def has_scheduler(self) -> bool:
+        """Whether every process of the host may be signalled by somebody else than the toolkit."""
+
+    @property
     def endpoint(self) -> str:
         """Where a rank of this host may listen, as `address:port`; empty where the toolkit need not see to that."""
 

@@ -45,6 +45,7 @@ def leader(loop, tmp_path):
         toolkit=SimpleNamespace(loop=loop, events=SimpleNamespace(emit=lambda event: None)),
         outcome=None,
         stopping=False,
+        has_scheduler=False,
         platform=None,
         asked=[],
         end_attempt=lambda found: None,
@@ -97,3 +98,11 @@ def test_nothing_is_begun_again_once_the_job_has_an_outcome(leader):
     leader._host.outcome = Outcome("failed", Verdict(Kind.TOOLKIT, "the toolkit on algo-2 failed", "algo-2"))
     leader.report(of_lost_host("algo-3", "algo-1"))
     assert leader._others._mesh.told == []
+
+
+@pytest.mark.parametrize(("kind", "counts"), [(Kind.DEADLOCK, False), (Kind.EXCEPTION, False), (Kind.TOOLKIT, True)])
+def test_no_failure_of_the_script_ends_ranks_that_save_because_the_job_stops(leader, kind, counts):
+    outcomes = []
+    leader._host.stopping, leader._host.end = True, outcomes.append
+    leader.report(Verdict(kind, "something failed on algo-2", "algo-2"))
+    assert [outcome.kind for outcome in outcomes] == ["failed"] * counts

@@ -45,6 +45,9 @@ class CheckpointAgent(WatchingAgent):
         super().__init__(owner)
         self._backlog = Backlog()
         self._has_begun = False
+        self._restores = True
+        self._finishes_in: str | None = None
+        """The seconds that it has to finish, told before it had begun."""
         self._is_finishing = False
         self._all_published = False
         self._look_by: float | None = None
@@ -52,6 +55,7 @@ class CheckpointAgent(WatchingAgent):
 
     def _begin(self, settings: str) -> None:
         self._settings = CheckpointSettings.from_json(settings)
+        self._restores = self._settings.restore
         self._events = EventLog(FrameWriter(self._settings.frames))
         self.in_background(lambda: self._restore(self._settings), self._restored)
 
@@ -94,6 +98,8 @@ class CheckpointAgent(WatchingAgent):
         self._loop.on_readable(self._folder.fileno(), self._news)
         self._loop.after(REPORT_SECONDS, self._report)
         self.look_soon(0)
+        if self._finishes_in is not None:
+            self._finish(self._finishes_in)
 
     # The owner.
 
@@ -102,7 +108,9 @@ class CheckpointAgent(WatchingAgent):
 
     def _finish(self, value: str) -> None:
         if not self._has_begun:
-            self._last_word()  # the script has not started: there is nothing to publish
+            self._finishes_in = value
+            if self._restores:
+                self._last_word()  # the script has not started: there is nothing to publish
             return
         self._is_finishing = True
         self._publications.finish()

@@ -153,6 +153,15 @@ def test_told_to_finish_before_it_has_begun_it_ends(start):
     assert running.process.wait(SECONDS) == 0
 
 
+def test_told_to_finish_before_it_goes_on_for_another_it_publishes_what_that_one_has_left(start, store, folder):
+    (folder / "model").write_text("1")
+    running = start(restore=False)
+    running.link.send("finish", "20")
+    running.answer("restored")
+    assert running.answer("finished")[:2] == ["0", ""]
+    assert [file.path for file in newest_whole_manifest(store).files] == ["model"]
+
+
 def test_when_the_owner_is_gone_it_publishes_and_ends(start, store, folder, tmp_path):
     running = start()
     running.answer("restored")

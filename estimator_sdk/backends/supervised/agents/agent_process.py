@@ -15,6 +15,7 @@ from estimator_container.runtime.links import Link
 from estimator_container.runtime.loop import Loop
 
 from ..detached import bare
+from ..stopping import STOPPED_BY
 
 
 class RunningAgent(Protocol):
@@ -48,13 +49,15 @@ class AgentProcess:
         """`ended` is called with its exit code, or minus a signal's number, unless `kill` ended it. Raises OSError."""
         self._loop = loop
         self._on_ended = ended
-        self._over = False
+        self._code: int | None = None
         self._killed = False
         ours, theirs = socket.socketpair()
         with theirs:
             os.set_inheritable(theirs.fileno(), True)
-            self._pid = children.start(bare(settings.script, str(theirs.fileno())), os.environ, self._ended)
-        self._link = Link(loop, ours, lambda link, message: hear(message), lambda link: None)
+            argv = bare(settings.script, str(theirs.fileno()))
+            # It ignores these, but not before it runs.
+            self._pid = children.start(argv, os.environ, self._ended, blocked=STOPPED_BY)
+        self._link = Link(loop, ours, lambda link, message: hear(message), lambda link: self._tell())
         self._link.send("settings", settings.to_json())
 
     def finish(self, value: str = "") -> None:
@@ -68,17 +71,21 @@ class AgentProcess:
     def kill(self) -> None:
         """Kill the agent; when this returns it has exited, and its files are closed."""
         self._killed = True
-        if not self._over:
+        if self._code is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
         self.close()  # not earlier: it would take that for our death
-        if not self._over:
-            self._loop.run_until(lambda: self._over)
+        if self._code is None:
+            self._loop.run_until(lambda: self._code is not None)
 
     def _ended(self, code: int) -> None:
-        self._over = True
-        if not self._killed:
-            self._on_ended(code)
+        self._code = code
+        self._tell()
+
+    def _tell(self) -> None:
+        """Say that it has ended, once all that it has said is heard."""
+        if self._code is not None and self._link.closed and not self._killed:
+            self._on_ended(self._code)
 
 
 class AgentOwner:

@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 if __name__ == "__main__":
+    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)  # hosts may read until they end
     sys.path[:] = json.loads(sys.argv[2])
 
 from estimator_container.runtime.children import Children
@@ -52,8 +54,6 @@ class NoScratch(Exception):
 
 def main(path: str, own: tuple[str, ...]) -> None:
     """Keep the channels of the job in a folder for these hosts of it."""
-    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(signum, signal.SIG_IGN)  # hosts may read until they end
     os.umask(0o077)
     given = json.loads(SlurmFolder(Path(path)).given.read_text(encoding="utf-8"))
     plan = Plan.from_json(given["plan"])

@@ -18,6 +18,7 @@ from ....values.home import JobFolder
 from ...supervised.supervisor.surroundings import Interruption
 from .. import accounting, queue
 
+_STATES_OF_NODES_IN_USE = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED")
 UPDATES = 3
 """How often a change of the job is tried: what interrupts this process may end the program that makes it."""
 
@@ -117,8 +118,9 @@ class SlurmAllocation:
         self.is_interrupted = True
 
     def is_taken(self) -> bool:
-        """Whether Slurm has preempted the job, and gives it time."""
-        return _is_preempted(self._known())
+        """Whether Slurm has preempted the job, and gives it time, or ends it and has signalled another node first."""
+        known = self._known()
+        return _is_preempted(known) or known.get("JobState", "RUNNING") not in _STATES_OF_NODES_IN_USE
 
     def _known(self) -> dict[str, str]:
         try:

@@ -55,6 +55,22 @@ def test_a_job_that_is_in_the_queue_again_comes_again(allocation, said, restarts
 
 
 @pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        ("JobId=4711 JobState=RUNNING PreemptTime=None StartTime=2026-11-25T09:43:28", False),
+        ("JobId=4711 JobState=RUNNING PreemptTime=2026-11-25T09:43:30 StartTime=2026-11-25T09:43:28", True),
+        ("JobId=4711 JobState=COMPLETING PreemptTime=None", True),
+        ("JobId=4711 JobState=REQUEUED PreemptTime=None", True),
+        ("JobId=4711 JobState=CANCELLED PreemptTime=None", True),
+        ("", False),
+    ],
+)
+def test_hosts_are_taken_once_slurm_ends_the_job_or_is_about_to(allocation, said, taken):
+    """Of its nodes, that of the supervisor may be the last to be signalled."""
+    assert allocation(said).is_taken() is taken
+
+
+@pytest.mark.parametrize(
     ("said", "words"),
     [
         ("JobId=4711 JobState=COMPLETING Reason=TimeLimit Restarts=0", "reached Slurm's time limit"),

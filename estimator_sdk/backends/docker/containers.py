@@ -137,7 +137,8 @@ class DockerHosts:
 
         if signum == signal.SIGTERM and self._own_toolkit:
             for name, _ in self._each():
-                Path(self._layout(name).stop_request).touch()
+                with contextlib.suppress(FileNotFoundError):  # of a lost host, while another attempt is prepared
+                    Path(self._layout(name).stop_request).touch()
 
         def tell(made: HostContainer) -> None:
             with contextlib.suppress(docker.errors.DockerException, OSError):

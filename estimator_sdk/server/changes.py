@@ -124,7 +124,6 @@ def _noticed(watch: Watch, listener: ListeningPage) -> None:
 async def _keep_watching(watch: Watch, files: Sequence[Path], listener: ListeningPage) -> None:
     """Watch logs that appear, or replace an earlier attempt's, too, and look at those that another machine writes."""
     seen: dict[Path, tuple[int, int]] = {}
-    is_first = True
     while True:
         for path in files:
             known, found = seen.get(path), _identity(path)
@@ -132,9 +131,8 @@ async def _keep_watching(watch: Watch, files: Sequence[Path], listener: Listenin
                 seen[path] = found
                 if known is None or known[0] != found[0]:
                     watch.add(path)
-                if not is_first:
+                if found[1]:  # at the first look, too: the page may have looked before there was anything
                     listener.log_grew()
-        is_first = False
         await asyncio.sleep(_LOOK_SECONDS)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
 from estimator_container.logs.frames import EVENT, NO_RANK, STDERR, STDOUT, FrameWriter
 
 from estimator_sdk import InvalidArgument
+from estimator_sdk.backends.supervised.watch import Watch
+from estimator_sdk.server import changes
 from estimator_sdk.server.jobs.story import Story
 from estimator_sdk.server.logs import download, page, pieces, search
 from estimator_sdk.server.logs.selection import LogFile, Place, Selection, decode, encode
@@ -125,6 +128,20 @@ def test_a_page_of_a_time_begins_shortly_before_it(small_pieces, written):
     found = page.forward(selection, pieces.places_at(selection, wanted.time_ns), 1000)
     assert wanted in [each.line for each in found.lines]
     assert every.index(found.lines[0].line) > LINES // 4
+
+
+def test_what_was_written_before_the_first_look_has_grown_too(tmp_path):
+    """A page that looked before that would show nothing until the next line, which may never come."""
+    path = tmp_path / "log"
+    path.write_bytes(b"up")
+
+    async def watch():
+        listener = changes.ListeningPage()
+        watching = asyncio.create_task(changes._keep_watching(Watch(), [path], listener))
+        await asyncio.wait_for(listener._wake.wait(), 60)
+        watching.cancel()
+
+    asyncio.run(watch())
 
 
 def test_what_is_being_written_is_left_for_the_next_page(tmp_path):

@@ -32,7 +32,7 @@ PLATFORM_VARIABLE = "ESTIMATOR_PLATFORM_ADDRESS"  # as in `contract.names`, whic
 BY_MPI = "mpi"  # the first argument where MPI's daemon starts the wrapper: see `spawned.fork_agent`
 LOCAL_JOB = 0xFFFF  # the bits of MPI's job number that tell the worlds of one mpirun apart (orte/types.h in 4.1)
 EXIT_STOPPED = 143  # of a script that was told to stop, and did; as in `contract.names`, which no rank loads
-SCHEDULER_MS = 500  # that the toolkit may take to say that a signal was a scheduler's
+SCHEDULER_MS = 1000  # that the toolkit may take to say that a signal was a scheduler's
 FIRST_FD = 3  # the lowest that is free when the rank starts
 
 

@@ -18,7 +18,7 @@ from ....values.home import JobFolder, make_folder
 from .agent_process import AgentOwner, RunningAgent, StartAgent
 
 AGENTS = 10  # that one attempt may lose before its checkpoints are given up
-LAST_SECONDS = 1.0  # beyond its deadline, for its answer
+LAST_SECONDS = 5.0  # beyond its deadline, for its answer
 _SILENT = "what publishes it has not answered in time"
 
 

@@ -59,8 +59,8 @@ def test_what_is_left_is_found():
         job = estimator(Shape("process", 1, None), None, {"seconds": 60}).fit(wait=False)
         assert any(each.startswith("process ") for each in scan.left(job.name, 0.0))
         job.stop()
-        job.wait(20)
-        assert scan.left(job.name, 2.0) == []
+        assert job.wait(60) == "Stopped"
+        assert scan.left(job.name, 10.0) == []
 
 
 def test_jobs_side_by_side_leave_nothing_and_grow_nothing():

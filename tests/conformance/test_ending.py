@@ -261,7 +261,7 @@ if os.fork() == 0:
         except JobFailed:
             assert ending
         assert left_of(job) == []
-        assert scan.left(job.name, patience=2.0) == []
+        assert scan.left(job.name, patience=10.0) == []
 
 
 @pytest.mark.law("E3")

@@ -83,6 +83,7 @@ train(17, barrier, every=10)  # of which 7 are done again
 if start == 0:
     time.sleep(1)  # until the checkpoint is published
     print("step", 18, time.time(), flush=True)  # which rank 3 does not end
+    barrier()
     os.kill(os.getpid(), signal.SIGKILL) if rank == 3 else time.sleep(600)
 start = max(start, 17)
 train(28, barrier)
@@ -103,7 +104,7 @@ train(28, barrier)
 
 @pytest.mark.law("R7")
 def test_a_job_that_failed_keeps_what_is_in_its_checkpoints(script, tmp_path):
-    source = f"{IN_A_WORLD}\ntrain(16, barrier, every=8)\nraise ValueError('no such digit')"
+    source = f"{IN_A_WORLD}\ntrain(16, barrier, every=8)\nbarrier()\nraise ValueError('no such digit')"
     for options, kept in (({"checkpoint_s3_uri": f"file://{tmp_path}/store"}, True), ({}, False)):
         failed = script.fail(source, hosts=2, processes=1, **options)
         job = Job.attach(failed.job_name)
@@ -130,7 +131,8 @@ def test_a_job_that_is_stopped_has_a_ledger(script):
 @pytest.mark.law("R7")
 def test_a_rank_that_is_killed_has_told_its_steps(script, tmp_path):
     """What it has counted is in memory that its host reads."""
-    source = f"{IN_A_WORLD}\ntrain(8, barrier)\nos.kill(os.getpid(), signal.SIGKILL) if rank == 1 else time.sleep(60)"
+    killed = "os.kill(os.getpid(), signal.SIGKILL) if rank == 1 else time.sleep(60)"
+    source = f"{IN_A_WORLD}\ntrain(8, barrier)\nbarrier()\n{killed}"
     failed = script.fail(source, hosts=1, processes=2)
     job = Job.attach(failed.job_name)
     counts = [dict(zip(event["ranks"], event["steps"], strict=True)) for event in events(job, "training_steps")]

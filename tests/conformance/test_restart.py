@@ -26,7 +26,7 @@ from tests.conformance.jobs import (
     toolkit_of,
     wait_until_up,
 )
-from tests.waiting import SECONDS, kill, wait_for, wait_until_stopped
+from tests.waiting import SECONDS, kill, kill_all, wait_for, wait_until_stopped
 
 AGAIN = {"on": ["signal", "exit_code", "exception", "deadlock", "mpi", "frozen"], "max": 20}
 PRELUDE = """
@@ -464,8 +464,7 @@ def test_hosts_that_are_killed_at_once_are_all_named(script):
         os.kill(pid, signal.SIGSTOP)
     for pid in pids:
         wait_until_stopped(pid)
-    for pid in pids:
-        kill(pid)
+    kill_all(pids)
     with pytest.raises(JobFailed) as failed:
         job.wait(SECONDS)
     verdict = failed.value.verdict

@@ -318,6 +318,6 @@ def look_at(page, name: str, part: str, theme: str, width: int) -> None:
     page.wait(lambda: page.count(VIEWS[part]), f"{view} shows nothing")
     fits = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert page.driver.execute_script(fits), f"{view} is wider than {width}"
-    assert page.driver.execute_script(SEES_ITS_TAB), f"the tab of {view} is out of sight at {width}"
+    page.wait(lambda: page.driver.execute_script(SEES_ITS_TAB), f"the tab of {view} is out of sight at {width}")
     assert violations(page) == []
     keep_picture(page, f"{view}-{theme}-{width}")

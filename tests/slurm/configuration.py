@@ -85,9 +85,11 @@ def text(folder: Path, nodes: Sequence[str]) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports side by side that nothing listens at now."""
+    """Ports side by side that nothing listens at now, and that no other test process takes before somebody does."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw15").removeprefix("gw")) % 16
+    own = PORTS[worker * len(PORTS) // 16 : (worker + 1) * len(PORTS) // 16]
     while True:
-        first = random.choice(PORTS[:-count])
+        first = random.choice(own[:-count])
         with contextlib.ExitStack() as sockets, contextlib.suppress(OSError):
             for port in range(first, first + count):
                 sockets.enter_context(socket.socket()).bind(("", port))

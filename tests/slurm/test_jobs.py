@@ -114,7 +114,9 @@ def test_a_job_that_is_requeued_goes_on_from_its_checkpoint(submit, slurm, tmp_p
     said = [line.data.decode() for line in job.logs(stream="stdout")]
     assert any(line.startswith("saved") for line in said), said
     assert all("after 1 signals" in line for line in said if line.startswith("saved")), said
-    assert any(line.startswith("begins at ") and line != "begins at 0\n" for line in said), said
+    # A rank that starts late may find what the first one of its host has just written.
+    ranks = 4 if distribution else 2
+    assert sum(line.startswith("begins at ") and line != "begins at 0\n" for line in said) >= ranks, said
     attempts = job._started.record().attempts
     assert [attempt.verdict.kind.value if attempt.verdict else None for attempt in attempts] == ["preempted", None]
 

@@ -143,18 +143,6 @@ class SshPool:
         for pid in inside:  # whose ports are the next one's
             wait_until_gone(pid)
 
-    def cut_connections(self) -> None:
-        """End every connection to every machine, as a laptop that is closed does; what runs there goes on."""
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                words = (process / "cmdline").read_bytes()
-                if words.startswith(b"ssh: ") and b"[mux]" in words and self._is_ours(process):
-                    os.kill(int(process.name), signal.SIGKILL)
-
-    def _is_ours(self, process: Path) -> bool:
-        """Whether a process of OpenSSH was started with the configuration of this pool."""
-        return f"PATH={self.folder / 'bin'}".encode() in (process / "environ").read_bytes()
-
     def processes(self, name: str) -> dict[int, str]:
         """What a machine's user runs there: process -> command line."""
         uid, found = UID + self.names.index(name), {}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed
+from estimator_sdk.backends.ssh.session.connection import close_masters
 from estimator_sdk.errors import BackendError, InvalidArgument, JobNotFound
 from tests.ssh.submitting import submitting
 from tests.waiting import kill_all, wait_for
@@ -145,10 +149,31 @@ def test_a_job_whose_news_cannot_be_copied_here_is_shown_as_it_was_and_can_be_st
     assert job.wait(60) == "Stopped"
 
 
-def test_a_job_outlives_the_program_that_started_it_and_every_connection(submit, ssh_pool):
+@pytest.fixture
+def connections(monkeypatch):
+    """A folder for the sockets of connections that no other test uses."""
+    with tempfile.TemporaryDirectory(prefix="cut-") as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        yield folder
+        close_masters()
+
+
+def cut(connections: str) -> int:
+    """End every connection to every machine, as a laptop that is closed does; returns how many there were."""
+    masters = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes()
+            if words.startswith(f"ssh: {connections}/".encode()) and b"[mux]" in words:
+                masters.append(int(process.name))
+    kill_all(masters)
+    return len(masters)
+
+
+def test_a_job_outlives_the_program_that_started_it_and_every_connection(connections, submit):
     job = submit(COUNTING)
     wait_for_line(job, "algo-1 5")
-    ssh_pool.cut_connections()
+    assert cut(connections) > 0
     assert job.wait(120) == "Completed", job.why()
     for host in ("algo-1", "algo-2"):
         assert lines(job, host=host) == [f"{host} {number}\n" for number in range(60)]

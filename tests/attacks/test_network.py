@@ -253,13 +253,13 @@ class Bare:
     def run(self, source: str) -> dict[str, tuple[int, str, str]]:
         """Each host's exit code, what it showed, and its failure file."""
         (self.folder / "train.py").write_text(source)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        addresses = {"algo-1": f"127.0.0.1:{port}", "algo-2": f"127.0.0.2:{port}"}
-        hosts = {name: self._start(name, addresses) for name in addresses}
+        with socket.create_server(("127.0.0.1", 0)) as door:
+            port = door.getsockname()[1]
+            addresses = {"algo-1": f"127.0.0.1:{port}", "algo-2": f"127.0.0.2:{port}"}
+            hosts = {name: self._start(name, addresses, door.fileno()) for name in addresses}
         return {name: self._result(name, host) for name, host in hosts.items()}
 
-    def _start(self, name: str, addresses: dict[str, str]) -> subprocess.Popen[str]:
+    def _start(self, name: str, addresses: dict[str, str], door: int) -> subprocess.Popen[str]:
         config = self.folder / name / "input" / "config"
         config.mkdir(parents=True)
         written = {"sagemaker_program": "train.py", "sagemaker_submit_directory": str(self.folder / "train.py")}
@@ -270,7 +270,7 @@ class Bare:
             ("inputdataconfig", {}),
         ):
             (config / f"{file}.json").write_text(json.dumps(content))
-        listener = listen_at(addresses["algo-1"]) if name == "algo-1" else None
+        inherited = {LISTEN_FD: str(door)} if name == "algo-1" else {}
         environment = {
             **os.environ,
             **self.environment,
@@ -278,25 +278,17 @@ class Bare:
             "TRAINING_JOB_NAME": "bare",
             HOST_ADDRESSES: json.dumps(addresses),
             HOSTS_PER_MACHINE: "2",
-            WORLD_TIMEOUT: "10",
-            **({LISTEN_FD: str(listener.fileno())} if listener else {}),
+            WORLD_TIMEOUT: "60",
+            **inherited,
         }
         argv = [sys.executable, "-m", "estimator_container", "train"]
-        passed = (listener.fileno(),) if listener else ()
-        started = subprocess.Popen(argv, env=environment, pass_fds=passed, stdout=subprocess.PIPE, text=True)
-        if listener:
-            listener.close()
-        return started
+        passed = [int(fd) for fd in inherited.values()]
+        return subprocess.Popen(argv, env=environment, pass_fds=passed, stdout=subprocess.PIPE, text=True)
 
     def _result(self, name: str, host: subprocess.Popen[str]) -> tuple[int, str, str]:
-        shown, _ = host.communicate(timeout=30)
+        shown, _ = host.communicate(timeout=120)
         failure = self.folder / name / "output" / "failure"
         return host.returncode, shown, failure.read_text() if failure.exists() else ""
-
-
-def listen_at(where: str) -> socket.socket:
-    address, _, port = where.partition(":")
-    return socket.create_server((address, int(port)))
 
 
 MPI = {"sagemaker_mpi_enabled": True}

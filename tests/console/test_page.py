@@ -14,7 +14,7 @@ from tests.console.browsed import Page, keep_picture, violations
 from tests.console.folders import make_job, tell_of_training, writer
 from tests.console.server import console, wait_until
 from tests.interop.notebooks.browser import browser
-from tests.slurm.configuration import free_ports
+from tests.ports import free_port
 
 WIDTHS = (1280, 768, 320)
 """A screen, a tablet, and a phone, which is also a screen at 400 %."""
@@ -280,7 +280,7 @@ def test_a_burst_leaves_the_page_at_the_end_and_small(page, told):
 
 def test_the_server_goes_and_comes_back(driver, home, tmp_path):
     token = str(tmp_path / "token")
-    (port,) = free_ports(1)
+    port = free_port()
     with console(home, "--token-file", token, "--port", str(port)) as first:
         driver.get(first.address)
         page = Page(driver, first)

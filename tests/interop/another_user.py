@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 NOBODY = 65534
-SECONDS = 60
+SECONDS = 300
 IMPORTED = ["estimator_sdk", "estimator_container", "docker"]
 IMPORTED += ["requests", "urllib3", "idna", "certifi", "charset_normalizer"]  # by docker
 

@@ -81,8 +81,9 @@ def occupied(image):
     engine.remove_network(client.api, network.id)
 
 
-def test_a_network_is_removed_when_its_last_container_has_left_it(occupied):
+def test_a_network_is_removed_when_its_last_container_has_left_it(occupied, monkeypatch):
     client, network, container = occupied
+    monkeypatch.setattr(engine, "DETACH_SECONDS", 60.0)
     leaving = threading.Timer(0.5, lambda: engine.remove_container(docker.from_env().api, container.id))
     leaving.start()
     engine.remove_network(client.api, network.id)
@@ -130,7 +131,7 @@ def test_two_jobs_at_once_do_not_see_each_other(tmp_path, image):
     source = """
 from mpi4py import MPI
 import socket, time
-time.sleep(1)
+time.sleep(4)  # until the other job has its network, too
 print(MPI.COMM_WORLD.size, socket.gethostbyname("algo-1"), MPI.COMM_WORLD.allreduce(1))
 """
     mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}

@@ -121,7 +121,7 @@ def test_the_failing_rank_is_named_and_not_those_that_lose_it(tmp_path, rank, fa
 STANDS = """
 import time, torch, torch.distributed as dist
 dist.init_process_group("gloo")
-for step in range(20):
+for step in range(60):  # of which two looks have to see some each
     dist.all_reduce(torch.ones(2))
     print("step", step, flush=True)
     time.sleep(0.05)
@@ -135,14 +135,14 @@ else:
 def test_where_ranks_stand_still_the_flight_recorder_says_in_which_collective_each_waits(tmp_path):
     path = tmp_path / "train.py"
     path.write_text(STANDS)
-    environment = {HANG_FLOOR: "2", "TORCH_FR_BUFFER_SIZE": "50"}
+    environment = {HANG_FLOOR: "2", "TORCH_FR_BUFFER_SIZE": "100"}
     job = estimator(path, distribution=ONE_ON_EACH_HOST, environment=environment).fit(wait=False)
     with pytest.raises(JobFailed) as failed:
-        job.wait(60)
+        job.wait(180)
     found = failed.value.verdict
     assert found.kind == "deadlock"
-    assert re.search(r"^rank 0 .*; collective 21 of default_pg: gloo:all_reduce, ", found.detail, re.MULTILINE)
-    assert re.search(r"^rank 1 .*; collective 21 of default_pg: gloo:barrier, ", found.detail, re.MULTILINE)
+    assert re.search(r"^rank 0 .*; collective 61 of default_pg: gloo:all_reduce, ", found.detail, re.MULTILINE)
+    assert re.search(r"^rank 1 .*; collective 61 of default_pg: gloo:barrier, ", found.detail, re.MULTILINE)
 
 
 def test_the_example_learns_and_resumes_where_a_smaller_world_ended(tmp_path):

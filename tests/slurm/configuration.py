@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pwd
 import random
@@ -10,9 +9,10 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.ports import free_ports
+
 NODES = tuple(f"n{number}" for number in range(1, 13))
 CPUS = 4  # of each node, whatever this machine has
-PORTS = range(20000, 32000)  # below those that Linux gives to clients: ip(7), ip_local_port_range
 
 EVERYWHERE = """
 AuthType=auth/munge
@@ -82,15 +82,3 @@ def text(folder: Path, nodes: Sequence[str]) -> str:
         place = f"NodeHostname={machine} NodeAddr=127.{network}.0.{number} Port={port}"
         lines += f"NodeName={node} {place} CPUs={CPUS} RealMemory=16000 State=UNKNOWN\n"
     return lines + PARTITIONS.format(other=",".join(NODES_OF_OTHER))
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports side by side that nothing listens at now, and that no other test process takes before somebody does."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw15").removeprefix("gw")) % 16
-    own = PORTS[worker * len(PORTS) // 16 : (worker + 1) * len(PORTS) // 16]
-    while True:
-        first = random.choice(own[:-count])
-        with contextlib.ExitStack() as sockets, contextlib.suppress(OSError):
-            for port in range(first, first + count):
-                sockets.enter_context(socket.socket()).bind(("", port))
-            return [*range(first, first + count)]

@@ -31,6 +31,7 @@ from pathlib import Path
 
 from estimator_container.runtime.children import descendants
 
+from tests.ports import free_port
 from tests.shared_engine import SharedEngine
 from tests.waiting import wait_until_gone
 
@@ -240,12 +241,6 @@ def said_by(python: str, expression: str) -> str:
 def keygen(name: str, folder: Path) -> None:
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
 
 
 def wait(made: SshPool, addresses: list[str], port: int) -> None:

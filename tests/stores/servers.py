@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from pathlib import Path
 from botocore.config import Config
 from botocore.session import Session
 
+from tests.ports import free_port
 from tests.shared_engine import side_by_side
 
 LOCALSTACK = Path(__file__).parents[2] / ".venv-localstack" / "bin" / "python"
@@ -212,12 +212,6 @@ def running(command: list[str], folder: Path, environment: Mapping[str, str], un
         program.wait()
         follower.join()
         program.stdout.close()
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 KINDS = {"localstack": localstack, "ceph": ceph}

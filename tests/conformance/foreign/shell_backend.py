@@ -35,7 +35,8 @@ with tarfile.open(sys.argv[3]) as code:
     code.extractall(f"{folder}/code", **({"filter": "fully_trusted"} if hasattr(tarfile, "data_filter") else {}))
 with open(f"{folder}/log", "wb") as log:
     child = subprocess.Popen(command, cwd=f"{folder}/code", stdout=log, stderr=log, start_new_session=True)
-    open(f"{folder}/pid", "w").write(str(child.pid))
+    open(f"{folder}/pid.new", "w").write(str(child.pid))
+    os.rename(f"{folder}/pid.new", f"{folder}/pid")
     code = child.wait()
 open(f"{folder}/code.new", "w").write(str(code))
 os.rename(f"{folder}/code.new", f"{folder}/exit")

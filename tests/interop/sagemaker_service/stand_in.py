@@ -17,7 +17,8 @@ import pytest
 
 from estimator_sdk.backends.sagemaker import job as sagemaker_job
 from estimator_sdk.backends.sagemaker import log_events
-from tests.stores.servers import free_port, running
+from tests.ports import free_port
+from tests.stores.servers import running
 from tests.waiting import wait_for
 
 MOTO = Path(__file__).parents[3] / ".venv-moto" / "bin" / "python"

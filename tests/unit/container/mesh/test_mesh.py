@@ -219,7 +219,7 @@ def assert_turned_away(leader, *, joined=()):
 
 
 def test_a_worker_with_another_secret_neither_joins_nor_believes_the_leader(loop, run_until, leader):
-    worker = WorkerSide(loop, leader.address, secret=b"a guess", seconds=0.1)
+    worker = WorkerSide(loop, leader.address, secret=b"a guess", seconds=2)
     run_until(lambda: worker.lost)
     assert worker.joined == [] and worker.mesh.met_another
     assert_turned_away(leader)
@@ -489,7 +489,7 @@ def test_a_worker_does_not_follow_a_leader_without_the_secret(loop, run_until, a
 
 def test_a_worker_gives_up_at_its_deadline_on_a_leader_that_takes_the_connection_and_says_nothing(loop, run_until):
     fake = FakeLeader(loop, lambda hello: [])
-    worker = WorkerSide(loop, fake.address, seconds=0.5)
+    worker = WorkerSide(loop, fake.address, seconds=2)
     run_until(lambda: worker.lost)
     assert len(fake.heard) == 1 and not worker.mesh.met_another
     assert (worker.joined, worker.lost) == ([], ["algo-1"])

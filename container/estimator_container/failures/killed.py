@@ -1,4 +1,4 @@
-"""What ended a rank: something of its own, or what ends more than that.
+"""What ended a rank: a failure of its own, the loss of its host, or a scheduler that stops the job.
 
 A host that dies takes its ranks with it by SIGKILL, and may be heard to say so of a rank before its own end is seen.
 A scheduler that stops a job sends SIGTERM to each of its processes, and to a rank before the host's toolkit.
@@ -26,12 +26,12 @@ class AskedHosts(Protocol):
 
 
 class KilledOrLost:
-    """Keeps what is said of a process that was killed until it is known whether more has ended than that."""
+    """Holds back a verdict on a rank until it is known which of these it was."""
 
     def __init__(
         self, own: str, hosts: AskedHosts, report: Callable[[Verdict], None], loop: Loop, has_scheduler: bool
     ) -> None:
-        """`own` is this host; `report` is called with a verdict that is of the process alone."""
+        """`own` is this host; `report` is called with a verdict once it is known to be on the rank alone."""
         self._own = own
         self._hosts = hosts
         self._report = report
@@ -46,13 +46,18 @@ class KilledOrLost:
             return found.kind is not Kind.HOST_LOST
         if self._has_scheduler and found.may_be_a_stop:
             self._kept = found
-            self._loop.after(SCHEDULER_SECONDS, lambda: self._is_of_process(found))
+            self._loop.after(SCHEDULER_SECONDS, lambda: self._report_kept(found))
             return True
         if not found.may_be_lost_host or found.host in (None, self._own):
             return False
         self._kept = found
         self._hosts.ask_whether_there(str(found.host))
         return True
+
+    @property
+    def is_keeping(self) -> bool:
+        """Whether a verdict is held back."""
+        return self._kept is not None
 
     def forget(self) -> None:
         """Something else ends the attempt."""
@@ -61,9 +66,9 @@ class KilledOrLost:
     def _answered(self, host: str) -> None:
         kept = self._kept
         if kept is not None and kept.host == host and kept.may_be_lost_host:
-            self._is_of_process(kept)
+            self._report_kept(kept)
 
-    def _is_of_process(self, found: Verdict) -> None:
+    def _report_kept(self, found: Verdict) -> None:
         if found is self._kept:
             self.forget()
             self._report(found)

@@ -14,7 +14,8 @@ from .verdict import Verdict
 CULPRIT_SECONDS = 0.3
 # After mpirun's own end the reports of the last ranks are still on their way from other hosts.
 LAST_REPORTS_SECONDS = 2.0
-SCHEDULER_SECONDS = 1.0  # in which a scheduler that signals a process has signalled all of all hosts
+# Within which a scheduler that has signalled one process has signalled every process of every host.
+SCHEDULER_SECONDS = 1.0
 
 
 class Outcome(NamedTuple):

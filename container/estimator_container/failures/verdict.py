@@ -86,7 +86,7 @@ class Verdict:
 
     @property
     def may_be_a_stop(self) -> bool:
-        """Whether it is of a rank that SIGTERM has ended, with which a scheduler stops a job."""
+        """Whether it is of a rank that ended by SIGTERM, or with 143, as ranks do when a scheduler stops the job."""
         return self.kind in (Kind.SIGNAL, Kind.EXIT_CODE) and (
             self.signal == "SIGTERM" or self.exit_code == EXIT_STOPPED
         )

@@ -110,7 +110,7 @@ class LocalRanks:
         env = environment_of_programs(self._spec, self._toolkit)
         for rank in ranks:
             argv = [sys.executable, "-I", "-S", WRAPPER, str(rank)]
-            ended = self._server.await_wrapper(rank)
+            ended = self._server.expect_wrapper(rank)
             # A scheduler may signal all processes of the host before the wrapper can take a signal.
             self._toolkit.children.start(argv, env, ended, blocked=(signal.SIGTERM,))
 

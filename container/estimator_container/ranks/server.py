@@ -97,7 +97,7 @@ class RankServer:
         self._on_weights = on_weights
         self._on_stalled = on_stalled
         self._awaited: dict[int, object] = {}
-        """Rank -> what tells its wrapper apart, of those that were started and have not asked for a command yet."""
+        """Rank -> a token for the wrapper that was started for it and has not asked for a command yet."""
         self._links: dict[Link, int] = {}
         self._other_links: set[Link] = set()
         """Of wrappers whose rank has ended, and of the scripts themselves."""
@@ -113,12 +113,12 @@ class RankServer:
         for link in (*self._links, *self._other_links):
             link.close()
 
-    def await_wrapper(self, rank: int) -> OnExit:
-        """What to call at the end of this rank's wrapper: if that has never asked for anything, the rank ends by it."""
-        self._awaited[rank] = wrapper = object()  # that of the rank's last step may be about to end
+    def expect_wrapper(self, rank: int) -> OnExit:
+        """Returns what to call when this rank's wrapper exits: if it never asked for a command, the rank has ended."""
+        self._awaited[rank] = token = object()  # the wrapper of the rank's last step may not have exited yet
 
         def ended(code: int) -> None:
-            if self._awaited.get(rank) is wrapper:
+            if self._awaited.get(rank) is token:
                 del self._awaited[rank]
                 self._on_ended(RankEnd(rank, code or 1, False, _NOT_STARTED))
 

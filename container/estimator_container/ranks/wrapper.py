@@ -32,7 +32,7 @@ PLATFORM_VARIABLE = "ESTIMATOR_PLATFORM_ADDRESS"  # as in `contract.names`, whic
 BY_MPI = "mpi"  # the first argument where MPI's daemon starts the wrapper: see `spawned.fork_agent`
 LOCAL_JOB = 0xFFFF  # the bits of MPI's job number that tell the worlds of one mpirun apart (orte/types.h in 4.1)
 EXIT_STOPPED = 143  # of a script that was told to stop, and did; as in `contract.names`, which no rank loads
-SCHEDULER_MS = 1000  # that the toolkit may take to say that a signal was a scheduler's
+SCHEDULER_MS = 500  # that the toolkit may take to say whose a signal was; Open MPI kills a second after its own
 FIRST_FD = 3  # the lowest that is free when the rank starts
 
 
@@ -146,7 +146,7 @@ class Rank:
         for fd in (self._wakeup, self._host.fileno()):
             poll.register(fd, select.POLLIN)
         while self._status is None and self._streams.not_stored is None:
-            (fd, _), *_ = poll.poll()  # one at a time: what is done for a signal may read what the host has sent
+            fd, _ = poll.poll()[0]  # one at a time: what is done for a signal may read what the host has sent
             if fd == self._wakeup:
                 self._on_signals()
             else:
@@ -160,7 +160,7 @@ class Rank:
         for signum in signals & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
             # mpirun gives up on the job: this rank is not the one that failed.
             self._told_to_end = True
-            if not self._has_scheduler_told(signum) or self._has_not_had_it():
+            if self._was_missed_by_scheduler() or not self._has_scheduler_told(signum):
                 _signal_group(self._pid, signum)
         if signal.SIGCHLD in signals:
             self._reap()
@@ -176,10 +176,10 @@ class Rank:
             self._on_host()
         return self._hold
 
-    def _has_not_had_it(self) -> bool:
+    def _was_missed_by_scheduler(self) -> bool:
         """Whether SIGTERM would have ended the rank: a scheduler signals those that are there when it looks."""
         with open(f"/proc/{self._pid}/status", "rb") as file:
-            handled = [line[7:] for line in file if line.startswith((b"SigCgt:", b"SigIgn:"))]
+            handled = [line[7:] for line in file if line.startswith((b"SigCgt:", b"SigIgn:", b"SigBlk:"))]
         return not any(int(mask, 16) >> (signal.SIGTERM - 1) & 1 for mask in handled)
 
     def _reap(self) -> None:

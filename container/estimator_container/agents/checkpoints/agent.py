@@ -46,8 +46,8 @@ class CheckpointAgent(WatchingAgent):
         self._backlog = Backlog()
         self._has_begun = False
         self._restores = True
-        self._finishes_in: str | None = None
-        """The seconds that it has to finish, told before it had begun."""
+        self._finish_by: float | None = None
+        """Until when it has to finish, where it was told to before it had begun."""
         self._is_finishing = False
         self._all_published = False
         self._look_by: float | None = None
@@ -98,8 +98,8 @@ class CheckpointAgent(WatchingAgent):
         self._loop.on_readable(self._folder.fileno(), self._news)
         self._loop.after(REPORT_SECONDS, self._report)
         self.look_soon(0)
-        if self._finishes_in is not None:
-            self._finish(self._finishes_in)
+        if self._finish_by is not None:
+            self._finish(str(max(0.0, self._finish_by - time.monotonic())))
 
     # The owner.
 
@@ -108,7 +108,7 @@ class CheckpointAgent(WatchingAgent):
 
     def _finish(self, value: str) -> None:
         if not self._has_begun:
-            self._finishes_in = value
+            self._finish_by = time.monotonic() + float(value)
             if self._restores:
                 self._last_word()  # the script has not started: there is nothing to publish
             return

@@ -112,7 +112,7 @@ class Leader:
 
     def stop(self) -> None:
         self._others.tell("stop")
-        if self.is_ending_attempt or not self._run.runs:
+        if self.is_ending_attempt or not self._run.runs or self._run.all_ended:
             self._end(Outcome("stopped"))
 
     def close(self) -> None:
@@ -218,7 +218,7 @@ class Leader:
         elif ended.told:
             run = self._run
             self._loop.after(CULPRIT_SECONDS, lambda: self._told_by_mpirun(run))
-        elif self._run.all_ended_well:
+        elif self._run.all_ended_well and not self._killed.is_keeping:
             self._step_done()
         elif ended.code == 0:
             self._training.rank_ended(ended.rank)

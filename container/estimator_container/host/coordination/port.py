@@ -31,7 +31,7 @@ class HostPort(Protocol):
 
     @property
     def has_scheduler(self) -> bool:
-        """Whether every process of the host may be signalled by somebody else than the toolkit."""
+        """Whether it is on a machine of its own, where a scheduler may signal every process."""
 
     @property
     def endpoint(self) -> str:

@@ -297,7 +297,7 @@ def test_a_signal_that_comes_while_its_wrapper_starts_ends_a_rank_and_not_the_wr
 
 
 def test_a_wrapper_that_ends_before_it_has_asked_for_anything_is_the_end_of_its_rank(ranks):
-    ended = {rank: ranks.server.await_wrapper(rank) for rank in range(3)}
+    ended = {rank: ranks.server.expect_wrapper(rank) for rank in range(3)}
     ranks.start("/bin/true", rank=0)
     ranks.until_ended()
     for told in ended.values():
@@ -308,16 +308,16 @@ def test_a_wrapper_that_ends_before_it_has_asked_for_anything_is_the_end_of_its_
 
 
 def test_a_wrapper_of_the_last_step_may_end_while_that_of_the_next_one_starts(ranks):
-    last = ranks.server.await_wrapper(0)
+    last = ranks.server.expect_wrapper(0)
     ranks.start("/bin/true", rank=0)
     ranks.until_ended()
-    ranks.server.await_wrapper(0)
+    ranks.server.expect_wrapper(0)
     last(0)
     assert len(ranks.ended) == 1
 
 
 def test_nobody_waits_for_a_wrapper_after_the_end(ranks):
-    ended = ranks.server.await_wrapper(0)
+    ended = ranks.server.expect_wrapper(0)
     ranks.server.close()
     ended(1)
     assert ranks.ended == []

@@ -14,6 +14,7 @@ from estimator_container.host.coordination.leader import Leader
 from estimator_container.host.coordination.mpirun import Mpirun
 from estimator_container.host.coordination.restart import Restart
 from estimator_container.host.spec import HostSpec
+from estimator_container.ranks.server import RankEnd
 from estimator_container.worlds.mpi.launch_agents import LaunchAgents
 
 HOSTS = ("algo-1", "algo-2", "algo-3")
@@ -42,7 +43,11 @@ def leader(loop, tmp_path):
     settings = Settings.from_documents(Layout(str(tmp_path)), resources, {}, Hyperparameters.read(documents), {})
     host = SimpleNamespace(
         spec=HostSpec.from_settings(settings, b"the secret of this job"),
-        toolkit=SimpleNamespace(loop=loop, events=SimpleNamespace(emit=lambda event: None)),
+        toolkit=SimpleNamespace(
+            loop=loop,
+            events=SimpleNamespace(emit=lambda event: None),
+            children=SimpleNamespace(reap_ending=lambda: None),
+        ),
         outcome=None,
         stopping=False,
         has_scheduler=False,
@@ -106,3 +111,16 @@ def test_no_failure_of_the_script_ends_ranks_that_save_because_the_job_stops(lea
     leader._host.stopping, leader._host.end = True, outcomes.append
     leader.report(Verdict(kind, "something failed on algo-2", "algo-2"))
     assert [outcome.kind for outcome in outcomes] == ["failed"] * counts
+
+
+def test_a_stop_that_comes_when_all_ranks_have_ended_ends_the_job(leader):
+    """As on a machine whose scheduler has signalled the ranks of all hosts before the first host's toolkit."""
+    outcomes = []
+    leader._host.end, leader._killed._has_scheduler = outcomes.append, True
+    leader._run.rank_ended("algo-1", RankEnd(0, 1, False, "Connection closed by peer"))
+    leader._run.rank_ended("algo-2", RankEnd(1, 1, False, "Connection closed by peer"))
+    leader.host_rank_ended("algo-3", RankEnd(2, -15, False, ""))
+    assert outcomes == []
+    leader._host.stopping = True
+    leader.stop()
+    assert [outcome.kind for outcome in outcomes] == ["stopped"]

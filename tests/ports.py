@@ -6,7 +6,11 @@ import contextlib
 import os
 import random
 import socket
+import threading
 
+_LOCK = threading.Lock()
+_GIVEN: set[int] = set()
+"""Those that this process has given away: who asked for one may not listen at it yet."""
 PORTS = range(20000, 32000)  # below those that Linux gives to clients: ip(7), ip_local_port_range
 
 
@@ -22,7 +26,10 @@ def free_ports(count: int) -> list[int]:
     own = PORTS[worker * len(PORTS) // 16 : (worker + 1) * len(PORTS) // 16]
     while True:
         first = random.choice(own[:-count])
-        with contextlib.ExitStack() as sockets, contextlib.suppress(OSError):
-            for port in range(first, first + count):
-                sockets.enter_context(socket.socket()).bind(("", port))
-            return [*range(first, first + count)]
+        ports = range(first, first + count)
+        with _LOCK, contextlib.ExitStack() as sockets, contextlib.suppress(OSError):
+            if _GIVEN.isdisjoint(ports):
+                for port in ports:
+                    sockets.enter_context(socket.socket()).bind(("", port))
+                _GIVEN.update(ports)
+                return [*ports]

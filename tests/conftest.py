@@ -108,7 +108,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if _is_on(item, "slurm"):
         from tests.slurm import cluster
 
-        variables |= cluster.of_run(item.config).environment()
+        variables |= cluster.ENGINE.of_run(item.config).environment()
     if _is_on(item, "ssh", "ssh_pool"):
         from tests.ssh import pool
 
@@ -163,7 +163,7 @@ def slurm(pytestconfig) -> Cluster:
     """A Slurm of twelve nodes. Tests that use it, or whose `backend` is slurm, find it by SLURM_CONF as users do."""
     from tests.slurm import cluster
 
-    return cluster.of_run(pytestconfig)
+    return cluster.ENGINE.of_run(pytestconfig)
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+from tests.shared_engine import run
+
 BUSY = 2
 """Processes that compute for as long as the rounds go on."""
 
@@ -37,16 +39,6 @@ def load(processes: int) -> Iterator[None]:
             each.wait()
 
 
-def pytest(*words: str) -> int:
-    """Run pytest; Ctrl-C reaches it too, and it may say what it was at. Returns its exit code."""
-    with subprocess.Popen([sys.executable, "-m", "pytest", "-q", *words]) as running:
-        try:
-            return running.wait()
-        except KeyboardInterrupt:
-            running.wait()
-            raise
-
-
 def main(rounds: str, *words: str) -> int:
     if not rounds.isdecimal() or int(rounds) == 0 or not words:
         print("usage: scripts/test --repeat ROUNDS PATH…, with at least one round and one path", file=sys.stderr)
@@ -54,7 +46,7 @@ def main(rounds: str, *words: str) -> int:
     with load(BUSY):
         for number in range(1, int(rounds) + 1):
             print(f"\n== round {number} of {rounds}", flush=True)
-            if code := pytest(*words):
+            if code := run([sys.executable, "-m", "pytest", "-q", *words]):
                 print(f"\nround {number} of {rounds} failed", file=sys.stderr)
                 return code
     print(f"\nall {rounds} rounds passed")

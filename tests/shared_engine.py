@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 import pytest
 
 Made = TypeVar("Made")
+END_SECONDS = 60
+"""That an interrupted command has to end what it has started: pytest interrupts its workers only after 5 s."""
 
 
 @contextlib.contextmanager
@@ -61,9 +63,36 @@ class SharedEngine:
             config.add_cleanup(stack.close)
         return config.stash[self._key]
 
-    def main(self, command: list[str]) -> int:
-        """Run a command with one; returns its exit code."""
-        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    @contextlib.contextmanager
+    def variables(self) -> Iterator[dict[str, str]]:
+        """One of the caller's own, as the variable by which test processes share it."""
         with self._started() as made:
-            variables = {**os.environ, self.variable: str(made.folder)}
-            return subprocess.run(command, check=False, env=variables).returncode
+            yield {self.variable: str(made.folder)}
+
+
+def run_with(variables: AbstractContextManager[Mapping[str, str]], command: Sequence[str]) -> int:
+    """Run a command with what the variables of an engine name; returns its exit code. SIGTERM ends both."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    with variables as of_engine:
+        return run(command, of_engine)
+
+
+def run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> int:
+    """Run a command to its end, with variables beside this process's own; returns its exit code.
+
+    Ctrl-C reaches the command too, which may say what it was at and end what it has started. If this process ends in
+    another way, the command is interrupted as if by Ctrl-C, and killed after END_SECONDS.
+    """
+    interrupted_with_this = ["setpriv", "--pdeathsig", "INT", *command]
+    with subprocess.Popen(interrupted_with_this, env={**os.environ, **(variables or {})}) as running:
+        try:
+            return running.wait()
+        except KeyboardInterrupt:
+            running.wait()
+            raise
+        except BaseException:
+            running.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                running.wait(END_SECONDS)
+            running.kill()
+            raise

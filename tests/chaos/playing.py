@@ -85,7 +85,7 @@ def machines_for(backend: str) -> Iterator[None]:
         elif backend == "slurm":
             from tests.slurm import cluster
 
-            variables = stack.enter_context(cluster.shared()).environment()
+            variables = stack.enter_context(cluster.ENGINE.shared()).environment()
         before = dict(os.environ)
         os.environ.update(variables)
         try:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,9 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
 from estimator_container.runtime.children import descendants
 
+from tests.shared_engine import SharedEngine, run_with
 from tests.slurm import configuration
 from tests.slurm.configuration import NODES
 from tests.waiting import kill_all
@@ -36,8 +35,6 @@ Not SLURM_CONF itself: other suites test what a job does with the variables that
 START_SECONDS = 300
 END_SECONDS = 60
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "scancel", "sinfo")
-
-RUNNING = pytest.StashKey["Cluster"]()
 
 
 class DidNotStart(Exception):
@@ -131,23 +128,7 @@ def cluster(nodes: tuple[str, ...] = NODES) -> Iterator[Cluster]:
             shutil.rmtree(folder)
 
 
-def of_run(config: pytest.Config) -> Cluster:
-    """The cluster that all tests of this process use; its own, if it has none from outside, ends with the run."""
-    if RUNNING not in config.stash:
-        stack = contextlib.ExitStack()
-        config.stash[RUNNING] = stack.enter_context(shared())
-        config.add_cleanup(stack.close)
-    return config.stash[RUNNING]
-
-
-@contextlib.contextmanager
-def shared() -> Iterator[Cluster]:
-    """The cluster that all test processes share, or one of this process's own."""
-    if folder := os.environ.get(SHARED):
-        yield Cluster(Path(folder))
-        return
-    with cluster() as made:
-        yield made
+ENGINE = SharedEngine(SHARED, Cluster, cluster)
 
 
 def environment() -> dict[str, str]:
@@ -220,12 +201,5 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "SBATCH", "SRUN"))}
 
 
-def main(command: list[str]) -> int:
-    """Run a command with a cluster; returns its exit code."""
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    with cluster() as made:
-        return subprocess.run(command, check=False, env={**os.environ, SHARED: str(made.folder)}).returncode
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_with(ENGINE.variables(), sys.argv[1:]))

@@ -32,7 +32,7 @@ from pathlib import Path
 from estimator_container.runtime.children import descendants
 
 from tests.ports import free_port
-from tests.shared_engine import SharedEngine
+from tests.shared_engine import SharedEngine, run_with
 from tests.waiting import wait_until_gone
 
 SHARED = "TEST_SSH"
@@ -271,4 +271,4 @@ def end(made: SshPool) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(ENGINE.main(sys.argv[1:]))
+    sys.exit(run_with(ENGINE.variables(), sys.argv[1:]))

@@ -25,7 +25,7 @@ from botocore.config import Config
 from botocore.session import Session
 
 from tests.ports import free_port
-from tests.shared_engine import side_by_side
+from tests.shared_engine import run_with, side_by_side
 
 LOCALSTACK = Path(__file__).parents[2] / ".venv-localstack" / "bin" / "python"
 START_SECONDS = 300  # after which one is stuck, however slow the machine
@@ -218,7 +218,7 @@ KINDS = {"localstack": localstack, "ceph": ceph}
 
 
 @contextlib.contextmanager
-def shared() -> Iterator[dict[str, str]]:
+def variables() -> Iterator[dict[str, str]]:
     """One server of each kind, as the variable by which test processes share them."""
     with contextlib.ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="servers-")))
@@ -232,11 +232,5 @@ def shared() -> Iterator[dict[str, str]]:
         yield {SHARED: json.dumps(dict(zip(KINDS, map(asdict, servers), strict=True)))}
 
 
-def main(command: list[str]) -> int:
-    """Run a command with one server of each kind; returns its exit code."""
-    with shared() as variables:
-        return subprocess.run(command, check=False, env={**os.environ, **variables}).returncode
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_with(variables(), sys.argv[1:]))

@@ -119,7 +119,7 @@ def main() -> int:
     settings = parser.parse_args()
     names = tuple(settings.fault or FAULTS)
     numbers = range(settings.first, settings.first + settings.count)
-    with cluster.shared() as made:
+    with cluster.ENGINE.shared() as made:
         endings = inject(made, [drawn(number, settings.seed, names) for number in numbers])
     print(tally(endings))
     correct = sum(each.grade == "correct" for each in endings)

@@ -16,17 +16,18 @@ import json
 import os
 import random
 import shlex
-import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+
+from tests.shared_engine import SharedEngine, run_with
 
 from . import image, settings
 
@@ -223,15 +224,12 @@ def _start(made: ContainerCluster) -> None:
     (made.folder / "cluster.json").write_text(json.dumps([made.prefix, made.network, made.owner]))
 
 
-@contextlib.contextmanager
-def shared() -> Iterator[ContainerCluster]:
-    """The cluster that several test processes share, or one of this process's own."""
-    if folder := os.environ.get(SHARED):
-        prefix, network, owner = json.loads(Path(folder, "cluster.json").read_text())
-        yield ContainerCluster(prefix, network, Path(folder), owner)
-        return
-    with cluster() as made:
-        yield made
+def _found(folder: Path) -> ContainerCluster:
+    prefix, network, owner = json.loads((folder / "cluster.json").read_text())
+    return ContainerCluster(prefix, network, folder, owner)
+
+
+ENGINE = SharedEngine(SHARED, _found, cluster)
 
 
 def _make_network(made: ContainerCluster) -> None:
@@ -283,12 +281,5 @@ def remove_left() -> None:
             remove(f"{LABEL}={pid}", network)
 
 
-def main(command: Sequence[str]) -> int:
-    """Run a command with a cluster; returns its exit code."""
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    with cluster() as made:
-        return subprocess.run(command, check=False, env={**os.environ, SHARED: str(made.folder)}).returncode
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_with(ENGINE.variables(), sys.argv[1:]))

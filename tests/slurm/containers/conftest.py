@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def shared_cluster() -> Iterator[ContainerCluster]:
-    with cluster.shared() as made:
+    with cluster.ENGINE.shared() as made:
         yield made
 
 

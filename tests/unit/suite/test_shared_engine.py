@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from tests.shared_engine import side_by_side
 from tests.waiting import SECONDS
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -55,3 +61,39 @@ def test_the_threads_stay_as_long_as_the_block_for_a_daemon_ends_with_the_one_th
     with side_by_side(engines):
         assert [each.is_alive() for each in threads] == [True, True]
     assert [each.is_alive() for each in threads] == [False, False]
+
+
+COMMAND = """
+import os, signal, sys
+try:
+    print(os.environ["ENGINE"], flush=True)
+    signal.pause() if sys.argv[1] == "waits" else sys.exit(7)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+RUNS = """
+import contextlib, sys
+from tests.shared_engine import run_with
+@contextlib.contextmanager
+def engine():
+    try:
+        yield {"ENGINE": "up"}
+    finally:
+        print("engine ended", flush=True)
+sys.exit(run_with(engine(), [sys.executable, "-c", *sys.argv[1:]]))
+"""
+
+
+def test_a_command_has_the_engine_and_its_exit_code_is_told():
+    command = [sys.executable, "-c", RUNS, COMMAND, "fails"]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=SECONDS)
+    assert (done.stdout.splitlines(), done.returncode) == (["up", "engine ended"], 7), done.stderr
+
+
+@pytest.mark.parametrize(("number", "left"), [(signal.SIGTERM, ["engine ended"]), (signal.SIGKILL, [])])
+def test_a_command_whose_parent_ends_is_interrupted_before_its_engine_ends(number, left):
+    with subprocess.Popen([sys.executable, "-c", RUNS, COMMAND, "waits"], cwd=ROOT, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout.readline() == b"up\n"
+        parent.send_signal(number)
+        assert parent.stdout.read().decode().splitlines() == ["interrupted", *left]
+    assert parent.returncode == (128 + number if left else -number)

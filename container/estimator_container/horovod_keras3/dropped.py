@@ -116,8 +116,8 @@ _MISSING = re.compile(
 def advice(error: BaseException) -> str | None:
     """What to write today, where an error comes of a word that Keras 3 or TensorFlow 2 does not know.
 
-    >>> advice(AttributeError("'Adam' object has no attribute 'lr'"))
-    'Keras 3 does not know this word of Keras 2: write .learning_rate where the script has .lr.'
+    Of `'Adam' object has no attribute 'lr'` it is `Keras 3 removed this Keras 2 name: write .learning_rate where the
+    script has .lr.`
     """
     text = f"{type(error).__name__}: {error}".partition("\n")[0].replace("keras.api.", "keras.")  # as before 3.10
     today = _first(_OF_KERAS, text) or _still_in_tensorflows_backend(text) if _has_keras_3() else None

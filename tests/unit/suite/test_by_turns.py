@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance import by_turns
 from tests.conformance.by_turns import BACKENDS, SERVICE, one_of_each, turns_of
 
 ROOT = Path(__file__).parents[3]
@@ -91,6 +92,13 @@ def test_every_run_has_few_tests_on_slurm_which_meet_every_law():
     few = of_every_run - without_slurm(of_every_run)
     assert met(few) == met(of_all - without_slurm(of_all))
     assert len(few) <= len(met(few))
+
+
+def test_what_is_listed_for_a_pool_and_for_executors_is_there():
+    """So that a test that is renamed does not stop running there unnoticed."""
+    for name in by_turns.ON_POOL | by_turns.ON_EXECUTORS:
+        path, _, test = name.partition("::")
+        assert f"def {test}(" in (by_turns.LAWS / path).read_text(), name
 
 
 def test_where_slurm_alone_is_named_every_test_runs_there():

@@ -46,6 +46,25 @@ def wait_for(
         began = time.monotonic()
 
 
+def freeze(pause: Callable[[], object]) -> None:
+    """Call what pauses a container until it does.
+
+    Where its processes have to wait for a CPU, runc gives up after a third of a second, for its caller to try again:
+    https://github.com/opencontainers/runc/pull/4388.
+    """
+
+    def is_frozen() -> bool:
+        try:
+            pause()
+        except Exception as error:
+            if "unable to freeze" not in str(error):
+                raise
+            return False
+        return True
+
+    wait_for(is_frozen)
+
+
 def wait_until_gone(pid: int, seconds: float = SECONDS) -> None:
     """Wait for the end of a process, child of this one or not; one that nobody has reaped has ended."""
     try:

@@ -23,7 +23,7 @@ from estimator_sdk import Job, JobFailed
 from estimator_sdk.backends.docker import engine
 from tests import spark
 from tests.ssh import seen
-from tests.waiting import SECONDS, kill, state_of, wait_for, wait_until_stopped
+from tests.waiting import SECONDS, freeze, kill, state_of, wait_for, wait_until_stopped
 
 SILENCE_BOUND = 5.0  # seconds from the moment that a host falls silent to the end of the job on all hosts
 # As the frameworks do: rank 0 serves at MASTER_PORT, or each worker at its own address of TF_CONFIG.
@@ -206,7 +206,7 @@ def agent_of(job: Job) -> int:
 def freeze_host(job: Job, host: str) -> None:
     """Stop everything on a host, connections left as they are."""
     if job.backend == "docker":
-        container_of(job, host).pause()
+        freeze(container_of(job, host).pause)
     else:
         toolkit = toolkit_of(job, host)
         os.kill(toolkit, signal.SIGSTOP)

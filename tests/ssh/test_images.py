@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import signal
@@ -21,7 +22,7 @@ from estimator_sdk.errors import BackendError
 from tests.ssh.machine_docker import MachineDocker, on_machine
 from tests.ssh.pool import SshPool, pool
 from tests.ssh.submitting import submitting
-from tests.waiting import kill_all, wait_for
+from tests.waiting import freeze, kill_all, wait_for
 
 IMAGE = catalogue.MPI.name
 EMPTY = "empty:1"
@@ -174,7 +175,8 @@ def test_a_container_that_stands_still_is_ended_with_its_supervisor(submit, used
     job = submit(UP)
     wait_until_up(job)
     for each in machines[1]:
-        each.ask("pause", *each.containers())
+        for container in each.containers():
+            freeze(functools.partial(each.ask, "pause", container))
     ((_, supervisor),) = processes(used, job, "backends/supervised")
     os.kill(supervisor, signal.SIGKILL)
     wait_for(lambda: not containers())

@@ -28,6 +28,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tests.shared_engine import SharedEngine, run_with
+from tests.waiting import freeze
 
 from . import image, settings
 
@@ -114,7 +115,7 @@ class ContainerCluster:
         docker("network", "disconnect", self.prefix, self.container(node))
 
     def freeze(self, node: str) -> None:
-        docker("pause", self.container(node))
+        freeze(lambda: docker("pause", self.container(node)))
 
     def thaw(self, node: str) -> None:
         docker("unpause", self.container(node))

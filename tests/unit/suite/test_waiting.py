@@ -37,6 +37,18 @@ def test_a_condition_is_looked_at_once_more_where_the_bound_has_passed_meanwhile
     assert waiting.wait_for(lambda: time.sleep(rest := next(rests)) or not rest, 0.1)
 
 
+def test_a_container_that_cannot_be_paused_at_once_is_tried_again():
+    said = iter(["OCI runtime pause failed: unable to freeze: unknown", None, "No such container: algo-1"])
+
+    def pause():
+        if text := next(said):
+            raise OSError(text)
+
+    waiting.freeze(pause)
+    with pytest.raises(OSError, match="No such container"):
+        waiting.freeze(pause)
+
+
 def test_a_wait_whose_looks_take_long_rests_longer():
     def look():
         begun = time.thread_time()

@@ -11,14 +11,14 @@ from __future__ import annotations
 import signal
 import sys
 
-from tests.shared_engine import side_by_side
+from tests.shared_engine import exit_at_sigterm, side_by_side
 from tests.slurm import cluster
 from tests.ssh import pool
 from tests.stores import servers
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    exit_at_sigterm()
     # Ctrl-C is for the tests, which still need them; and jobs on Slurm are not to ignore it.
     signal.signal(signal.SIGINT, lambda number, _: None)
     with side_by_side([servers.variables(), cluster.ENGINE.variables(), pool.ENGINE.variables()]) as variables:

@@ -72,9 +72,20 @@ class SharedEngine:
 
 def run_with(variables: AbstractContextManager[Mapping[str, str]], command: Sequence[str]) -> int:
     """Run a command with what the variables of an engine name; returns its exit code. SIGTERM ends both."""
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    exit_at_sigterm()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what is in the background ignore it
     with variables as of_engine:
         return run(command, of_engine)
+
+
+def exit_at_sigterm() -> None:
+    """Let SIGTERM end this process as an exit does: with all that ends its engines, which a second one does not cut."""
+
+    def end(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 def run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> int:
@@ -84,15 +95,18 @@ def run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> i
     another way, the command is interrupted as if by Ctrl-C, and killed after END_SECONDS.
     """
     interrupted_with_this = ["setpriv", "--pdeathsig", "INT", *command]
+    parent = os.getppid()
     with subprocess.Popen(interrupted_with_this, env={**os.environ, **(variables or {})}) as running:
         try:
             return running.wait()
-        except KeyboardInterrupt:
-            running.wait()
-            raise
-        except BaseException:
-            running.send_signal(signal.SIGINT)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                running.wait(END_SECONDS)
-            running.kill()
+        except BaseException as cause:
+            try:
+                if isinstance(cause, KeyboardInterrupt) and os.getppid() == parent:
+                    running.wait()
+                else:  # not Ctrl-C, or the signal at a parent's death, which only this process has had
+                    running.send_signal(signal.SIGINT)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        running.wait(END_SECONDS)
+            finally:
+                running.kill()
             raise

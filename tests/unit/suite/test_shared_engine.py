@@ -97,3 +97,12 @@ def test_a_command_whose_parent_ends_is_interrupted_before_its_engine_ends(numbe
         parent.send_signal(number)
         assert parent.stdout.read().decode().splitlines() == ["interrupted", *left]
     assert parent.returncode == (128 + number if left else -number)
+
+
+def test_a_command_is_interrupted_where_the_parent_of_its_parent_is_killed():
+    """As a lane of `scripts/test` is: the signal at its end reaches what has the engine, and not the command."""
+    lane = ["sh", "-c", 'setpriv --pdeathsig INT "$@" & wait', "sh", sys.executable, "-c", RUNS, COMMAND, "waits"]
+    with subprocess.Popen(lane, cwd=ROOT, stdout=subprocess.PIPE) as script:
+        assert script.stdout.readline() == b"up\n"
+        script.kill()
+        assert script.stdout.read().decode().splitlines() == ["interrupted", "engine ended"]

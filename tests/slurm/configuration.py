@@ -28,7 +28,7 @@ PreemptMode=REQUEUE
 JobRequeue=1
 MpiDefault=none
 ReturnToService=2
-KillWait=5
+KillWait=10
 SlurmdTimeout=30
 SlurmdParameters=config_overrides
 SchedulerParameters=sched_interval=1,sched_min_interval=0,batch_sched_delay=0,bf_interval=1

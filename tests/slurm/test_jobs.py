@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import sys
 import threading
 import time
@@ -39,6 +41,10 @@ for step in range(1, 1000):
         sys.exit(143)
 """
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
+SILENT = """#!/bin/sh
+case "$*" in *"show job"*) echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1 ;; esac
+exec {scontrol} "$@"
+"""
 WAITING = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 
 
@@ -121,20 +127,35 @@ def test_a_job_that_is_requeued_goes_on_from_its_checkpoint(submit, slurm, tmp_p
     assert [attempt.verdict.kind.value if attempt.verdict else None for attempt in attempts] == ["preempted", None]
 
 
+def test_a_job_that_is_requeued_while_the_controller_answers_nobody_goes_on(submit, slurm, tmp_path, monkeypatch):
+    (silent := tmp_path / "bin").mkdir()
+    (silent / "scontrol").write_text(SILENT.format(scontrol=shutil.which("scontrol")))
+    (silent / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{silent}:{os.environ['PATH']}")
+    job = submit(COUNTING, checkpoint_s3_uri=f"file://{tmp_path / 'checkpoints'}")
+    wait_for_line(job, "begins at 0")
+    wait_until_published(job)
+    slurm.run("scontrol", "requeue", str(number_of(job)))
+    end_requeued(slurm, number_of(job))
+    assert job.wait(timeout=60) == "Completed", job.why()
+    first, _ = job._started.record().attempts
+    assert first.verdict.kind.value == "preempted"
+
+
 def test_a_job_that_is_cancelled_by_slurm_is_stopped(submit, slurm):
     job = submit(WAITING)
     wait_for_line(job, "up")
     slurm.run("scancel", str(number_of(job)))
-    assert job.wait(timeout=30) == "Stopped"
+    assert job.wait(timeout=60) == "Stopped"
     assert "cancelled" in job._started.record().reason
     wait_for(lambda: not processes_of(job.folder))
 
 
 def test_a_job_that_is_stopped_has_its_own_grace(submit, slurm):
-    job = submit(COUNTING.replace("sleep(0.5)", "sleep(8)"))  # longer than KillWait
+    job = submit(COUNTING.replace("sleep(0.5)", "sleep(13)"))  # longer than KillWait
     wait_for_line(job, "begins", hosts=2)
     job.stop()
-    assert job.wait(timeout=40) == "Stopped"
+    assert job.wait(timeout=60) == "Stopped"
     assert job._started.record().reason == "stopped by the user"
     said = [line.data.decode() for line in job.logs(stream="stdout")]
     assert sum("after 1 signals" in line for line in said) == 2, said
@@ -144,7 +165,7 @@ def test_a_job_in_the_queue_can_be_stopped(submit, slurm):
     job = submit(WAITING, slurm={"sbatch_options": {"begin": "now+1hour"}})
     assert job.status == "InProgress"
     job.stop()
-    assert job.wait(timeout=30) == "Stopped"
+    assert job.wait(timeout=60) == "Stopped"
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
 
 
@@ -195,7 +216,7 @@ def test_a_job_that_was_put_back_in_the_queue_can_be_stopped_there(submit, slurm
     slurm.run("scontrol", "requeuehold", str(number_of(job)))
     wait_until_it_is("PENDING", slurm, number_of(job))
     job.stop()
-    assert job.wait(timeout=30) == "Stopped"
+    assert job.wait(timeout=60) == "Stopped"
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%i") == ""
 
 
@@ -349,7 +370,7 @@ def test_a_controller_that_does_not_answer_is_no_failure(submit, slurm, monkeypa
         without.setattr(queue, "look", lambda age=None: None)
         assert job.status == "InProgress"
     job.stop()
-    assert job.wait(timeout=30) == "Stopped"
+    assert job.wait(timeout=60) == "Stopped"
 
 
 def test_what_a_shell_sets_for_people_who_look_at_the_queue_says_nothing_of_jobs(submit, monkeypatch):
@@ -360,7 +381,7 @@ def test_what_a_shell_sets_for_people_who_look_at_the_queue_says_nothing_of_jobs
     monkeypatch.setenv("SQUEUE_STATES", "PENDING")
     assert number_of(job) in queue.look(0.0)
     job.stop()
-    assert job.wait(timeout=30) == "Stopped"
+    assert job.wait(timeout=60) == "Stopped"
 
 
 def test_without_slurm_a_job_is_refused_in_a_sentence(tmp_path, monkeypatch):

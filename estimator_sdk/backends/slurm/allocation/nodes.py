@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ from ...supervised.supervisor.surroundings import Interruption
 from .. import accounting, queue
 
 _STATES_OF_NODES_IN_USE = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED")
+EXPLAIN_SECONDS = 5.0
+"""That the controller is asked why it ends a job: many at once, such as in a preemption, may all want an answer."""
 UPDATES = 3
 """How often a change of the job is tried: what interrupts this process may end the program that makes it."""
 
@@ -132,7 +135,12 @@ class SlurmAllocation:
     def interruption(self) -> Interruption:
         """Asked of Slurm, whose signal alone says nothing of its reason."""
         job = f"job {self.number} of Slurm"
-        known = self._known()
+        known, until = self._known(), time.monotonic() + EXPLAIN_SECONDS
+        while not known and time.monotonic() < until:
+            time.sleep(0.5)
+            known = self._known()
+        if not known:  # it may come again; if not, whoever asks for the job next asks Slurm how it ended
+            return Interruption(f"{job} was taken off its nodes, and Slurm does not say why", comes_again=True)
         again = Interruption(f"{job} was taken off its nodes, and is in the queue again", comes_again=True)
         if int(known.get("Restarts", "0")) > self._starts or known.get("JobState") in ("PENDING", "REQUEUED"):
             return again

@@ -2,6 +2,7 @@ import pytest
 from estimator_container.failures.kind import Kind
 
 from estimator_sdk.backends.slurm import queue
+from estimator_sdk.backends.slurm.allocation import nodes
 from estimator_sdk.backends.slurm.allocation.nodes import Node, SlurmAllocation, _node
 from estimator_sdk.errors import BackendError
 
@@ -77,7 +78,6 @@ def test_hosts_are_taken_once_slurm_ends_the_job_or_is_about_to(allocation, said
         ("JobId=4711 JobState=TIMEOUT Reason=None Restarts=0", "reached Slurm's time limit"),
         ("JobId=4711 JobState=CANCELLED Reason=None Restarts=0", "was cancelled"),
         ("JobId=4711 JobState=RUNNING Reason=None Restarts=0", "was cancelled"),
-        ("", "was cancelled"),
     ],
 )
 def test_a_job_that_a_limit_or_somebody_ends_is_stopped(allocation, said, words):
@@ -102,11 +102,25 @@ def test_a_job_that_ends_for_good_with_a_node_has_failed_by_that(allocation, sta
     assert found.verdict.kind is Kind.HOST_LOST
 
 
-def test_an_interruption_that_slurm_cannot_explain_is_a_cancellation(allocation, monkeypatch):
-    made = allocation()
+@pytest.mark.parametrize(
+    ("silent_times", "comes_again", "reason"),
+    [
+        (2, False, "job 4711 of Slurm reached Slurm's time limit"),
+        (1000, True, "job 4711 of Slurm was taken off its nodes, and Slurm does not say why"),
+    ],
+)
+def test_an_interruption_that_slurm_does_not_explain_is_asked_about_again_and_ends_nothing_for_good(
+    allocation, monkeypatch, silent_times, comes_again, reason
+):
+    monkeypatch.setattr(nodes, "EXPLAIN_SECONDS", 60.0 if silent_times < 10 else 0.6)
+    made, asked = allocation(), []
 
     def silent(*command, **_):
-        raise BackendError("scontrol says: Unable to contact slurm controller")
+        asked.append(command)
+        if len(asked) <= silent_times:
+            raise BackendError("scontrol says: Unable to contact slurm controller")
+        return "JobId=4711 JobState=TIMEOUT Reason=None Restarts=0"
 
     monkeypatch.setattr(queue, "ask", silent)
-    assert made.interruption().reason == "job 4711 of Slurm was cancelled"
+    found = made.interruption()
+    assert (found.comes_again, found.reason, found.verdict) == (comes_again, reason, None)

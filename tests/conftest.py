@@ -11,7 +11,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 from tests import cpu, scheduling, tables
+from tests.waiting import Load
 
 if TYPE_CHECKING:
     from tests.slurm.cluster import Cluster
@@ -172,6 +173,14 @@ def ssh_pool(pytestconfig) -> SshPool:
     from tests.ssh import pool
 
     return pool.ENGINE.of_run(pytestconfig)
+
+
+@pytest.fixture
+def stretched() -> Iterator[Callable[[float], float]]:
+    """Makes a bound in seconds for a machine with free CPUs one for this machine, as busy as it is during the test."""
+    load = Load()
+    yield load.stretched
+    load.end()
 
 
 @pytest.fixture

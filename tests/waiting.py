@@ -23,6 +23,33 @@ LEAST_REST, LONGEST_REST = 0.01, 0.25
 RESTS = 4
 """A wait rests so many times as long as its last look took, so that it leaves the CPUs to what it waits for."""
 Found = TypeVar("Found")
+LOOK_SECONDS = 0.05
+CPUS = len(os.sched_getaffinity(0))
+
+
+class Load:
+    """How busy the machine is while a test runs, for bounds of times that are promised where CPUs are free."""
+
+    def __init__(self) -> None:
+        self._looks = self._running = 0
+        self._ends = threading.Event()
+        self._looking = threading.Thread(target=self._look, daemon=True)
+        self._looking.start()
+
+    def _look(self) -> None:
+        with Path("/proc/loadavg").open() as file:
+            while not self._ends.wait(LOOK_SECONDS):
+                file.seek(0)
+                self._running += int(file.read().split()[3].partition("/")[0]) - 1  # but for this thread
+                self._looks += 1
+
+    def stretched(self, seconds: float) -> float:
+        """A bound, so many times longer as there were processes to a CPU, on average, that could use one."""
+        return seconds * max(1.0, self._running / CPUS / max(1, self._looks))
+
+    def end(self) -> None:
+        self._ends.set()
+        self._looking.join()
 
 
 def wait_for(

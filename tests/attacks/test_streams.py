@@ -121,7 +121,7 @@ class OnTerminal:
 
     def until(self, pattern: str) -> str:
         """What it has shown when this is found in it, from the last such call on."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + SECONDS
         while (found := re.search(pattern, self._text)) is None:
             ready, _, _ = select.select([self._fd], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, self._text

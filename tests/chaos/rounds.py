@@ -26,7 +26,7 @@ DEADLINE = 20.0  # seconds from the fault to the end of the job: more is a hang
 THERE_SECONDS = 60.0  # until what is to be struck has started, on a busy machine
 LOOK_SECONDS = 0.01  # between looks for what is to be struck
 UP_SECONDS = 0.05  # between looks at whether all ranks are up, each of which reads of every process
-LEFT_SECONDS = 10.0  # after the supervisor; only what no one waits for, such as a reaper, needs them
+LEFT_SECONDS = 60.0  # after the supervisor; only what no one waits for, such as a reaper, needs them
 ORPHANED_SECONDS = 60.0  # after a supervisor was killed, when nobody is left who could wait, or by Slurm's daemons
 BY_ITSELF = {
     "raise": "exception",

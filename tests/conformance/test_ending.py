@@ -16,7 +16,6 @@ import pytest
 from estimator_sdk import Job, JobFailed, list_jobs
 from tests.chaos.leaks import Scan
 from tests.chaos.playing import own_folders
-from tests.conformance.by_turns import POOL
 from tests.conformance.jobs import (
     UP_AND_WAIT,
     assert_falls_silent,
@@ -92,7 +91,7 @@ FAILURES = {
 @pytest.mark.alone
 @pytest.mark.law("E2")
 @pytest.mark.parametrize("name", FAILURES)
-def test_the_first_failing_rank_is_named(script, name):
+def test_the_first_failing_rank_is_named(script, name, stretched):
     rank, failure, kind, code, signal_name = FAILURES[name]
     stamp = "import time; print('failing at', time.time(), flush=True)"
     condition, _, rest = failure.partition(": ")
@@ -107,7 +106,7 @@ def test_the_first_failing_rank_is_named(script, name):
     job = Job.attach(failed.job_name)
     assert job.status == "Failed" and job.why() in str(failed) + "\n"
     said = b"".join(line.data for line in job.logs(rank=rank, stream="stdout")).split()
-    assert ended - float(said[2]) < FAIL_BOUND + (MPI_LINGERS if kind == "early_exit" else 0.0)
+    assert ended - float(said[2]) < stretched(FAIL_BOUND) + (MPI_LINGERS if kind == "early_exit" else 0.0)
     assert left_of(job) == []
     for host in ("algo-1", "algo-2"):
         failure_file = job.folder / "hosts" / host / "output" / "failure"
@@ -134,7 +133,7 @@ MPI.COMM_WORLD.Barrier()
 
 @pytest.mark.alone
 @pytest.mark.law("E2")
-def test_a_failure_without_a_world_ends_the_other_hosts(script):
+def test_a_failure_without_a_world_ends_the_other_hosts(script, stretched):
     source = """
 import os, sys, time
 if os.environ["SM_CURRENT_HOST"] == "algo-2":
@@ -147,20 +146,20 @@ time.sleep(60)
     assert (failed.verdict.host, failed.verdict.exit_code) == ("algo-2", 1)
     assert "the disk is full" in str(failed)
     said = b"".join(line.data for line in Job.attach(failed.job_name).logs(host="algo-2", stream="stdout")).split()
-    assert ended - float(said[2]) < FAIL_BOUND
+    assert ended - float(said[2]) < stretched(FAIL_BOUND)
 
 
 @pytest.mark.alone
 @pytest.mark.law("E2")
 @pytest.mark.parametrize("host", ["algo-1", "algo-2"])
-def test_a_host_that_is_killed_ends_the_job_by_name(script, host):
+def test_a_host_that_is_killed_ends_the_job_by_name(script, host, stretched):
     job = script.estimator(UP_AND_WAIT, hosts=2, processes=1).fit(wait=False)
     wait_until_up(job, 2)
     kill_host(job, host)
     killed = time.time()
     with pytest.raises(JobFailed) as failed:
         job.wait(SECONDS)
-    assert time.time() - killed < FAIL_BOUND
+    assert time.time() - killed < stretched(FAIL_BOUND)
     assert failed.value.verdict.kind == "host_lost"
     assert failed.value.verdict.host == host
     assert left_of(job) == []
@@ -169,11 +168,11 @@ def test_a_host_that_is_killed_ends_the_job_by_name(script, host):
 @pytest.mark.alone
 @pytest.mark.law("E2b")
 @pytest.mark.parametrize(("hosts", "host"), [(2, "algo-1"), (2, "algo-2"), (3, "algo-3")])
-def test_a_frozen_host_is_named_by_those_that_hear_nothing_of_it(script, hosts, host):
+def test_a_frozen_host_is_named_by_those_that_hear_nothing_of_it(script, hosts, host, stretched):
     job = script.estimator(UP_AND_WAIT, hosts=hosts, processes=1).fit(wait=False)
     wait_until_up(job, hosts)
     freeze_host(job, host)
-    assert_falls_silent(job, host)
+    assert_falls_silent(job, host, stretched)
 
 
 TAKES_LONG = {
@@ -257,7 +256,7 @@ if os.fork() == 0:
         scan = Scan(with_engine=False)
         job = estimator.fit(wait=False)
         try:
-            job.wait(30)
+            job.wait(SECONDS)
         except JobFailed:
             assert ending
         assert left_of(job) == []
@@ -319,7 +318,7 @@ while True:
 
 @pytest.mark.alone
 @pytest.mark.law("E4")
-def test_stop_reaches_every_rank_and_honours_the_grace_period(script, out, tmp_path):
+def test_stop_reaches_every_rank_and_honours_the_grace_period(script, out, tmp_path, stretched):
     source = GRACEFUL.format(mpi="from mpi4py import MPI")
     job = script.estimator(source, hosts=2, processes=2).fit(wait=False)
     wait_until_up(job, 4)
@@ -329,7 +328,7 @@ def test_stop_reaches_every_rank_and_honours_the_grace_period(script, out, tmp_p
     for rank in range(4):
         words = out(job, rank=rank).decode().split()
         assert words[0] == "up" and words[4] == "saved"
-        assert float(words[3]) - asked < 0.1
+        assert float(words[3]) - asked < stretched(0.1)
     assert (job.download(tmp_path / "model") / "final").read_text() == "saved"
     assert "stopped by the user" in job.why()
 
@@ -348,7 +347,7 @@ def test_a_rank_that_dies_of_the_signal_does_not_cut_the_grace_of_the_others(scr
 
 @pytest.mark.alone
 @pytest.mark.law("E4")
-def test_a_script_that_ignores_the_signal_is_killed_after_the_grace_period(script):
+def test_a_script_that_ignores_the_signal_is_killed_after_the_grace_period(script, stretched):
     source = """
 import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -360,7 +359,7 @@ time.sleep(60)
     asked = time.time()
     job.stop()
     assert job.wait(SECONDS) == "Stopped"
-    assert 1.0 <= time.time() - asked < 3.0
+    assert 1.0 <= time.time() - asked < stretched(3.0)
     assert left_of(job) == []
 
 
@@ -387,11 +386,11 @@ Estimator(entry_point={str(tmp_path / "train.py")!r}, **{where!r},
 
 @pytest.mark.alone
 @pytest.mark.law("E5")
-def test_max_run_stops_the_job_and_says_so(script):
+def test_max_run_stops_the_job_and_says_so(script, stretched):
     job = script.estimator("import time; time.sleep(60)", max_run=1).fit(wait=False)
     started = time.time()
     assert job.wait(SECONDS) == "Stopped"
-    assert 0.9 < time.time() - started < 4
+    assert 0.9 < time.time() - started < stretched(4.0)
     assert "MaxRuntimeExceeded" in job.why()
 
 
@@ -460,16 +459,17 @@ print("ends")
 
 @pytest.mark.alone
 @pytest.mark.law("E7")
-def test_without_wait_fit_returns_at_once(script, backend):
+def test_without_wait_fit_returns_at_once(script, stretched):
     estimator = script.estimator("import time; time.sleep(1)", hosts=2, processes=1)
-    took = []
-    for _ in range(3 if backend == POOL else 1):  # the first brings software to the machines, as it would pull an image
+    for _ in range(3):  # the first may bring software to the machines, or pull an image
         started = time.time()
         job = estimator.fit(wait=False)
-        took.append(time.time() - started)
+        took = time.time() - started
         assert job.status == "InProgress"
         assert job.wait(SECONDS) == "Completed"
-    assert min(took) < 0.5
+        if took < stretched(0.5):
+            break
+    assert took < stretched(0.5)
 
 
 @pytest.mark.law("E9")

@@ -21,6 +21,7 @@ from tests.conformance.jobs import (
     left_of,
     processes_of,
     signal_host,
+    signals_to,
     supervisor_of,
     tell,
     toolkit_of,
@@ -273,10 +274,11 @@ def test_a_host_that_dies_is_to_blame_for_its_rank_that_was_heard_to_die_before(
     job = script.estimator(DIES_WHEN_TOLD, hosts=2, **options).fit({"flag": f"file://{flag}"}, wait=False)
     wait_for(lambda: sum(line.data == b"up\n" for line in job.logs(stream="stdout")) == 2, SECONDS)
     (flag / "now").touch()  # which only ranks that start look for
+    send = signals_to(job, "algo-2")
     signal_host(job, "algo-1", signal.SIGSTOP)
     tell(job, "die", "algo-2")
     wait_for(lambda: events(job, "rank_ended", "algo-2"), SECONDS)
-    kill_host(job, "algo-2")
+    send(signal.SIGKILL)  # before it takes the first host's silence for a loss
     signal_host(job, "algo-1", signal.SIGCONT)
     assert job._started.wait(SECONDS).status == ("Completed" if attempts else "Failed")
     found = job.attempts[0].verdict

@@ -114,7 +114,7 @@ def test_a_window_has_every_step_of_each_rank_by_one_clock(script):
     job = script.estimator(TRAINS, hosts=2, processes=2).fit(wait=False)
     try:
         wait_for(lambda: do_all_train(job), otherwise=job.why)
-        found = window.record(job.started, 1.0)
+        found = window.record(job.started, 3.0)
         assert job.status == "InProgress"
     finally:
         job.stop()

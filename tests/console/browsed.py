@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 
 from tests.console.server import PATIENCE, wait_until
@@ -20,6 +21,20 @@ class Page:
     def __init__(self, driver, server) -> None:
         self.driver = driver
         self.server = server
+
+    def load(self, address: str | None = None) -> None:
+        """Load an address, or anew what is there; again where a network of another test's containers cut that short."""
+
+        def is_loaded() -> bool:
+            try:
+                self.driver.get(address) if address else self.driver.refresh()
+            except WebDriverException as error:
+                if "ERR_NETWORK_CHANGED" not in str(error):
+                    raise
+                return False
+            return True
+
+        wait_until(is_loaded, "the page cannot be loaded")
 
     def go(self, where: str = "") -> None:
         self.driver.get(f"{self.server.page}#/{where}")

@@ -55,8 +55,8 @@ def home(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(tmp_path_factory, home):
     with console(home) as server, browser(tmp_path_factory.mktemp("browser")) as driver:
-        driver.get(server.address)
         made = Page(driver, server)
+        made.load(server.address)
         made.width(1280)
         made.wait_for("#connection", "live")
         made.complaints()
@@ -92,7 +92,7 @@ def test_curves_of_jobs_lie_over_each_other_and_are_in_the_address(page):
     page.wait_for(".chart figcaption", "loss: 0.3333, 0.1667, 0.1667")
     assert page.driver.current_url.endswith("#/jobs/whole/curves/half-1,half-2")
     keep_picture(page, "jobs-beside-each-other")
-    page.driver.refresh()
+    page.load()
     page.wait_for(".chart figcaption", "loss: 0.3333, 0.1667, 0.1667")
     page.click(".jobs-beside button")
     page.wait_for(".jobs-beside", "half-2")

@@ -100,8 +100,8 @@ def driver(tmp_path_factory):
 
 @pytest.fixture
 def page(driver, server):
-    driver.get(server.address)
     made = Page(driver, server)
+    made.load(server.address)
     made.width(1280)
     made.wait_for("#connection", "live")
     made.complaints()
@@ -282,8 +282,8 @@ def test_the_server_goes_and_comes_back(driver, home, tmp_path):
     token = str(tmp_path / "token")
     port = free_port()
     with console(home, "--token-file", token, "--port", str(port)) as first:
-        driver.get(first.address)
         page = Page(driver, first)
+        page.load(first.address)
         page.wait_for("#connection", "live")
     page.wait_for("#connection", "server away")
     make_job(home, "made-meanwhile")

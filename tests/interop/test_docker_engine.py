@@ -15,7 +15,14 @@ import pytest
 from estimator_sdk import BackendError, Estimator, InvalidArgument, JobFailed
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.supervised.job import wait_until_gone
-from tests.conformance.jobs import UP_AND_WAIT, assert_falls_silent, container_of, drop_packets, wait_until_up
+from tests.conformance.jobs import (
+    UP_AND_WAIT,
+    assert_falls_silent,
+    container_of,
+    drop_packets,
+    left_of,
+    wait_until_up,
+)
 from tests.waiting import SECONDS
 
 
@@ -57,7 +64,7 @@ def test_a_container_that_somebody_removes_fails_the_job_and_leaves_nothing(tmp_
         job.wait(SECONDS)
     assert failed.value.verdict.host == "algo-2"
     wait_until_gone()
-    assert client.containers.list(all=True, filters=chosen) == client.networks.list(filters=chosen) == []
+    assert left_of(job) == []
 
 
 def test_a_job_ends_before_the_engine_has_taken_its_network_down(tmp_path, image):
@@ -109,22 +116,22 @@ def test_a_network_that_stays_occupied_is_told(occupied, monkeypatch):
         pytest.param(3, "algo-1", marks=pytest.mark.long),
     ],
 )
-def test_a_host_whose_packets_are_dropped_is_named_by_itself_or_the_others(tmp_path, image, hosts, host):
+def test_a_host_whose_packets_are_dropped_is_named_by_itself_or_the_others(tmp_path, image, hosts, host, stretched):
     mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
     job = estimator(tmp_path, UP_AND_WAIT, image, instance_count=hosts, distribution=mpi).fit(wait=False)
     wait_until_up(job, hosts)
     drop_packets(job, host)
-    assert_falls_silent(job, host)
+    assert_falls_silent(job, host, stretched)
 
 
 @pytest.mark.alone
-def test_a_host_whose_network_is_taken_away_is_named(tmp_path, image):
+def test_a_host_whose_network_is_taken_away_is_named(tmp_path, image, stretched):
     mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
     job = estimator(tmp_path, UP_AND_WAIT, image, instance_count=2, distribution=mpi).fit(wait=False)
     wait_until_up(job, 2)
     (network,) = docker.from_env().networks.list(filters={"label": f"{engine.JOB_LABEL}={job.name}"})
     network.disconnect(container_of(job, "algo-2"))
-    assert_falls_silent(job, "algo-2")
+    assert_falls_silent(job, "algo-2", stretched)
 
 
 def test_two_jobs_at_once_do_not_see_each_other(tmp_path, image):
@@ -139,7 +146,7 @@ print(MPI.COMM_WORLD.size, socket.gethostbyname("algo-1"), MPI.COMM_WORLD.allred
         estimator(tmp_path, source, image, instance_count=count, distribution=mpi).fit(wait=False) for count in (2, 3)
     ]
     for job in jobs:
-        job.wait(60)
+        assert job.wait(2 * SECONDS) == "Completed"
     said = [[line.data.decode().split() for line in job.logs(stream="stdout")] for job in jobs]
     assert [{(size, total) for size, _, total in lines} for lines in said] == [{("2", "2")}, {("3", "3")}]
     first, second = ({address for _, address, _ in lines} for lines in said)

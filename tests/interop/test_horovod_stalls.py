@@ -34,7 +34,7 @@ for seconds, operation in ((3, hvd.allreduce), (600, hvd.allgather)):
 """
 ENVIRONMENT = {
     "HOROVOD_STALL_CHECK_TIME_SECONDS": "1",
-    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "6",
+    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "12",
     "HOROVOD_AUTOTUNE": "1",
     "HOROVOD_AUTOTUNE_WARMUP_SAMPLES": "1",
     "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": "2",
@@ -79,7 +79,8 @@ def test_what_it_records_is_among_the_outputs(ended: Ended, tmp_path: Path) -> N
 
 def test_a_stall_is_told_while_it_lasts(ended: Ended) -> None:
     sentence = "Horovod has waited more than 1 s for rank 1 to submit 'HorovodAllreduce'"
-    assert ended.shown.count(sentence) == 1, ended.shown
+    # Horovod repeats it each second, and one that comes late is taken for another stall.
+    assert 1 <= ended.shown.count(sentence) <= 2, ended.shown
     stderr = Job.attach(ended.failed.job_name).logs(stream="stderr")
     assert {line.rank for line in stderr if b"Missing ranks:" in line.data} == {0}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -64,7 +65,8 @@ def index(tmp_path: Path, descriptions: list[str], monkeypatch: pytest.MonkeyPat
 
     def describe() -> None:
         for container in client.containers.list(filters={"label": engine.JOB_LABEL}, ignore_removed=True):
-            descriptions.append(json.dumps(client.api.inspect_container(container.id)))
+            with contextlib.suppress(docker.errors.NotFound):  # it has just ended
+                descriptions.append(json.dumps(client.api.inspect_container(container.id)))
 
     # Not by a variable, which would be the authority of an image's build, too.
     (tmp_path / "pip.conf").write_text(f"[global]\ncert = {package_index.authority(keys)}\n")

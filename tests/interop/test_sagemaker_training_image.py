@@ -13,13 +13,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import docker
 import pytest
 
 from estimator_sdk import Estimator, InvalidArgument, Job, JobFailed
-from estimator_sdk.backends.docker import engine
-from estimator_sdk.backends.supervised.job import wait_until_gone
+from tests.conformance.jobs import left_of
 from tests.interop.another_user import another_user
+from tests.waiting import SECONDS
 
 HYPERPARAMETERS = {
     "b": True,
@@ -52,7 +51,7 @@ WORLD = """
 import json, os, pathlib, sys, time
 from mpi4py import MPI
 world = MPI.COMM_WORLD
-time.sleep(2.5)
+time.sleep(5)
 local = world.Split_type(MPI.COMM_TYPE_SHARED)
 if local.rank == 0:
     pathlib.Path(os.environ["SM_MODEL_DIR"], f"weights-{MPI.Get_processor_name()}").write_text("trained")
@@ -97,14 +96,6 @@ def text(job: Job, **choice: str) -> str:
     return b"".join(line.data for line in job.logs(**choice)).decode()
 
 
-def left_on_engine(job: Job) -> list[str]:
-    wait_until_gone()
-    client = docker.from_env()
-    chosen = {"label": f"{engine.JOB_LABEL}={job.name}"}
-    containers = client.containers.list(all=True, filters=chosen)
-    return [each.name for each in (*containers, *client.networks.list(filters=chosen))]
-
-
 def names_in(archive: Path) -> list[str]:
     with tarfile.open(archive) as tar:
         return sorted(tar.getnames())
@@ -133,7 +124,7 @@ def test_the_script_sees_what_it_sees_in_our_image(tmp_path, their_image, image)
         job = chosen.fit({"train": f"file://{tmp_path / 'data'}"}, logs="none")
         assert (job.download(tmp_path / "model") / "weights").read_text() == "trained"
         assert names_in(job.folder / "output" / "output.tar.gz") == ["scores"]
-        assert left_on_engine(job) == []
+        assert left_of(job) == []
         seen.append(json.loads(text(job, stream="stdout")))
     theirs, ours = seen
     for same in ("arguments", "folder", "data"):
@@ -163,7 +154,7 @@ def test_its_own_mpi_makes_the_world(worlds, hosts):
     assert {(each["size"], each["sum"]) for each in ranks} == {(size, sum(range(size)))}
     assert [each["host"] for each in ranks] == ["algo-1", "algo-1", "algo-2", "algo-2"][:size]
     assert [each["local"] for each in ranks] == [[0, 2], [1, 2]] * hosts
-    assert left_on_engine(worlds[hosts]) == []
+    assert left_of(worlds[hosts]) == []
 
 
 @pytest.mark.parametrize("hosts", [1, 2])
@@ -204,7 +195,7 @@ def test_a_failing_script_is_reported_with_its_words_and_its_exit_code(tmp_path,
     assert "no such digit" in str(failed.value)
     verdict = failed.value.verdict
     assert (verdict.kind, verdict.host, verdict.exit_code) == ("exit_code", "algo-1", 1)
-    assert left_on_engine(Job.attach(failed.value.job_name)) == []
+    assert left_of(Job.attach(failed.value.job_name)) == []
 
 
 def test_a_failure_that_the_script_itself_describes_is_kept(tmp_path, their_image):
@@ -231,7 +222,7 @@ MPI.COMM_WORLD.Barrier()
     assert "ValueError: no such digit" in str(failed.value)
     assert "ExecuteUserScriptError:\nExitCode 1" in str(failed.value)
     assert "Reporting training SUCCESS" not in text(job)
-    assert left_on_engine(job) == []
+    assert left_of(job) == []
 
 
 def test_stop_ends_a_job_that_no_signal_reaches(tmp_path, their_image):
@@ -245,10 +236,10 @@ time.sleep(300)
     assert any(line.data == b"up\n" for line in job.logs(stream="stdout", follow=True))
     asked = time.monotonic()
     job.stop()
-    assert job.wait(30) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     assert time.monotonic() - asked >= 1
     assert (job.download(tmp_path / "model") / "weights").read_text() == "half trained"
-    assert left_on_engine(job) == []
+    assert left_of(job) == []
 
 
 def test_a_host_is_found_by_its_name_though_it_has_ended(tmp_path, their_image):

@@ -80,7 +80,7 @@ def test_a_cluster_beside_another_ends_with_its_command_and_what_its_jobs_left(t
     """
     environment = {name: value for name, value in os.environ.items() if name != SHARED}
     command = [sys.executable, "-m", "tests.slurm.cluster", "bash", "-c", script]
-    assert subprocess.run(command, cwd=ROOT, env=environment, check=False, timeout=120).returncode == 7
+    assert subprocess.run(command, cwd=ROOT, env=environment, check=False, timeout=400).returncode == 7
     folder = Path((tmp_path / "where").read_text().strip())
     assert not folder.exists()
     wait_for(lambda: Cluster(folder).processes() == set())  # what was killed may take a moment on a busy machine

@@ -6,7 +6,6 @@ import contextlib
 import os
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -63,10 +62,7 @@ def left(ssh_pool, job: Job) -> list[str]:
 
 
 def wait_until_gone(ssh_pool, job: Job) -> None:
-    until = time.monotonic() + 30
-    while found := left(ssh_pool, job):
-        assert time.monotonic() < until, found
-        time.sleep(0.05)
+    wait_for(lambda: not left(ssh_pool, job), otherwise=lambda: left(ssh_pool, job))
 
 
 @pytest.mark.parametrize("count", [1, 2])

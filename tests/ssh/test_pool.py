@@ -14,7 +14,7 @@ from estimator_sdk import Estimator, Job, JobFailed, JobNotFound
 from estimator_sdk.cli.main import main
 from tests.conformance.jobs import tell
 from tests.ssh import seen
-from tests.waiting import wait_for
+from tests.waiting import kill_all, wait_for
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 1}}
 UP = """
@@ -74,10 +74,11 @@ def test_a_rank_that_is_killed_is_followed_by_another_attempt_on_the_same_machin
 def test_a_machine_that_is_lost_is_replaced_by_a_spare_one(submit, ssh_pool):
     job = submit(UP, hosts=["host-1", "host-3", "host-4"], spare_hosts=1, max_retry_attempts=1)
     assert sorted(wait_until_up(job, 2)) == ["up 0 host-1", "up 1 host-3"]
+    there = []
     for pid, _, _ in seen.processes(job):
         with contextlib.suppress(OSError):
-            if seen.machine_of(pid) == "host-3":
-                os.kill(pid, signal.SIGKILL)
+            there += [pid] if seen.machine_of(pid) == "host-3" else []
+    kill_all(there)
     said = wait_until_up(job, 4)
     assert sorted(said[2:]) == ["up 0 host-1", "up 1 host-4"]
 

@@ -56,7 +56,7 @@ def base_directories(job: Job) -> dict[str, Path]:
 
 def test_every_rank_of_every_machine_is_recorded_by_one_clock_and_kept_with_the_job(job):
     for _ in range(2):
-        found = window.record(job.started, 1.0)
+        found = window.record(job.started, 3.0)
         steps = [each for each in found.trace["traceEvents"] if each.get("cat") == "steps"]
         ranks = {(host, 2 * host + local - 1) for host in (1, 2, 3) for local in (0, 1)}
         assert {(each["pid"], each["tid"]) for each in steps} == ranks
@@ -84,7 +84,7 @@ def test_a_request_that_no_host_has_taken_is_taken_back_everywhere(job, monkeypa
     wait_for(lambda: begun_windows(seen.folder(job) / "hosts" / host for host in bases) == [1, 1, 1])
     monkeypatch.setattr(window, "BEGIN_SECONDS", 3.0)
     with pytest.raises(EstimatorError, match="did not begin the window in 3 s: .*another window is recorded"):
-        window.record(job.started, 1.0)
+        window.record(job.started, 3.0)
     wait_for(lambda: not any((base / "input/config/timeline").exists() for base in bases.values()))
     assert begun_windows(bases.values()) == [1, 1, 1]
     job.stop()

@@ -66,7 +66,7 @@ def in_background(run: Callable[[], None]) -> Iterator[None]:
         try:
             yield
         finally:
-            future.result(30)
+            future.result(150)
 
 
 def cloud(script: Path, **arguments) -> Estimator:

@@ -80,7 +80,7 @@ class Instances:
         self.platform.ends(name, status, ModelArtifacts={"S3ModelArtifacts": model})
 
     def _end_of(self, host: str) -> tuple[int, bytes]:
-        output, _ = self.programs[host].communicate(timeout=60)
+        output, _ = self.programs[host].communicate(timeout=150)
         return self.programs[host].returncode, output
 
     def _prepare(self, host: str) -> None:
@@ -168,7 +168,7 @@ class Containers(Instances):
             container.start()
 
     def _end_of(self, host: str) -> tuple[int, bytes]:
-        code: int = self.containers[host].wait(timeout=60)["StatusCode"]
+        code: int = self.containers[host].wait(timeout=150)["StatusCode"]
         return code, self.containers[host].logs(stdout=True, stderr=True)
 
     def remove(self) -> None:

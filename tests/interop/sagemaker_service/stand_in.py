@@ -42,7 +42,7 @@ class Platform:
         """What DescribeTrainingJob says of a job from now on."""
         data = json.dumps(members).encode()
         request = urllib.request.Request(f"{self.endpoint}/training-jobs/{name}", data, method="POST")
-        urllib.request.urlopen(request, timeout=10).close()
+        urllib.request.urlopen(request, timeout=60).close()
 
     def waits_for(self, name: str, status: str = "InProgress") -> None:
         """Until a job has been submitted, or has been asked to stop."""

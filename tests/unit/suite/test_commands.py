@@ -108,7 +108,7 @@ def started(project, *words):
 def done(project, *words):
     """The exit code of the script, and what it said."""
     with started(project, *words) as script:
-        said, _ = script.communicate(timeout=SECONDS)
+        said, _ = script.communicate(timeout=5 * SECONDS)
     return script.returncode, said
 
 
@@ -138,7 +138,7 @@ def test_ctrl_c_ends_it_and_nothing_is_written_of_a_run_that_was_cut_off(project
     with started(project) as script:
         wait_for((project / "up").exists, SECONDS)
         os.killpg(script.pid, signal.SIGINT)  # as a terminal does
-        said, _ = script.communicate(timeout=SECONDS)
+        said, _ = script.communicate(timeout=5 * SECONDS)
     assert script.returncode == 130 and "== tests that bound a time" not in said
     assert (project / "cleaned-up").exists() and (project / "engine-ended").exists()
     assert not (project / "tables").exists()

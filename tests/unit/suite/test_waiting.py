@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -80,3 +81,20 @@ def test_a_process_that_stands_still_is_waited_for(process):
         waiting.wait_until_stopped(process.pid, 0.05)
     os.kill(process.pid, signal.SIGSTOP)
     waiting.wait_until_stopped(process.pid)
+
+
+def test_a_bound_is_stretched_by_the_processes_that_there_are_to_a_cpu():
+    load = waiting.Load()
+    computing = [
+        subprocess.Popen([sys.executable, "-I", "-S", "-c", "while True: pass"]) for _ in range(waiting.CPUS * 3)
+    ]
+    try:
+        waiting.wait_for(lambda: load.stretched(2.0) > 4.0)  # which comes to 6 s and more
+    finally:
+        for each in computing:
+            each.kill()
+            each.wait()
+        load.end()
+    kept = load.stretched(2.0)
+    time.sleep(3 * waiting.LOOK_SECONDS)
+    assert load.stretched(2.0) == kept

@@ -88,7 +88,10 @@ def cluster(chosen: str | None) -> Cluster:
 
 def test_the_interface_of_a_job_is_the_one_that_has_its_address_or_that_it_names():
     assert endpoint.interface_of(cluster(None)) == "lo"
-    for _, name in socket.if_nameindex():
-        assert endpoint.interface_of(cluster(name)) == name
+    for place in socket.if_nameindex():
+        try:
+            assert endpoint.interface_of(cluster(place[1])) == place[1]
+        except OSError:  # a container's, which has just ended
+            assert place not in socket.if_nameindex()
     with pytest.raises(OSError, match="no network interface 'ib9', which the job is to use; it has lo"):
         endpoint.interface_of(cluster("ib9"))

@@ -73,23 +73,28 @@ def wait_for(
         began = time.monotonic()
 
 
+def call_until_it_works(call: Callable[[], object], passing: str) -> None:
+    """Call what may fail for a while by something that passes: an error that has these words in it."""
+
+    def works() -> bool:
+        try:
+            call()
+        except Exception as error:
+            if passing not in str(error):
+                raise
+            return False
+        return True
+
+    wait_for(works)
+
+
 def freeze(pause: Callable[[], object]) -> None:
     """Call what pauses a container until it does.
 
     Where its processes have to wait for a CPU, runc gives up after a third of a second, for its caller to try again:
     https://github.com/opencontainers/runc/pull/4388.
     """
-
-    def is_frozen() -> bool:
-        try:
-            pause()
-        except Exception as error:
-            if "unable to freeze" not in str(error):
-                raise
-            return False
-        return True
-
-    wait_for(is_frozen)
+    call_until_it_works(pause, "unable to freeze")
 
 
 def wait_until_gone(pid: int, seconds: float = SECONDS) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 
 from tests.console.server import PATIENCE, wait_until
+from tests.waiting import call_until_it_works
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / ".venv-page" / "node_modules" / "axe-core" / "axe.min.js"
 PICTURES = ROOT / "build" / "console"
 """What the page looked like, for people."""
+NETWORK_CHANGED = "ERR_NETWORK_CHANGED"
+"""What the browser says when another test makes or removes a network of containers."""
 
 
 class Page:
@@ -24,17 +26,8 @@ class Page:
 
     def load(self, address: str | None = None) -> None:
         """Load an address, or anew what is there; again where a network of another test's containers cut that short."""
-
-        def is_loaded() -> bool:
-            try:
-                self.driver.get(address) if address else self.driver.refresh()
-            except WebDriverException as error:
-                if "ERR_NETWORK_CHANGED" not in str(error):
-                    raise
-                return False
-            return True
-
-        wait_until(is_loaded, "the page cannot be loaded")
+        call = self.driver.refresh if address is None else lambda: self.driver.get(address)
+        call_until_it_works(call, NETWORK_CHANGED)
 
     def go(self, where: str = "") -> None:
         self.driver.get(f"{self.server.page}#/{where}")
@@ -78,8 +71,8 @@ class Page:
     def complaints(self) -> list[str]:
         """What the browser has to say against the page since it was asked last."""
         messages = [each["message"] for each in self.driver.get_log("browser")]
-        # Another test has made or removed a network of containers: the page asks again.
-        is_passing = any("ERR_NETWORK_CHANGED" in each for each in messages)
+        # The page asks again.
+        is_passing = any(NETWORK_CHANGED in each for each in messages)
         return [] if is_passing else messages
 
 

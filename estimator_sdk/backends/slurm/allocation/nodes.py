@@ -20,8 +20,8 @@ from ...supervised.supervisor.surroundings import Interruption
 from .. import accounting, queue
 
 _STATES_OF_NODES_IN_USE = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED")
-EXPLAIN_SECONDS = 5.0
-"""That the controller is asked why it ends a job: many at once, such as in a preemption, may all want an answer."""
+ANSWER_SECONDS = 5.0
+"""That the controller is asked about a job until it answers: in a preemption, many jobs may want that at once."""
 UPDATES = 3
 """How often a change of the job is tried: what interrupts this process may end the program that makes it."""
 
@@ -97,11 +97,11 @@ class SlurmAllocation:
 
         Raises BackendError where it does not, as for a job that may not be started again.
         """
+        known = self._known()  # before the interruption, which may end the program that asks
         queue.ask("scontrol", "requeue", str(self.number))
-        known = self._known()
+        if not known or known.get("ReqNodeList", "(null)") != "(null)":
+            return  # it asks for certain nodes, and waits until they are there again; or it may
         excluded = {name for name in known.get("ExcNodeList", "(null)").split(",") if name != "(null)"} | self._lost
-        if known.get("ReqNodeList", "(null)") != "(null)":
-            return  # it asks for certain nodes, and waits until they are there again
         for _ in range(UPDATES):
             with suppress(BackendError):
                 queue.ask("scontrol", "update", f"JobId={self.number}", f"ExcNodeList={','.join(sorted(excluded))}")
@@ -126,19 +126,20 @@ class SlurmAllocation:
         return _is_preempted(known) or known.get("JobState", "RUNNING") not in _STATES_OF_NODES_IN_USE
 
     def _known(self) -> dict[str, str]:
-        try:
-            (line,) = queue.ask("scontrol", "--oneliner", "show", "job", str(self.number)).splitlines()
-        except (BackendError, ValueError):
-            return {}
-        return queue.facts(line)
+        """What Slurm says of the job; empty where it says nothing for `ANSWER_SECONDS`."""
+        until = time.monotonic() + ANSWER_SECONDS
+        while True:
+            with suppress(BackendError, ValueError):
+                (line,) = queue.ask("scontrol", "--oneliner", "show", "job", str(self.number)).splitlines()
+                return queue.facts(line)
+            if time.monotonic() >= until:
+                return {}
+            time.sleep(0.5)
 
     def interruption(self) -> Interruption:
         """Asked of Slurm, whose signal alone says nothing of its reason."""
         job = f"job {self.number} of Slurm"
-        known, until = self._known(), time.monotonic() + EXPLAIN_SECONDS
-        while not known and time.monotonic() < until:
-            time.sleep(0.5)
-            known = self._known()
+        known = self._known()
         if not known:  # it may come again; if not, whoever asks for the job next asks Slurm how it ended
             return Interruption(f"{job} was taken off its nodes, and Slurm does not say why", comes_again=True)
         again = Interruption(f"{job} was taken off its nodes, and is in the queue again", comes_again=True)

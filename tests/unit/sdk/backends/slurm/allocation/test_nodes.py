@@ -4,6 +4,7 @@ from estimator_container.failures.kind import Kind
 from estimator_sdk.backends.slurm import queue
 from estimator_sdk.backends.slurm.allocation import nodes
 from estimator_sdk.backends.slurm.allocation.nodes import Node, SlurmAllocation, _node
+from estimator_sdk.backends.supervised.supervisor.surroundings import Interruption
 from estimator_sdk.errors import BackendError
 
 NODES = """\
@@ -63,7 +64,6 @@ def test_a_job_that_is_in_the_queue_again_comes_again(allocation, said, restarts
         ("JobId=4711 JobState=COMPLETING PreemptTime=None", True),
         ("JobId=4711 JobState=REQUEUED PreemptTime=None", True),
         ("JobId=4711 JobState=CANCELLED PreemptTime=None", True),
-        ("", False),
     ],
 )
 def test_hosts_are_taken_once_slurm_ends_the_job_or_is_about_to(allocation, said, taken):
@@ -102,25 +102,66 @@ def test_a_job_that_ends_for_good_with_a_node_has_failed_by_that(allocation, sta
     assert found.verdict.kind is Kind.HOST_LOST
 
 
+@pytest.fixture
+def slurm(allocation, monkeypatch):
+    """Makes what Slurm gave a job of which it says `said` once it has not answered so often, and what it is told."""
+
+    def made(said, silent_times=0, for_good=False):
+        told, asked = [], []
+
+        def ask(*command, **_):
+            if "show" not in command:
+                return told.append(" ".join(command))
+            asked.append(command)
+            if for_good or len(asked) <= silent_times:
+                raise BackendError("scontrol says: Unable to contact slurm controller")
+            return said
+
+        monkeypatch.setattr(nodes, "ANSWER_SECONDS", 0.6 if for_good else 60.0)
+        found = allocation()
+        monkeypatch.setattr(queue, "ask", ask)
+        return found, told
+
+    return made
+
+
+def test_an_interruption_that_slurm_does_not_explain_at_once_is_asked_about_again(slurm):
+    job, _ = slurm("JobId=4711 JobState=TIMEOUT Reason=None Restarts=0", silent_times=2)
+    assert job.interruption() == Interruption("job 4711 of Slurm reached Slurm's time limit")
+
+
+def test_an_interruption_that_slurm_does_not_explain_ends_nothing_for_good(slurm):
+    job, _ = slurm("", for_good=True)
+    reason = "job 4711 of Slurm was taken off its nodes, and Slurm does not say why"
+    assert job.interruption() == Interruption(reason, comes_again=True)
+
+
+def test_hosts_of_which_slurm_says_nothing_at_first_are_taken_as_it_says_then(slurm):
+    assert slurm("JobId=4711 JobState=COMPLETING PreemptTime=None", silent_times=1)[0].is_taken()
+
+
+def test_hosts_of_which_slurm_says_nothing_are_not_taken(slurm):
+    assert not slurm("", for_good=True)[0].is_taken()
+
+
 @pytest.mark.parametrize(
-    ("silent_times", "comes_again", "reason"),
+    ("lists", "update"),
     [
-        (2, False, "job 4711 of Slurm reached Slurm's time limit"),
-        (1000, True, "job 4711 of Slurm was taken off its nodes, and Slurm does not say why"),
+        ("ReqNodeList=(null) ExcNodeList=(null)", ["scontrol update JobId=4711 ExcNodeList=n3"]),
+        ("ReqNodeList=(null) ExcNodeList=n7,n8", ["scontrol update JobId=4711 ExcNodeList=n3,n7,n8"]),
+        ("ReqNodeList=n[1-3] ExcNodeList=(null)", []),
     ],
 )
-def test_an_interruption_that_slurm_does_not_explain_is_asked_about_again_and_ends_nothing_for_good(
-    allocation, monkeypatch, silent_times, comes_again, reason
-):
-    monkeypatch.setattr(nodes, "EXPLAIN_SECONDS", 60.0 if silent_times < 10 else 0.6)
-    made, asked = allocation(), []
+def test_a_job_that_lost_a_node_is_started_on_others_unless_it_asks_for_that_one(slurm, lists, update):
+    """What it was submitted with holds even where Slurm does not tell it at once."""
+    job, told = slurm(f"JobId=4711 JobState=RUNNING {lists}", silent_times=1)
+    job.lose(Node("n3", "127.0.0.3", "m2"))
+    job.ask_for_others()
+    assert told == ["scontrol requeue 4711", *update]
 
-    def silent(*command, **_):
-        asked.append(command)
-        if len(asked) <= silent_times:
-            raise BackendError("scontrol says: Unable to contact slurm controller")
-        return "JobId=4711 JobState=TIMEOUT Reason=None Restarts=0"
 
-    monkeypatch.setattr(queue, "ask", silent)
-    found = made.interruption()
-    assert (found.comes_again, found.reason, found.verdict) == (comes_again, reason, None)
+def test_the_nodes_that_a_job_asks_for_are_left_as_they_are_where_slurm_does_not_name_them(slurm):
+    job, told = slurm("", for_good=True)
+    job.lose(Node("n3", "127.0.0.3", "m2"))
+    job.ask_for_others()
+    assert told == ["scontrol requeue 4711"]

@@ -135,16 +135,16 @@ def test_the_first_message_of_a_worker_may_be_long_and_come_together_with_its_pr
 
 
 def test_a_worker_waits_for_a_leader_that_is_not_up_yet(loop, run_until):
-    with socket.socket() as placeholder:
-        placeholder.bind(("127.0.0.1", 0))
-        address = placeholder.getsockname()
-    worker = WorkerSide(loop, address)
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))  # so that nobody else has the port; who does not listen refuses
+    worker = WorkerSide(loop, sock.getsockname())
     rounds = []
     loop.after(0.0, lambda: loop.after(0.0, lambda: rounds.append(True)))
     run_until(lambda: rounds)
     assert worker.joined == []
     observer = Observer()
-    late = MeshLeader(loop, Member("algo-1", ("algo-2",), SECRET), observer, socket.create_server(("", address[1])))
+    sock.listen()
+    late = MeshLeader(loop, Member("algo-1", ("algo-2",), SECRET), observer, sock)
     run_until(lambda: observer.joined)
     worker.mesh.close()
     late.close()
@@ -219,7 +219,7 @@ def assert_turned_away(leader, *, joined=()):
 
 
 def test_a_worker_with_another_secret_neither_joins_nor_believes_the_leader(loop, run_until, leader):
-    worker = WorkerSide(loop, leader.address, secret=b"a guess", seconds=2)
+    worker = WorkerSide(loop, leader.address, secret=b"a guess", seconds=5)
     run_until(lambda: worker.lost)
     assert worker.joined == [] and worker.mesh.met_another
     assert_turned_away(leader)

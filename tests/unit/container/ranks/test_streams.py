@@ -72,6 +72,7 @@ def test_ranks_that_write_at_the_same_time_stay_apart(ranks):
     assert [ranks.output(rank) for rank in range(3)] == [expected] * 3
 
 
+@pytest.mark.alone
 def test_lines_that_are_written_one_by_one_without_a_pause_are_taken_together(run, ranks):
     run(*PYTHON, "import os\nfor number in range(20000): os.write(1, b'%d ' % number + b'x' * 70 + b'\\n')")
     written = b"".join(b"%d " % number + b"x" * 70 + b"\n" for number in range(20000))

@@ -20,7 +20,7 @@ from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.runtime.folder_hold import FolderHold
 from estimator_container.runtime.links import Link
 
-from tests.waiting import SECONDS
+from tests.waiting import SECONDS, wait_until_stopped
 
 
 class Running:
@@ -244,9 +244,12 @@ def test_a_log_that_is_open_for_good_holds_nothing_up(start, store, folder, tmp_
     (folder / "log").write_text("1\n")
     running.until(lambda: running.events("checkpoint_published"))
     with (folder / "log").open("a") as log:
+        running.process.send_signal(signal.SIGSTOP)  # or the first might be published without the second
+        wait_until_stopped(running.process.pid)
         log.write("2\n")
         log.flush()
         (folder / "model").write_text("1")
+        running.process.send_signal(signal.SIGCONT)
         running.until(lambda: len(running.events("checkpoint_published")) == 2)
         assert files(store, tmp_path) == {"log": "1\n2\n", "model": "1"}
         (folder / "model").write_text("2")

@@ -26,11 +26,15 @@ def thread_in(work, release):
         thread.join(PATIENCE)
 
 
-def seen_in(work, release, what):
-    """What a thread is seen to do, once it does that."""
+def seen_in(work, release, what, words=""):
+    """What a thread is seen to do, once it does that, in a place with these words."""
+
+    def is_seen(found):
+        return found.what == what and words in found.place
+
     with thread_in(work, release) as frame:
         until = time.monotonic() + PATIENCE
-        while (found := doing.doing(frame())).what != what and time.monotonic() < until:
+        while not is_seen(found := doing.doing(frame())) and time.monotonic() < until:
             time.sleep(0.001)
     return found
 
@@ -81,7 +85,7 @@ def test_whatever_else_takes_time_is_decoding_and_its_line_is_told():
         while not is_over.is_set():
             time.sleep(0.05)
 
-    found = seen_in(decode, is_over.set, doing.DECODE)
+    found = seen_in(decode, is_over.set, doing.DECODE, "sleep")
     if sys.version_info >= (3, 11):
         assert found.place.endswith(" time.sleep(0.05)")
     assert found.place.startswith("test_doing.py:")

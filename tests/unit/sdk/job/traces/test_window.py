@@ -103,7 +103,7 @@ def test_a_job_in_which_no_rank_counts_steps_is_said_to_be_one(job, tmp_path):
 
 
 def test_a_rank_that_ends_no_step_in_time_is_named(job, monkeypatch):
-    monkeypatch.setattr(window, "LATE_SECONDS", 2.0)
+    monkeypatch.setattr(window, "LATE_SECONDS", 5.0)
     write = Window._write
     monkeypatch.setattr(Window, "_write", lambda self, ended: self._rank == 1 or write(self, ended))
     found = window.record(job, 0.1)

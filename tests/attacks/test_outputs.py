@@ -271,9 +271,10 @@ def test_a_job_whose_folder_is_removed_ends_and_the_next_of_its_name_is_its_own(
     assert_is_whole(name, "second")
 
 
-def test_a_supervisor_that_was_frozen_meanwhile_writes_nothing_into_the_next_job(script, gate, monkeypatch):
+def test_a_supervisor_that_was_frozen_meanwhile_writes_nothing_into_the_next_job(script, gate, tmp_path, monkeypatch):
     name = f"frozen-{os.urandom(4).hex()}"
-    first, supervisor = started(script, gate, name, "first")
+    (never := tmp_path / "never").mkdir()
+    first, supervisor = started(script, never, name, "first")
     os.kill(supervisor.pid, signal.SIGSTOP)
     wait_until_stopped(supervisor.pid)
     remove_in_use(first.folder)

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from estimator_sdk import JobFailed
+from tests.waiting import SECONDS
 
 from .faults import Shape, Target, of_rank
 from .injections import inject
@@ -45,7 +46,7 @@ def test_a_fault_is_aimed_by_hand():
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.stdout.endswith(f"kill-rank: {of_rank(Target(shape, 3), 'signal')}\n"), done.stderr
         with pytest.raises(JobFailed) as failed:
-            job.wait(20)
+            job.wait(SECONDS)
         found = failed.value.verdict
         assert (found.kind, found.host, found.rank) == ("signal", "algo-2", 3)
         again = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -18,6 +18,7 @@ import pytest
 from docker.models.containers import Container
 from estimator_container.contract.event_decoding import KINDS
 from estimator_container.logs.frames import EVENT, FrameParser
+from estimator_container.mesh.pulse import BEAT_SECONDS, PATIENT_BEATS
 from estimator_container.runtime.children import descendants
 
 from estimator_sdk import Job, JobFailed
@@ -237,11 +238,15 @@ def container_of(job: Job, host: str) -> Container:
 
 
 def assert_falls_silent(job: Job, host: str, stretched: Callable[[float], float]) -> None:
-    """What was just done to a host ends the job in time, with an error that names it, and nothing is left."""
+    """What was just done to a host ends the job in time, with an error that names it, and nothing is left.
+
+    On a busy machine hosts are patient with each other, for as many beats as `pulse` has.
+    """
     done = time.monotonic()
     with pytest.raises(JobFailed) as failed:
         job.wait(SECONDS)
-    assert time.monotonic() - done < stretched(SILENCE_BOUND)
+    patience = PATIENT_BEATS * BEAT_SECONDS if stretched(1.0) > 1.0 else 0.0
+    assert time.monotonic() - done < stretched(SILENCE_BOUND) + patience
     verdict = failed.value.verdict
     assert (verdict.kind, verdict.host) == ("host_lost", host), verdict
     assert left_of(job) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -271,18 +272,25 @@ def test_a_host_that_dies_is_to_blame_for_its_rank_that_was_heard_to_die_before(
     flag = tmp_path / "flag"
     flag.mkdir()
     options = {**({"max_retry_attempts": attempts} if attempts else {}), **({"processes": 1} if processes else {})}
-    job = script.estimator(DIES_WHEN_TOLD, hosts=2, **options).fit({"flag": f"file://{flag}"}, wait=False)
-    wait_for(lambda: sum(line.data == b"up\n" for line in job.logs(stream="stdout")) == 2, SECONDS)
-    (flag / "now").touch()  # which only ranks that start look for
-    send = signals_to(job, "algo-2")
-    signal_host(job, "algo-1", signal.SIGSTOP)
-    tell(job, "die", "algo-2")
-    wait_for(lambda: events(job, "rank_ended", "algo-2"), SECONDS)
-    send(signal.SIGKILL)  # before it takes the first host's silence for a loss
-    signal_host(job, "algo-1", signal.SIGCONT)
-    assert job._started.wait(SECONDS).status == ("Completed" if attempts else "Failed")
-    found = job.attempts[0].verdict
-    assert (found.kind, found.host) == ("host_lost", "algo-2"), found
+    for _ in range(3):
+        (flag / "now").unlink(missing_ok=True)
+        job = script.estimator(DIES_WHEN_TOLD, hosts=2, **options).fit({"flag": f"file://{flag}"}, wait=False)
+        wait_for(lambda job=job: sum(line.data == b"up\n" for line in job.logs(stream="stdout")) == 2, SECONDS)
+        (flag / "now").touch()  # which only ranks that start look for
+        send = signals_to(job, "algo-2")
+        began = time.monotonic()
+        signal_host(job, "algo-1", signal.SIGSTOP)
+        tell(job, "die", "algo-2")
+        wait_for(lambda job=job: events(job, "rank_ended", "algo-2"), SECONDS)
+        send(signal.SIGKILL)
+        is_in_time = time.monotonic() - began < 2.0  # or it may have taken the first host's silence for a loss
+        signal_host(job, "algo-1", signal.SIGCONT)
+        found = job._started.wait(SECONDS)
+        if is_in_time:
+            break
+    assert found.status == ("Completed" if attempts else "Failed")
+    verdict = found.attempts[0].verdict
+    assert (verdict.kind, verdict.host) == ("host_lost", "algo-2"), verdict
     assert left_of(job) == []
 
 

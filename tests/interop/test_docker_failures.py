@@ -74,7 +74,7 @@ class Engine:
 
     def stop(self) -> None:
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(120)
         mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
         for place in reversed([each for each in mounts if each.startswith(f"{self.folder}/")]):
             subprocess.run(["umount", place], check=True)

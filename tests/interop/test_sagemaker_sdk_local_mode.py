@@ -26,7 +26,7 @@ SDK = Path(__file__).parents[2] / ".venv-sagemaker" / "bin" / "python"
 DRIVER = Path(__file__).parent / "sagemaker_sdk" / "local_jobs.py"
 NETWORK = "sagemaker-local"
 QUIET = "SchemaVersion: '1.0'\nSageMaker: {PythonSDK: {Modules: {TelemetryOptOut: true}}}\n"
-SECONDS = 150
+SECONDS = 400
 
 HYPERPARAMETERS = {
     "b": True,

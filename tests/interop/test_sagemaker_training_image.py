@@ -51,7 +51,7 @@ WORLD = """
 import json, os, pathlib, sys, time
 from mpi4py import MPI
 world = MPI.COMM_WORLD
-time.sleep(5)
+time.sleep(10)
 local = world.Split_type(MPI.COMM_TYPE_SHARED)
 if local.rank == 0:
     pathlib.Path(os.environ["SM_MODEL_DIR"], f"weights-{MPI.Get_processor_name()}").write_text("trained")

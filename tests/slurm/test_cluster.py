@@ -66,7 +66,7 @@ def test_a_job_that_is_preempted_begins_again(own, tmp_path):
     def state(number: str) -> str:
         return own.run("squeue", "-h", "-t", "all", "-j", number, "-o", "%T").strip()
 
-    wait_for(lambda: state(urgent) == "COMPLETED" and state(job) == "COMPLETED")
+    wait_for(lambda: state(urgent) == "COMPLETED" and state(job) == "COMPLETED", 180)
     assert said.read_text().count("begins\n") == 2
 
 

@@ -102,9 +102,10 @@ def wait_until_it_is(state: str, slurm: Cluster, number: int, seconds: float = 6
     wait_for(lambda: slurm.run(*query).strip() == state, seconds, lambda: slurm.run("squeue"))
 
 
-def end_requeued(slurm: Cluster, number: int, seconds: float = 60.0) -> None:
-    """Wait until a job that was put back in the queue runs again: what let it start first has to expire."""
-    wait_until_it_is("RUNNING", slurm, number, seconds)
+def end_requeued(slurm: Cluster, number: int, seconds: float = 180.0) -> None:
+    """Wait until a job that was put back in the queue runs again, or did: what let it start first has to expire."""
+    query = ("squeue", "-h", "-j", str(number), "-o", "%T")
+    wait_for(lambda: slurm.run(*query).strip() in ("RUNNING", ""), seconds, lambda: slurm.run("squeue"))
 
 
 @pytest.mark.law("R6")
@@ -116,7 +117,7 @@ def test_a_job_that_is_requeued_goes_on_from_its_checkpoint(submit, slurm, tmp_p
     wait_until_published(job)
     slurm.run("scontrol", "requeue", str(number_of(job)))
     end_requeued(slurm, number_of(job))
-    assert job.wait(timeout=60) == "Completed", job.why()
+    assert job.wait(timeout=180) == "Completed", job.why()
     said = [line.data.decode() for line in job.logs(stream="stdout")]
     assert any(line.startswith("saved") for line in said), said
     assert all("after 1 signals" in line for line in said if line.startswith("saved")), said
@@ -137,7 +138,7 @@ def test_a_job_that_is_requeued_while_the_controller_answers_nobody_goes_on(subm
     wait_until_published(job)
     slurm.run("scontrol", "requeue", str(number_of(job)))
     end_requeued(slurm, number_of(job))
-    assert job.wait(timeout=60) == "Completed", job.why()
+    assert job.wait(timeout=180) == "Completed", job.why()
     first, _ = job._started.record().attempts
     assert first.verdict.kind.value == "preempted"
 
@@ -324,7 +325,7 @@ def test_slurms_time_limit_stops_a_job(submit, slurm):
 def test_a_job_starts_after_another_has_completed(submit):
     first = submit("import time\ntime.sleep(2)\nprint('first')")
     second = submit("print('second')", slurm={"after": first.name})
-    assert second.wait(timeout=60) == "Completed"
+    assert second.wait(timeout=180) == "Completed"
     began = second._started.record().attempts[0].began
     assert first.status == "Completed" and began > first._started.record().ended
     assert submit("print('third')", slurm={"after": first.name}).wait(timeout=60) == "Completed"

@@ -174,10 +174,11 @@ def test_what_is_killed_with_all_that_could_tell_leaves_no_container(submit, use
 def test_a_container_that_stands_still_is_ended_with_its_supervisor(submit, used, machines, containers):
     job = submit(UP)
     wait_until_up(job)
-    for each in machines[1]:
-        for container in each.containers():
-            freeze(functools.partial(each.ask, "pause", container))
     ((_, supervisor),) = processes(used, job, "backends/supervised")
+    found = [(each, container) for each in machines[1] for container in each.containers()]
+    pauses = [functools.partial(each.ask, "pause", container) for each, container in found]
+    with ThreadPoolExecutor(len(pauses)) as threads:  # or one takes the other's silence for a loss, and ends
+        list(threads.map(freeze, pauses))
     os.kill(supervisor, signal.SIGKILL)
     wait_for(lambda: not containers())
 

@@ -34,10 +34,12 @@ def job(tmp_path, monkeypatch, ssh_pool):
     mpi = {"mpi": {"enabled": True, "processes_per_host": 2}}
     pool = {"hosts": ssh_pool.names, "instance_count": 3, "distribution": mpi}
     started = Estimator(entry_point=str(tmp_path / "train.py"), **pool).fit(wait=False)
-    wait_for(lambda: len(measured_hosts(started)) == 3, otherwise=started.why)
-    yield started
-    started.stop()
-    started.wait(60)
+    try:
+        wait_for(lambda: len(measured_hosts(started)) == 3, 180, otherwise=started.why)
+        yield started
+    finally:
+        started.stop()
+        started.wait(60)
 
 
 def measured_hosts(job: Job) -> set[str]:

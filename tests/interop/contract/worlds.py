@@ -14,7 +14,7 @@ SCRIPT = """
 import json, os, pathlib, sys, time
 from mpi4py import MPI
 world = MPI.COMM_WORLD
-time.sleep(5)
+time.sleep(10)
 hosts = world.gather(MPI.Get_processor_name())
 seen = world.gather({"arguments": sys.argv[1:], "environment": dict(os.environ)})
 if world.rank == 0:

@@ -6,6 +6,7 @@ import contextlib
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 LAST_OUTPUT_SECONDS = 5.0  # that the engine has to hand over the last output of a container that has ended
 ENGINE_LOST = 255  # the exit code of a host whose engine went away
 KILLED = 128 + signal.SIGKILL
+ENDED_BY_ENGINE = (ENGINE_LOST, KILLED, 128 + signal.SIGTERM)
+"""The exit codes of containers that an engine ends as it ends, or finds dead as it is started again."""
+ASK_AGAIN_SECONDS = 0.5
 
 
 class ContainerWatch:
@@ -77,20 +81,33 @@ class ContainerWatch:
                 self._events.close()
 
     def _watch(self, host: str, watched: HostContainer, output: threading.Thread | None) -> None:
-        found = None
-        try:
-            code = watched.wait()
-            if code == KILLED and self._plan.memory is not None and watched.was_out_of_memory():
-                found = verdicts.out_of_memory(self._plan, host)
-        except Exception as error:  # the engine went away, in one of many ways
-            print(f"{host}: the Docker engine no longer knows this container: {error}", file=sys.stderr)
-            lost = verdicts.engine_lost(self._client, f"{host} ran")
-            code, found = ENGINE_LOST, Verdict(Kind.PLATFORM, lost, host) if lost else None
+        code, found = self._end_of(host, watched)
         if output is not None:
             output.join(LAST_OUTPUT_SECONDS)
         self._tell(watched.identity, code, found)
         with contextlib.suppress(Exception):  # `close` of the hosts does what cannot be done now, and says why
             watched.remove()
+
+    def _end_of(self, host: str, watched: HostContainer) -> tuple[int, Verdict | None]:
+        """Wait for it. An engine that is started again may have left its containers running, or have ended them."""
+        was_silent = False
+        while True:
+            try:
+                code = watched.wait()
+                if was_silent and code in ENDED_BY_ENGINE:
+                    return code, Verdict(Kind.PLATFORM, verdicts.engine_came_back(host, code), host)
+                if code == KILLED and self._plan.memory is not None and watched.was_out_of_memory():
+                    return code, verdicts.out_of_memory(self._plan, host)
+                return code, None
+            except Exception as error:  # the engine went away, in one of many ways
+                print(f"{host}: the Docker engine says no more of this container: {error}", file=sys.stderr)
+                lost = verdicts.engine_lost(self._client, f"{host} ran")
+                if lost is None and engine.is_answer(error):
+                    lost = f"the Docker engine has lost the container of {host}: {error}"
+                if lost is not None:
+                    return ENGINE_LOST, Verdict(Kind.PLATFORM, lost, host)
+            was_silent = True
+            time.sleep(ASK_AGAIN_SECONDS)
 
     def _listen(self) -> None:
         chosen = {"label": f"{engine.JOB_LABEL}={self._plan.job_name}", "type": "container", "event": "die"}

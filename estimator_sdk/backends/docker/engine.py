@@ -46,6 +46,13 @@ class ImageDescription(NamedTuple):
         return bool(self.labels.get(TOOLKIT_LABEL))
 
 
+def is_answer(error: Exception) -> bool:
+    """Whether it is what the engine said, and not that it said nothing."""
+    from docker.errors import APIError
+
+    return isinstance(error, APIError)
+
+
 def connect() -> DockerClient:
     """A client of the engine that DOCKER_HOST names, else of the local one. Raises BackendError."""
     try:

@@ -29,6 +29,14 @@ def engine_lost(client: DockerClient, meanwhile: str) -> str | None:
     return None
 
 
+def engine_came_back(host: str, code: int) -> str:
+    """What to say of a host that has ended while the engine was away."""
+    return (
+        f"the Docker engine was started again while {host} ran, which ended it with code {code}; run the job again, or "
+        "have the engine leave its containers alone (its option live-restore)"
+    )
+
+
 def cannot_run(words: str) -> bool:
     """Whether the engine says that it could not start the program of a container."""
     return _CANNOT_RUN.search(words) is not None

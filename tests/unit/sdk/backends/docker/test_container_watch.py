@@ -6,6 +6,7 @@ import uuid
 from types import SimpleNamespace
 
 import pytest
+from docker.errors import NotFound
 from estimator_container.runtime.loop import Loop
 
 from estimator_sdk.backends.docker.container_watch import ContainerWatch
@@ -20,6 +21,7 @@ class Engine:
         self.base_url = "unix:///engine"
         self.plan = SimpleNamespace(job_name="job", memory=memory)
         self.said = queue.SimpleQueue()
+        self.is_there = False
 
     def events(self, **_):
         return iter(self.said.get, None)
@@ -28,23 +30,26 @@ class Engine:
         self.said.put({"Actor": {"ID": container.identity, "Attributes": {"exitCode": str(code)}}})
 
     def ping(self):
-        raise OSError("nobody answers")
+        if not self.is_there:
+            raise OSError("nobody answers")
 
 
 class Container:
     """One that ends, and is removed, when a test says so."""
 
-    def __init__(self, code, out_of_memory=False):
+    def __init__(self, *codes, out_of_memory=False):
+        """`codes` are what `wait` returns, or raises, one after the other."""
         self.identity = uuid.uuid4().hex
-        self._code = code
+        self._codes = list(codes)
         self._out_of_memory = out_of_memory
         self.ended, self.removed = threading.Event(), threading.Event()
 
     def wait(self):
         self.ended.wait()
-        if isinstance(self._code, OSError):
-            raise self._code
-        return self._code
+        code = self._codes.pop(0)
+        if isinstance(code, Exception):
+            raise code
+        return code
 
     def was_out_of_memory(self):
         return self._out_of_memory
@@ -116,3 +121,27 @@ def test_an_engine_that_goes_away_ends_its_hosts():
     ((host, code, found),) = told(Engine(), {"algo-1": Container(OSError("gone"))})
     assert (host, code, found.kind) == ("algo-1", 255, "platform")
     assert "unix:///engine" in found.message
+
+
+def test_a_container_that_an_engine_leaves_running_as_it_is_started_again_is_waited_for():
+    engine = Engine()
+    engine.is_there = True
+    container = Container(OSError("the connection was closed"), OSError("and once more"), 3)
+    assert told(engine, {"algo-1": container}) == [("algo-1", 3, None)]
+
+
+@pytest.mark.parametrize(("code", "shown"), [(255, 255), (137, -9), (143, 143)])
+def test_an_engine_that_ends_a_container_as_it_is_started_again_is_to_blame_for_that(code, shown):
+    engine = Engine()
+    engine.is_there = True
+    ((host, told_code, found),) = told(engine, {"algo-1": Container(OSError("gone"), code)})
+    assert (host, told_code, found.kind) == ("algo-1", shown, "platform")
+    assert "was started again while algo-1 ran" in found.message
+
+
+def test_a_container_that_an_engine_does_not_know_any_more_was_lost_by_it():
+    engine = Engine()
+    engine.is_there = True
+    ((host, code, found),) = told(engine, {"algo-1": Container(OSError("gone"), NotFound("no such container"))})
+    assert (host, code, found.kind) == ("algo-1", 255, "platform")
+    assert found.message == "the Docker engine has lost the container of algo-1: no such container"

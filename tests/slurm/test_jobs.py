@@ -14,7 +14,7 @@ import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed, TrainingInput, list_jobs
 from estimator_sdk.backends.slurm import queue, waiting_line
-from estimator_sdk.backends.slurm.queue import UNFINISHED
+from estimator_sdk.backends.slurm.queue import OVER
 from estimator_sdk.errors import BackendError, InvalidArgument
 from tests.conformance.jobs import processes_of
 from tests.waiting import kill, wait_for
@@ -292,7 +292,7 @@ def state_of(job: Job, slurm: Cluster) -> str:
     def has_done() -> bool:
         query = ("squeue", "-h", "-t", "all", "-j", str(number_of(job)), "-o", "%T")
         states.append(slurm.run(*query).strip())
-        return states[-1] not in UNFINISHED
+        return states[-1] in OVER
 
     wait_for(has_done, otherwise=lambda: states[-1])
     return states[-1]

@@ -100,7 +100,7 @@ class SlurmJob(LocalJob):
         if number is None:
             return self._how_to_submit()
         known = (queue.look() or {}).get(number)
-        return known.why_pending if known is not None and known.state == "PENDING" else ""
+        return known.why_pending if known is not None and known.is_waiting else ""
 
     def _how_to_submit(self) -> str:
         """What starts a job whose script was exported; empty for any other."""
@@ -128,7 +128,7 @@ class SlurmJob(LocalJob):
 
     def _stop_at_slurm(self, number: int) -> None:
         known = (queue.look(0.0) or {}).get(number)
-        if known is not None and known.state == "PENDING":
+        if known is not None and known.is_waiting:
             queue.cancel(number)  # nothing of it runs, also where it was put back in the queue
         elif known is None or known.state not in _LEAVING:  # else whoever looks next cancels it, if it comes again
             queue.cancel(number, "--batch", "--signal=INT")  # to the supervisor alone, which stops the job
@@ -154,7 +154,7 @@ class SlurmJob(LocalJob):
                 return record  # Slurm may have been asked before it had the job
         elif not known.is_over:
             self._over_since = None
-            if known.state == "PENDING" and self.folder.stop_request.exists():
+            if known.is_waiting and self.folder.stop_request.exists():
                 with suppress(BackendError):
                     queue.cancel(number)  # it was told to before it was there, or while Slurm took it off its nodes
             return _with_why_pending(record, known)
@@ -163,7 +163,14 @@ class SlurmJob(LocalJob):
         record = registry.last(self.folder)
         if record.is_final:
             return record
-        return self._kept(_ended(record, number, known or accounting.find(number), self.folder))
+        if known is None:
+            try:
+                known = accounting.find(number)
+            except BackendError as error:  # nobody can say, as above
+                return replace(
+                    record, reason=f"unknown, because job {number} is over at Slurm's controller, and {error}"
+                )
+        return self._kept(_ended(record, number, known, self.folder))
 
     def _being_submitted(self, record: Record) -> Record:
         """The record of a job that has no number yet; it failed if who was submitting it is long gone."""
@@ -218,7 +225,7 @@ def _ended(record: Record, number: int, known: queue.Queued | None, folder: Slur
 
 def _with_why_pending(record: Record, known: queue.Queued) -> Record:
     """The record, with why the job waits, for who does not follow it."""
-    if record.reason or known.state != "PENDING" or known.why_pending in ("", "None"):
+    if record.reason or not known.is_waiting or known.why_pending in ("", "None"):
         return record
     return replace(record, reason=f"pending: {known.why_pending}")
 

@@ -14,13 +14,15 @@ from . import waiting_line
 ANSWER_SECONDS = 30.0  # that Slurm's controller may take
 ASK_AGAIN_SECONDS = 10.0
 """Between two looks at the queue by one process, however many jobs it asks about, for a controller has many users."""
-UNFINISHED = frozenset(
+OVER = frozenset(
     (
-        *("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"),
-        *("RESIZING", "SIGNALING", "SPECIAL_EXIT", "STAGE_OUT", "STOPPED"),
+        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"),
+        "TIMEOUT",
     )
 )
-"""The states of a job that is not over ("JOB STATE CODES" in the manual of squeue, 22.05)."""
+"""The states of a job that is over ("JOB STATE CODES" in the manual of squeue, 22.05). In any other it may go on."""
+WAITING = ("PENDING", "RESV_DEL_HOLD")
+"""The states of a job that waits for nodes; the second, once its reservation was removed."""
 
 _FORMAT = "%i|%T|%r|%S|%e|%U|%P|%Q"
 """Number, state, reason, start, end, the user's number, partitions, priority (manual of squeue, 22.05)."""
@@ -59,7 +61,12 @@ class Queued(NamedTuple):
     @property
     def is_over(self) -> bool:
         """Whether it will not change any more."""
-        return self.state not in UNFINISHED
+        return self.state in OVER
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for nodes, so that nothing of it runs."""
+        return self.state in WAITING
 
     @property
     def ended(self) -> float | None:

@@ -6,10 +6,10 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
@@ -22,6 +22,7 @@ from .. import accounting, queue
 _STATES_OF_NODES_IN_USE = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED")
 ANSWER_SECONDS = 5.0
 """That the controller is asked about a job until it answers: in a preemption, many jobs may want that at once."""
+Answer = TypeVar("Answer")
 UPDATES = 3
 """How often a change of the job is tried: what interrupts this process may end the program that makes it."""
 
@@ -68,7 +69,7 @@ class SlurmAllocation:
         """Those that are not known to be gone, the one that this process runs on first. Raises BackendError."""
         if not self._nodes:
             here = os.environ["SLURMD_NODENAME"]
-            found = map(_node, queue.node_facts(os.environ["SLURM_JOB_NODELIST"]))
+            found = map(_node, _answer(lambda: queue.node_facts(os.environ["SLURM_JOB_NODELIST"])))
             self._nodes = sorted(found, key=lambda node: node.name != here)
         return [node for node in self._nodes if node.name not in self._lost]
 
@@ -126,15 +127,16 @@ class SlurmAllocation:
         return _is_preempted(known) or known.get("JobState", "RUNNING") not in _STATES_OF_NODES_IN_USE
 
     def _known(self) -> dict[str, str]:
-        """What Slurm says of the job; empty where it says nothing for `ANSWER_SECONDS`."""
-        until = time.monotonic() + ANSWER_SECONDS
-        while True:
-            with suppress(BackendError, ValueError):
-                (line,) = queue.ask("scontrol", "--oneliner", "show", "job", str(self.number)).splitlines()
-                return queue.facts(line)
-            if time.monotonic() >= until:
-                return {}
-            time.sleep(0.5)
+        """What Slurm says of the job; empty where it says nothing."""
+
+        def said() -> dict[str, str]:
+            (line,) = queue.ask("scontrol", "--oneliner", "show", "job", str(self.number)).splitlines()
+            return queue.facts(line)
+
+        try:
+            return _answer(said)
+        except (BackendError, ValueError):
+            return {}
 
     def interruption(self) -> Interruption:
         """Asked of Slurm, whose signal alone says nothing of its reason."""
@@ -165,6 +167,18 @@ class SlurmAllocation:
             return None
         what = f"the node of {beside} failed, where the supervisor ran, and Slurm started job {self.number} again"
         return Verdict(Kind.HOST_LOST, what, beside)
+
+
+def _answer(asked: Callable[[], Answer]) -> Answer:
+    """What Slurm answers, which is asked again for `ANSWER_SECONDS`. Raises what the last call raises."""
+    until = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return asked()
+        except (BackendError, ValueError):
+            if time.monotonic() >= until:
+                raise
+            time.sleep(0.5)
 
 
 def _is_preempted(known: dict[str, str]) -> bool:

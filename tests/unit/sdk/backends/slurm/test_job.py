@@ -3,12 +3,13 @@ import re
 import pytest
 from estimator_container.failures.kind import Kind
 
-from estimator_sdk.backends.slurm import queue
+from estimator_sdk.backends.slurm import accounting, queue
 from estimator_sdk.backends.slurm.files import SlurmFolder
 from estimator_sdk.backends.slurm.job import SlurmJob, _ended
 from estimator_sdk.backends.slurm.queue import Queued
 from estimator_sdk.backends.status import AttemptRecord
-from estimator_sdk.backends.supervised.job_folder.record import Record, write_record
+from estimator_sdk.backends.supervised.job_folder.record import Record, read_record, write_record
+from estimator_sdk.errors import BackendError
 
 
 @pytest.fixture
@@ -102,3 +103,64 @@ def test_a_job_whose_controller_does_not_answer_goes_on_as_far_as_anybody_knows(
     assert (first.status, first.verdict) == ("InProgress", None)
     assert re.match("unknown since [-0-9]+ [:0-9]+, because Slurm's controller does not answer; see", first.reason)
     assert queue.look(0.0) is None and queue.silent_since() == since
+
+
+@pytest.fixture
+def submitted(folder, monkeypatch):
+    """Makes the job 4711, of which Slurm's controller says this, and its accounting what a function says."""
+
+    def made(known, accounted=lambda: "", **changes):
+        write_record(record(**changes), folder)
+        folder.write_number(4711)
+        folder.given.touch()
+        monkeypatch.setattr(queue, "look", lambda *_, **__: {4711: known} if known is not None else {})
+        monkeypatch.setattr(queue, "has_asked_since", lambda moment: True)
+        monkeypatch.setattr(accounting, "_last", accounting._Silence(-queue.ASK_AGAIN_SECONDS, ""))
+        monkeypatch.setattr(queue, "ask", lambda *command, **_: asked.append(command) or accounted())
+        asked = []
+        return SlurmJob(folder), asked
+
+    return made
+
+
+def test_a_job_that_is_held_because_its_reservation_was_removed_waits(folder, submitted):
+    job, asked = submitted(Queued("RESV_DEL_HOLD", "ReservationDeleted"))
+    assert (job.record().status, job.record().reason) == ("InProgress", "pending: ReservationDeleted")
+    assert folder.given.exists()
+    job.stop()
+    assert asked == [("scancel", "4711")]
+
+
+@pytest.mark.parametrize("why", ["slurmdbd does not answer", "sacct has had no answer for 30 s"])
+def test_a_job_that_only_an_accounting_knows_which_does_not_answer_is_not_taken_for_failed(folder, submitted, why):
+    says = []
+
+    def accounted():
+        if not says:
+            raise BackendError(why)
+        return says[0]
+
+    job, asked = submitted(None, accounted)
+    first = job.record()
+    assert (first.status, why in first.reason) == ("InProgress", True)
+    assert job.record() == first and len(asked) == 1  # it is not asked for every look
+    assert read_record(folder).status == "InProgress" and folder.given.exists()
+    says.append("CANCELLED by 1000|0:15")
+    accounting._last = accounting._Silence(-queue.ASK_AGAIN_SECONDS, "")
+    assert job.record().status == read_record(folder).status == "Stopped"
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "sacct says: Slurm accounting storage is disabled",
+        "sacct is not on PATH, so this machine is no login node of a Slurm cluster",
+    ],
+)
+def test_a_job_that_nobody_knows_on_a_cluster_without_accounting_has_failed(folder, submitted, why):
+    def accounted():
+        raise BackendError(why)
+
+    job, _ = submitted(None, accounted)
+    assert "job 4711 of Slurm is no longer known" in job.record().verdict.message
+    assert read_record(folder).status == "Failed"

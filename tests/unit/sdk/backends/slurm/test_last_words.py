@@ -37,6 +37,9 @@ def squeue(tmp_path):
         program.write_text(f"#!/bin/sh\necho '{line}|{os.getuid()}|gpu|7'\n")
         program.chmod(0o755)
 
+    accounting = tmp_path / "sacct"
+    accounting.write_text("#!/bin/sh\necho 'Slurm accounting storage is disabled' >&2\nexit 1\n")
+    accounting.chmod(0o755)
     return says
 
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from estimator_sdk.backends.slurm import queue
-from estimator_sdk.backends.slurm.queue import UNFINISHED, Queued
+from estimator_sdk.backends.slurm.queue import OVER, Queued
 from estimator_sdk.errors import BackendError
 
 UID = os.getuid()
@@ -41,17 +41,20 @@ def test_who_waits_is_told_why_and_until_when():
     assert Queued("PENDING", "None", "soon").why_pending == "None, estimated soon"
 
 
-@pytest.mark.parametrize("state", sorted(UNFINISHED))
-def test_a_job_in_any_of_these_states_is_not_over(state):
-    assert not Queued(state, "None").is_over
+@pytest.mark.parametrize("state", sorted(OVER))
+def test_a_job_in_any_of_these_states_is_over(state):
+    assert Queued(state, "None").is_over
 
 
 @pytest.mark.parametrize(
     "state",
-    ["BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"],
+    [
+        *("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"),
+        *("RESIZING", "SIGNALING", "SPECIAL_EXIT", "STAGE_OUT", "STOPPED", "RESV_DEL_HOLD", "OF_A_LATER_SLURM"),
+    ],
 )
-def test_a_job_in_any_other_state_is_over(state):
-    assert Queued(state, "None").is_over
+def test_a_job_in_any_other_state_may_go_on(state):
+    assert not Queued(state, "None").is_over
 
 
 def test_facts_are_the_words_of_a_line_that_say_something():

@@ -165,3 +165,13 @@ def test_the_nodes_that_a_job_asks_for_are_left_as_they_are_where_slurm_does_not
     job.lose(Node("n3", "127.0.0.3", "m2"))
     job.ask_for_others()
     assert told == ["scontrol requeue 4711"]
+
+
+def test_the_nodes_that_slurm_does_not_name_at_once_are_asked_for_again(slurm):
+    job, _ = slurm(NODES, silent_times=2)
+    assert [node.name for node in job.nodes] == ["n2", "n1", "n3"]
+
+
+def test_nodes_that_slurm_does_not_name_are_not_known(slurm):
+    with pytest.raises(BackendError, match="Unable to contact"):
+        assert slurm("", for_good=True)[0].nodes

@@ -128,8 +128,14 @@ class SageMakerJob:
             return self._service.call("sagemaker", "describe_training_job", doing, TrainingJobName=self.name)
         except faults.Refused as error:
             if error.code == "ValidationException" and "not f" in error.service_message.lower():
-                submitted.forget(self.name)
-                raise JobNotFound(f"SageMaker in {self._service.region} has no job {self.name!r}") from None
+                missing = f"SageMaker in {self._service.region} has no job {self.name!r}"
+                note = submitted.unfinished(self.name)
+                if note is None:
+                    submitted.forget(self.name)
+                else:
+                    hint = "use the credentials of the account that it is in or, if it was deleted, remove"
+                    missing = f"{missing} for this account, though it had not ended when last seen; {hint} {note}"
+                raise JobNotFound(missing) from None
             raise
 
 

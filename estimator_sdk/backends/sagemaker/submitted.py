@@ -14,7 +14,7 @@ from typing import Any, get_args
 from ...values.home import home, regular_file, replace_private, secured, write_private, writing
 from ...values.job_name import checked, is_name
 from ..port import Summary
-from ..status import Status
+from ..status import FINAL, Status
 
 _STATUSES = get_args(Status)
 
@@ -44,6 +44,14 @@ def forget(job_name: str) -> None:
     """A job is no more."""
     with contextlib.suppress(OSError):
         _place(job_name).unlink()
+
+
+def unfinished(job_name: str) -> Path | None:
+    """The note of a job that had not ended when it was last heard of, so that it may still run; None for any other."""
+    place = _place(job_name)
+    known = _read(place)
+    summary = _summary(job_name, known) if known is not None else None
+    return place if summary is not None and summary.status not in FINAL else None
 
 
 def region_of(job_name: str) -> str | None:

@@ -5,6 +5,10 @@ import pytest
 from estimator_sdk import backends
 from estimator_sdk.backends.port import Summary
 from estimator_sdk.backends.sagemaker import submitted
+from estimator_sdk.backends.sagemaker.faults import Refused
+from estimator_sdk.backends.sagemaker.job import SageMakerJob
+from estimator_sdk.backends.sagemaker.service import Service
+from estimator_sdk.errors import JobNotFound
 from estimator_sdk.job import listing
 from estimator_sdk.server.jobs.index import JobIndex
 
@@ -32,6 +36,29 @@ def test_what_was_last_heard_is_listed_where_nobody_can_be_asked(home):
     assert submitted.region_of("far-1") == "eu-west-1"
     assert (home / "sagemaker" / "far-1.json").stat().st_mode & 0o777 == 0o600
     submitted.forget("far-1")
+    assert listing.summaries() == []
+
+
+class NotThere(Service):
+    """The service as the credentials of another account see it."""
+
+    def __init__(self):
+        self.region = "eu-west-1"
+
+    def call(self, *_, **__):
+        raise Refused("it said no", "ValidationException", "Requested resource not found.", False)
+
+
+def test_a_job_that_runs_in_another_account_is_not_forgotten(home):
+    submitted.note("far-1", "eu-west-1")
+    submitted.remember(HEARD)
+    job, note = SageMakerJob("far-1", NotThere()), home / "sagemaker" / "far-1.json"
+    with pytest.raises(JobNotFound, match=f"no job 'far-1' for this account, .*credentials of the account.*{note}"):
+        job.record()
+    assert listing.summaries() == [HEARD]
+    submitted.remember(HEARD._replace(status="Completed", ended=1.7e9 + 60))
+    with pytest.raises(JobNotFound, match="has no job 'far-1'$"):
+        job.record()
     assert listing.summaries() == []
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgument, JobNotFound
@@ -68,9 +69,15 @@ def attach(name: str) -> StartedJob:
     from .supervised import job
 
     try:
-        return job.attach(name)
+        found = job.attach(name)
     except JobNotFound as missing:
         told = [str(missing)]
+    else:
+        owner = found.summary().backend
+        if owner in BUILT_IN and not capabilities(owner).is_supervised:  # a pool's, whose machines have this home
+            with suppress(JobNotFound):
+                return load(owner).attach(name)
+        return found
     others = _elsewhere()
     for each in sorted(others, key=lambda each: (others[each].is_remote, each in BUILT_IN)):
         try:
@@ -91,13 +98,16 @@ def jobs(backend: str | None, limit: int | None, without: Collection[str] = ()) 
         return load(backend).list(limit)
     from .supervised import job
 
-    everything: list[StartedJob] = [*job.jobs(limit=limit)]
+    supervised: list[StartedJob] = [*job.jobs(limit=limit)]
+    everything: list[StartedJob] = []
     near = [name for name, can in _elsewhere().items() if not can.is_remote and name not in without]
     for name in near:
         try:
             everything += load(name).list(limit)
         except Exception as error:
             warnings.warn(f"the jobs of backend {name!r} cannot be listed: {error}", stacklevel=4)
+    known = {one.name for one in everything}  # the first machine of a pool may have the same home
+    everything += [one for one in supervised if one.name not in known or one.summary().backend not in near]
     if near:
         everything.sort(key=lambda one: one.summary().created or 0.0, reverse=True)
     return everything[:limit]

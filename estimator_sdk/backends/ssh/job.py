@@ -37,7 +37,7 @@ UNREACHABLE_SECONDS = 15.0
 QUEUE = f"{OWN_PREFIX}queue"
 """The hyperparameter of a job that waits for machines."""
 STARTING_SECONDS = 600.0
-"""After which a client that still starts a job has either told where it runs or given up."""
+"""After which a job whose record does not say who starts it is taken for one that nobody starts any more."""
 
 
 class SshJob(LocalJob):
@@ -170,7 +170,7 @@ class SshJob(LocalJob):
     def _updated(self, record: Record, with_files: bool) -> Record:
         known = self._where()
         if known is None:
-            return self._being_started(record)
+            return self._being_started(record, with_files)
         from .session.connection import Unreachable
 
         try:
@@ -215,9 +215,15 @@ class SshJob(LocalJob):
         if self._on_event is not None:
             self._on_event("", ServiceStatus(status, message))
 
-    def _being_started(self, record: Record) -> Record:
-        if time.time() - record.created < STARTING_SECONDS:
+    def _being_started(self, record: Record, with_files: bool) -> Record:
+        """What is brought to the machines may take any time: who brings it says that it is done, or is gone."""
+        client = record.supervisor
+        if client is None and time.time() - record.created < STARTING_SECONDS:
             return record
+        if client is not None and (client.is_elsewhere or client.is_alive()):
+            return record
+        if self._where() is not None:  # it said so, and then it ended
+            return self._updated(record, with_files)
         return self._kept(_failed(record, f"{record.name} was not started: its client ended before that"))
 
     def _with_outputs(self, record: Record, known: Whereabouts) -> Record:

@@ -37,7 +37,7 @@ def start(plan: Plan) -> SshJob:
     """As `SshBackend.start`."""
     from ...code import store as code_store
     from ..supervised.client import first_record, new_folder
-    from ..supervised.job_folder.record import write_record
+    from ..supervised.job_folder.record import Process, write_record
 
     code_store.upload(plan.code, plan.code_uri)
     folder = SshFolder.for_job(plan.job_name)
@@ -45,7 +45,7 @@ def start(plan: Plan) -> SshJob:
         mark = os.urandom(8).hex()  # which nobody who could be there before can know
         keepers = [f"{plan.job_name}.{mark}.{number}" for number, _ in enumerate(checks.machines_of_plan(plan), 1)]
         with new_folder(plan, folder), sessions(checks.machines_of_plan(plan), _purposes(plan, keepers)) as opened:
-            write_record(first_record(plan), folder)
+            write_record(replace(first_record(plan), supervisor=Process.from_pid(os.getpid())), folder)  # until it runs
             _start(plan, folder, opened, keepers[0], common_folder(mark))
             return SshJob(folder, opened.pop(0))  # it goes on being used
     except OSError as error:

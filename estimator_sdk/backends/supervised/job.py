@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ..port import OnEvent, OnOpenLine
 
 LEAVING_SECONDS = 30.0  # that a supervisor whose folder was removed may take to end its hosts
+ELSEWHERE_SECONDS = 0.5
+"""Between two looks at files that another machine writes: a network file system tells nobody of changes."""
 leaving: dict[str, subprocess.Popen[bytes]] = {}
 """Supervisors of jobs that have ended, by the job's name: they remove what the hosts had."""
 
@@ -161,10 +163,13 @@ class LocalJob:
     def stop(self) -> None:
         """Ask the supervisor to stop the job, and return; nothing happens if the job has ended.
 
-        Raises BackendError where the job is another user's.
+        Raises BackendError where the job is another user's, or is supervised on another machine.
         """
         record = self.record()
         if not record.is_final and record.supervisor is not None:
+            if record.supervisor.is_elsewhere:
+                where = record.supervisor.machine
+                raise BackendError(f"{self.name} is supervised on {where}; stop it there: `estimator stop {self.name}`")
             signal_supervisor(record.supervisor, self.folder, signal.SIGTERM)
 
     def ask_for_window(self, request: str) -> None:
@@ -184,10 +189,14 @@ class LocalJob:
         """Remove the job's folder, with its logs and all outputs that are not in a store, and free its name.
 
         Raises EstimatorError for a job that has not ended, BackendError for files that this user may not remove, and
-        JobNotFound where another process was quicker.
+        where only another machine can say whether it has, and JobNotFound where another process was quicker.
         """
         record = self.record()
         hold = Hold(self.folder)
+        if not record.is_final and record.supervisor is not None and record.supervisor.is_elsewhere:
+            where = record.supervisor.machine
+            what = f"{self.name} cannot be deleted here: {record.reason}"
+            raise BackendError(f"{what}; delete it there or, if {where} is no more, remove {self.path}")
         if not record.is_final:
             raise not_deleted(self.name, record.status)
         for process in supervisors(self.folder):  # it has written the end, and removes what the hosts had
@@ -205,7 +214,10 @@ class LocalJob:
 
     def _watch(self) -> Watch:
         supervisor = self.record().supervisor
-        watch = Watch(supervisor.pid if supervisor else None)
+        if supervisor is not None and supervisor.is_elsewhere:
+            watch = Watch(longest=ELSEWHERE_SECONDS)
+        else:
+            watch = Watch(supervisor.pid if supervisor else None)
         watch.add(self.folder.path)
         return watch
 

@@ -7,7 +7,7 @@ import json
 import os
 import select
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
@@ -18,8 +18,10 @@ from ....values.conform import conform, field_hints
 from ....values.home import JobFolder, regular_file
 from ...status import FINAL, AttemptRecord, Status
 
-FORMAT = 3
+FORMAT = 4
 """Of the file. It grows with every change of what a job, an attempt or a verdict is made of."""
+_READ = (3, FORMAT)
+"""A record of format 3 does not say which machine its supervisor is on."""
 _MOST_PROCESSES = 1 << 22
 """Of Linux: PID_MAX_LIMIT (linux/threads.h)."""
 _NO_TIME_MORE = 253402300800.0
@@ -35,6 +37,13 @@ class Process:
     pid: int
     start: str
     """Its start time in clock ticks since boot: field 22 of `/proc/PID/stat`."""
+    machine: str = field(default="", compare=False)
+    """The name of its machine; empty where that is not known. The machines of a cluster may share a home."""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is a process of another machine, of which this one cannot say whether it runs."""
+        return self.machine not in ("", _machine())
 
     @classmethod
     def from_pid(cls, pid: int) -> Process | None:
@@ -43,12 +52,12 @@ class Process:
             fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
             return None
-        return None if fields[0] in (b"Z", b"X") else cls(pid, fields[19].decode())
+        return None if fields[0] in (b"Z", b"X") else cls(pid, fields[19].decode(), _machine())
 
     @classmethod
     def started_as(cls, pid: int) -> Process:
         """A process that has just been started, though it may have been killed already."""
-        return cls.from_pid(pid) or cls(pid, "")
+        return cls.from_pid(pid) or cls(pid, "", _machine())
 
     def is_alive(self) -> bool:
         """Whether the process still runs; a later process with the same number does not count."""
@@ -148,7 +157,7 @@ def read_record(folder: JobFolder) -> Record | None:
         with open(folder.record, encoding="utf-8", opener=regular_file) as file:
             fields = json.load(file)
         written = fields.pop("format")
-        if written != FORMAT:
+        if written not in _READ:
             raise ValueError(f"it was written by another version, in format {written}")
         return Record.from_fields({**fields, "name": folder.name})
     except (FileNotFoundError, NotADirectoryError):
@@ -158,6 +167,10 @@ def read_record(folder: JobFolder) -> Record | None:
         raise EstimatorError(
             f"{words}; its logs and outputs are in {folder.path}; remove that folder to forget the job"
         ) from None
+
+
+def _machine() -> str:
+    return os.uname().nodename.partition(".")[0]
 
 
 def _verdict(fields: Mapping[str, Any] | None) -> Verdict | None:

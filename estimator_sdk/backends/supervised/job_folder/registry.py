@@ -22,8 +22,9 @@ from .supervision import is_supervisor
 def read(folder: JobFolder) -> Record:
     """The last state of a job.
 
-    A job whose supervisor is gone before it wrote the end has failed. Raises JobNotFound when there is no
-    such job, and EstimatorError when its record cannot be understood.
+    A job whose supervisor is gone before it wrote the end has failed; of one that another machine supervises, this one
+    cannot say that. Raises JobNotFound when there is no such job, and EstimatorError when its record cannot be
+    understood.
     """
     return judged(last(folder), folder)
 
@@ -33,7 +34,12 @@ def judged(record: Record, folder: JobFolder) -> Record:
     if record.is_final or _is_supervised(record, folder):
         return record
     record = last(folder)  # it may have written the end just before it left
-    return record if record.is_final else _failed(record, _abandoned(record, folder))
+    if record.is_final:
+        return record
+    if record.supervisor is not None and record.supervisor.is_elsewhere:
+        where = record.supervisor.machine
+        return replace(record, reason=f"its supervisor is on {where}; whether it still runs, only {where} can say")
+    return _failed(record, _abandoned(record, folder))
 
 
 def names(jobs: Path) -> list[str]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from dataclasses import replace
 
 import pytest
 
+from estimator_sdk import backends
 from estimator_sdk.backends.ssh.backend import SshBackend
 from estimator_sdk.backends.ssh.files import SshFolder
-from estimator_sdk.backends.supervised.job_folder.record import Record, write_record
-from estimator_sdk.errors import EstimatorError, JobNotFound
+from estimator_sdk.backends.ssh.job import SshJob
+from estimator_sdk.backends.supervised.job_folder.record import Process, Record, write_record
+from estimator_sdk.errors import BackendError, EstimatorError, JobNotFound
+from estimator_sdk.values.home import JobFolder
 
 BEGUN = Record("begun", "InProgress", "ssh", ("algo-1",), 1.0)
 
@@ -20,10 +24,10 @@ def known(tmp_path, monkeypatch):
     """Makes a job known whose client has said as much."""
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path))
 
-    def made(name: str, created: float) -> SshFolder:
+    def made(name: str, created: float, client: Process | None = None) -> SshFolder:
         folder = SshFolder.for_job(name)
         folder.path.mkdir(parents=True, mode=0o700)
-        write_record(replace(BEGUN, name=name, created=created), folder)
+        write_record(replace(BEGUN, name=name, created=created, supervisor=client), folder)
         return folder
 
     return made
@@ -41,6 +45,55 @@ def test_a_job_whose_client_ended_while_it_was_started_is_shown_and_can_be_remov
     then.delete()
     with pytest.raises(JobNotFound):
         backend.attach("then")
+
+
+def test_a_job_whose_client_takes_long_to_start_it_is_not_taken_for_failed(known):
+    """As with an image or a channel of many gigabytes."""
+    with subprocess.Popen(["sleep", "60"]) as client:
+        folder = known("slow", 1.0, Process.from_pid(client.pid))
+        before = folder.record.read_text()
+        job = SshBackend().attach("slow")
+        assert [job.record().status, job.summary().status] == ["InProgress"] * 2
+        assert folder.record.read_text() == before
+        client.kill()
+    assert "slow was not started: its client ended before that" in str(job.record().verdict)
+
+
+def test_a_job_that_another_machine_starts_is_not_taken_for_failed(known):
+    known("slow", 1.0, Process(1 << 22, "1", "elsewhere"))
+    job = SshBackend().attach("slow")
+    assert job.record().status == "InProgress"
+    with pytest.raises(BackendError, match="remove .*/ssh/slow"):
+        job.delete()
+
+
+def test_a_job_whose_first_machine_has_the_same_home_is_known_once_and_as_its_client_knows_it(known):
+    known("shared", time.time())
+    for name in ("shared", "there"):
+        folder = JobFolder.for_job(name)
+        folder.path.mkdir(parents=True)
+        write_record(replace(BEGUN, name=name, supervisor=Process(1 << 22, "1", "host-1")), folder)
+    assert isinstance(backends.attach("shared"), SshJob)
+    assert not isinstance(backends.attach("there"), SshJob)
+    assert sorted((job.name, isinstance(job, SshJob)) for job in backends.jobs(None, None)) == [
+        ("shared", True),
+        ("there", False),
+    ]
+
+
+def test_where_a_job_runs_is_read_again_once_its_client_has_ended(known, monkeypatch):
+    folder = known("quick", 1.0, Process(1 << 22, "1"))
+    job = SshBackend().attach("quick")
+    read = SshFolder.read_whereabouts
+
+    def written_meanwhile(folder: SshFolder) -> None:
+        folder.whereabouts.write_text("{")
+        monkeypatch.setattr(SshFolder, "read_whereabouts", read)
+
+    folder.whereabouts.unlink(missing_ok=True)
+    monkeypatch.setattr(SshFolder, "read_whereabouts", written_meanwhile)
+    with pytest.raises(EstimatorError, match="where the job quick runs cannot be read"):
+        job.record()
 
 
 def test_a_job_of_which_it_cannot_be_read_where_it_runs_hides_no_other_one(known):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from estimator_container.failures.verdict import Verdict
 
-from estimator_sdk import EstimatorError, Job, JobFailed, JobNotFound, list_jobs
+from estimator_sdk import BackendError, EstimatorError, Job, JobFailed, JobNotFound, list_jobs
 from estimator_sdk.backends.status import AttemptRecord
 from estimator_sdk.backends.supervised.job_folder import registry
 from estimator_sdk.backends.supervised.job_folder.record import Process, Record, write_record
@@ -66,6 +66,37 @@ def test_a_job_that_nobody_supervises_has_failed_and_is_not_waited_for():
         job.wait(SECONDS)
     assert list(job.logs(follow=True)) == []
     assert folder.path.exists() and main(["attach", "running"]) == 1
+
+
+def test_a_job_that_another_machine_with_the_same_home_supervises_is_left_to_it(capsys):
+    folder = made(replace(RUNNING, supervisor=replace(GONE, machine="n7")))
+    job = Job.attach("running")
+    assert job.status == "InProgress"
+    assert "its supervisor is on n7; whether it still runs, only n7 can say" in job.why()
+    with pytest.raises(BackendError, match="running is supervised on n7; stop it there: `estimator stop running`"):
+        job.stop()
+    with pytest.raises(BackendError, match=f"cannot be deleted here: .* n7 .*, if n7 is no more, remove {folder.path}"):
+        job.delete()
+    assert job.wait(0.1) == "InProgress" and registry.last(folder).status == "InProgress"
+    write_record(replace(DONE, name="running", supervisor=replace(GONE, machine="n7")), folder)
+    assert job.wait(SECONDS) == "Completed"
+    job.delete()
+    assert not folder.path.exists()
+
+
+def test_the_end_of_a_job_that_another_machine_supervises_is_seen(monkeypatch):
+    """A network file system tells nobody of what another machine writes."""
+    folder = made(replace(RUNNING, supervisor=replace(GONE, machine="n7")))
+    monkeypatch.setattr(Watch, "add", lambda self, path: None)
+    threading.Timer(0.2, write_record, [replace(DONE, name="running", supervisor=GONE), folder]).start()
+    assert Job.attach("running").wait(SECONDS) == "Completed"
+
+
+def test_a_record_of_the_format_before_names_no_machine():
+    fields = RUNNING.fields()
+    del fields["supervisor"]["machine"]
+    made(RUNNING).record.write_text(json.dumps({"format": 3, **fields}))
+    assert Job.attach("running").status == "InProgress"
 
 
 @pytest.mark.parametrize("lacks", ["a build of Python", "a kernel"])

@@ -209,6 +209,10 @@ class Rank:
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         if self._alive and code in (0, EXIT_STOPPED):
             self._vouch_for_good()
+        poll = select.poll()
+        poll.register(self._host.fileno(), select.POLLIN)
+        if poll.poll(0):  # as the rank ended, it may have been told to hold
+            self._on_host()
         self._tell("ended", str(code), "told" if self._told_to_end else "", _text(tail))
         # mpirun ends the whole world once it sees a rank fail. The toolkit first finds out who failed
         # and lets the others save their work, and ends this process itself.

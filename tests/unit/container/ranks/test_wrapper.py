@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from estimator_container.agents.checkpoints.ranks_alive import no_rank_died
 from estimator_container.logs.frames import STDERR, number_of
 from estimator_container.ranks.server import RankCommand
 from estimator_container.ranks.wrapper import FIRST_FD, last_fd
+from estimator_container.runtime.children import descendants
 from estimator_container.runtime.wire import pack
 
-from tests.waiting import wait_until_gone
+from tests.waiting import wait_until_gone, wait_until_stopped
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
 
@@ -99,6 +101,22 @@ def test_a_held_wrapper_stays_although_its_rank_succeeded(ranks, tmp_path):
     (tmp_path / "gate").write_text("go\n")
     ranks.until_ended()
     assert process.poll() is None
+
+
+def test_a_wrapper_that_is_held_while_its_rank_ends_stays(ranks, tmp_path):
+    os.mkfifo(tmp_path / "gate")
+    process = ranks.start("/bin/sh", "-c", "read line < gate")
+    ranks.until_started()
+    process.send_signal(signal.SIGSTOP)  # mostly before it looks for either
+    wait_until_stopped(process.pid)
+    (rank,) = descendants(process.pid)
+    ranks.server.hold()
+    (tmp_path / "gate").write_text("go\n")
+    wait_until_gone(rank)
+    process.send_signal(signal.SIGCONT)
+    ranks.until_ended()
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
 
 
 def test_what_a_rank_leaves_running_in_its_group_is_ended_with_it(ranks):

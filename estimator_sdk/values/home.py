@@ -58,6 +58,8 @@ def writing(what: str, variable: str = HOME_VARIABLE) -> Iterator[None]:
 def temporary_folder(what: str, fill: Callable[[Path], None] | None = None) -> Iterator[str]:
     """A folder below $TMPDIR that holds `what`, which `fill` writes, for as long as the block runs.
 
+    Its name says which process it is of, for whoever finds it after that was killed.
+
     Raises EstimatorError, which names the folder, where the disk does not take it, and as `check_umask`.
     """
     import shutil
@@ -66,7 +68,7 @@ def temporary_folder(what: str, fill: Callable[[Path], None] | None = None) -> I
     check_umask()
     with ExitStack() as stack:
         with writing(what, "TMPDIR"):
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="est-"))
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=f"est-{os.getpid()}-"))
         # The kernel says of an open file only what is wrong, and copytree() of many files a list.
         with writing(f"{what} to {folder}", "TMPDIR"):
             try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 import threading
 import time
@@ -24,7 +25,8 @@ ENGINE_FOLDERS = ("/var/lib/docker/", "/run/docker/", "/var/run/docker/")
 LOOK_SECONDS = 0.05  # between looks; nothing tells of an end that is late
 NEIGHBOURS_SECONDS = 300.0
 """How long that may stay which carries no name and lies where others have theirs, too: it may be of a job beside this
-one, or of the build of an image."""
+one."""
+_OF_PROCESS = re.compile(r"est-(\d+)-")
 
 
 class Scan:
@@ -60,7 +62,12 @@ class Scan:
         if not new:
             return new
         alive = living_text() + (engine_text() if self._with_engine else "")
-        return {each for each in new if Path(each).name.encode() not in alive.encode()}
+        return {each for each in new if Path(each).name.encode() not in alive.encode() and not self._is_in_use(each)}
+
+    def _is_in_use(self, place: str) -> bool:
+        """Whether it is of a process beside this one that lives, such as one that builds an image."""
+        of_process = _OF_PROCESS.match(Path(place).name)
+        return of_process is not None and Path(place).parent != self._own and Path(f"/proc/{of_process[1]}").exists()
 
     def _places(self) -> set[str]:
         """The paths of what nobody's name is on."""

@@ -52,6 +52,10 @@ class HostContainer:
         """Wait for its end; returns its exit code."""
         return int(self._api.wait(self.identity, timeout=None)["StatusCode"])
 
+    def is_running(self) -> bool:
+        """Whether it has not ended. Raises docker.errors.DockerException."""
+        return bool(self._api.inspect_container(self.identity)["State"]["Running"])
+
     def signal(self, signum: int) -> None:
         """Send a signal to the container's first process. Raises docker.errors.DockerException if it has ended."""
         self._api.kill(self.identity, signal.Signals(signum).name)

@@ -81,32 +81,37 @@ class ContainerWatch:
                 self._events.close()
 
     def _watch(self, host: str, watched: HostContainer, output: threading.Thread | None) -> None:
-        code, found = self._end_of(host, watched)
+        code, found = self._end_of(host, watched, is_copied=output is not None)
         if output is not None:
             output.join(LAST_OUTPUT_SECONDS)
         self._tell(watched.identity, code, found)
         with contextlib.suppress(Exception):  # `close` of the hosts does what cannot be done now, and says why
             watched.remove()
 
-    def _end_of(self, host: str, watched: HostContainer) -> tuple[int, Verdict | None]:
-        """Wait for it. An engine that is started again may have left its containers running, or have ended them."""
-        was_silent = False
+    def _end_of(self, host: str, watched: HostContainer, is_copied: bool) -> tuple[int, Verdict | None]:
+        """Wait for it. An engine that is started again may have left its containers running, or have ended them.
+
+        What a container writes that `is_copied` is cut off then, and so the container's end has come, too.
+        """
+        was_ended = False
         while True:
             try:
                 code = watched.wait()
-                if was_silent and code in ENDED_BY_ENGINE:
-                    return code, Verdict(Kind.PLATFORM, verdicts.engine_came_back(host, code), host)
                 if code == KILLED and self._plan.memory is not None and watched.was_out_of_memory():
                     return code, verdicts.out_of_memory(self._plan, host)
-                return code, None
+                came_back = was_ended and code in ENDED_BY_ENGINE
+                return code, Verdict(Kind.PLATFORM, verdicts.engine_came_back(host), host) if came_back else None
             except Exception as error:  # the engine went away, in one of many ways
                 print(f"{host}: the Docker engine says no more of this container: {error}", file=sys.stderr)
-                lost = verdicts.engine_lost(self._client, f"{host} ran")
-                if lost is None and engine.is_answer(error):
-                    lost = f"the Docker engine has lost the container of {host}: {error}"
-                if lost is not None:
-                    return ENGINE_LOST, Verdict(Kind.PLATFORM, lost, host)
-            was_silent = True
+            lost = verdicts.engine_lost(self._client, f"{host} ran")
+            try:
+                was_ended = lost is None and not watched.is_running()
+                if lost is None and is_copied and not was_ended:
+                    lost = verdicts.engine_came_back(host)
+            except Exception as error:
+                lost = engine.said_of_missing(error, f"the container of {host}")
+            if lost is not None:
+                return ENGINE_LOST, Verdict(Kind.PLATFORM, lost, host)
             time.sleep(ASK_AGAIN_SECONDS)
 
     def _listen(self) -> None:

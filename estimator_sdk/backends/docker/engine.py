@@ -46,11 +46,11 @@ class ImageDescription(NamedTuple):
         return bool(self.labels.get(TOOLKIT_LABEL))
 
 
-def is_answer(error: Exception) -> bool:
-    """Whether it is what the engine said, and not that it said nothing."""
-    from docker.errors import APIError
+def said_of_missing(error: Exception, what: str) -> str | None:
+    """What to say where the engine has answered that there is no such thing; None for any other error."""
+    from docker.errors import NotFound
 
-    return isinstance(error, APIError)
+    return f"the Docker engine has lost {what}: {error}" if isinstance(error, NotFound) else None
 
 
 def connect() -> DockerClient:

@@ -29,12 +29,9 @@ def engine_lost(client: DockerClient, meanwhile: str) -> str | None:
     return None
 
 
-def engine_came_back(host: str, code: int) -> str:
-    """What to say of a host that has ended while the engine was away."""
-    return (
-        f"the Docker engine was started again while {host} ran, which ended it with code {code}; run the job again, or "
-        "have the engine leave its containers alone (its option live-restore)"
-    )
+def engine_came_back(host: str) -> str:
+    """What to say of a host that has ended because the engine was away."""
+    return f"the Docker engine was started again while {host} ran, which ended {host}; run the job again"
 
 
 def cannot_run(words: str) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from docker.errors import NotFound
 from estimator_container.runtime.loop import Loop
 
+from estimator_sdk.backends.docker import container_watch
 from estimator_sdk.backends.docker.container_watch import ContainerWatch
 from tests.waiting import SECONDS
 
@@ -34,13 +35,19 @@ class Engine:
             raise OSError("nobody answers")
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(container_watch, "ASK_AGAIN_SECONDS", 0.01)
+
+
 class Container:
     """One that ends, and is removed, when a test says so."""
 
-    def __init__(self, *codes, out_of_memory=False):
-        """`codes` are what `wait` returns, or raises, one after the other."""
+    def __init__(self, *codes, out_of_memory=False, running=()):
+        """`codes` are what `wait` returns, or raises, one after the other; `running` is what is seen meanwhile."""
         self.identity = uuid.uuid4().hex
         self._codes = list(codes)
+        self._running = list(running)
         self._out_of_memory = out_of_memory
         self.ended, self.removed = threading.Event(), threading.Event()
 
@@ -51,6 +58,12 @@ class Container:
             raise code
         return code
 
+    def is_running(self):
+        found = self._running.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
     def was_out_of_memory(self):
         return self._out_of_memory
 
@@ -58,13 +71,13 @@ class Container:
         self.removed.set()
 
 
-def told(engine, containers, count=1):
+def told(engine, containers, count=1, output=None):
     """What it tells of containers that end, once it has told so much and all are removed."""
     loop, ends = Loop(), []
     watch = ContainerWatch(engine.plan, engine, loop, lambda *facts: ends.append(facts))
     watch.listen()
     for host, container in containers.items():
-        watch.watch(host, container, None)
+        watch.watch(host, container, output)
         container.ended.set()
     loop.run_until(lambda: len(ends) == count)
     engine.said.put(None)
@@ -123,25 +136,46 @@ def test_an_engine_that_goes_away_ends_its_hosts():
     assert "unix:///engine" in found.message
 
 
-def test_a_container_that_an_engine_leaves_running_as_it_is_started_again_is_waited_for():
-    engine = Engine()
+def came_back(container, memory=None, output=None):
+    """What is told of the one container of an engine that is started again."""
+    engine = Engine(memory)
     engine.is_there = True
-    container = Container(OSError("the connection was closed"), OSError("and once more"), 3)
-    assert told(engine, {"algo-1": container}) == [("algo-1", 3, None)]
+    (end,) = told(engine, {"algo-1": container}, output=output)
+    return end
+
+
+GONE = OSError("the connection was closed")
+
+
+@pytest.mark.parametrize("code", [3, 0, 255, 137])
+def test_a_container_that_an_engine_leaves_running_as_it_is_started_again_is_waited_for(code):
+    """Whatever ends it later is not the engine's doing."""
+    container = Container(GONE, GONE, code, running=[OSError("not yet"), True])
+    assert came_back(container) == ("algo-1", -9 if code == 137 else code, None)
 
 
 @pytest.mark.parametrize(("code", "shown"), [(255, 255), (137, -9), (143, 143)])
 def test_an_engine_that_ends_a_container_as_it_is_started_again_is_to_blame_for_that(code, shown):
-    engine = Engine()
-    engine.is_there = True
-    ((host, told_code, found),) = told(engine, {"algo-1": Container(OSError("gone"), code)})
+    host, told_code, found = came_back(Container(GONE, code, running=[False]))
     assert (host, told_code, found.kind) == ("algo-1", shown, "platform")
     assert "was started again while algo-1 ran" in found.message
 
 
+def test_what_has_ended_by_itself_meanwhile_has_its_own_reason():
+    assert came_back(Container(GONE, 3, running=[False])) == ("algo-1", 3, None)
+    _, _, found = came_back(Container(GONE, 137, out_of_memory=True, running=[False]), memory=2.0)
+    assert found.kind == "out_of_memory"
+
+
+def test_a_container_whose_output_was_cut_off_as_an_engine_was_started_again_has_ended_by_that():
+    """As with an image that has not our toolkit: its log would have a hole that nobody sees."""
+    output = threading.Thread(target=lambda: None)
+    output.start()
+    _, code, found = came_back(Container(GONE, running=[True]), output=output)
+    assert (code, found.kind) == (255, "platform")
+
+
 def test_a_container_that_an_engine_does_not_know_any_more_was_lost_by_it():
-    engine = Engine()
-    engine.is_there = True
-    ((host, code, found),) = told(engine, {"algo-1": Container(OSError("gone"), NotFound("no such container"))})
-    assert (host, code, found.kind) == ("algo-1", 255, "platform")
+    _, code, found = came_back(Container(GONE, running=[NotFound("no such container")]))
+    assert (code, found.kind) == (255, "platform")
     assert found.message == "the Docker engine has lost the container of algo-1: no such container"

@@ -133,6 +133,10 @@ class SlurmJob(LocalJob):
         elif known is None or known.state not in _LEAVING:  # else whoever looks next cancels it, if it comes again
             queue.cancel(number, "--batch", "--signal=INT")  # to the supervisor alone, which stops the job
 
+    def _elsewhere(self, record: Record) -> str:
+        """None: its supervisor is on a node, and Slurm says on every machine whether it runs."""
+        return ""
+
     def _watch(self) -> Watch:
         watch = Watch(longest=LOOK_SECONDS)
         watch.add(self.folder.path)
@@ -170,6 +174,8 @@ class SlurmJob(LocalJob):
                 return replace(
                     record, reason=f"unknown, because job {number} is over at Slurm's controller, and {error}"
                 )
+            if known is not None and not known.is_over and not self._has_said_all(known):
+                return record  # the accounting may hear of an end later
         return self._kept(_ended(record, number, known, self.folder))
 
     def _being_submitted(self, record: Record) -> Record:

@@ -22,6 +22,7 @@ from .. import accounting, queue
 _STATES_OF_NODES_IN_USE = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED")
 ANSWER_SECONDS = 5.0
 """That the controller is asked about a job until it answers: in a preemption, many jobs may want that at once."""
+ASK_AGAIN_SECONDS = 0.5
 Answer = TypeVar("Answer")
 UPDATES = 3
 """How often a change of the job is tried: what interrupts this process may end the program that makes it."""
@@ -101,7 +102,7 @@ class SlurmAllocation:
         known = self._known()  # before the interruption, which may end the program that asks
         queue.ask("scontrol", "requeue", str(self.number))
         if not known or known.get("ReqNodeList", "(null)") != "(null)":
-            return  # it asks for certain nodes, and waits until they are there again; or it may
+            return  # it asks for certain nodes, or may do so, and waits until they are there again
         excluded = {name for name in known.get("ExcNodeList", "(null)").split(",") if name != "(null)"} | self._lost
         for _ in range(UPDATES):
             with suppress(BackendError):
@@ -178,7 +179,7 @@ def _answer(asked: Callable[[], Answer]) -> Answer:
         except (BackendError, ValueError):
             if time.monotonic() >= until:
                 raise
-            time.sleep(0.5)
+            time.sleep(ASK_AGAIN_SECONDS)
 
 
 def _is_preempted(known: dict[str, str]) -> bool:

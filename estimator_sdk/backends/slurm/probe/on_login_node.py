@@ -62,9 +62,9 @@ class Probe:
             time.sleep(LOOK_SECONDS)
             self.state = (queue.look() or {}).get(self.number, self.state)
             now = time.monotonic()
-            if self.state.state == "PENDING" and now - began > QUEUE_SECONDS:
+            if self.state.is_waiting and now - began > QUEUE_SECONDS:
                 return
-            runs = runs or (now if self.state.state != "PENDING" else 0.0)
+            runs = runs or (0.0 if self.state.is_waiting else now)
             if runs and now - runs > RUN_SECONDS:
                 return
 
@@ -121,7 +121,7 @@ def _checks(made: Probe) -> list[Check]:
 
 def _without_report(made: Probe) -> str:
     job, said = f"job {made.number}", made.said()
-    if made.state.state == "PENDING":
+    if made.state.is_waiting:
         what = f"{job} still waits after {QUEUE_SECONDS:g} s: {made.state.why_pending}"
         raise Missing(f"{what}; ask for a partition with free nodes in slurm.toml", "sinfo")
     if said is None:

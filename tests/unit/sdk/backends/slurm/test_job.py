@@ -8,8 +8,8 @@ from estimator_sdk.backends.slurm.files import SlurmFolder
 from estimator_sdk.backends.slurm.job import SlurmJob, _ended
 from estimator_sdk.backends.slurm.queue import Queued
 from estimator_sdk.backends.status import AttemptRecord
-from estimator_sdk.backends.supervised.job_folder.record import Record, read_record, write_record
-from estimator_sdk.errors import BackendError
+from estimator_sdk.backends.supervised.job_folder.record import Process, Record, read_record, write_record
+from estimator_sdk.errors import BackendError, EstimatorError
 
 
 @pytest.fixture
@@ -164,3 +164,17 @@ def test_a_job_that_nobody_knows_on_a_cluster_without_accounting_has_failed(fold
     job, _ = submitted(None, accounted)
     assert "job 4711 of Slurm is no longer known" in job.record().verdict.message
     assert read_record(folder).status == "Failed"
+
+
+def test_a_job_that_runs_on_a_node_is_refused_as_one_that_runs(submitted):
+    job, _ = submitted(Queued("RUNNING", "None"), supervisor=Process(7, "1", "n1"))
+    with pytest.raises(EstimatorError, match="InProgress") as refused:
+        job.delete()
+    assert "n1" not in str(refused.value)
+
+
+def test_an_end_that_the_accounting_has_not_heard_of_yet_is_none(folder, submitted):
+    job, _ = submitted(None, lambda: "RUNNING|0:0")
+    assert job.record().status == read_record(folder).status == "InProgress"
+    job._over_since -= 60.0  # nobody tells it of that end any more
+    assert job.record().status == "Failed"

@@ -117,7 +117,8 @@ def slurm(allocation, monkeypatch):
                 raise BackendError("scontrol says: Unable to contact slurm controller")
             return said
 
-        monkeypatch.setattr(nodes, "ANSWER_SECONDS", 0.6 if for_good else 60.0)
+        monkeypatch.setattr(nodes, "ANSWER_SECONDS", 0.1 if for_good else 60.0)
+        monkeypatch.setattr(nodes, "ASK_AGAIN_SECONDS", 0.01)
         found = allocation()
         monkeypatch.setattr(queue, "ask", ask)
         return found, told

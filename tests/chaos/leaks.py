@@ -66,8 +66,9 @@ class Scan:
 
     def _is_in_use(self, place: str) -> bool:
         """Whether it is of a process beside this one that lives, such as one that builds an image."""
-        of_process = _OF_PROCESS.match(Path(place).name)
-        return of_process is not None and Path(place).parent != self._own and Path(f"/proc/{of_process[1]}").exists()
+        named = _OF_PROCESS.match(Path(place).name)
+        beside = named is not None and int(named[1]) != os.getpid() and Path(place).parent != self._own
+        return beside and Path(f"/proc/{named[1]}").exists()
 
     def _places(self) -> set[str]:
         """The paths of what nobody's name is on."""

@@ -21,7 +21,7 @@ from .job_folder import listing, logs, windows
 from .job_folder.hold import Hold, NotOurs
 from .job_folder.record import Record
 from .job_folder.registry import read
-from .job_folder.supervision import signal_supervisor, supervisors
+from .job_folder.supervision import is_supervisor, signal_supervisor, supervisors
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -167,9 +167,9 @@ class LocalJob:
         """
         record = self.record()
         if not record.is_final and record.supervisor is not None:
-            if record.supervisor.is_elsewhere:
-                where = record.supervisor.machine
-                raise BackendError(f"{self.name} is supervised on {where}; stop it there: `estimator stop {self.name}`")
+            if where := self._elsewhere(record):
+                what = f"{self.name} is supervised on {where}; stop it there: `estimator stop {self.name}`"
+                raise BackendError(f"{what}. If {where} is no more, neither is the job: remove {self.path}")
             signal_supervisor(record.supervisor, self.folder, signal.SIGTERM)
 
     def ask_for_window(self, request: str) -> None:
@@ -193,9 +193,8 @@ class LocalJob:
         """
         record = self.record()
         hold = Hold(self.folder)
-        if not record.is_final and record.supervisor is not None and record.supervisor.is_elsewhere:
-            where = record.supervisor.machine
-            what = f"{self.name} cannot be deleted here: {record.reason}"
+        if not record.is_final and (where := self._elsewhere(record)):
+            what = f"{self.name} has not ended as far as is known here, and only {where} can say more"
             raise BackendError(f"{what}; delete it there or, if {where} is no more, remove {self.path}")
         if not record.is_final:
             raise not_deleted(self.name, record.status)
@@ -213,13 +212,20 @@ class LocalJob:
         _remove(going)
 
     def _watch(self) -> Watch:
-        supervisor = self.record().supervisor
-        if supervisor is not None and supervisor.is_elsewhere:
+        record = self.record()
+        if self._elsewhere(record):
             watch = Watch(longest=ELSEWHERE_SECONDS)
         else:
-            watch = Watch(supervisor.pid if supervisor else None)
+            watch = Watch(record.supervisor.pid if record.supervisor else None)
         watch.add(self.folder.path)
         return watch
+
+    def _elsewhere(self, record: Record) -> str:
+        """The machine that alone can say whether the job has ended; empty where this one can."""
+        supervisor = record.supervisor
+        if supervisor is None or not supervisor.is_elsewhere or is_supervisor(supervisor, self.folder):
+            return ""
+        return supervisor.machine
 
     def _let_go(self) -> None:
         """Leave the supervisor to itself, and collect those that have ended since they were."""

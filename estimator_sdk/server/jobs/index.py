@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ... import backends
 from ...backends.port import Summary
 from ...backends.status import FINAL
+from ...backends.supervised.job import attach
 from ...backends.supervised.watch import Watch
 from ...errors import EstimatorError
 from ...values.home import JobFolder, jobs_folder
@@ -117,7 +118,7 @@ class JobIndex:
         found: dict[str, Summary] = {}
         for name in looked - removed:
             with suppress(EstimatorError, OSError):
-                found[name] = backends.attach(name).summary()
+                found[name] = attach(name).summary()  # which asks no other machine
             if name in found and found[name].status not in FINAL:
                 self._add_watch(self._folder / name)
         self._awaited = looked - found.keys() - before.keys() - removed

@@ -15,6 +15,7 @@ from estimator_container.failures.verdict import Verdict
 
 from estimator_sdk import BackendError, EstimatorError, Job, JobFailed, JobNotFound, list_jobs
 from estimator_sdk.backends.status import AttemptRecord
+from estimator_sdk.backends.supervised import job as local_job
 from estimator_sdk.backends.supervised.job_folder import registry
 from estimator_sdk.backends.supervised.job_folder.record import Process, Record, write_record
 from estimator_sdk.backends.supervised.watch import Watch
@@ -73,15 +74,31 @@ def test_a_job_that_another_machine_with_the_same_home_supervises_is_left_to_it(
     job = Job.attach("running")
     assert job.status == "InProgress"
     assert "its supervisor is on n7; whether it still runs, only n7 can say" in job.why()
-    with pytest.raises(BackendError, match="running is supervised on n7; stop it there: `estimator stop running`"):
+    said = f"running is supervised on n7; stop it there: `estimator stop running`.*no more.*remove {folder.path}$"
+    with pytest.raises(BackendError, match=said):
         job.stop()
-    with pytest.raises(BackendError, match=f"cannot be deleted here: .* n7 .*, if n7 is no more, remove {folder.path}"):
+    said = (
+        f"^running has not ended .* only n7 can say more; delete it there or, if n7 is no more, remove {folder.path}$"
+    )
+    with pytest.raises(BackendError, match=said):
         job.delete()
     assert job.wait(0.1) == "InProgress" and registry.last(folder).status == "InProgress"
     write_record(replace(DONE, name="running", supervisor=replace(GONE, machine="n7")), folder)
     assert job.wait(SECONDS) == "Completed"
     job.delete()
     assert not folder.path.exists()
+
+
+def test_a_job_of_a_machine_that_has_another_name_by_now_is_stopped_there(monkeypatch):
+    made(replace(RUNNING, supervisor=replace(HERE, machine="before")))
+    told = []
+    monkeypatch.setattr(local_job, "is_supervisor", lambda process, folder: process.is_alive())
+    monkeypatch.setattr(local_job, "signal_supervisor", lambda process, folder, signum: told.append(process))
+    job = Job.attach("running")
+    job.stop()
+    assert told == [HERE]
+    with pytest.raises(EstimatorError, match="InProgress"):
+        job.delete()
 
 
 def test_the_end_of_a_job_that_another_machine_supervises_is_seen(monkeypatch):

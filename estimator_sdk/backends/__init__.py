@@ -106,8 +106,11 @@ def jobs(backend: str | None, limit: int | None, without: Collection[str] = ()) 
             everything += load(name).list(limit)
         except Exception as error:
             warnings.warn(f"the jobs of backend {name!r} cannot be listed: {error}", stacklevel=4)
-    known = {one.name for one in everything}  # the first machine of a pool may have the same home
-    everything += [one for one in supervised if one.name not in known or one.summary().backend not in near]
+    known = {one.name for one in everything}
+    if known:  # the first machine of a pool may have the same home
+        shown = [(one, one.summary()) for one in supervised]
+        supervised = [one for one, each in shown if each.name not in known or each.backend not in near]
+    everything += supervised
     if near:
         everything.sort(key=lambda one: one.summary().created or 0.0, reverse=True)
     return everything[:limit]

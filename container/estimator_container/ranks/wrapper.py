@@ -32,7 +32,7 @@ PLATFORM_VARIABLE = "ESTIMATOR_PLATFORM_ADDRESS"  # as in `contract.names`, whic
 BY_MPI = "mpi"  # the first argument where MPI's daemon starts the wrapper: see `spawned.fork_agent`
 LOCAL_JOB = 0xFFFF  # the bits of MPI's job number that tell the worlds of one mpirun apart (orte/types.h in 4.1)
 EXIT_STOPPED = 143  # of a script that was told to stop, and did; as in `contract.names`, which no rank loads
-SCHEDULER_MS = 500  # that the toolkit may take to say whose a signal was; Open MPI kills a second after its own
+SCHEDULER_SECONDS = 0.5  # that the toolkit may take to say whose a signal was; Open MPI kills a second after its own
 FIRST_FD = 3  # the lowest that is free when the rank starts
 
 
@@ -170,9 +170,7 @@ class Rank:
         if signum != signal.SIGTERM or PLATFORM_VARIABLE not in os.environ:
             return False
         self._tell("told")
-        poll = select.poll()
-        poll.register(self._host.fileno(), select.POLLIN)
-        if not self._hold and poll.poll(SCHEDULER_MS):
+        if not self._hold and select.select([self._host], [], [], SCHEDULER_SECONDS)[0]:
             self._on_host()
         return self._hold
 
@@ -209,9 +207,7 @@ class Rank:
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         if self._alive and code in (0, EXIT_STOPPED):
             self._vouch_for_good()
-        poll = select.poll()
-        poll.register(self._host.fileno(), select.POLLIN)
-        if poll.poll(0):  # as the rank ended, it may have been told to hold
+        if select.select([self._host], [], [], 0.0)[0]:  # as the rank ended, it may have been told to hold
             self._on_host()
         self._tell("ended", str(code), "told" if self._told_to_end else "", _text(tail))
         # mpirun ends the whole world once it sees a rank fail. The toolkit first finds out who failed

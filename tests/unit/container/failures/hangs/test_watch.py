@@ -11,7 +11,7 @@ from pathlib import Path
 import estimator_container
 import pytest
 from estimator_container.contract.names import Layout
-from estimator_container.failures.hangs import dumps, evidence
+from estimator_container.failures.hangs import dumps, evidence, watch
 from estimator_container.failures.hangs.dumps import Dumps
 from estimator_container.failures.hangs.evidence import Use
 from estimator_container.failures.hangs.report import HangFinding, HangRule, after_stall
@@ -125,6 +125,18 @@ def test_ranks_that_stand_still_are_told_of_once_with_their_places(ranks, run_un
     told = [each for each in ranks.said if each is not None]
     assert told and all(each == places for each in told)
     assert len(told) <= 1 + ranks.said.count(None)  # a rank that gets no CPU cannot say where it is, and is asked anew
+
+
+def test_the_time_in_which_a_job_was_suspended_is_no_silence(ranks, run_until, monkeypatch):
+    """As by `scontrol suspend`, which stops the toolkit and its ranks."""
+    monkeypatch.setattr(watch, "FROZEN_SECONDS", 1.0)
+    ranks.start(STANDS)
+    ranks.watch(SECONDS)
+    ranks.run(SECONDS / 4)
+    time.sleep(2 * SECONDS)
+    resumed = time.monotonic()
+    run_until(lambda: ranks.said)
+    assert time.monotonic() - resumed > SECONDS / 2
 
 
 def test_a_file_system_that_does_not_answer_holds_up_nothing_and_accuses_nobody(ranks, run_until):

@@ -25,7 +25,12 @@ from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.agents.checkpoints.settled import FolderReport, SettledFiles
 from estimator_container.agents.watching.agent import WatchingAgent
 from estimator_container.agents.watching.folder import WatchedFolder
-from estimator_container.contract.agent_events import CheckpointLag, CheckpointLeftOut, CheckpointRestored
+from estimator_container.contract.agent_events import (
+    CheckpointFailed,
+    CheckpointLag,
+    CheckpointLeftOut,
+    CheckpointRestored,
+)
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
 from estimator_container.storage import StorageError, open_store
@@ -83,6 +88,8 @@ class CheckpointAgent(WatchingAgent):
             attempt, restored = call.result()
         except Exception as error:
             self._is_over = True
+            if not self._settings.restore:  # nobody waits for this one: training goes on
+                self._events.emit(CheckpointFailed(str(error), self._backlog.size))
             self._answer("failed", str(error))
             return
         passed_over, base = restored.passed_over, restored.base

@@ -17,6 +17,8 @@ from ....plan.plan import Plan
 from ....values.home import JobFolder, make_folder
 from .agent_process import AgentOwner, RunningAgent, StartAgent
 
+AGAIN_SECONDS = 30.0
+"""After which another agent is started where one that publishes could not begin, as with a store that is away."""
 AGENTS = 10  # that one attempt may lose before its checkpoints are given up
 LAST_SECONDS = 5.0  # beyond its deadline, for its answer
 _SILENT = "what publishes it has not answered in time"
@@ -66,6 +68,8 @@ class Checkpoints(AgentOwner):
         self._unpublished: str | None = None
         self._finished = False
         self._ends = 0
+        self._is_away = self._has_left = False
+        """Whether the last agent could not begin to publish, so that another is started later; and whether it ended."""
 
     def begin(self, stopped: Callable[[], bool]) -> str | None:
         """Put the newest snapshot in place, and watch from then on; returns early once `stopped` is true.
@@ -92,6 +96,9 @@ class Checkpoints(AgentOwner):
         """Have what there is published within so many seconds. Returns what is not, and why, in words."""
         if self._agent is None:
             return None
+        if self._is_away:  # what has not been published may be now
+            self._loop.run_until(lambda: self._has_left, LAST_SECONDS)
+            self._start_another()
         if self._failed is None and not self._finished:
             self._have_it_finish(self._agent, seconds)
             self._loop.run_until(lambda: self._finished or self._failed is not None or self._is_late)
@@ -128,6 +135,9 @@ class Checkpoints(AgentOwner):
                 self.began_from = self.newest = facts[1]
             elif facts[1] != NOTHING:  # as one that has not restored says of a plain tree, too
                 self.newest = facts[1]
+        elif kind == "failed" and self._restored and self._finishing is None:
+            self._is_away = True  # training goes on, and so does who publishes, once that is possible
+            self._loop.after(AGAIN_SECONDS, self._try_again)
         elif kind == "failed":
             self._failed = facts[0]
         elif kind == "finished":
@@ -146,10 +156,25 @@ class Checkpoints(AgentOwner):
         """Somebody killed it: another goes on with the folder as it is."""
         if self._finished or self._failed is not None:
             return
+        if self._is_away:
+            self._has_left = True
+            return
         self._ends += 1
         if self._ends > AGENTS:
             self._failed = f"the checkpoint agent ended {self._ends} times, the last time with {code}"
             return
-        another = self._start(replace(self._settings, restore=not self._restored))
+        self._start_another()
+
+    def _try_again(self) -> None:
+        if self._is_away and self._agent is not None and not self._finished:
+            self._start_another()
+
+    def _start_another(self) -> None:
+        self._is_away = self._has_left = False
+        try:
+            another = self._start(replace(self._settings, restore=not self._restored))
+        except OSError as error:
+            self._failed = f"no agent can be started: {error.strerror}"
+            return
         if self._finishing is not None:
             another.finish(str(self._finishing))

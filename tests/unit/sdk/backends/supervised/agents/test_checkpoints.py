@@ -61,3 +61,44 @@ def test_where_nothing_finishes_there_is_nothing_to_hasten(owner):
     owner._on_message(["finished", "0", "", ""])
     assert owner.finish(900.0) is None
     assert owner._agent.told == ["close"]
+
+
+def test_an_agent_that_cannot_begin_to_publish_is_followed_by_another_for_as_long_as_training_goes_on(
+    owner, monkeypatch
+):
+    """As where one was killed while the store was away for longer than it waits."""
+    monkeypatch.setattr(checkpoints, "AGAIN_SECONDS", 0.01)
+    started = []
+
+    def start(settings):
+        started.append(settings.restore)
+        if len(started) <= checkpoints.AGENTS + 5:
+            owner._on_message(["failed", "the store is away"])
+            owner._lost(1)
+        return owner._agent
+
+    monkeypatch.setattr(owner, "_start", start)
+    owner._lost(-9)
+    owner._loop.run_until(lambda: len(started) == checkpoints.AGENTS + 6, 60)
+    assert started == [False] * (checkpoints.AGENTS + 6) and not owner._is_away
+    owner._on_message(["finished", "0", "", "newest"])
+    assert owner.finish(900.0) is None and owner.newest == "newest"
+
+
+@pytest.mark.parametrize("is_back", [True, False])
+def test_what_was_not_published_while_the_store_was_away_is_tried_once_more_at_the_end(owner, monkeypatch, is_back):
+    owner._on_message(["failed", "the store is away"])
+    owner._lost(1)
+    started = []
+
+    def start(settings):
+        started.append(Silent())
+        message = ["finished", "0", "", "newest"] if is_back else ["failed", "still away"]
+        started[0].finish = lambda value: owner._on_message(message)
+        owner._agent = started[0]
+        return owner._agent
+
+    monkeypatch.setattr(owner, "_start", start)
+    left = owner.finish(900.0)
+    assert len(started) == 1
+    assert left is None if is_back else "are not all in" in left and "still away" in left

@@ -13,6 +13,7 @@ from estimator_container.mesh.mesh import Member, MeshObserver, MeshWorker
 from estimator_container.runtime import private_folder
 from estimator_container.runtime.loop import Loop
 
+from ....supervised.supervisor.hosts_line import MISSED_BEATS
 from .. import words
 
 CONNECT_SECONDS = 60.0
@@ -50,11 +51,14 @@ def detach() -> None:
 
 
 def mesh_to_supervisor(loop: Loop, given: words.KeeperSettings, observer: MeshObserver) -> MeshWorker:
-    """The connection to the job's supervisor, which is made from now on."""
+    """The connection to the job's supervisor, which is made from now on.
+
+    A supervisor that its disk holds up for some seconds is not lost: where it ends, its kernel closes the connection.
+    """
     member = Member(given.name, (words.SUPERVISOR,), bytes.fromhex(given.secret))
     until = time.monotonic() + CONNECT_SECONDS
     place = address_and_port(given.supervisor)
-    return MeshWorker(loop, member, observer, lambda: place, until, refused_seconds=REFUSED_SECONDS)
+    return MeshWorker(loop, member, observer, lambda: place, until, MISSED_BEATS, REFUSED_SECONDS)
 
 
 class UnfitKeeper:

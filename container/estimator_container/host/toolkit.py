@@ -33,6 +33,7 @@ class Toolkit:
         reserve.keep(settings.layout.reserve)
         self.events = EventLog(FrameWriter(settings.layout.frames))
         self.scratch = _make_scratch(settings.scratch)
+        private_folder.hold(self.scratch)
         self.shared_memory = _make_shared_memory(settings.shared_memory, self.scratch)
         self._taken: socket.socket | None = None
         if settings.platform_address is not None:

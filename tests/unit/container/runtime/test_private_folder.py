@@ -1,4 +1,7 @@
+import fcntl
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -112,3 +115,31 @@ def test_whatever_is_in_a_folder_can_be_cleared_from_it_and_nothing_else(place):
     os.mkfifo(inside / "pipe")
     private_folder.clear(str(inside))
     assert list(inside.iterdir()) == [] and (outside / "file").exists()
+
+
+def test_a_folder_that_is_held_is_locked_as_long_as_the_process_lives(place):
+    """As systemd-tmpfiles asks before it removes what is old."""
+    program = f"""
+import sys, time
+sys.path[:0] = {sys.path!r}
+from estimator_container.runtime import private_folder
+path = private_folder.make({str(place)!r})
+private_folder.hold(path)
+print(path, flush=True)
+time.sleep(600)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        path = process.stdout.readline().strip()
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            process.kill()
+            process.wait()
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(fd)
+
+
+def test_a_folder_that_is_not_there_any_more_is_not_held(place):
+    private_folder.hold(f"{place}/none")

@@ -28,6 +28,7 @@ class CommonFolder:
     def __init__(self, path: str) -> None:
         """Make it, and the link, where they are not there yet. Raises OSError and ConfigurationError."""
         self.path = Path(private_folder.given(path))
+        private_folder.hold(path)
         self._is_own = False
         try:
             (self.path / "software").symlink_to(Path(estimator_container.__file__).parents[1])

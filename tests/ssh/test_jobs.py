@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -109,6 +110,26 @@ MPI.COMM_WORLD.barrier()
     verdict = failed.value.verdict
     assert (verdict.kind.value, verdict.host, verdict.rank) == ("exception", "algo-2", 3)
     assert "ValueError: too large" in verdict.detail
+    wait_until_gone(ssh_pool, job)
+
+
+def test_what_a_host_has_left_that_cannot_be_read_is_named_and_costs_nothing_else(submit, ssh_pool):
+    source = """
+import os, pathlib
+for name in ("SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR"):
+    path = pathlib.Path(os.environ[name], os.environ["SM_CURRENT_HOST"])
+    path.write_text("x")
+    if path.name == "algo-2" and name == "SM_MODEL_DIR":
+        path.chmod(0)
+"""
+    job = submit(source)
+    with pytest.raises(
+        JobFailed, match=r"algo-2 has left cannot all be read.*: model/algo-2: Permission denied"
+    ) as failed:
+        job.wait(120)
+    assert (failed.value.verdict.kind.value, failed.value.verdict.host) == ("outputs", "algo-2")
+    with tarfile.open(job.folder / "output" / "output.tar.gz") as archive:
+        assert {"algo-1", "algo-2"} <= {name.rpartition("/")[2] for name in archive.getnames()}
     wait_until_gone(ssh_pool, job)
 
 

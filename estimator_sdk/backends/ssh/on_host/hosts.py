@@ -29,7 +29,7 @@ from ...supervised.supervisor.hosts_line import HostsLine, OnAttemptFailed
 from ...supervised.supervisor.policy import variables_of_attempt
 from ...supervised.supervisor.toolkits import Toolkits
 from . import words
-from .copying.arriving import ArrivingFiles, remove_secrets, write_inputs
+from .copying.arriving import ArrivingFiles, end_of, remove_secrets, write_inputs
 from .copying.trees import tree
 from .copying.windows import WindowRequests
 from .machines import PoolMachines
@@ -206,7 +206,7 @@ class SshHosts:
         if kind == words.ITEM:
             self._take(host, fields)
         elif kind == words.ENDED and host in self._running:
-            self._ended(host, int(fields[0]))
+            self._ended(host, *end_of(host, *fields))
         elif kind == words.NOT_RUN and host in self._running:
             what = f"{host} could not be started on {self._machines.at(machine)}: {fields[0]}"
             self._ended(host, contract.EXIT_FRAMEWORK_ERROR, Verdict(Kind.PLATFORM, what, host))

@@ -55,7 +55,10 @@ UNFIT = "unfit"
 FLUSHED = "flushed"
 """All that has been asked for has been sent."""
 ENDED = "ended"
-"""The host's toolkit has ended, and all that it has left has been sent: with its exit code."""
+"""The host's toolkit has ended, and all that it has left has been sent: with its exit code, and what of it could not be
+read, each with the reason."""
+MOST_NAMED = 10
+"""Of such things: a message holds so many paths."""
 NOT_RUN = "not run"
 """It could not be started: with the reason."""
 AGENT_SAYS = "agent says"

@@ -6,11 +6,14 @@ import contextlib
 import shutil
 from pathlib import Path
 
-from estimator_container.contract.names import Layout
+from estimator_container.contract.names import EXIT_FRAMEWORK_ERROR, Layout
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
 from estimator_container.runtime import machine
 
 from .....plan.plan import Plan
 from .....values.home import JobFolder, make_folder
+from .....values.naming import some
 from ....supervised.supervisor import base_directory
 from .. import words
 from .measured import is_begun_window
@@ -38,6 +41,14 @@ class ArrivingFiles:
         TreeLanding(str(place)).take(kind, name, *fields)
         if is_begun_window(name):
             Path(Layout(str(place)).timeline_request).unlink(missing_ok=True)
+
+
+def end_of(host: str, code: str, *unreadable: str) -> tuple[int, Verdict | None]:
+    """How a host has ended, by what its keeper says: well, unless not all that it has left could be read."""
+    if int(code) or not unreadable:
+        return int(code), None
+    what = f"what {host} has left cannot all be read, so it is not all in the archives: {some(unreadable)}"
+    return EXIT_FRAMEWORK_ERROR, Verdict(Kind.OUTPUTS, what, host)
 
 
 def write_inputs(plan: Plan, folder: JobFolder, host: str, layout: Layout, address: str, secret: bytes) -> None:

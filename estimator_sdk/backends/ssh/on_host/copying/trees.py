@@ -12,7 +12,7 @@ import shutil
 import stat
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 PIECE = 1 << 18
 """Bytes of a file in one message."""
@@ -58,13 +58,18 @@ class Outbox:
 
 
 def tree(
-    root: str, names: Collection[str], without: Collection[str] = (), follow: bool = False, common: str = ""
+    root: str,
+    names: Collection[str],
+    without: Collection[str] = (),
+    follow: bool = False,
+    common: str = "",
+    unreadable: list[str] | None = None,
 ) -> Iterator[Item]:
     """What is below a folder under these names, as items; `without` are paths below it that are left out.
 
     Links are followed or brought as they are. One into `common`, a folder that the other end has, too, is not followed
     in any case: it leads to the same there. What is none of files, folders and links is left out, and so is what goes
-    away meanwhile.
+    away meanwhile. What cannot be read is named in `unreadable`, with the reason. Raises OSError without that.
     """
     waiting = deque(names)
     while waiting:
@@ -85,10 +90,15 @@ def tree(
             elif stat.S_ISLNK(status.st_mode):
                 yield LINK, name, _as_relative(root, path, os.readlink(path))  # noqa: PTH115
             elif stat.S_ISREG(status.st_mode):
-                yield FILE, name, str(stat.S_IMODE(status.st_mode))
-                yield from _pieces(root, name)
+                with open(path, "rb") as file:  # noqa: PTH123
+                    yield FILE, name, str(stat.S_IMODE(status.st_mode))
+                    yield from _pieces(file, name)
         except FileNotFoundError:
             continue
+        except OSError as error:
+            if unreadable is None:
+                raise
+            unreadable.append(f"{name}: {error.strerror}")
 
 
 def _as_relative(root: str, path: str, target: str) -> str:
@@ -97,12 +107,11 @@ def _as_relative(root: str, path: str, target: str) -> str:
     return os.path.relpath(target, os.path.dirname(path)) if is_inside else target  # noqa: PTH120
 
 
-def _pieces(root: str, name: str) -> Iterator[Item]:
+def _pieces(file: IO[bytes], name: str) -> Iterator[Item]:
     offset = 0
-    with open(os.path.join(root, name), "rb") as file:  # noqa: PTH118, PTH123
-        while data := file.read(PIECE):
-            yield piece(name, offset, data)
-            offset += len(data)
+    while data := file.read(PIECE):
+        yield piece(name, offset, data)
+        offset += len(data)
 
 
 def piece(name: str, offset: int, data: bytes) -> Item:

@@ -67,6 +67,8 @@ class Keeper:
         """Of the frames: the file's inode, and how many of its bytes."""
         self._watch = Watch()
         self._measured = MeasuredFiles()
+        self._unreadable: list[str] = []
+        """What the host has left that cannot be read, with the reasons."""
         self._outbox = Outbox(lambda *item: self._mesh.send(words.ITEM, *item))
         self._agent = KeptAgent(self._loop, self._children, self._say_of_agent)
         sys.path += [each for each in given.search_path if each not in sys.path]
@@ -183,8 +185,8 @@ class Keeper:
         if code < 0:
             remove_temporary_folders(self._base)
         self._send_all()
-        said = (words.ENDED, str(code)) if why_not_begun is None else (words.NOT_RUN, why_not_begun)
-        self._outbox.put(iter(()), lambda: self._mesh.send(*said))
+        said = [words.ENDED, str(code)] if why_not_begun is None else [words.NOT_RUN, why_not_begun]
+        self._outbox.put(iter(()), lambda: self._mesh.send(*said, *self._unreadable[: words.MOST_NAMED]))
 
     # What publishes its checkpoints.
 
@@ -248,7 +250,7 @@ class Keeper:
         self._send_frames()
         if self._is_elsewhere:
             self._outbox.put(self._measured.news(self._base))
-            self._outbox.put(tree(self._base, _WRITTEN, without=_OWN))
+            self._outbox.put(tree(self._base, _WRITTEN, without=_OWN, unreadable=self._unreadable))
 
 
 def main(name: str) -> int:

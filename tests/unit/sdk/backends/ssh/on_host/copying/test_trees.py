@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import errno
 import os
 from collections import deque
+from pathlib import Path
 
 import pytest
 
+from estimator_sdk.backends.ssh.on_host.copying import trees
 from estimator_sdk.backends.ssh.on_host.copying.trees import PIECE, Outbox, TreeLanding, piece, tree
 
 
@@ -89,3 +92,30 @@ def test_an_outbox_sends_no_more_than_is_taken_and_tells_once_all_is():
         outbox.taken()
     assert taken == [*(("data", str(number)) for number in range(100)), ("last",)]
     assert told == ["all"]
+
+
+def test_what_cannot_be_read_is_named_and_all_else_arrives(tmp_path, monkeypatch):
+    (there := tmp_path / "there").mkdir()
+    for name in ("a", "b", "c"):
+        (there / name).write_text(name)
+    (there / "long").mkdir()
+    monkeypatch.chdir(there / "long")
+    for _ in range(20):  # root may read everything, but not by a path of over 4096 bytes
+        Path("x" * 250).mkdir()
+        os.chdir("x" * 250)
+    real = open
+
+    def refused(path, *arguments):
+        if str(path).endswith("/b"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *arguments)
+
+    monkeypatch.setattr(trees, "open", refused, raising=False)
+    landing, unreadable = TreeLanding(str(tmp_path / "here")), []
+    for item in tree(str(there), ("a", "b", "c", "long"), unreadable=unreadable):
+        landing.take(*item)
+    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["a", "c", "long"]
+    assert unreadable[0] == "b: Permission denied"
+    assert len(unreadable) == 2 and unreadable[1].endswith(": File name too long")
+    with pytest.raises(PermissionError):
+        list(tree(str(there), ("b",)))

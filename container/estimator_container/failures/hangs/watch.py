@@ -6,13 +6,13 @@ asked (see `own_stacks`), and that is only when half the time has passed in sile
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...runtime.children import descendants
 from ...runtime.loop import Loop
 from . import evidence, waiting
+from .awake_time import AwakeTime
 from .dumps import DUMP_SECONDS
 from .evidence import Use
 from .patience import HangPatience
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 LOOKS = 6  # in the shortest time after which ranks are stuck; so often their stacks are compared, too
 CHEAP_LOOKS = 3  # of those, that leave the ranks alone
 SPINNING_SHARE = 0.5  # of a CPU: who takes that in a call waits for others by looking again and again
-FROZEN_SECONDS = 10.0
-"""A look that comes so much too late was not held up by a busy machine: this process stood still, as in a job that its
-scheduler suspends."""
 WHISPER = 4096  # bytes: what the threads beside the first one may write between two looks and get nowhere
 _SERVER = Stacks(NO_SCRIPT)
 
@@ -87,13 +84,11 @@ class HangWatch:
         """Which ranks may work, as it is told; None as long as nothing is."""
         self._is_told = False
         self._uses: dict[int, Use] = {}
-        self._frozen_seconds = 0.0
-        """For how long this process stood still, as the ranks did then: a job may be suspended as a whole."""
-        self._next_look = time.monotonic() + self._look_seconds
-        self._silent_since = self._now
+        self._now = AwakeTime(loop)
+        self._silent_since = self._now()
         self._comparisons = 0
         self._stacks: dict[int, Stacks] = {}
-        self._work = Work(layout.code)
+        self._work = Work(layout.code, self._now)
         self._is_disturbed = False
         """By `py-spy`, which stops ranks for a moment."""
         self._children: dict[int, float] | None = None
@@ -105,6 +100,7 @@ class HangWatch:
         self._is_closed = True
         for timer in self._timers:
             timer.cancel()
+        self._now.close()
         self._said = None
 
     def begin_step(self) -> None:
@@ -136,16 +132,7 @@ class HangWatch:
 
     # Cheap looks: what ranks have written.
 
-    @property
-    def _now(self) -> float:
-        """In seconds, of which those do not count in which nobody could have moved."""
-        return time.monotonic() - self._frozen_seconds
-
     def _look(self) -> None:
-        late = time.monotonic() - self._next_look
-        if late >= FROZEN_SECONDS:
-            self._frozen_seconds += late
-        self._next_look = time.monotonic() + self._look_seconds
         self._timers = [self._loop.after(self._look_seconds, self._look)]
         if self._ranks.pids and not self._is_looking:  # else all have ended, which others know
             self._is_looking = True
@@ -157,12 +144,12 @@ class HangWatch:
         if self._is_closed or not self._ranks.pids:
             return
         if progressed:
-            self._patience.progress(self._now)
+            self._patience.progress(self._now())
             self._tell_bound()
         before, self._uses = self._uses, self._uses_now()
         if progressed or self._wrote_since(before):
             self._moved()
-        elif self._now - self._silent_since >= self._next_comparison:
+        elif self._now() - self._silent_since >= self._next_comparison:
             for pid in self._ranks.pids.values():
                 self._dumps.ask(pid)
             self._timers.append(self._loop.after(min(DUMP_SECONDS, self._look_seconds / 2), self._compare))
@@ -207,7 +194,7 @@ class HangWatch:
             self._work.begin(self._uses)
         elif stacks != before or children_worked or self._somebody_works():
             self._moved()
-        elif self._now - self._silent_since >= self.bound:
+        elif self._now() - self._silent_since >= self.bound:
             self._tell()
 
     def _somebody_works(self) -> bool:
@@ -231,7 +218,7 @@ class HangWatch:
             if self._said is works:  # else they have moved meanwhile, or this is over
                 told = {rank: each._replace(native=self._dumps.native(pids[rank])) for rank, each in standing.items()}
                 self._is_told = True
-                self._listener.ranks_stand(told, self._now - since)
+                self._listener.ranks_stand(told, self._now() - since)
 
         self._is_disturbed = True
         self._dumps.ask_for_native(pids.values(), tell)
@@ -265,7 +252,7 @@ class HangWatch:
             self._listener.ranks_stand(None, 0.0)
 
     def _begin_silence(self) -> None:
-        self._silent_since = self._now
+        self._silent_since = self._now()
         self._comparisons = 0
         self._stacks, self._children = {}, None
         self._work.forget()

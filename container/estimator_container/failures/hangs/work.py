@@ -5,8 +5,7 @@ A rank that waits in MPI burns its CPU as one that works does, so where it stand
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from . import waiting
 from .evidence import Use
@@ -21,9 +20,10 @@ DUMP_PAUSES = 4  # times that a thread waits because it is asked where it stands
 class Work:
     """What the ranks of a host do while they are silent, from one measurement to the next."""
 
-    def __init__(self, code: str) -> None:
-        """`code` is the folder of the scripts."""
+    def __init__(self, code: str, now: Callable[[], float]) -> None:
+        """`code` is the folder of the scripts, and `now` says the time in seconds."""
         self._code = code
+        self._now = now
         self.forget()
 
     def forget(self) -> None:
@@ -38,16 +38,16 @@ class Work:
     def begin(self, uses: Mapping[int, Use]) -> None:
         """Measure from here."""
         self._uses = uses
-        self._since = time.monotonic()
+        self._since = self._now()
 
     def measure(self, uses: Mapping[int, Use], stacks: Mapping[int, Stacks]) -> None:
         """Find out who has used CPU since, and measure from here."""
-        seconds = time.monotonic() - self._since
+        seconds = self._now() - self._since
         for rank, use in uses.items():
             before = self._uses[rank]
             self.shares[rank] = (use.cpu - before.cpu) / seconds
             if self._works(stacks[rank], before, use, seconds):
-                self._worked[rank] = time.monotonic()
+                self._worked[rank] = self._now()
         self.begin(uses)
 
     @property
@@ -57,7 +57,7 @@ class Work:
 
     def may_work(self, rank: int, seconds: float) -> bool:
         """Whether a rank was at work within the last so many seconds: who was not stands still."""
-        return rank in self._worked and time.monotonic() - self._worked[rank] < seconds
+        return rank in self._worked and self._now() - self._worked[rank] < seconds
 
     def _works(self, stacks: Stacks, before: Use, now: Use, seconds: float) -> bool:
         """Whether a rank has used CPU, or woken up often, outside of a call in which it waits for others."""

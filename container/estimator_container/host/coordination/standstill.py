@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ...contract.events import RanksMove, RanksStand
+from ...failures.hangs.awake_time import AwakeTime
 from ...failures.hangs.report import HangRule, rule_for
 from ...failures.verdict import Verdict
 
@@ -27,6 +27,7 @@ class Standstill:
         self, loop: Loop, events: EventLog, run: StepRun, settings: Settings, report: Callable[[Verdict], object]
     ) -> None:
         self._loop = loop
+        self._now = AwakeTime(loop)
         self._events = events
         self._run = run
         self._floor = settings.hang_floor
@@ -39,21 +40,21 @@ class Standstill:
     def hear(self, host: str, standing: Mapping[int, StandingRank] | None, seconds: float) -> None:
         """The ranks of a host have stood still for so many seconds, or with None do so no longer."""
         self._run.standing[host] = standing or {}
-        self._since[host] = time.monotonic() - seconds
+        self._since[host] = self._now() - seconds
         self._judge()
 
     def rank_ended(self) -> None:
         """One has, and others may have waited for that: their time begins anew."""
-        self._since = dict.fromkeys(self._since, time.monotonic())
+        self._since = dict.fromkeys(self._since, self._now())
         self._judge()
 
     def _judge(self) -> None:
-        self.close()
+        self._stop_timer()
         standing = self._run.all_standing()
         if standing is None:
             self._moved()
             return
-        seconds = time.monotonic() - max(self._since[host] for host, _ in standing)
+        seconds = self._now() - max(self._since[host] for host, _ in standing)
         bound = min(self._run.bounds.values(), default=self._ceiling)
         rule = rule_for(standing, bound, self._floor, self._ceiling)
         finding = self._run.finding(standing, seconds, rule)
@@ -67,7 +68,11 @@ class Standstill:
             self._timer = self._loop.after(rule.seconds - seconds, self._judge)
 
     def close(self) -> None:
-        """Judge no more by the clock."""
+        """Judge no more."""
+        self._stop_timer()
+        self._now.close()
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 

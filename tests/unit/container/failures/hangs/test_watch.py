@@ -11,7 +11,7 @@ from pathlib import Path
 import estimator_container
 import pytest
 from estimator_container.contract.names import Layout
-from estimator_container.failures.hangs import dumps, evidence, watch
+from estimator_container.failures.hangs import awake_time, dumps, evidence
 from estimator_container.failures.hangs.dumps import Dumps
 from estimator_container.failures.hangs.evidence import Use
 from estimator_container.failures.hangs.report import HangFinding, HangRule, after_stall
@@ -127,16 +127,32 @@ def test_ranks_that_stand_still_are_told_of_once_with_their_places(ranks, run_un
     assert len(told) <= 1 + ranks.said.count(None)  # a rank that gets no CPU cannot say where it is, and is asked anew
 
 
-def test_the_time_in_which_a_job_was_suspended_is_no_silence(ranks, run_until, monkeypatch):
+@pytest.mark.parametrize("before", [SECONDS / 4, SECONDS * 2 / 3], ids=["at first", "while they are compared"])
+def test_the_time_in_which_a_job_was_suspended_is_no_silence(ranks, run_until, monkeypatch, before):
     """As by `scontrol suspend`, which stops the toolkit and its ranks."""
-    monkeypatch.setattr(watch, "FROZEN_SECONDS", 1.0)
+    monkeypatch.setattr(awake_time, "FROZEN_SECONDS", 1.0)
+    monkeypatch.setattr(awake_time, "TICK_SECONDS", 0.1)
     ranks.start(STANDS)
     ranks.watch(SECONDS)
-    ranks.run(SECONDS / 4)
+    ranks.run(before)
     time.sleep(2 * SECONDS)
     resumed = time.monotonic()
     run_until(lambda: ranks.said)
-    assert time.monotonic() - resumed > SECONDS / 2
+    assert time.monotonic() - resumed > SECONDS - before - 1.0
+    ranks.run(4 * SECONDS / LOOKS)
+    assert ranks.said.count(None) == 0
+
+
+def test_time_goes_on_after_a_standstill_for_who_asks_first(loop, monkeypatch):
+    monkeypatch.setattr(awake_time, "FROZEN_SECONDS", 0.3)
+    monkeypatch.setattr(awake_time, "TICK_SECONDS", 0.05)
+    now = awake_time.AwakeTime(loop)
+    began, real = now(), time.monotonic()
+    time.sleep(0.5)
+    assert now() - began < 0.4
+    loop.run_until(lambda: False, 0.5)
+    assert 0.4 < now() - began < time.monotonic() - real - 0.3
+    now.close()
 
 
 def test_a_file_system_that_does_not_answer_holds_up_nothing_and_accuses_nobody(ranks, run_until):
@@ -281,7 +297,7 @@ def test_a_rank_that_has_worked_in_its_silence_and_then_stands_is_told_of_again(
 
 
 def test_a_rank_that_waits_several_times_to_say_where_it_stands_does_not_work():
-    work = Work("")
+    work = Work("", time.monotonic)
     work.begin({0: Use(0, 0, 0.0, 0.0, 0)})
     work.measure({0: Use(0, 0, 0.0, 0.0, 4)}, {0: Stacks("a", '  File "a.py", line 1 in a')})
     assert not work.may_work(0, 60)

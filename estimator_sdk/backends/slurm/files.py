@@ -39,6 +39,11 @@ class SlurmFolder(JobFolder):
         return self.path / "stop"
 
     @property
+    def forgotten(self) -> Path:
+        """Made when it is seen that Slurm's controller does not know the job any more, though it may not have ended."""
+        return self.path / "forgotten"
+
+    @property
     def exported(self) -> Path:
         """Of a job that somebody submits by hand: a file with the path of the script."""
         return self.path / "exported"

@@ -174,7 +174,7 @@ class SlurmJob(LocalJob):
                 return replace(
                     record, reason=f"unknown, because job {number} is over at Slurm's controller, and {error}"
                 )
-            if known is not None and not known.is_over and not self._has_said_all(known):
+            if known is not None and not known.is_over and not self._is_long_forgotten():
                 return record  # the accounting may hear of an end later
         return self._kept(_ended(record, number, known, self.folder))
 
@@ -197,6 +197,16 @@ class SlurmJob(LocalJob):
         if known.ended is not None and abs(time.time() - known.ended) > LONG_OVER_SECONDS:
             return True  # also to who looks once
         return time.monotonic() - self._over_since >= LAST_WORD_SECONDS
+
+    def _is_long_forgotten(self) -> bool:
+        """Whether it was seen some time ago, by whatever process, that Slurm's controller does not know it any more."""
+        try:
+            self.folder.forgotten.touch(0o600, exist_ok=False)
+        except FileExistsError:
+            return time.time() - self.folder.forgotten.stat().st_mtime >= LONG_OVER_SECONDS
+        except OSError:
+            return True
+        return False
 
     def _is_new(self, record: Record) -> bool:
         return time.time() - record.created < queue.ASK_AGAIN_SECONDS

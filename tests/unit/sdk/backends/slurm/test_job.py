@@ -1,11 +1,13 @@
+import os
 import re
+import time
 
 import pytest
 from estimator_container.failures.kind import Kind
 
 from estimator_sdk.backends.slurm import accounting, queue
 from estimator_sdk.backends.slurm.files import SlurmFolder
-from estimator_sdk.backends.slurm.job import SlurmJob, _ended
+from estimator_sdk.backends.slurm.job import LONG_OVER_SECONDS, SlurmJob, _ended
 from estimator_sdk.backends.slurm.queue import Queued
 from estimator_sdk.backends.status import AttemptRecord
 from estimator_sdk.backends.supervised.job_folder.record import Process, Record, read_record, write_record
@@ -176,5 +178,7 @@ def test_a_job_that_runs_on_a_node_is_refused_as_one_that_runs(submitted):
 def test_an_end_that_the_accounting_has_not_heard_of_yet_is_none(folder, submitted):
     job, _ = submitted(None, lambda: "RUNNING|0:0")
     assert job.record().status == read_record(folder).status == "InProgress"
-    job._over_since -= 60.0  # nobody tells it of that end any more
-    assert job.record().status == "Failed"
+    assert SlurmJob(folder).record().status == "InProgress"
+    long_ago = time.time() - 2 * LONG_OVER_SECONDS
+    os.utime(folder.forgotten, (long_ago, long_ago))  # nobody tells it of that end any more
+    assert SlurmJob(folder).record().status == "Failed"

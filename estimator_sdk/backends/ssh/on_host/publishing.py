@@ -87,8 +87,8 @@ class AgentElsewhere:
         self._hear: Callable[[list[str]], None]
         self._ended: Callable[[int], None]
         self._begun: Callable[[str | None], None] | None = None
-        self._is_lost = False
-        """Whether the machine is on which it had begun."""
+        self._is_lost = self._is_over = False
+        """Whether the machine is on which it had begun, and whether it has said its last word there."""
         self._over: list[Callable[[], None]] = []
         """What is called when it has finished."""
 
@@ -113,7 +113,7 @@ class AgentElsewhere:
         if self._settings is None:
             begun(None)
             return
-        self._machine, self._begun, self._is_lost = machine, begun, False
+        self._machine, self._begun, self._is_lost, self._is_over = machine, begun, False, False
         self._send(machine, words.AGENT, self._settings.to_json())
 
     def finish(self, value: str = "") -> None:
@@ -125,7 +125,7 @@ class AgentElsewhere:
 
     def finish_then(self, seconds: float, then: Callable[[], None]) -> None:
         """Have it finish, if it was not told to before, and call `then` when it has."""
-        if self._machine is None or self._settings is None:
+        if self._machine is None or self._settings is None or self._is_over:
             then()
             return
         self._over.append(then)
@@ -151,6 +151,7 @@ class AgentElsewhere:
     def agent_says(self, machine: str, kind: str, fields: list[str]) -> None:
         if machine != self._machine or self._settings is None:
             return
+        self._is_over = self._is_over or kind == words.AGENT_ENDED or fields[0] in (_FAILED, _FINISHED)
         if kind == words.AGENT_ENDED:
             self._ended(int(fields[0]))
             self._call_over()

@@ -70,6 +70,7 @@ class Checkpoints(AgentOwner):
         self._ends = 0
         self._is_away = self._has_left = False
         """Whether the last agent could not begin to publish, so that another is started later; and whether it ended."""
+        self._why_away = ""
 
     def begin(self, stopped: Callable[[], bool]) -> str | None:
         """Put the newest snapshot in place, and watch from then on; returns early once `stopped` is true.
@@ -97,17 +98,19 @@ class Checkpoints(AgentOwner):
         if self._agent is None:
             return None
         if self._is_away:  # what has not been published may be now
+            self._finishing = seconds
             self._loop.run_until(lambda: self._has_left, LAST_SECONDS)
             self._start_another()
         if self._failed is None and not self._finished:
-            self._have_it_finish(self._agent, seconds)
+            self._have_it_finish(self._agent, seconds if self._finishing is None else self._finishing)
             self._loop.run_until(lambda: self._finished or self._failed is not None or self._is_late)
         if self._finished:
             self._agent.close()
         else:  # another attempt may have its folder, so nobody goes on there
             self._finished = True
             self._agent.kill()
-            self._unpublished = f"whether {self._settings.folder} is in {self._settings.uri} is not known: {_SILENT}"
+            where = f"{self._settings.folder} is in {self._settings.uri}"
+            self._unpublished = f"whether {where} is not known: {self._why_away or _SILENT}"
         if not self._restored:
             return None  # no script has run
         if self._failed is not None:
@@ -130,13 +133,17 @@ class Checkpoints(AgentOwner):
     def _on_message(self, message: list[str]) -> None:
         kind, *facts = message
         if kind == "restored":
+            self._why_away = ""
             if not self._restored:
                 self._restored, self._claimed = True, int(facts[4])
                 self.began_from = self.newest = facts[1]
             elif facts[1] != NOTHING:  # as one that has not restored says of a plain tree, too
                 self.newest = facts[1]
         elif kind == "failed" and self._restored and self._finishing is None:
-            self._is_away = True  # training goes on, and so does who publishes, once that is possible
+            self._is_away, self._why_away = (
+                True,
+                facts[0],
+            )  # training goes on, and so does who publishes, once that is possible
             self._loop.after(AGAIN_SECONDS, self._try_again)
         elif kind == "failed":
             self._failed = facts[0]

@@ -250,6 +250,7 @@ class Keeper:
         self._send_frames()
         if self._is_elsewhere:
             self._outbox.put(self._measured.news(self._base))
+            self._unreadable = []
             self._outbox.put(tree(self._base, _WRITTEN, without=_OWN, unreadable=self._unreadable))
 
 

@@ -146,3 +146,13 @@ def test_one_that_ends_before_it_has_begun_is_followed_by_another_that_is_heard(
     machines.own()  # as the supervisor does where one has ended
     machines.until(lambda: machines.begun)
     assert machines.begun == [None]
+
+
+def test_nobody_waits_for_one_that_has_said_that_it_cannot_publish(machines):
+    machines.own()
+    machines.begin()
+    machines.until(lambda: machines.begun)
+    machines.agent.agent_says("a", words.AGENT_SAYS, ["failed", "the store is away"])
+    over = []
+    machines.agent.finish_then(600, lambda: over.append(True))
+    assert over == [True]

@@ -102,3 +102,19 @@ def test_what_was_not_published_while_the_store_was_away_is_tried_once_more_at_t
     left = owner.finish(900.0)
     assert len(started) == 1
     assert left is None if is_back else "are not all in" in left and "still away" in left
+
+
+def test_where_the_last_try_has_no_answer_it_is_said_why_the_one_before_had_failed(owner, monkeypatch):
+    owner._on_message(["failed", "the store is away"])
+    owner._lost(1)
+    monkeypatch.setattr(owner, "_start", lambda settings: owner._agent)
+    assert "is not known: the store is away" in owner.finish(0.05)
+
+
+def test_a_stop_that_comes_while_another_is_to_be_started_leaves_it_as_long_as_any_stop_does(owner, monkeypatch):
+    monkeypatch.setattr(checkpoints, "LAST_SECONDS", 0.2)
+    owner._on_message(["failed", "the store is away"])
+    monkeypatch.setattr(owner, "_start", lambda settings: owner._agent)
+    owner._loop.after(0.05, lambda: owner.hasten(0.1))
+    owner.finish(900.0)
+    assert "900.0" not in owner._agent.told and "0.1" in owner._agent.told

@@ -109,10 +109,10 @@ class ContainerWatch:
                 if lost is None and is_copied and not was_ended:
                     lost = verdicts.engine_came_back(host)
             except Exception as error:
-                lost = engine.said_of_missing(error, f"the container of {host}")
+                lost = verdicts.container_lost(host, error)
             if lost is not None:
                 return ENGINE_LOST, Verdict(Kind.PLATFORM, lost, host)
-            time.sleep(ASK_AGAIN_SECONDS)
+            time.sleep(ASK_AGAIN_SECONDS)  # it answers, and tells nobody when it will say more
 
     def _listen(self) -> None:
         chosen = {"label": f"{engine.JOB_LABEL}={self._plan.job_name}", "type": "container", "event": "die"}

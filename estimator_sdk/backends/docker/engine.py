@@ -46,13 +46,6 @@ class ImageDescription(NamedTuple):
         return bool(self.labels.get(TOOLKIT_LABEL))
 
 
-def said_of_missing(error: Exception, what: str) -> str | None:
-    """What to say where the engine has answered that there is no such thing; None for any other error."""
-    from docker.errors import NotFound
-
-    return f"the Docker engine has lost {what}: {error}" if isinstance(error, NotFound) else None
-
-
 def connect() -> DockerClient:
     """A client of the engine that DOCKER_HOST names, else of the local one. Raises BackendError."""
     try:

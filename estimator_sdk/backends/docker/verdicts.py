@@ -34,6 +34,13 @@ def engine_came_back(host: str) -> str:
     return f"the Docker engine was started again while {host} ran, which ended {host}; run the job again"
 
 
+def container_lost(host: str, error: Exception) -> str | None:
+    """What to say where the engine has answered that there is no such container; None for any other error."""
+    from docker.errors import NotFound
+
+    return f"the Docker engine has lost the container of {host}: {error}" if isinstance(error, NotFound) else None
+
+
 def cannot_run(words: str) -> bool:
     """Whether the engine says that it could not start the program of a container."""
     return _CANNOT_RUN.search(words) is not None

@@ -96,16 +96,15 @@ def wait_until_published(job: Job) -> None:
     wait_for(is_told, otherwise="no snapshot was published")
 
 
-def wait_until_it_is(state: str, slurm: Cluster, number: int, seconds: float = 60.0) -> None:
-    """Until Slurm says so of a job in the queue."""
+def wait_until_it_is(slurm: Cluster, number: int, *states: str, seconds: float = 60.0) -> None:
+    """Until Slurm says one of these of a job in the queue; nothing of one that has left it."""
     query = ("squeue", "-h", "-j", str(number), "-o", "%T")
-    wait_for(lambda: slurm.run(*query).strip() == state, seconds, lambda: slurm.run("squeue"))
+    wait_for(lambda: slurm.run(*query).strip() in states, seconds, lambda: slurm.run("squeue"))
 
 
-def end_requeued(slurm: Cluster, number: int, seconds: float = 180.0) -> None:
+def end_requeued(slurm: Cluster, number: int) -> None:
     """Wait until a job that was put back in the queue runs again, or did: what let it start first has to expire."""
-    query = ("squeue", "-h", "-j", str(number), "-o", "%T")
-    wait_for(lambda: slurm.run(*query).strip() in ("RUNNING", ""), seconds, lambda: slurm.run("squeue"))
+    wait_until_it_is(slurm, number, "RUNNING", "", seconds=180.0)
 
 
 @pytest.mark.law("R6")
@@ -215,7 +214,7 @@ def test_a_job_that_was_put_back_in_the_queue_can_be_stopped_there(submit, slurm
     job = submit(WAITING)
     wait_for_line(job, "up")
     slurm.run("scontrol", "requeuehold", str(number_of(job)))
-    wait_until_it_is("PENDING", slurm, number_of(job))
+    wait_until_it_is(slurm, number_of(job), "PENDING")
     job.stop()
     assert job.wait(timeout=60) == "Stopped"
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%i") == ""

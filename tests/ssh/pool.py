@@ -259,13 +259,8 @@ def wait(made: SshPool, addresses: list[str], port: int) -> None:
 
 def end(made: SshPool) -> None:
     """End the machines, with all that runs there, and the connections to them that are left open."""
-    inside = [pid for server in made.servers.values() for pid in descendants(server.pid)]
-    for server in made.servers.values():
-        server.kill()
-    for server in made.servers.values():
-        server.wait()
-    for pid in inside:
-        wait_until_gone(pid)
+    for name in list(made.servers):
+        made.cut_power(name)
     config = str(made.folder / "config").encode()
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -140,10 +140,8 @@ class Checkpoints(AgentOwner):
             elif facts[1] != NOTHING:  # as one that has not restored says of a plain tree, too
                 self.newest = facts[1]
         elif kind == "failed" and self._restored and self._finishing is None:
-            self._is_away, self._why_away = (
-                True,
-                facts[0],
-            )  # training goes on, and so does who publishes, once that is possible
+            # Training goes on, and so does who publishes, once that is possible.
+            self._is_away, self._why_away = True, facts[0]
             self._loop.after(AGAIN_SECONDS, self._try_again)
         elif kind == "failed":
             self._failed = facts[0]

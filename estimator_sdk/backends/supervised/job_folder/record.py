@@ -170,6 +170,7 @@ def read_record(folder: JobFolder) -> Record | None:
 
 
 def _machine() -> str:
+    """As `machine.name`, for the imports of which every `ps` would wait."""
     return os.uname().nodename.partition(".")[0]
 
 

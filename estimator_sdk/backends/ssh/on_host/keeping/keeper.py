@@ -185,7 +185,7 @@ class Keeper:
         if code < 0:
             remove_temporary_folders(self._base)
         self._send_all()
-        said = [words.ENDED, str(code)] if why_not_begun is None else [words.NOT_RUN, why_not_begun]
+        said = (words.ENDED, str(code)) if why_not_begun is None else (words.NOT_RUN, why_not_begun)
         self._outbox.put(iter(()), lambda: self._mesh.send(*said, *self._unreadable[: words.MOST_NAMED]))
 
     # What publishes its checkpoints.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..failures.horovod_stalls import Stall
     from .coordination.platform_line import PlatformLine
 
+EVENTS_SECONDS = 60.0  # that a network file system may take for the last events
 CONSOLE_SECONDS = 10.0  # that a slow reader of the container's output has for the last lines
 
 
@@ -255,6 +256,7 @@ class Host:
             self._endpoint.close()
         self._wait_for_console()
         kill_descendants()
+        self.toolkit.events.finish(EVENTS_SECONDS)
         self.toolkit.remove_folders()
         return outcome.exit_code
 

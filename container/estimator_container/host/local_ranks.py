@@ -183,7 +183,8 @@ class LocalRanks:
             from .windows import Windows
 
             loop, events, pages = self._toolkit.loop, self._toolkit.events, self._toolkit.shared_memory
-            windows = Windows(loop, self._spec.layout, pages, self._coordinator.timeline_asked)
+            asked = self._coordinator.timeline_asked
+            windows = Windows(loop, self._toolkit.with_files, self._spec.layout, pages, asked)
             self._step_watch = StepWatch(loop, events, pages, self._began, self._coordinator.steps_seen, windows)
         return self._step_watch
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from ..contract.settings import Settings
 from ..logs.events import EventLog, ProgramOutput
 from ..logs.frames import FrameWriter
 from ..mesh.endpoint import taken_ipv6_port
-from ..runtime import private_folder, reserve
+from ..runtime import machine, private_folder, reserve
 from ..runtime.children import Children, OnExit
 from ..runtime.loop import Loop
 
 if TYPE_CHECKING:
     import socket
     from re import Pattern
+
+    from ..logs.aside import FramesAside
+
+Found = TypeVar("Found")
 
 
 class Toolkit:
@@ -31,7 +36,8 @@ class Toolkit:
         self.loop = Loop()
         self.children = Children(self.loop)
         reserve.keep(settings.layout.reserve)
-        self.events = EventLog(FrameWriter(settings.layout.frames))
+        self._files_may_hang = machine.may_hang(os.path.dirname(settings.layout.frames))
+        self.events = EventLog(self._frames())
         self.scratch = _make_scratch(settings.scratch)
         private_folder.hold(self.scratch)
         self.shared_memory = _make_shared_memory(settings.shared_memory, self.scratch)
@@ -83,7 +89,23 @@ class Toolkit:
         for folder in self._layout.written_by_the_job():
             os.makedirs(folder, exist_ok=True)
         reserve.keep(self._layout.reserve)
-        self.events.go_on_in(FrameWriter(self._layout.frames))
+        self.events.go_on_in(self._frames())
+
+    def with_files(self, work: Callable[[], Found], then: Callable[[Found], object]) -> None:
+        """Do `work` on the job's files, and call `then` with its result; in a thread if their file system may hang."""
+        if self._files_may_hang:
+            self.loop.aside(work, then)
+        else:
+            then(work())
+
+    def _frames(self) -> FrameWriter | FramesAside:
+        frames = FrameWriter(self._layout.frames)
+        if self._files_may_hang:
+            from ..logs.aside import FramesAside
+
+            with contextlib.suppress(RuntimeError):  # no room for a thread
+                return FramesAside(frames)
+        return frames
 
     def remove_folders(self) -> None:
         """Remove the host's temporary folders, as far as that is possible."""

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Optional
 
 from ..runtime import private_folder
 from ..training.page import set_window
@@ -20,37 +20,52 @@ if TYPE_CHECKING:
     from ..runtime.loop import Loop, Timer
 
 MOST_SECONDS = 3600.0
+Asked = Optional["tuple[int, float]"]
+"""The number of a window and its seconds; None where none is asked for."""
+WithFiles = Callable[[Callable[[], Any], Callable[[Any], object]], None]
+"""See `Toolkit.with_files`."""
 
 
 class Windows:
     """Those of this host, one after the other."""
 
-    def __init__(self, loop: Loop, layout: Layout, pages: str, on_begin: Callable[[], None]) -> None:
+    def __init__(
+        self, loop: Loop, with_files: WithFiles, layout: Layout, pages: str, on_begin: Callable[[], None]
+    ) -> None:
         """`pages` is the folder of the pages; `on_begin` is called as a window begins."""
         self._loop = loop
         self._layout = layout
         self._pages = pages
         self._on_begin = on_begin
+        self._with_files = with_files
         self._open: Timer | None = None
+        self._is_looking = self._is_closed = False
 
     def look(self) -> None:
         """Begin the window that is asked for, if there is one and no other is open."""
-        if self._open is not None or not os.path.exists(self._layout.timeline_request):
-            return
-        asked = self._take_request()
-        if asked is None:
+        if self._open is None and not self._is_looking:
+            self._is_looking = True
+            self._with_files(self._take_request, self._looked)
+
+    def _looked(self, asked: Asked) -> None:
+        self._is_looking = False
+        if asked is None or self._is_closed:
             return
         number, seconds = asked
         with contextlib.suppress(OSError):
-            private_folder.make_below(self._layout.timelines)
             ranks = set_window(self._pages, number)
             self._open = self._loop.after(seconds, self._end)
             self._on_begin()
             begun = json.dumps({"seconds": seconds, "ranks": ranks})
+            self._with_files(lambda: self._tell(number, begun), lambda _: None)
+
+    def _tell(self, number: int, begun: str) -> None:
+        with contextlib.suppress(OSError):
             private_folder.replace(os.path.join(self._layout.timelines, f"{number}.json"), begun)
 
     def close(self) -> None:
         """The ranks have ended, each with its window."""
+        self._is_closed = True
         if self._open is not None:
             self._open.cancel()
 
@@ -59,7 +74,7 @@ class Windows:
         with contextlib.suppress(OSError):
             set_window(self._pages, 0)
 
-    def _take_request(self) -> tuple[int, float] | None:
+    def _take_request(self) -> Asked:
         """None for one that is none."""
         path = self._layout.timeline_request
         try:
@@ -68,6 +83,7 @@ class Windows:
             os.unlink(path)  # whatever it says: one that stays would keep the next from being asked for
             asked = json.loads(text)
             number, seconds = int(asked["number"]), float(asked["seconds"])
+            private_folder.make_below(self._layout.timelines)
         except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
             return None
         return (number, seconds) if 0 < number < 1 << 62 and 0 < seconds <= MOST_SECONDS else None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..contract.event_decoding import QuietEvent
     from ..contract.events import SaidEvent
+    from .aside import FramesAside
 
 TAIL_SIZE = 1 << 14  # bytes of a program's last words that can go into a verdict
 
@@ -26,13 +27,17 @@ class EventLog:
     A disk that does not take them ends nothing: what a job is worth are its ranks, and their wrappers see it too.
     """
 
-    def __init__(self, frames: FrameWriter) -> None:
+    def __init__(self, frames: FrameWriter | FramesAside) -> None:
         self._frames = frames
 
-    def go_on_in(self, frames: FrameWriter) -> None:
+    def go_on_in(self, frames: FrameWriter | FramesAside) -> None:
         """Write to another file from now on."""
         self._frames.close()
         self._frames = frames
+
+    def finish(self, seconds: float) -> None:
+        """Take no more, and wait so long for the file to have all of them."""
+        self._frames.finish(seconds)
 
     def emit(self, event: QuietEvent) -> None:
         """Write an event down."""

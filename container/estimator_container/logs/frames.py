@@ -69,23 +69,26 @@ class FrameWriter:
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
-    def write(self, rank: int, stream: int, data: bytes) -> None:
-        """Append `data` as one frame or more. Raises OSError when the disk does not take it."""
+    def write(self, rank: int, stream: int, data: bytes, time_ns: int | None = None) -> None:
+        """Append `data` as one frame or more, of now or `time_ns`. Raises OSError when the disk does not take it."""
         for start in range(0, len(data), MAX_PAYLOAD):
-            self._append(rank, stream, data[start : start + MAX_PAYLOAD])
+            self._append(rank, stream, data[start : start + MAX_PAYLOAD], time_ns)
 
-    def _append(self, rank: int, stream: int, data: bytes) -> None:
-        head = _HEAD.pack(MAGIC, stream, rank, time.time_ns(), len(data))
+    def _append(self, rank: int, stream: int, data: bytes, time_ns: int | None) -> None:
+        head = _HEAD.pack(MAGIC, stream, rank, time.time_ns() if time_ns is None else time_ns, len(data))
         crc = _CRC.pack(zlib.crc32(data, zlib.crc32(head)))
         written = os.writev(self._fd, [head, crc, data])
         if written < HEADER_SIZE + len(data):
             # The reader salvages what went in; the rest follows as a frame of its own.
             rest = data[max(0, written - HEADER_SIZE) :]
-            self._append(rank, stream, rest)
+            self._append(rank, stream, rest, time_ns)
 
     def close(self) -> None:
         """Close the log file."""
         os.close(self._fd)
+
+    def finish(self, seconds: float) -> None:
+        """The file has everything."""
 
 
 class FrameParser:

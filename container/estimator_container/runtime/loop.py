@@ -74,7 +74,7 @@ class Loop:
     def aside(self, work: Callable[[], T], then: Callable[[T], object]) -> None:
         """Do in a thread what may wait for a disk or a network, and call `then` in the loop with what it returns.
 
-        What it raises is raised in the loop, as if it had been done there.
+        What it raises is raised in the loop, as if it had been done there; where there is no room for a thread, it is.
         """
         import threading  # most need none
 
@@ -86,7 +86,10 @@ class Loop:
             else:
                 self.from_thread(lambda: then(found))
 
-        threading.Thread(target=run, name="aside", daemon=True).start()
+        try:
+            threading.Thread(target=run, name="aside", daemon=True).start()
+        except RuntimeError:
+            run()
 
     def after(self, seconds: float, callback: Callback) -> Timer:
         """Run `callback` in so many seconds."""

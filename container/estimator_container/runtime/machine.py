@@ -12,6 +12,9 @@ import struct
 
 _SIOCGIFADDR = 0x8915  # linux/sockios.h
 _taken: list[int] = []
+_LOCAL = {"aufs", "bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "ramfs", "reiserfs"}
+_LOCAL |= {"tmpfs", "vfat", "xfs", "zfs"}
+_OCTAL = re.compile(r"\\([0-7]{3})")  # as a blank is written in the path of a mount
 _NVIDIA_DEVICE = re.compile(r"nvidia\d+")
 
 
@@ -39,6 +42,22 @@ def kernel_file(path: str) -> str:
             return file.read()
     except OSError:
         return ""
+
+
+def may_hang(path: str) -> bool:
+    """Whether a file is on a file system that answers only as long as a network, or another program, does.
+
+    By the type of the mount that it is below (`/proc/self/mountinfo`, Documentation/filesystems/proc.rst, 3.5): any
+    that is not known to be local. A place of which nothing is known counts as local.
+    """
+    path, longest, may_hang = os.path.realpath(path), 0, False
+    for mount in filter(None, kernel_file("/proc/self/mountinfo").split("\n")):
+        about, _, kind = mount.partition(" - ")
+        place = _OCTAL.sub(lambda found: chr(int(found[1], 8)), about.split(" ")[4])
+        # The last one at a place is over those before.
+        if len(place) >= longest and os.path.commonpath((place, path)) == place:
+            longest, may_hang = len(place), kind.partition(" ")[0] not in _LOCAL
+    return may_hang
 
 
 def memory_bytes() -> int:

@@ -44,15 +44,15 @@ class Written:
         """Look whether there are new lines or checkpoints; what Horovod says of a stall, while one lasts, is none.
 
         It is for a thread of its own, because the files may be on a network that does not answer; all else here says
-        what the last look has found. Where the log is gone, with an attempt that has ended, nothing is new. Raises
-        OSError.
+        what the last look has found. Where the log is gone, with an attempt that has ended, or its file system fails,
+        nothing is known to be new.
         """
         self._counts = self._read_steps()
         newest = _newest(self._folder)
         try:
             size = os.path.getsize(self._frames)
             has_lines = size > self._read and self._has_lines(size, stall)
-        except FileNotFoundError:
+        except OSError:
             return False
         self._read = size
         has_checkpoint = newest > self._newest

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import estimator_container
 import pytest
-from estimator_container.contract.names import EXIT_STOPPED
+from estimator_container.contract.names import EXIT_STOPPED, Layout
+from estimator_container.logs.frames import EVENT, FrameParser
 
 TOOLKIT = str(Path(estimator_container.__file__).parent)
 FRAMEWORK = """
@@ -21,9 +22,24 @@ def fails():
 """
 
 
+ON_A_SLOW_NETWORK = f"""
+import os, sys, time
+sys.path.append({str(Path(TOOLKIT).parent)!r})
+from estimator_container.logs.frames import FrameWriter
+from estimator_container.runtime import machine
+from estimator_container.train import main
+def write(self, *frame, _write=FrameWriter.write):
+    time.sleep(0.1)
+    _write(self, *frame)
+FrameWriter.write = write
+machine.may_hang = lambda path: True
+os._exit(main())
+"""
+
+
 @pytest.fixture
 def run(tmp_path):
-    def started(hyperparameters, channels=(), **environment):
+    def started(hyperparameters, channels=(), program=(TOOLKIT,), **environment):
         config = tmp_path / "input" / "config"
         config.mkdir(parents=True, exist_ok=True)
         documents = {
@@ -36,7 +52,7 @@ def run(tmp_path):
         (tmp_path / "code").mkdir()
         (tmp_path / "code" / "train.py").write_text("print('the script runs')")
         (tmp_path / "code" / "framework.py").write_text(FRAMEWORK)
-        argv = [sys.executable, "-I", "-S", TOOLKIT, "train"]
+        argv = [sys.executable, "-I", "-S", *program, "train"]
         given = {**os.environ, "SAGEMAKER_BASE_DIR": str(tmp_path), **environment}
         return subprocess.run(argv, env=given, capture_output=True, text=True, check=False)
 
@@ -124,3 +140,11 @@ def test_a_host_that_is_told_to_stop_before_it_starts_stops(run, tmp_path):
     done = run({"sagemaker_program": "train.py"})
     assert (done.returncode, done.stderr) == (EXIT_STOPPED, "")
     assert "the script runs" not in done.stdout
+
+
+def test_a_host_whose_log_is_on_a_slow_network_leaves_when_the_log_has_everything(run, tmp_path):
+    done = run({"sagemaker_program": "train.py"}, program=("-c", ON_A_SLOW_NETWORK), ESTIMATOR_CONSOLE="off")
+    assert (done.returncode, done.stdout) == (0, "")
+    frames = FrameParser().feed(Path(Layout(str(tmp_path)).frames).read_bytes())
+    events = [json.loads(frame.data) for frame in frames if frame.stream == EVENT]
+    assert [event["outcome"] for event in events if event["event"] == "ended"] == ["completed"]

@@ -21,7 +21,21 @@ class Asked:
         self.pages.mkdir()
         (folder / "place").write_text(str(self.pages))
         self.kept = [page.open_page(str(folder / "place"), rank) for rank in ("0", "1")]
-        self.windows = Windows(self.loop, self.layout, str(self.pages), self._begin)
+        self.windows = Windows(self.loop, self._with_files, self.layout, str(self.pages), self._begin)
+        self.hangs, self._asked = False, []
+
+    def _with_files(self, work, then):
+        if self.hangs:
+            self._asked.append(lambda: then(work()))
+        else:
+            then(work())
+
+    def answer(self):
+        """As a file system does that has hung."""
+        asked, self._asked = self._asked, []
+        for each in asked:
+            each()
+        return len(asked)
 
     def _begin(self):
         self.begun += 1
@@ -85,3 +99,16 @@ def test_a_page_stays_as_long_as_it_was_and_others_are_passed_over(host):
     host.windows.close()
     assert (host.pages / "steps-0").stat().st_size == size
     assert (host.pages / "steps-x").read_bytes() == b"mine"
+
+
+def test_a_file_system_that_hangs_is_asked_once_and_no_window_begins_after_the_end(host):
+    host.hangs = True
+    host.ask({"number": 7, "seconds": 60})
+    host.windows.look()
+    assert host.answer() == 1 and host.told() == {7}
+    host.windows.close()
+    other = Asked(Path(host.layout.base) / "other")
+    other.hangs = True
+    other.ask({"number": 8, "seconds": 60})
+    other.windows.close()
+    assert other.answer() == 1 and (other.told(), other.begun) == ({0}, 0)

@@ -106,6 +106,9 @@ class SlurmBackend:
         if state.is_final or number is None:
             what = f"{where} is {options.after!r}, which is {state.status}, so this job would never start"
             raise InvalidArgument(where, f"{what}; run that job again, or leave it out")
+        if its := job.elsewhere:
+            what = f"{where} is {options.after!r}, a job of {its}, for which no job of another cluster can wait"
+            raise InvalidArgument(where, f"{what}; submit this one there too, or leave it out")
         return replace(options, dependency=",".join(filter(None, (options.dependency, f"afterok:{number}"))))
 
     def start(self, plan: Plan) -> SlurmJob:
@@ -141,9 +144,9 @@ class SlurmBackend:
             store_client.make(client)
 
     def _submit(self, plan: Plan, folder: SlurmFolder) -> None:
-        number = submission.submit(plan)
+        number, cluster = submission.submit(plan)
         try:
-            folder.write_number(number)
+            folder.write_number(number, cluster)
         except BaseException:
             queue.cancel(number)
             raise

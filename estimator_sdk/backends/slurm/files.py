@@ -53,18 +53,26 @@ class SlurmFolder(JobFolder):
         """What Slurm calls the job."""
         return self.path / "submission.json"
 
-    def write_number(self, number: int) -> None:
-        """Keep the job's number at Slurm. Raises OSError."""
-        write_private(self.submission, json.dumps({"number": number}))
+    def write_number(self, number: int, cluster: str = "") -> None:
+        """Keep the job's number at Slurm, and the name of the cluster where it is known. Raises OSError."""
+        write_private(self.submission, json.dumps({"number": number, "cluster": cluster}))
 
     def read_number(self) -> int | None:
         """The job's number at Slurm; None as long as it has none, or where the file is damaged."""
+        number = self._submitted().get("number")
+        return number if isinstance(number, int) else None
+
+    def read_cluster(self) -> str:
+        """The name of the cluster that gave the job its number; empty where that is not known."""
+        cluster = self._submitted().get("cluster")
+        return cluster if isinstance(cluster, str) else ""
+
+    def _submitted(self) -> dict[str, object]:
         try:
             with open(self.submission, encoding="utf-8", opener=regular_file) as file:
-                number = json.load(file)["number"]
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
-            return None
-        return number if isinstance(number, int) else None
+                return dict(json.load(file))
+        except (OSError, ValueError, TypeError, RecursionError):
+            return {}
 
     @property
     def _start(self) -> Path:

@@ -99,6 +99,8 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if number is None:
             return self._how_to_submit()
+        if self.elsewhere or self._may_be_elsewhere:
+            return ""
         known = (queue.look() or {}).get(number)
         return known.why_pending if known is not None and known.is_waiting else ""
 
@@ -116,6 +118,12 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if record.is_final:
             return
+        if where := self.elsewhere:
+            hint = f"stop it on a machine of {where}, or with SLURM_CLUSTERS set to it"
+            raise BackendError(f"{self.name} was submitted on {where}; {hint}")
+        if self._may_be_elsewhere:
+            what = f"{self.name} was not stopped: Slurm's controller does not say which cluster this machine belongs to"
+            raise BackendError(f"{what}; see `scontrol ping`, and try again")
         self._is_told_to_stop = True
         with suppress(OSError):
             self.folder.stop_request.touch(0o600)  # before the signal, for a supervisor that is about to run
@@ -134,8 +142,18 @@ class SlurmJob(LocalJob):
             queue.cancel(number, "--batch", "--signal=INT")  # to the supervisor alone, which stops the job
 
     def _elsewhere(self, record: Record) -> str:
-        """None: its supervisor is on a node, and Slurm says on every machine whether it runs."""
-        return ""
+        return self.elsewhere
+
+    @property
+    def elsewhere(self) -> str:
+        """The other cluster with the same home that the job was submitted to; empty where it was to this one."""
+        its = self.folder.read_cluster()
+        return f"cluster {its}" if its and queue.talks_to(its) is False else ""
+
+    @property
+    def _may_be_elsewhere(self) -> bool:
+        its = self.folder.read_cluster()
+        return bool(its) and queue.talks_to(its) is None
 
     def _watch(self) -> Watch:
         watch = Watch(longest=LOOK_SECONDS)
@@ -147,6 +165,10 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if number is None:
             return self._being_submitted(record)
+        if where := self.elsewhere:
+            return replace(record, reason=f"it was submitted on {where}; whether it still runs, only {where} can say")
+        if self._may_be_elsewhere:
+            return replace(record, reason="unknown, because Slurm's controller does not answer; see `scontrol ping`")
         if self._submitted is None:
             self._submitted = time.monotonic()
         jobs = queue.look(STOPPING_SECONDS if self._is_told_to_stop else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,6 +90,8 @@ class _Look(NamedTuple):
     """When the first of the looks in a row was that had no answer, in seconds since 1970; None where there was one."""
 
 
+_cluster: tuple[tuple[str | None, ...], float, str] = ((), 0.0, "")
+"""Which was asked for its name, when, and what it is called."""
 _last = _Look(-ASK_AGAIN_SECONDS, -ASK_AGAIN_SECONDS, None)
 _line = waiting_line.Seen()
 
@@ -100,7 +103,7 @@ def look(age: float | None = None, in_line: bool = False) -> Mapping[int, Queued
     say how many others are ahead: once in a while Slurm is asked about all jobs, in the place of this user's alone.
     """
     global _last
-    asked, cluster = time.monotonic(), tuple(map(os.environ.get, ("SLURM_CONF", "SLURM_CLUSTERS")))
+    asked, cluster = time.monotonic(), _which()
     if cluster != _last.cluster or asked - _last.at >= (ASK_AGAIN_SECONDS if age is None else age):
         of_all = in_line and _line.is_old(asked)
         whose = () if of_all else ("--me",)
@@ -114,6 +117,33 @@ def look(age: float | None = None, in_line: bool = False) -> Mapping[int, Queued
                 _line.see(asked, filter(None, map(waiting_line.parsed, said)))
             _last = _Look(asked, time.monotonic(), dict(filter(None, map(_parsed, said))), cluster)
     return _last.jobs
+
+
+def cluster() -> str:
+    """The name of the cluster that Slurm's programs talk to here; empty as long as its controller does not answer."""
+    global _cluster
+    which, asked, name = _cluster
+    if which != _which() or (not name and time.monotonic() - asked >= ASK_AGAIN_SECONDS):
+        name = ""
+        with suppress(BackendError):
+            pairs = (line.partition("=") for line in ask("scontrol", "show", "config").splitlines())
+            name = next((value.strip() for key, _, value in pairs if key.strip() == "ClusterName"), "")
+        _cluster = (_which(), time.monotonic(), name)
+    return name
+
+
+def talks_to(its: str) -> bool | None:
+    """Whether that is to the cluster of this name; None as long as nobody can say."""
+    named = os.environ.get("SLURM_CLUSTERS", "").split(",")
+    if any(named):  # of several, `scontrol` says nothing
+        return its in named or "all" in named
+    here = cluster()
+    return here.casefold() == its.casefold() if here else None
+
+
+def _which() -> tuple[str | None, ...]:
+    """What says which cluster is asked."""
+    return tuple(map(os.environ.get, ("SLURM_CONF", "SLURM_CLUSTERS")))
 
 
 def silent_since() -> float | None:

@@ -25,7 +25,8 @@ def main(path: str) -> int:
     hold = StartHold(folder, int(os.environ.get("SLURM_RESTART_COUNT", "0")))
     number, submitted = int(os.environ["SLURM_JOB_ID"]), folder.read_number()
     if submitted is None:
-        folder.write_number(number)  # for a client that was killed before it could
+        # For a client that was killed before it could.
+        folder.write_number(number, os.environ.get("SLURM_CLUSTER_NAME", ""))
     elif submitted != number:
         what = f"job {number} of Slurm was submitted for a folder {path} that was removed"
         print(f"{what}: what is there now belongs to job {submitted}", file=sys.stderr)

@@ -45,21 +45,24 @@ _CAUSES = (
 _WHERE = "the options are those of slurm= and of your slurm.toml; plan() shows the script that has them"
 
 
-def submit(plan: Plan) -> int:
-    """Give the plan's script to sbatch; returns the job's number. Raises BackendError with what Slurm says against it.
+def submit(plan: Plan) -> tuple[int, str]:
+    """Give the plan's script to sbatch; returns the job's number, and its cluster where that is known.
+
+    Raises BackendError with what Slurm says against it.
 
     What it says has what to do after it, and the names that the cluster has where one was wrong.
     """
+    own = queue.cluster()  # before there is a number that could be lost
     try:
         said = queue.ask("sbatch", "--parsable", text=plan.script, variables=plan.inherited_from(_own_variables()))
     except BackendError as error:
         if not str(error).startswith(queue.says("sbatch")):
             raise  # it says what to do
         raise BackendError(f"{str(error).removesuffix('.')}; {_what_to_do(str(error))}") from None
-    number = said.strip().rpartition("\n")[2].partition(";")[0]
+    number, _, cluster = said.strip().rpartition("\n")[2].partition(";")
     if not number.isdecimal():
         raise BackendError(f"sbatch answers {said.strip()!r}, which has no number of a job; see `squeue --me`")
-    return int(number)
+    return int(number), cluster or own
 
 
 def export(plan: Plan, folder: SlurmFolder, path: Path) -> None:

@@ -6,12 +6,14 @@ import pytest
 from estimator_container.failures.kind import Kind
 
 from estimator_sdk.backends.slurm import accounting, queue
+from estimator_sdk.backends.slurm.backend import SlurmBackend
 from estimator_sdk.backends.slurm.files import SlurmFolder
 from estimator_sdk.backends.slurm.job import LONG_OVER_SECONDS, SlurmJob, _ended
+from estimator_sdk.backends.slurm.options import SlurmOptions
 from estimator_sdk.backends.slurm.queue import Queued
 from estimator_sdk.backends.status import AttemptRecord
 from estimator_sdk.backends.supervised.job_folder.record import Process, Record, read_record, write_record
-from estimator_sdk.errors import BackendError, EstimatorError
+from estimator_sdk.errors import BackendError, EstimatorError, InvalidArgument
 
 
 @pytest.fixture
@@ -86,13 +88,20 @@ def test_an_attempt_that_ran_ends_with_its_job(folder):
 def test_a_folder_tells_the_number_that_was_written_there(folder):
     assert folder.read_number() is None
     folder.write_number(4711)
-    assert folder.read_number() == 4711
+    assert (folder.read_number(), folder.read_cluster()) == (4711, "")
+    folder.write_number(4712, "alps")
+    assert (folder.read_number(), folder.read_cluster()) == (4712, "alps")
 
 
-@pytest.mark.parametrize("damaged", ["", "{", "[]", "{}", '{"number": "1"}', "[" * 100_000])
+@pytest.mark.parametrize("damaged", ["", "{", "[]", "{}", "[7]", '{"number": "1", "cluster": 1}', "[" * 100_000])
 def test_a_damaged_number_is_none(folder, damaged):
     folder.submission.write_text(damaged)
-    assert folder.read_number() is None
+    assert (folder.read_number(), folder.read_cluster()) == (None, "")
+
+
+def test_a_number_of_an_earlier_version_is_one_of_a_cluster_that_is_not_known(folder):
+    folder.submission.write_text('{"number": 4711}')
+    assert (folder.read_number(), folder.read_cluster()) == (4711, "")
 
 
 def test_a_job_whose_controller_does_not_answer_goes_on_as_far_as_anybody_knows(folder, monkeypatch):
@@ -123,6 +132,50 @@ def submitted(folder, monkeypatch):
         return SlurmJob(folder), asked
 
     return made
+
+
+@pytest.fixture
+def of_another_cluster(folder, submitted, monkeypatch):
+    """The same number on this machine's cluster, `here`, where it is another job."""
+    job, asked = submitted(Queued("FAILED", "None"))
+    folder.write_number(4711, "there")
+    monkeypatch.setattr(queue, "talks_to", lambda its: its == "here")
+    return job, asked
+
+
+def test_what_this_cluster_says_is_not_taken_for_a_job_of_another(folder, of_another_cluster):
+    job, asked = of_another_cluster
+    found = job.record()
+    assert (found.status, found.verdict) == ("InProgress", None)
+    assert found.reason == "it was submitted on cluster there; whether it still runs, only cluster there can say"
+    with pytest.raises(BackendError, match="stop it on a machine of cluster there, or with SLURM_CLUSTERS"):
+        job.stop()
+    with pytest.raises(BackendError, match=f"only cluster there can say more; delete it there.*remove {folder.path}"):
+        job.delete()
+    assert asked == [] and not folder.stop_request.exists() and folder.given.exists()
+
+
+@pytest.mark.parametrize("its", ["here", ""])
+def test_a_job_of_this_cluster_or_of_one_that_is_not_known_is_judged(folder, of_another_cluster, its):
+    job, _ = of_another_cluster
+    folder.write_number(4711, its)
+    assert job.record().status == "Failed"
+
+
+def test_nothing_is_judged_or_stopped_while_it_cannot_be_told_whose_the_job_is(folder, of_another_cluster, monkeypatch):
+    job, asked = of_another_cluster
+    monkeypatch.setattr(queue, "talks_to", lambda its: None)
+    assert (job.record().status, job.record().reason[:7]) == ("InProgress", "unknown")
+    with pytest.raises(BackendError, match="was not stopped: Slurm's controller does not say"):
+        job.stop()
+    assert asked == [] and not folder.stop_request.exists() and folder.given.exists()
+
+
+def test_a_job_that_waits_for_one_of_another_cluster_is_refused(folder, of_another_cluster, monkeypatch):
+    backend = SlurmBackend()
+    monkeypatch.setattr(backend, "attach", lambda name: of_another_cluster[0])
+    with pytest.raises(InvalidArgument, match="a job of cluster there, for which no job of another"):
+        backend._after_another(SlurmOptions(after="digits"))
 
 
 def test_a_job_that_is_held_because_its_reservation_was_removed_waits(folder, submitted):

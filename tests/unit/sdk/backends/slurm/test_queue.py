@@ -57,6 +57,33 @@ def test_a_job_in_any_other_state_may_go_on(state):
     assert not Queued(state, "None").is_over
 
 
+def test_the_name_of_a_cluster_is_asked_for_once(monkeypatch):
+    asked = []
+
+    def ask(*command, **_):
+        asked.append(command)
+        if len(asked) == 1:
+            raise BackendError("no answer")
+        return "Configuration data as of 2026-11-25T14:20:00\nAccountingStorageHost  = db\nClusterName    = Alps\n"
+
+    monkeypatch.setattr(queue, "ask", ask)
+    monkeypatch.setattr(queue, "_cluster", ((), 0.0, ""))
+    assert (queue.cluster(), queue.talks_to("alps"), len(asked)) == ("", None, 1)  # a controller that is down is spared
+    monkeypatch.setattr(queue, "ASK_AGAIN_SECONDS", 0.0)
+    assert [queue.cluster() for _ in range(3)] == ["Alps"] * 3
+    assert asked == [("scontrol", "show", "config")] * 2
+    assert (queue.talks_to("alps"), queue.talks_to("jura")) == (True, False)
+    monkeypatch.setenv("SLURM_CONF", "/of/another")
+    assert queue.cluster() == "Alps" and len(asked) == 3
+
+
+def test_of_several_clusters_that_are_named_none_is_asked_what_it_is_called(monkeypatch):
+    monkeypatch.setenv("SLURM_CLUSTERS", "alps,jura")
+    assert (queue.talks_to("jura"), queue.talks_to("harz")) == (True, False)
+    monkeypatch.setenv("SLURM_CLUSTERS", "all")
+    assert queue.talks_to("harz")
+
+
 def test_facts_are_the_words_of_a_line_that_say_something():
     line = "JobId=7 JobName=a=b Reason=TimeLimit Comment= OS=Linux 6.1 #1 SMP Restarts=1"
     assert queue.facts(line) == {

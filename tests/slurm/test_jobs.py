@@ -45,6 +45,17 @@ SILENT = """#!/bin/sh
 case "$*" in *"show job"*) echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1 ;; esac
 exec {scontrol} "$@"
 """
+FAILS = """#!/bin/sh
+case "$*" in *--job-name=algo-2*)
+  echo >>{count}
+  if [ "$(wc -l <{count})" -le {times} ]; then
+    echo "srun: error: {why}" >&2
+    exit 1
+  fi ;;
+esac
+exec {srun} "$@"
+"""
+SILENCE = "Unable to contact slurm controller (connect failure)"
 WAITING = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 
 
@@ -107,6 +118,24 @@ def end_requeued(slurm: Cluster, number: int) -> None:
     wait_until_it_is(slurm, number, "RUNNING", "", seconds=180.0)
 
 
+def test_another_cluster_with_the_same_home_ends_nothing_of_this_one(submit, slurm):
+    """It would take the job for one of its own with the same number, or for one that it has forgotten."""
+    job = submit(WAITING)
+    wait_for_line(job, "up", hosts=2)
+    folder, number = job._started.folder, number_of(job)
+    its = folder.read_cluster()
+    assert f"ClusterName={its}\n" in (slurm.folder / "slurm.conf").read_text()
+    folder.write_number(number, "other")
+    assert job.status == "InProgress"
+    assert "only cluster other can say" in Job.attach(job.name).why()
+    with pytest.raises(BackendError, match="stop it there"):
+        job.stop()
+    assert slurm.run("squeue", "-h", "-j", str(number), "-o", "%T").strip() == "RUNNING"
+    folder.write_number(number, its)
+    job.stop()
+    assert job.wait(timeout=60) == "Stopped"
+
+
 @pytest.mark.law("R6")
 @pytest.mark.parametrize("distribution", [None, MPI], ids=["alone", "mpi"])
 def test_a_job_that_is_requeued_goes_on_from_its_checkpoint(submit, slurm, tmp_path, distribution):
@@ -140,6 +169,48 @@ def test_a_job_that_is_requeued_while_the_controller_answers_nobody_goes_on(subm
     assert job.wait(timeout=180) == "Completed", job.why()
     first, _ = job._started.record().attempts
     assert first.verdict.kind.value == "preempted"
+
+
+@pytest.fixture
+def srun_that_fails(tmp_path, monkeypatch):
+    """Has srun start no algo-2, so many times, for a reason."""
+
+    def made(times: int, why: str) -> None:
+        (folder := tmp_path / "bin").mkdir()
+        text = FAILS.format(count=tmp_path / "count", times=times, why=why, srun=shutil.which("srun"))
+        (folder / "srun").write_text(text)
+        (folder / "srun").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    return made
+
+
+def test_a_controller_that_does_not_answer_speaks_against_no_node(submit, srun_that_fails):
+    srun_that_fails(2, f"Unable to confirm allocation for job 1: {SILENCE}")
+    job = submit("pass", distribution=MPI)
+    assert job.wait(timeout=120) == "Completed", job.why()
+    record = job._started.record()
+    assert (len(record.attempts), job._started.folder.read_start()) == (1, 0)
+
+
+def test_a_host_that_waits_to_be_launched_again_is_stopped_with_its_job(submit, slurm, tmp_path, srun_that_fails):
+    srun_that_fails(1000, f"Unable to create step for job 1: {SILENCE}")
+    job = submit(WAITING)
+    wait_for(lambda: (tmp_path / "count").exists() and (tmp_path / "count").read_text().count("\n") > 1)
+    job.stop()
+    assert job.wait(timeout=60) == "Stopped"
+    wait_for(lambda: not processes_of(job.folder))
+
+
+def test_a_step_that_slurm_never_makes_fails_the_job_with_its_words_and_excludes_no_node(submit, srun_that_fails):
+    srun_that_fails(1000, "Unable to create step for job 1: Memory required by task is not available")
+    job = submit(WAITING)
+    assert job.wait(timeout=120) == "Failed"
+    verdict = job._started.record().verdict
+    assert (verdict.kind.value, verdict.host) == ("platform", "algo-2")
+    assert "Slurm does not start algo-2 on" in verdict.message
+    assert "Memory required by task is not available" in verdict.message
+    assert job._started.folder.read_start() == 0
 
 
 def test_a_job_that_is_cancelled_by_slurm_is_stopped(submit, slurm):

@@ -109,26 +109,38 @@ class _Disk:
     ) -> None:
         """Start the program. Raises OSError."""
         self.place = ""
-        self.is_ready = self.is_lost = False
+        self.is_ready = self.is_lost = self._is_ending = False
         self.failed: str | None = None
         """Why the channels cannot be had there."""
         self.code: int | None = None
         """How the program ended."""
         self._node = node
+        self._step = steps.on(node.name, *argv, name=STEP)
+        self._environment = environment
         self._log = log
         self._loop = loop
+        self._children = children
+        self._launches = 0
+        self._start()
+
+    def _start(self) -> None:
+        self._launches += 1
+        self.code = None
         self._said = b""
         theirs, self._input = os.pipe()
         self._output, writes = os.pipe()
-        said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        said = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._since = os.fstat(said).st_size
-        step = steps.on(node.name, *argv, name=STEP)
         try:
-            self._pid = children.start(step, environment, self._ended, writes, said, stdin=theirs)
+            self._pid = self._children.start(self._step, self._environment, self._ended, writes, said, stdin=theirs)
         finally:
             for fd in (theirs, writes, said):
                 os.close(fd)
-        loop.on_readable(self._output, self._hear)
+        self._loop.on_readable(self._output, self._hear)
+
+    def _start_again(self) -> None:
+        if not self._is_ending:
+            self._start()
 
     @property
     def is_over(self) -> bool:
@@ -146,6 +158,10 @@ class _Disk:
 
     def end(self) -> None:
         """Have the program remove what is there, and end."""
+        self._is_ending = True
+        self._close_input()
+
+    def _close_input(self) -> None:
         if self._input >= 0:
             os.close(self._input)
             self._input = -1
@@ -177,7 +193,12 @@ class _Disk:
         self.code = code
         if self.is_settled:
             return
-        if steps.was_not_launched(self._log, self._since):
+        why = steps.why_not_launched(self._log, self._since)
+        if steps.may_be_launched_later(why) and self._launches < steps.LAUNCHES:
+            self._close_input()
+            self._loop.after(steps.LAUNCH_AGAIN_SECONDS, self._start_again)
+            return
+        if steps.lacks_node(why):
             self.is_lost = True
             return
         said = ""

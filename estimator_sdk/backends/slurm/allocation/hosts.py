@@ -60,8 +60,11 @@ class SlurmHosts:
         """Host -> the process of its srun."""
         self._begun: dict[str, tuple[int, int]] = {}
         """Host -> the attempt that its step was started for, and how long its log was then."""
-        self._without_node: set[str] = set()
-        """The hosts that have none, because the job is to be started again elsewhere."""
+        self._waiting: set[str] = set()
+        """The hosts that do not run: they are to be launched again, or the whole job elsewhere."""
+        self._launches: dict[str, int] = {}
+        """Host -> how often it was tried while Slurm's controller did not answer."""
+        self._is_told_to_stop = False
         self._places: Places
         self._toolkits = Toolkits(loop, tuple(host.name for host in plan.hosts), self._secret, self._runs)
         self._left: list[Sequence[str]] = []
@@ -101,13 +104,15 @@ class SlurmHosts:
             self._loop.run_until(lambda: host not in self._steps, END_SECONDS)
 
     def start_again(self, host: str, attempt: int, first_host_at: str) -> None:
+        self._waiting.discard(host)
         left = self._places.node_of(host)
         if self._places.move(host):
             self._children.start(steps.on(left.name, "true"), os.environ, lambda code: self._asked(left, code))
         self._start_where_it_can(host, attempt, first_host_at)
 
     def signal(self, signum: int) -> None:
-        waiting, self._without_node = self._without_node, set()
+        self._is_told_to_stop = True
+        waiting, self._waiting = self._waiting, set()
         for host in waiting:
             self._on_ended(host, EXIT_STOPPED)
         if signum == signal.SIGKILL:
@@ -138,10 +143,10 @@ class SlurmHosts:
         """Have them on the nodes' own disks; returns whether the hosts are still to start. Raises NotStarted."""
         from .disks import disks_of  # most jobs have nothing there
 
-        self._without_node = {host.name for host in self._plan.hosts}  # `signal` empties it
+        self._waiting = {host.name for host in self._plan.hosts}  # `signal` empties it
         disks = disks_of(self._allocation, self._plan, self._folder, self._loop, self._children)
-        failed = disks.fill(nodes, self._places, self._own_folder, lambda: not self._without_node)
-        waiting, self._without_node = self._without_node, set()
+        failed = disks.fill(nodes, self._places, self._own_folder, lambda: not self._waiting)
+        waiting, self._waiting = self._waiting, set()
         if failed is not None:
             raise NotStarted(Verdict(Kind.CHANNELS, failed))
         return bool(waiting)
@@ -174,7 +179,13 @@ class SlurmHosts:
             self._allocation.ask_for_others()
         except BackendError as error:
             raise NotStarted(Verdict(Kind.HOST_LOST, f"{why}, and Slurm gives no other: {error}", host)) from None
-        self._without_node |= {host} if host is not None else {each.name for each in self._plan.hosts}
+        self._waiting |= {host} if host is not None else {each.name for each in self._plan.hosts}
+
+    def _launch_again(self, host: str) -> None:
+        if host in self._waiting and not self._is_closing:
+            self._waiting.discard(host)
+            self._toolkits.expect(host, self._toolkits.first_host_at)
+            self._start_host(host, self._begun[host][0])
 
     def _start_host(self, name: str, attempt: int) -> None:
         (host,), node = (each for each in self._plan.hosts if each.name == name), self._places.node_of(name)
@@ -204,8 +215,8 @@ class SlurmHosts:
         self._toolkits.ended(host)
         node, layout, (_, since) = self._places.node_of(host), Layout(str(self._folder.host(host))), self._begun[host]
         log = self._own_folder / f"{host}.log"
-        if code > 0 and not self._is_closing and steps.was_not_launched(log, since):
-            self._not_launched(host, node)
+        if code > 0 and not self._is_closing and (why_not := steps.why_not_launched(log, since)):
+            self._not_launched(host, node, why_not)
             return
         code = steps.code_of_task(code, Path(layout.success).exists())
         if code < 0:
@@ -213,8 +224,23 @@ class SlurmHosts:
         why = steps.without_image(self._plan, host, node, layout, log, since) if code > 0 else None
         self._on_ended(host, code, why)
 
-    def _not_launched(self, host: str, node: Node) -> None:
-        """Slurm does not reach the node, which it may not know yet."""
+    def _not_launched(self, host: str, node: Node, why: str) -> None:
+        """Slurm does not reach the node, which it may not know yet; or something else is in the way."""
+        if self._is_told_to_stop:
+            self._on_ended(host, EXIT_STOPPED)
+            return
+        if steps.is_of_ended_job(why):
+            self._waiting.add(host)
+            return
+        if steps.may_be_launched_later(why) and self._launches.get(host, 0) < steps.LAUNCHES:
+            self._launches[host] = self._launches.get(host, 0) + 1
+            self._waiting.add(host)
+            self._loop.after(steps.LAUNCH_AGAIN_SECONDS, lambda: self._launch_again(host))
+            return
+        if not steps.lacks_node(why):
+            what = f"Slurm does not start {host} on {node.name}: {why.removeprefix('srun: error: ')}"
+            self._on_ended(host, -signal.SIGKILL, Verdict(Kind.PLATFORM, what, host))
+            return
         self._places.drop(node)
         try:
             if self._places.move(host):

@@ -27,8 +27,21 @@ from .places import Places
 _SRUN = ("srun", "--kill-on-bad-exit=0", "--overlap", "--nodes=1", "--ntasks=1", "--export=ALL")
 _OF_THIS_SYSTEM: tuple[str, ...] = ("LD_", "PYTHON", "VIRTUAL_ENV")
 """How variables begin that name places of a node's own system, which an image has not."""
-_NOT_LAUNCHED = (b"srun: error: Task launch for ", b"srun: error: Unable to create step ")
-"""How srun says that a node does not answer, or that there is no such node in the allocation any more (22.05)."""
+_UNREACHED = "srun: error: Task launch for "
+"""How srun says that a node does not answer (22.05)."""
+_REFUSED = tuple(
+    f"srun: error: {words} "
+    for words in ("Unable to create step", "Unable to confirm allocation", "Slurm job")  # the last has expired
+)
+"""How it says that Slurm's controller has not made a step, before it says why (src/srun/allocate.c, 22.05)."""
+_NO_ANSWER = (
+    *("contact slurm", "timed out", "zero bytes", "connection", "standby mode", "unexpected message"),
+    *("message send failure", "message receive failure"),
+)
+"""What it says, in lower case, of a controller that does not answer (src/common/slurm_errno.c, 22.05)."""
+LAUNCHES = 30
+"""How often a step is tried, at most, while Slurm's controller does not answer."""
+LAUNCH_AGAIN_SECONDS = 5.0
 
 
 def on(node: str, *argv: str, name: str | None = None) -> Sequence[str]:
@@ -85,12 +98,27 @@ def to_remove(node: Node, layout: Layout) -> Iterator[Sequence[str]]:
         yield on(node.name, "rm", "-rf", "--", *folders)
 
 
-def was_not_launched(log: Path, since: int) -> bool:
-    """Whether srun has written, after so many bytes of the log, that its task was never started."""
+def why_not_launched(log: Path, since: int) -> str:
+    """What srun has written, after so many bytes of the log, of a task that never began; empty if it did."""
     with suppress(OSError):
-        written = log.read_bytes()[since:]
-        return any(words in written for words in _NOT_LAUNCHED)
-    return False
+        lines = log.read_bytes()[since:].decode(errors="replace").splitlines()
+        return next((line for line in lines if line.startswith((_UNREACHED, *_REFUSED))), "")
+    return ""
+
+
+def may_be_launched_later(why: str) -> bool:
+    """Whether Slurm's controller has not answered, which says nothing of the node."""
+    return why.startswith(_REFUSED) and any(words in why.lower() for words in _NO_ANSWER)
+
+
+def is_of_ended_job(why: str) -> bool:
+    """Whether Slurm has taken the whole job, whose supervisor is about to be told."""
+    return why.startswith(_REFUSED) and ("completing" in why or "expired" in why)
+
+
+def lacks_node(why: str) -> bool:
+    """Whether the node does not answer, or no longer belongs to the allocation."""
+    return why.startswith(_UNREACHED) or "node" in why.lower()
 
 
 def without_image(plan: Plan, host: str, node: Node, layout: Layout, log: Path, since: int) -> Verdict | None:

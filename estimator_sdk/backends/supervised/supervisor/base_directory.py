@@ -54,7 +54,8 @@ def make_mount_point(place: Path, is_folder: bool) -> None:
 def link_channels(plan: Plan, folder: JobFolder, host: str, data: Path) -> None:
     """Put each channel of a host under its name: a folder as a link to it, a file as a link in a folder.
 
-    Nothing is copied, however many hosts read the channel. What was fetched may be on a disk of another machine.
+    Nothing is copied, however many hosts read the channel. What was fetched may be on a disk of another machine. Links
+    that a host was to have which was never started are replaced.
     """
     for channel in plan.channels:
         source = channel_places.place(channel, folder, host)
@@ -62,10 +63,15 @@ def link_channels(plan: Plan, folder: JobFolder, host: str, data: Path) -> None:
             continue
         place = data / channel.name
         if not channel.is_in_place or source.is_dir():
-            place.symlink_to(source)
+            _link(place, source)
         else:
-            place.mkdir(0o700)
-            (place / source.name).symlink_to(source)
+            place.mkdir(0o700, exist_ok=True)
+            _link(place / source.name, source)
+
+
+def _link(place: Path, source: Path) -> None:
+    place.unlink(missing_ok=True)
+    place.symlink_to(source)
 
 
 def _write_json(path: str, value: object) -> None:
@@ -73,7 +79,11 @@ def _write_json(path: str, value: object) -> None:
 
 
 def _write_secret(path: str, secret: bytes) -> None:
-    """No other user may read it, not even for the moment between its creation and a `chmod`."""
+    """No other user may read it, not even for the moment between its creation and a `chmod`.
+
+    One is replaced that nobody took, because its host was never started.
+    """
+    Path(path).unlink(missing_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(fd, "wb") as file:
         file.write(secret)

@@ -5,7 +5,14 @@ import pytest
 from estimator_container.contract.names import EXIT_STOPPED, Layout
 
 from estimator_sdk.backends.slurm.allocation.nodes import Node
-from estimator_sdk.backends.slurm.allocation.steps import code_of_task, was_not_launched, without_image
+from estimator_sdk.backends.slurm.allocation.steps import (
+    code_of_task,
+    is_of_ended_job,
+    lacks_node,
+    may_be_launched_later,
+    why_not_launched,
+    without_image,
+)
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 127, 128])
@@ -29,10 +36,46 @@ def test_a_step_that_srun_says_nothing_wrong_of_was_lost_unless_its_host_has_suc
 def test_only_what_srun_says_since_the_step_began_counts(tmp_path):
     log, before = tmp_path / "log", b"srun: error: Task launch for StepId=1.1 failed on node n2\n"
     log.write_bytes(before)
-    assert was_not_launched(log, 0) and not was_not_launched(log, len(before))
-    log.write_bytes(before + b"srun: error: Unable to create step for job 1: Requested node is not available\n")
-    assert was_not_launched(log, len(before))
-    assert not was_not_launched(tmp_path / "none", 0)
+    assert (why_not_launched(log, 0), why_not_launched(log, len(before))) == (before.decode().strip(), "")
+    refused = "srun: error: Unable to create step for job 1: Requested node is not available"
+    log.write_bytes(before + f"a line\n{refused}\nanother\n".encode())
+    assert why_not_launched(log, len(before)) == refused
+    assert why_not_launched(tmp_path / "none", 0) == ""
+
+
+# As slurm_strerror has them: src/common/slurm_errno.c of 22.05.
+@pytest.mark.parametrize(
+    ("why", "later", "node"),
+    [
+        ("Unable to confirm allocation for job 1: Unable to contact slurm controller (connect failure)", True, False),
+        ("Unable to confirm allocation for job 1: Slurm backup controller in standby mode", True, False),
+        ("Unable to create step for job 1: Unable to contact slurm controller (connect failure)", True, False),
+        ("Unable to create step for job 1: Socket timed out on send/recv operation", True, False),
+        ("Unable to create step for job 1: Zero Bytes were transmitted or received", True, False),
+        ("Unable to create step for job 1: Required node not available (down, drained or reserved)", False, True),
+        ("Unable to create step for job 1: Requested node configuration is not available", False, True),
+        ("Unable to create step for job 1: Invalid node name specified", False, True),
+        ("Unable to create step for job 1: Memory required by task is not available", False, False),
+        ("Unable to create step for job 1: Invalid generic resource (gres) specification", False, False),
+        ("Task launch for StepId=1.1 failed on node n2: Communication connection failure", False, True),
+    ],
+)
+def test_only_what_srun_says_of_a_node_speaks_against_it(why, later, node):
+    said = f"srun: error: {why}"
+    assert (may_be_launched_later(said), lacks_node(said), is_of_ended_job(said)) == (later, node, False)
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "Unable to create step for job 1: Job/step already completing or completed",
+        "Slurm job 1 has expired",
+    ],
+)
+def test_what_srun_says_of_a_job_that_slurm_has_taken_speaks_against_nothing(tmp_path, why):
+    (tmp_path / "log").write_text(f"srun: error: {why}\n")
+    said = why_not_launched(tmp_path / "log", 0)
+    assert (may_be_launched_later(said), lacks_node(said), is_of_ended_job(said)) == (False, False, True)
 
 
 def test_a_signal_that_ended_srun_itself_keeps_its_number():

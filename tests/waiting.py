@@ -24,6 +24,8 @@ RESTS = 4
 """A wait rests so many times as long as its last look took, so that it leaves the CPUs to what it waits for."""
 Found = TypeVar("Found")
 LOOK_SECONDS = 0.05
+STILL_SECONDS = 0.25
+"""By which a look is late where the machine stood still, and not only had other things to do."""
 CPUS = len(os.sched_getaffinity(0))
 
 
@@ -32,24 +34,37 @@ class Load:
 
     def __init__(self) -> None:
         self._looks = self._running = 0
+        self._still = self._stolen = 0.0
         self._ends = threading.Event()
         self._looking = threading.Thread(target=self._look, daemon=True)
         self._looking.start()
 
     def _look(self) -> None:
         with Path("/proc/loadavg").open() as file:
+            due, stolen = time.monotonic() + LOOK_SECONDS, _stolen_seconds()
             while not self._ends.wait(LOOK_SECONDS):
+                late, due = time.monotonic() - due, time.monotonic() + LOOK_SECONDS
+                self._still += late if late > STILL_SECONDS else 0.0
+                self._stolen = _stolen_seconds() - stolen
                 file.seek(0)
                 self._running += int(file.read().split()[3].partition("/")[0]) - 1  # but for this thread
                 self._looks += 1
 
     def stretched(self, seconds: float) -> float:
-        """A bound, so many times longer as there were processes to a CPU, on average, that could use one."""
-        return seconds * max(1.0, self._running / CPUS / max(1, self._looks))
+        """A bound, so many times longer as there were processes to a CPU, on average, that could use one.
+
+        What the machine stood still is added: as long as it did, none of them counts.
+        """
+        return seconds * max(1.0, self._running / CPUS / max(1, self._looks)) + max(self._still, self._stolen)
 
     def end(self) -> None:
         self._ends.set()
         self._looking.join()
+
+
+def _stolen_seconds() -> float:
+    """CPU time that the machine below this one took for others: "steal" of proc(5)."""
+    return int(Path("/proc/stat").read_text().split(None, 9)[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_for(

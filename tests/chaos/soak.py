@@ -35,7 +35,7 @@ from .running import RunningJob
 EVENTS = ("complete", "complete", "stop", "kill the client", "kill a rank")
 LONG = 120.0  # seconds: a job that is to be ended would go on that long
 PATIENCE = 60.0  # seconds for any end, with other jobs beside it
-LEFT_SECONDS = 5.0
+LEFT_SECONDS = 60.0
 JOBS_BETWEEN_LOOKS = 3  # by each thread
 WARM_UP = 2  # looks before things count: pools fill, modules are imported
 

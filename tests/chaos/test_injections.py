@@ -61,7 +61,7 @@ def test_what_is_left_is_found():
         assert any(each.startswith("process ") for each in scan.left(job.name, 0.0))
         job.stop()
         assert job.wait(60) == "Stopped"
-        assert scan.left(job.name, 10.0) == []
+        assert scan.left(job.name, 60.0) == []
 
 
 def test_jobs_side_by_side_leave_nothing_and_grow_nothing():

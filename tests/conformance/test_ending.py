@@ -208,7 +208,7 @@ def test_a_rank_that_is_stopped_and_not_continued_is_named(script):
 @pytest.mark.law("E2")
 def test_a_rank_that_ends_with_success_while_the_others_wait_for_it_is_named(script):
     source = WAIT_IN_MPI.format(failure="if world.rank == 1: import sys; sys.exit(0)")
-    found = script.fail(source, hosts=2, processes=1, hang_timeout=2).verdict
+    found = script.fail(source, hosts=2, processes=1, hang_timeout=4).verdict
     assert (found.kind, found.rank, found.host, found.victims) == ("early_exit", 1, "algo-2", (0,))
     assert 'File "train.py", line 5 in <module>' in found.detail
 
@@ -216,7 +216,7 @@ def test_a_rank_that_ends_with_success_while_the_others_wait_for_it_is_named(scr
 @pytest.mark.law("E2")
 def test_of_ranks_that_wait_for_each_other_it_is_said_where_they_stand(script):
     source = WAIT_IN_MPI.format(failure="if world.rank == 3: world.recv(source=0)")
-    found = script.fail(source, hosts=2, processes=2, hang_timeout=2).verdict
+    found = script.fail(source, hosts=2, processes=2, hang_timeout=4).verdict
     assert (found.kind, found.rank, found.host) == ("deadlock", 3, "algo-2")
     assert 'ranks 0, 1 and 2, the innermost call first:\n  File "train.py", line 5' in found.detail
     assert 'rank 3, the innermost call first:\n  File "train.py", line 4' in found.detail
@@ -260,7 +260,7 @@ if os.fork() == 0:
         except JobFailed:
             assert ending
         assert left_of(job) == []
-        assert scan.left(job.name, patience=10.0) == []
+        assert scan.left(job.name, patience=SECONDS) == []
 
 
 @pytest.mark.law("E3")
@@ -321,7 +321,7 @@ while True:
 def test_stop_reaches_every_rank_and_honours_the_grace_period(script, out, tmp_path, stretched):
     source = GRACEFUL.format(mpi="from mpi4py import MPI")
     late = []
-    for _ in range(3):  # a machine may have let one of many processes wait
+    for _ in range(10):  # a machine may have let one of many processes wait
         job = script.estimator(source, hosts=2, processes=2).fit(wait=False)
         wait_until_up(job, 4)
         asked = time.time()
@@ -391,10 +391,10 @@ Estimator(entry_point={str(tmp_path / "train.py")!r}, **{where!r},
 @pytest.mark.alone
 @pytest.mark.law("E5")
 def test_max_run_stops_the_job_and_says_so(script, stretched):
-    job = script.estimator("import time; time.sleep(60)", max_run=1).fit(wait=False)
+    job = script.estimator("import time; time.sleep(600)", max_run=1).fit(wait=False)
     started = time.time()
-    assert job.wait(SECONDS) == "Stopped"
-    assert time.time() - started < stretched(4.0)
+    assert job.wait(2 * SECONDS) == "Stopped"
+    assert time.time() - started < stretched(30.0)
     (attempt,) = job.attempts
     assert attempt.ended - attempt.began > 0.9
     assert "MaxRuntimeExceeded" in job.why()
@@ -408,10 +408,10 @@ def test_a_job_that_is_stopped_while_it_starts_stops(script, hosts):
     script.run("", hosts=hosts, processes=1)
     usual = time.monotonic() - started
     for part in (0.2, 0.4, 0.6, 0.8):
-        job = script.estimator("import time; time.sleep(60)", hosts=hosts, processes=1).fit(wait=False)
+        job = script.estimator("import time; time.sleep(600)", hosts=hosts, processes=1).fit(wait=False)
         time.sleep(part * usual)
         job.stop()
-        assert job.wait(4 * usual + 2) == "Stopped"
+        assert job.wait(SECONDS) == "Stopped"
 
 
 @pytest.mark.law("E6")
@@ -467,7 +467,7 @@ print("ends")
 @pytest.mark.law("E7")
 def test_without_wait_fit_returns_at_once(script, stretched):
     estimator = script.estimator("import time; time.sleep(1)", hosts=2, processes=1)
-    for _ in range(3):  # the first may bring software to the machines, or pull an image
+    for _ in range(10):  # the first may bring software to the machines, or pull an image
         started = time.time()
         job = estimator.fit(wait=False)
         took = time.time() - started

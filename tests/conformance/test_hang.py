@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from estimator_container.contract.names import HANG_FLOOR
 from estimator_container.failures.verdict import Verdict
 
-from estimator_sdk import Estimator, Job, JobFailed
-from tests.conformance.jobs import MEET, events
-from tests.waiting import SECONDS
+from estimator_sdk import Estimator, Job
+from tests.conformance.conftest import Script
+from tests.conformance.jobs import HANG_FLOORS, MEET, ends_by_hang, events
 
-FLOOR = 1.5  # seconds, where a job has 30
+FLOOR = HANG_FLOORS[0]
 QUICK = {HANG_FLOOR: str(FLOOR)}
 TORCH = {"torch_distributed": {"enabled": True, "processes_per_host": 2}}
 MIRRORED = {"multi_worker_mirrored_strategy": {"enabled": True}}
@@ -36,12 +38,20 @@ def take_it_twice():
 """
 
 
-def ends(estimator: Estimator) -> tuple[Job, Verdict]:
-    """The job, which must fail, and why it did."""
-    job = estimator.fit(wait=False)
-    with pytest.raises(JobFailed) as failed:
-        job.wait(2 * SECONDS)
-    return job, failed.value.verdict
+@pytest.fixture
+def ends(script: Script) -> Callable[..., tuple[Job, Verdict]]:
+    """Runs a script whose ranks stand still: see `ends_by_hang`. `hang_timeout` grows with the floor."""
+
+    def run(
+        source: str, shows: Callable[[Job], bool] = lambda job: True, hang_timeout: float | None = None, **given: object
+    ) -> tuple[Job, Verdict]:
+        def made(floor: float) -> Estimator:
+            limit = {} if hang_timeout is None else {"hang_timeout": hang_timeout * floor / FLOOR}
+            return script.estimator(source, environment={HANG_FLOOR: str(floor)}, **limit, **given)
+
+        return ends_by_hang(made, shows)
+
+    return run
 
 
 @pytest.mark.law("R3")
@@ -54,9 +64,9 @@ def ends(estimator: Estimator) -> tuple[Job, Verdict]:
     ],
     ids=["another collective", "a blocked read", "a lock"],
 )
-def test_a_rank_that_provably_stands_still_is_named_soon(script, failure, place):
+def test_a_rank_that_provably_stands_still_is_named_soon(ends, failure, place):
     source = f"{MPI_STEPS}\nif world.rank == 1:\n    {failure}\nworld.barrier()\n"
-    found = script.fail(source, hosts=1, processes=3, environment=QUICK).verdict
+    _, found = ends(source, hosts=1, processes=3)
     assert (found.kind, found.rank, found.host) == ("deadlock", 1, "algo-1")
     assert "are allowed after the silences so far" in found.message
     assert place is None or place in found.message
@@ -64,11 +74,11 @@ def test_a_rank_that_provably_stands_still_is_named_soon(script, failure, place)
 
 @pytest.mark.law("R3")
 @pytest.mark.parametrize("distribution", [None, MIRRORED, TORCH], ids=["none", "mirrored", "torch"])
-def test_a_job_of_any_distribution_that_stands_still_ends(script, distribution):
+def test_a_job_of_any_distribution_that_stands_still_ends(ends, distribution):
     meet = "" if distribution is None else MEET
     source = f"{STEPS}{meet}{READS}read_what_nobody_writes()"
     given = {} if distribution is None else {"distribution": distribution}
-    job, found = ends(script.estimator(source, hosts=2, environment=QUICK, **given))
+    job, found = ends(source, hosts=2, **given)
     assert found.kind == "deadlock"
     assert "read_what_nobody_writes" in found.detail
     # On a busy machine one may seem to work at first, and has more time; and then there is less to wait for.
@@ -79,8 +89,8 @@ def test_a_job_of_any_distribution_that_stands_still_ends(script, distribution):
 
 
 @pytest.mark.law("R3")
-def test_a_single_process_that_stands_still_is_named_with_its_line(script):
-    _, found = ends(script.estimator(f"{STEPS}{LOCKS}take_it_twice()", environment=QUICK))
+def test_a_single_process_that_stands_still_is_named_with_its_line(ends):
+    _, found = ends(f"{STEPS}{LOCKS}take_it_twice()")
     assert (found.kind, found.rank, found.host) == ("deadlock", None, "algo-1")
     assert found.message.endswith("; it is at train.py, line 10 in take_it_twice")
 
@@ -89,9 +99,13 @@ def test_a_single_process_that_stands_still_is_named_with_its_line(script):
 @pytest.mark.parametrize(
     "work", ["while True: pass", "import collections, itertools; collections.deque(itertools.count(), maxlen=0)"]
 )
-def test_a_rank_that_may_work_is_shown_and_ends_the_job_at_hang_timeout(script, work):
+def test_a_rank_that_may_work_is_shown_and_ends_the_job_at_hang_timeout(ends, work):
     source = f"{MPI_STEPS}\nif world.rank == 1:\n    {work}\nworld.barrier()\n"
-    job, found = ends(script.estimator(source, processes=2, environment=QUICK, hang_timeout=8))
+
+    def is_shown_before(job: Job) -> bool:
+        return len(events(job, "ranks_stand")) > 1
+
+    job, found = ends(source, is_shown_before, processes=2, hang_timeout=8)
     assert (found.kind, found.rank) == ("deadlock", 1)
     shown, *_, ended = events(job, "ranks_stand")  # on a busy machine who works is seen late, and is told again
     assert shown["seconds"] < ended["seconds"] > 7.5
@@ -100,8 +114,11 @@ def test_a_rank_that_may_work_is_shown_and_ends_the_job_at_hang_timeout(script, 
 
 @pytest.mark.law("R4")
 def test_a_sleep_is_shown_and_has_more_time(script):
-    source = f"{STEPS}time.sleep({6 * FLOOR})\nprint('on', flush=True)\ntime.sleep(3)"
-    job = script.run(source, environment=QUICK)
+    for floor in HANG_FLOORS:  # on a busy machine it may have more time already, or be seen to move
+        source = f"{STEPS}time.sleep({6 * floor})\nprint('on', flush=True)\ntime.sleep({2 * floor})"
+        job = script.run(source, environment={HANG_FLOOR: str(floor)})
+        if events(job, "ranks_move"):
+            break
     assert 0 < len(events(job, "ranks_move")) <= len(events(job, "ranks_stand"))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from estimator_sdk import Job
 from estimator_sdk.job.traces import trace, window
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 MEGABYTE = 1 << 20
 HOLDS = """
@@ -75,7 +75,7 @@ def do_all_train(job: Job) -> bool:
 
 @pytest.mark.law("T1")
 def test_each_rank_is_measured_by_itself(running):
-    wait_for(lambda: are_measured(running))
+    wait_for(lambda: are_measured(running), 3 * SECONDS)  # the busier the machine, the more rarely that happens
     assert running.status == "InProgress"
     resident, memory, hosts = resident_of_ranks(running), memory_of_ranks(running), running.hosts
     assert {rank: host for rank, (host, _) in memory.items()} == {rank: hosts[rank // 2] for rank in RANKS}
@@ -110,7 +110,8 @@ def test_what_a_script_says_of_its_model_is_read_by_rank_and_step(running):
 
 
 @pytest.mark.law("T1")
-def test_a_window_has_every_step_of_each_rank_by_one_clock(script):
+def test_a_window_has_every_step_of_each_rank_by_one_clock(script, monkeypatch):
+    monkeypatch.setattr(window, "CLOCK_SECONDS", SECONDS)
     job = script.estimator(TRAINS, hosts=2, processes=2).fit(wait=False)
     try:
         wait_for(lambda: do_all_train(job), otherwise=job.why)

@@ -109,7 +109,7 @@ def test_a_host_that_never_comes_is_named_at_the_deadline(script, processes, lat
     estimator.fit(logs="none")
     usual = time.monotonic() - started
     plan = estimator.plan()
-    seconds = max(3, math.ceil(2 * usual))  # in which the others come, on a busy machine too
+    seconds = max(5, math.ceil(4 * usual))  # in which the others come, on a busy machine too
     hosts = [replace(host, environment={**host.environment, WORLD_TIMEOUT: str(seconds)}) for host in plan.hosts]
     hosts = [replace(host, argv=("sleep", "60")) if host.name == late else host for host in hosts]
     started = time.monotonic()

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from estimator_container.contract.names import HANG_FLOOR
 
-from estimator_sdk import Job, JobFailed, PyTorch
+from estimator_sdk import Estimator, Job, JobFailed, PyTorch
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.docker.images import build, catalogue
+from tests.conformance.jobs import ends_by_hang
 
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 VERSION = "2.13"
@@ -135,11 +136,12 @@ else:
 def test_where_ranks_stand_still_the_flight_recorder_says_in_which_collective_each_waits(tmp_path):
     path = tmp_path / "train.py"
     path.write_text(STANDS)
-    environment = {HANG_FLOOR: "2", "TORCH_FR_BUFFER_SIZE": "100"}
-    job = estimator(path, distribution=ONE_ON_EACH_HOST, environment=environment).fit(wait=False)
-    with pytest.raises(JobFailed) as failed:
-        job.wait(180)
-    found = failed.value.verdict
+
+    def made(floor: float) -> Estimator:
+        environment = {HANG_FLOOR: str(floor), "TORCH_FR_BUFFER_SIZE": "100"}
+        return estimator(path, distribution=ONE_ON_EACH_HOST, environment=environment)
+
+    _, found = ends_by_hang(made)
     assert found.kind == "deadlock"
     assert re.search(r"^rank 0 .*; collective 61 of default_pg: gloo:all_reduce, ", found.detail, re.MULTILINE)
     assert re.search(r"^rank 1 .*; collective 61 of default_pg: gloo:barrier, ", found.detail, re.MULTILINE)

@@ -36,7 +36,7 @@ for step in range(1, 4):
     metrics.log(loss=rank + 1 / step, step=step)
 print(f"accuracy: {rank / 4}", flush=True)
 folder = Layout(os.path.dirname(os.environ["SM_OUTPUT_DIR"])).telemetry
-deadline = time.monotonic() + 120
+deadline = time.monotonic() + 300
 while len(history.read(folder, history.LEVELS[0], 0, 1 << 60).get(SeriesKey("process.cpu.utilization", rank), ())) < 2:
     assert time.monotonic() < deadline, "this rank is not measured"
     time.sleep(0.1)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -81,6 +82,23 @@ def test_a_process_that_stands_still_is_waited_for(process):
         waiting.wait_until_stopped(process.pid, 0.05)
     os.kill(process.pid, signal.SIGSTOP)
     waiting.wait_until_stopped(process.pid)
+
+
+STANDS_STILL = """
+import os, signal
+from tests.waiting import LOOK_SECONDS, Load, wait_for
+load = Load()
+os.kill(os.getpid(), signal.SIGSTOP)
+wait_for(lambda: load.stretched(2.0) > 2.9)
+"""
+
+
+def test_a_bound_is_stretched_by_what_the_machine_stood_still():
+    with subprocess.Popen([sys.executable, "-c", STANDS_STILL], cwd=Path(__file__).parents[3]) as process:
+        waiting.wait_until_stopped(process.pid)
+        time.sleep(1.2)
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(60) == 0
 
 
 def test_a_bound_is_stretched_by_the_processes_that_there_are_to_a_cpu():

@@ -128,7 +128,7 @@ def test_another_cluster_with_the_same_home_ends_nothing_of_this_one(submit, slu
     folder.write_number(number, "other")
     assert job.status == "InProgress"
     assert "only cluster other can say" in Job.attach(job.name).why()
-    with pytest.raises(BackendError, match="stop it there"):
+    with pytest.raises(BackendError, match="stop it on a machine of that cluster"):
         job.stop()
     assert slurm.run("squeue", "-h", "-j", str(number), "-o", "%T").strip() == "RUNNING"
     folder.write_number(number, its)

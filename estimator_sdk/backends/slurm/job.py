@@ -99,7 +99,7 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if number is None:
             return self._how_to_submit()
-        if self.elsewhere or self._may_be_elsewhere:
+        if self.other_cluster or self._may_be_elsewhere:
             return ""
         known = (queue.look() or {}).get(number)
         return known.why_pending if known is not None and known.is_waiting else ""
@@ -118,9 +118,9 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if record.is_final:
             return
-        if where := self.elsewhere:
-            hint = f"stop it on a machine of {where}, or with SLURM_CLUSTERS set to it"
-            raise BackendError(f"{self.name} was submitted on {where}; {hint}")
+        if its := self.other_cluster:
+            hint = f"stop it on a machine of that cluster, or with SLURM_CLUSTERS={its}"
+            raise BackendError(f"{self.name} was submitted on cluster {its}; {hint}")
         if self._may_be_elsewhere:
             what = f"{self.name} was not stopped: Slurm's controller does not say which cluster this machine belongs to"
             raise BackendError(f"{what}; see `scontrol ping`, and try again")
@@ -142,13 +142,14 @@ class SlurmJob(LocalJob):
             queue.cancel(number, "--batch", "--signal=INT")  # to the supervisor alone, which stops the job
 
     def _elsewhere(self, record: Record) -> str:
-        return self.elsewhere
+        its = self.other_cluster
+        return f"cluster {its}" if its else ""
 
     @property
-    def elsewhere(self) -> str:
-        """The other cluster with the same home that the job was submitted to; empty where it was to this one."""
+    def other_cluster(self) -> str:
+        """The cluster that the job was submitted on, where this machine has the same home and belongs to another."""
         its = self.folder.read_cluster()
-        return f"cluster {its}" if its and queue.talks_to(its) is False else ""
+        return its if its and queue.talks_to(its) is False else ""
 
     @property
     def _may_be_elsewhere(self) -> bool:
@@ -165,7 +166,7 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if number is None:
             return self._being_submitted(record)
-        if where := self.elsewhere:
+        if where := self._elsewhere(record):
             return replace(record, reason=f"it was submitted on {where}; whether it still runs, only {where} can say")
         if self._may_be_elsewhere:
             return replace(record, reason="unknown, because Slurm's controller does not answer; see `scontrol ping`")

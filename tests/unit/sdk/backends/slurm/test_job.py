@@ -148,7 +148,9 @@ def test_what_this_cluster_says_is_not_taken_for_a_job_of_another(folder, of_ano
     found = job.record()
     assert (found.status, found.verdict) == ("InProgress", None)
     assert found.reason == "it was submitted on cluster there; whether it still runs, only cluster there can say"
-    with pytest.raises(BackendError, match="stop it on a machine of cluster there, or with SLURM_CLUSTERS"):
+    with pytest.raises(
+        BackendError, match="on cluster there; stop it on a machine of that cluster, or with SLURM_CLUSTERS=there"
+    ):
         job.stop()
     with pytest.raises(BackendError, match=f"only cluster there can say more; delete it there.*remove {folder.path}"):
         job.delete()

@@ -205,8 +205,9 @@ def test_a_host_that_waits_to_be_launched_again_is_stopped_with_its_job(submit, 
 def test_a_step_that_slurm_never_makes_fails_the_job_with_its_words_and_excludes_no_node(submit, srun_that_fails):
     srun_that_fails(1000, "Unable to create step for job 1: Memory required by task is not available")
     job = submit(WAITING)
-    assert job.wait(timeout=120) == "Failed"
-    verdict = job._started.record().verdict
+    with pytest.raises(JobFailed) as failed:
+        job.wait(timeout=120)
+    verdict = failed.value.verdict
     assert (verdict.kind.value, verdict.host) == ("platform", "algo-2")
     assert "Slurm does not start algo-2 on" in verdict.message
     assert "Memory required by task is not available" in verdict.message

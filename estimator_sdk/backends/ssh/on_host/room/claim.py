@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from estimator_container.runtime import machine
-from estimator_container.runtime.loop import Loop
+from estimator_container.runtime.loop import Loop, Timer
 
 from .. import words
 from .leases import Lease, Ticket
@@ -24,7 +24,9 @@ class Leaseholder:
         self._loop = loop
         self._send = send
         self._lease: Lease | None = None
+        self._terms: dict[str, Any] = {}
         self._is_limited = False
+        self._timer: Timer | None = None
         self._told = ""
 
     def hear(self, kind: str, fields: list[str]) -> None:
@@ -39,11 +41,12 @@ class Leaseholder:
                 self._lease.give_back()
                 self._look()
         except OSError as error:
-            # Who is held to nothing runs all the same, as on a machine with a full disk.
-            self._tell(words.FULL if self._is_limited else words.HELD, str(error))
+            self._failed(error)
 
     def close(self) -> None:
         """Give the lease back."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self._lease is not None:
             if self._lease.fileno() >= 0:
                 self._loop.forget(self._lease.fileno())
@@ -52,21 +55,35 @@ class Leaseholder:
 
     def _begin(self, terms: dict[str, Any]) -> None:
         self.close()
-        self._is_limited = terms["limit"] != 0
+        self._terms, self._is_limited = terms, terms["limit"] != 0
+        if self._is_limited:
+            self._look_again()
+        self._make()
+
+    def _make(self) -> None:
+        terms = self._terms
         limit = _own_slots() if terms["limit"] is None else terms["limit"]
         self._lease = Lease(terms["job"], Ticket(*terms["ticket"]), terms["slots"], limit)
         if self._lease.fileno() >= 0:
             self._loop.on_readable(self._lease.fileno(), self._look)
         self._look()
-        self._look_again()
 
     def _look_again(self) -> None:
         def look() -> None:
-            if self._lease is not None and not self._lease.is_held:
-                self._look()
-                self._look_again()
+            self._look_again()
+            try:
+                if self._lease is None:  # it could not be made, as on a disk that was full
+                    self._make()
+                elif not self._lease.is_held:
+                    self._look()
+            except OSError as error:
+                self._failed(error)
 
-        self._loop.after(LOOK_SECONDS, look)
+        self._timer = self._loop.after(LOOK_SECONDS, look)
+
+    def _failed(self, error: OSError) -> None:
+        """Who is held to nothing runs all the same, as on a machine with a full disk."""
+        self._tell(words.FULL if self._is_limited else words.HELD, str(error))
 
     def _look(self) -> None:
         if self._lease is None:

@@ -7,6 +7,7 @@ killed job or an earlier start of the machine has left is believed to be alive.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -59,13 +60,18 @@ class Lease:
         self._folder = folder
         _make(folder)
         self._path = folder / f"{os.geteuid()}-{os.urandom(8).hex()}"
-        with _locked(folder):
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            os.fchmod(self._fd, 0o644)  # for other users to count it
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._write()
         self._watch = Watch()
         self._watch.add_removals(folder)
+        self._fd = -1
+        try:
+            with _locked(folder):
+                self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                os.fchmod(self._fd, 0o644)  # for other users to count it
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._write()
+        except OSError:
+            self.close()
+            raise
 
     def fileno(self) -> int:
         """Readable after a lease was given back by a job that ended by itself."""
@@ -88,30 +94,33 @@ class Lease:
         with _locked(self._folder):
             words = "" if self.is_held else self._who_is_before()
             if not words:
+                self._write(is_held=True)
                 self.is_held = True
-                self._write()
             return words
 
     def give_back(self) -> None:
         """Wait again, at the same place. Raises OSError."""
         with _locked(self._folder):
-            self.is_held = False
             self._write()
+            self.is_held = False
 
     def close(self) -> None:
         """Need it no more; may be called more than once."""
+        self._watch.close()
         if self._fd < 0:
             return
         with contextlib.suppress(OSError):
             self._path.unlink()
-        self._watch.close()
         os.close(self._fd)
         self._fd = -1
 
-    def _write(self) -> None:
-        told = {"job": self._name, "ticket": self._ticket, "slots": self._slots, "is_held": self.is_held}
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, json.dumps(told).encode(), 0)
+    def _write(self, is_held: bool = False) -> None:
+        """Over what is there, so that a full disk takes nothing of it away."""
+        told = {"job": self._name, "ticket": self._ticket, "slots": self._slots, "is_held": is_held}
+        data = json.dumps(told).encode()
+        if os.pwrite(self._fd, data, 0) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+        os.ftruncate(self._fd, len(data))
 
     def _who_is_before(self) -> str:
         before = [each for each in self._others() if each.is_held or each.ticket < self._ticket]

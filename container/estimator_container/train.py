@@ -8,7 +8,7 @@ import sys
 from .contract import names
 from .contract.names import EXIT_FRAMEWORK_ERROR, Layout
 from .contract.settings import Settings, gpu_share, read_environment, read_secret
-from .failures.kind import Kind
+from .failures.kind import of_error
 from .failures.outcome import Outcome
 from .failures.verdict import Verdict
 from .host.coordination.port import Coordinator, HostPort
@@ -33,7 +33,7 @@ def main() -> int:
         _keep_descriptors(settings)
         host = Host(HostSpec.from_settings(settings, _secret(settings)), _take_part)
     except (ConfigurationError, OSError) as error:
-        Outcome("failed", Verdict(Kind.CONFIGURATION, str(error))).write(layout)
+        Outcome("failed", Verdict(of_error(error), str(error))).write(layout)
         sys.stderr.write(f"train: {error}\n")
         return EXIT_FRAMEWORK_ERROR
     return host.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from enum import Enum
 
 
@@ -17,6 +18,11 @@ class Origin(Enum):
 
 
 _HOSTS_STAY = True
+_MAY_PASS = (
+    *(errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE),
+    *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH),
+)
+"""Of an OSError: what a machine lacks for a while, or a network file system does not do."""
 
 
 class Kind(str, Enum):
@@ -178,3 +184,9 @@ class Kind(str, Enum):
     def __reduce_ex__(self, protocol: object) -> tuple[type[Kind], tuple[str]]:
         """By its value: Python 3.11.2 copies by the name, which only members have."""
         return Kind, (self._value_,)
+
+
+def of_error(error: Exception) -> Kind:
+    """What it is that the toolkit met when it asked something of its machine: another attempt may not meet a lack."""
+    may_pass = isinstance(error, OSError) and error.errno in _MAY_PASS
+    return Kind.PLATFORM if may_pass else Kind.CONFIGURATION

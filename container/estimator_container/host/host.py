@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..contract.events import Ended, Stopping
-from ..failures.kind import Kind
+from ..failures.kind import Kind, of_error
 from ..failures.outcome import SCHEDULER_SECONDS, Outcome
 from ..failures.verdict import Verdict
 from ..logs import console
@@ -76,7 +76,7 @@ class Host:
         except PreparationFailed as failed:
             self._report(failed.verdict)
         except (ConfigurationError, OSError) as error:
-            self._report(Verdict(Kind.CONFIGURATION, f"{name}: {error}", host=name))
+            self._report(Verdict(of_error(error), f"{name}: {error}", host=name))
         except Exception as error:
             import traceback
 

@@ -1,11 +1,14 @@
 """Kinds of failures, those that nobody here knows included."""
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
 
 import estimator_container
 import pytest
+from estimator_container.failures.kind import Kind, of_error
+from estimator_container.runtime.errors import ConfigurationError
 
 COPIES = """
 import copy, pickle, sys
@@ -22,3 +25,15 @@ assert copy.deepcopy(Kind.DEADLOCK) is Kind.DEADLOCK
 def test_a_kind_can_be_copied_and_pickled(python):
     toolkit = Path(estimator_container.__file__).parents[1]
     subprocess.run([python, "-c", COPIES, str(toolkit)], check=True)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ESTALE, errno.EIO])
+def test_what_a_machine_lacks_for_a_while_is_the_platform_s(number):
+    assert of_error(OSError(number, "as the kernel says it", "/a/file")) is Kind.PLATFORM
+
+
+@pytest.mark.parametrize(
+    "error", [FileNotFoundError(errno.ENOENT, "none"), PermissionError(errno.EACCES, "no"), ConfigurationError("wrong")]
+)
+def test_what_no_other_attempt_finds_otherwise_is_the_configuration_s(error):
+    assert of_error(error) is Kind.CONFIGURATION

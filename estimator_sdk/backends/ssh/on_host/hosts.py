@@ -71,7 +71,7 @@ class SshHosts:
         self._running: set[str] = set()
         self._flushes: list[tuple[set[str], Callable[[], None]]] = []  # who has to send yet, and what is done then
         self._is_stopping = False
-        self._arriving = ArrivingFiles(folder)
+        self._arriving = ArrivingFiles(loop, folder, self._tell, self._not_kept, lambda: not self._is_stopping)
         self._windows = WindowRequests(loop, lambda host, request: self._tell(host, words.WINDOW, request))
         self._agent = AgentElsewhere(machines.send)
         machines.observer, machines.agent = self, self._agent
@@ -204,8 +204,12 @@ class SshHosts:
         if host is None:
             return
         if kind == words.ITEM:
-            self._take(host, fields)
-        elif kind == words.ENDED and host in self._running:
+            self._arriving.take(host, fields)
+        else:
+            self._arriving.then(host, lambda: self._hear(machine, host, kind, fields))
+
+    def _hear(self, machine: str, host: str, kind: str, fields: list[str]) -> None:
+        if kind == words.ENDED and host in self._running:
             self._ended(host, *end_of(host, *fields))
         elif kind == words.NOT_RUN and host in self._running:
             what = f"{host} could not be started on {self._machines.at(machine)}: {fields[0]}"
@@ -216,6 +220,7 @@ class SshHosts:
     def keeper_lost(self, machine: str) -> None:
         for host, used in self._machine_of.items():
             if used == machine:
+                self._arriving.forget(host)
                 for unflushed, _ in self._flushes:
                     unflushed.discard(host)
                 self._go_on_if_flushed()
@@ -223,14 +228,10 @@ class SshHosts:
                     what = f"{host} is lost: {self._machines.at(machine)} is not connected any more"
                     self._ended(host, -signal.SIGKILL, Verdict(Kind.HOST_LOST, what, host))
 
-    def _take(self, host: str, item: list[str]) -> None:
+    def _not_kept(self, host: str, error: Exception) -> None:
         """What cannot be written here ends the host, for its outputs would not be whole."""
-        try:
-            self._arriving.take(host, item)
-        except (OSError, ValueError) as error:
-            supervisor = self._machines.supervisor_at
-            self._fail(host, Kind.OUTPUTS, f"what {host} has written cannot be kept on {supervisor}: {error}")
-        self._tell(host, words.TAKEN)
+        supervisor = self._machines.supervisor_at
+        self._fail(host, Kind.OUTPUTS, f"what {host} has written cannot be kept on {supervisor}: {error}")
 
     def _fail(self, host: str, kind: Kind, what: str) -> None:
         self._tell(host, words.KILL)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import shutil
+import time
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 from estimator_container.contract.names import EXIT_FRAMEWORK_ERROR, Layout
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.runtime import machine
+from estimator_container.runtime.loop import Loop
 
 from .....plan.plan import Plan
 from .....values.home import JobFolder, make_folder
@@ -19,22 +24,91 @@ from .. import words
 from .measured import is_begun_window
 from .trees import DATA, TreeLanding
 
+FULL_SECONDS = 600.0
+"""For which the disk here may be full before what a host has written is given up."""
+AGAIN_SECONDS = 2.0
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
 
 class ArrivingFiles:
-    """Those of one allocation."""
+    """Those of one allocation. While the disk is full they wait, and what their hosts say after them does, too."""
 
-    def __init__(self, folder: JobFolder) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        folder: JobFolder,
+        tell: Callable[[str, str], None],
+        failed: Callable[[str, Exception], None],
+        may_wait: Callable[[], bool],
+    ) -> None:
+        """`tell` sends a word to the keeper of a host; `failed` is called where an item cannot be kept."""
+        self._loop = loop
         self._folder = folder
+        self._tell = tell
+        self._failed = failed
+        self._may_wait = may_wait
         self._frames_from: dict[str, int] = {}
         """Where in the log of a host what its keeper sends begins: the supervisor may have written there before."""
+        self._left: dict[str, deque[list[str] | Callable[[], None]]] = {}
+        """Host -> what it has said while the disk is full: items, and what else is to be done."""
+        self._full_since: dict[str, float] = {}
 
     def take(self, host: str, item: list[str]) -> None:
-        """Do what an item of a host says. Raises OSError and ValueError."""
+        """Do what an item of a host says, now or when there is room."""
+        if host in self._left:
+            self._left[host].append(item)
+        elif not self._is_done(host, item):
+            self._left[host] = deque([item])
+            self._loop.after(AGAIN_SECONDS, lambda: self._go_on(host))
+
+    def then(self, host: str, does: Callable[[], None]) -> None:
+        """Do this after all items that the host has sent."""
+        if host in self._left:
+            self._left[host].append(does)
+        else:
+            does()
+
+    def forget(self, host: str) -> None:
+        """Nothing of it matters any more."""
+        self._left.pop(host, None)
+
+    def _go_on(self, host: str) -> None:
+        left = self._left.get(host)
+        if left is None:
+            return
+        first = left[0]
+        if not callable(first) and not self._is_done(host, first):
+            self._loop.after(AGAIN_SECONDS, lambda: self._go_on(host))
+            return
+        left.popleft()
+        if left:
+            self._loop.after(0.0, lambda: self._go_on(host))  # what is done now may run the loop itself
+        else:
+            del self._left[host]
+        if callable(first):
+            first()
+
+    def _is_done(self, host: str, item: list[str]) -> bool:
+        """Whether an item was taken, or is given up, and not left for later."""
+        try:
+            self._land(host, item)
+        except (OSError, ValueError) as error:
+            now = time.monotonic()
+            is_full = isinstance(error, OSError) and error.errno in _FULL
+            if is_full and self._may_wait() and now - self._full_since.setdefault(host, now) < FULL_SECONDS:
+                return False
+            self._failed(host, error)
+        else:
+            self._full_since.pop(host, None)
+        self._tell(host, words.TAKEN)
+        return True
+
+    def _land(self, host: str, item: list[str]) -> None:
         place = self._folder.host(host)
         kind, name, *fields = item
         if (kind, name) == (DATA, words.FRAMES):
             offset, data = fields
-            if offset == "0":
+            if offset == "0" and host not in self._full_since:
                 log = Path(place, words.FRAMES)
                 self._frames_from[host] = log.stat().st_size if log.exists() else 0
             fields = [str(int(offset) + self._frames_from.get(host, 0)), data]

@@ -25,6 +25,7 @@ def hosts(monkeypatch):
     """Three that run, and what they are told, with an agent that has nothing to finish."""
     made = SshHosts.__new__(SshHosts)
     made.told = []
+    made._arriving = SimpleNamespace(forget=lambda host: None)
     made._flushes, made._running, made._machine_of = [], {*HOSTS}, {host: f"on-{host}" for host in HOSTS}
     monkeypatch.setattr(made, "_tell", lambda host, *fields: made.told.append((host, *fields)), raising=False)
     monkeypatch.setattr(made, "_is_here", lambda host: False)

@@ -20,9 +20,10 @@ class Origin(Enum):
 _HOSTS_STAY = True
 _MAY_PASS = (
     *(errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE),
-    *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH),
+    *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.ESHUTDOWN),
+    *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH),
 )
-"""Of an OSError: what a machine lacks for a while, or a network file system does not do."""
+"""Numbers of errors that may pass: a lack of resources, or a network file system that fails."""
 
 
 class Kind(str, Enum):
@@ -187,6 +188,6 @@ class Kind(str, Enum):
 
 
 def of_error(error: Exception) -> Kind:
-    """What it is that the toolkit met when it asked something of its machine: another attempt may not meet a lack."""
+    """The kind of an error met while a host is prepared or runs: PLATFORM if it may pass, else CONFIGURATION."""
     may_pass = isinstance(error, OSError) and error.errno in _MAY_PASS
     return Kind.PLATFORM if may_pass else Kind.CONFIGURATION

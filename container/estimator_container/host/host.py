@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ..failures.horovod_stalls import Stall
     from .coordination.platform_line import PlatformLine
 
-EVENTS_SECONDS = 60.0  # that a network file system may take for the last events
 CONSOLE_SECONDS = 10.0  # that a slow reader of the container's output has for the last lines
 
 
@@ -131,6 +130,7 @@ class Host:
         self._coordinator.let_go()
         self._leave(Outcome("failed", self._failed))
         self.toolkit.end_programs(() if self._console is None else (self._console,))
+        self.toolkit.flush_events()
         self._coordinator.cleared()
         self.toolkit.loop.run_until(lambda: self.outcome is not None or self._failed is None)
         if self.outcome is not None:
@@ -250,13 +250,16 @@ class Host:
         self._coordinator.close()
         if self.platform is not None:
             self.platform.close()
-        if not self._has_left:  # as it has where its last attempt failed
-            self._leave(outcome)
+        try:
+            if not self._has_left:  # as it has where its last attempt failed
+                self._leave(outcome)
+        finally:
+            self.toolkit.flush_events()  # `Ended` among them, at which the console ends
         if self._endpoint is not None:
             self._endpoint.close()
         self._wait_for_console()
         kill_descendants()
-        self.toolkit.events.finish(EVENTS_SECONDS)
+        self.toolkit.flush_events()
         self.toolkit.remove_folders()
         return outcome.exit_code
 

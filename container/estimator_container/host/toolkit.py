@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..logs.aside import FramesAside
 
+FLUSH_SECONDS = 20.0  # that a network file system may take for the last events; the first host waits for longer
 Found = TypeVar("Found")
 
 
@@ -97,6 +98,12 @@ class Toolkit:
             self.loop.aside(work, then)
         else:
             then(work())
+
+    def flush_events(self) -> None:
+        """Wait until the log has all events, at most `FLUSH_SECONDS`; the loop runs meanwhile."""
+        written: list[None] = []
+        self.with_files(lambda: self.events.flush(FLUSH_SECONDS), written.append)
+        self.loop.run_until(lambda: bool(written))
 
     def _frames(self) -> FrameWriter | FramesAside:
         frames = FrameWriter(self._layout.frames)

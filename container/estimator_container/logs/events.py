@@ -35,9 +35,9 @@ class EventLog:
         self._frames.close()
         self._frames = frames
 
-    def finish(self, seconds: float) -> None:
-        """Take no more, and wait so long for the file to have all of them."""
-        self._frames.finish(seconds)
+    def flush(self, seconds: float) -> None:
+        """Wait until the file has all of them, at most so long."""
+        self._frames.flush(seconds)
 
     def emit(self, event: QuietEvent) -> None:
         """Write an event down."""

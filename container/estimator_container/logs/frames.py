@@ -87,7 +87,7 @@ class FrameWriter:
         """Close the log file."""
         os.close(self._fd)
 
-    def finish(self, seconds: float) -> None:
+    def flush(self, seconds: float) -> None:
         """The file has everything."""
 
 

@@ -74,7 +74,7 @@ class Loop:
     def aside(self, work: Callable[[], T], then: Callable[[T], object]) -> None:
         """Do in a thread what may wait for a disk or a network, and call `then` in the loop with what it returns.
 
-        What it raises is raised in the loop, as if it had been done there; where there is no room for a thread, it is.
+        What it raises is raised in the loop, as if it had been done there. If no thread can be started, it is.
         """
         import threading  # most need none
 

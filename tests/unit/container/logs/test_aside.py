@@ -1,6 +1,5 @@
 """A file system that does not answer is a pipe here that nobody reads, and that is full."""
 
-import contextlib
 import json
 import os
 import threading
@@ -45,9 +44,11 @@ def test_nobody_waits_for_a_file_system_that_hangs_and_nothing_is_lost(pipe):
     events.emit(PhaseStarted("run"))
     events.say("a line")
     after = time.time_ns()
-    events.finish(0.1)  # it waits no longer
-    reading = threading.Thread(target=pipe.read_to_end)
+    events.flush(0.1)  # it waits no longer
+    reading = threading.Thread(target=pipe.read_to_end, daemon=True)
     reading.start()
+    events.flush(60)
+    events.go_on_in(FrameWriter("/dev/null"))
     reading.join(60)
     event, line = pipe.frames
     assert (event.rank, event.stream, json.loads(event.data)["phase"]) == (NO_RANK, EVENT, "run")
@@ -60,7 +61,8 @@ def test_the_next_attempt_s_log_does_not_wait_for_that_of_the_one_before(pipe, t
     events.say("the end of one attempt")
     events.go_on_in(FramesAside(FrameWriter(str(tmp_path / "other"))))
     events.say("the next")
-    events.finish(60)
+    events.flush(60)
+    events.say("and more")
     assert FrameParser().feed((tmp_path / "other").read_bytes())[0].data == b"the next\n"
     pipe.read_to_end()
     assert pipe.frames[0].data == b"the end of one attempt\n"
@@ -70,13 +72,12 @@ def test_what_a_full_disk_does_not_take_is_lost_and_ends_nothing():
     events = EventLog(FramesAside(FrameWriter("/dev/full")))
     events.say("a line")
     began = time.monotonic()
-    events.finish(60)
+    events.flush(60)
     assert time.monotonic() - began < 50
 
 
-def test_the_end_of_a_log_that_is_written_at_once_waits_for_nothing(tmp_path):
+def test_a_log_that_is_written_at_once_waits_for_nothing(tmp_path):
     events = EventLog(FrameWriter(str(tmp_path / "frames")))
     events.say("a line")
-    with contextlib.closing(FrameWriter(str(tmp_path / "frames"))):
-        events.finish(60)
+    events.flush(60)
     assert FrameParser().feed((tmp_path / "frames").read_bytes())[0].data == b"a line\n"

@@ -20,6 +20,7 @@ from tests.conformance.jobs import processes_of
 from tests.waiting import kill, wait_for
 
 from .cluster import Cluster
+from .conftest import SILENCE
 
 COUNTING = """
 import os, pathlib, signal, sys, time
@@ -45,17 +46,6 @@ SILENT = """#!/bin/sh
 case "$*" in *"show job"*) echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1 ;; esac
 exec {scontrol} "$@"
 """
-FAILS = """#!/bin/sh
-case "$*" in *--job-name=algo-2*)
-  echo >>{count}
-  if [ "$(wc -l <{count})" -le {times} ]; then
-    echo "srun: error: {why}" >&2
-    exit 1
-  fi ;;
-esac
-exec {srun} "$@"
-"""
-SILENCE = "Unable to contact slurm controller (connect failure)"
 WAITING = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 
 
@@ -127,7 +117,7 @@ def test_another_cluster_with_the_same_home_ends_nothing_of_this_one(submit, slu
     assert f"ClusterName={its}\n" in (slurm.folder / "slurm.conf").read_text()
     folder.write_number(number, "other")
     assert job.status == "InProgress"
-    assert "only cluster other can say" in Job.attach(job.name).why()
+    assert "submitted on cluster other, and only that can say" in Job.attach(job.name).why()
     with pytest.raises(BackendError, match="stop it on a machine of that cluster"):
         job.stop()
     assert slurm.run("squeue", "-h", "-j", str(number), "-o", "%T").strip() == "RUNNING"
@@ -171,39 +161,25 @@ def test_a_job_that_is_requeued_while_the_controller_answers_nobody_goes_on(subm
     assert first.verdict.kind.value == "preempted"
 
 
-@pytest.fixture
-def srun_that_fails(tmp_path, monkeypatch):
-    """Has srun start no algo-2, so many times, for a reason."""
-
-    def made(times: int, why: str) -> None:
-        (folder := tmp_path / "bin").mkdir()
-        text = FAILS.format(count=tmp_path / "count", times=times, why=why, srun=shutil.which("srun"))
-        (folder / "srun").write_text(text)
-        (folder / "srun").chmod(0o755)
-        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-
-    return made
-
-
 def test_a_controller_that_does_not_answer_speaks_against_no_node(submit, srun_that_fails):
-    srun_that_fails(2, f"Unable to confirm allocation for job 1: {SILENCE}")
+    srun_that_fails("algo-2", 2, f"Unable to confirm allocation for job 1: {SILENCE}")
     job = submit("pass", distribution=MPI)
     assert job.wait(timeout=120) == "Completed", job.why()
     record = job._started.record()
     assert (len(record.attempts), job._started.folder.read_start()) == (1, 0)
 
 
-def test_a_host_that_waits_to_be_launched_again_is_stopped_with_its_job(submit, slurm, tmp_path, srun_that_fails):
-    srun_that_fails(1000, f"Unable to create step for job 1: {SILENCE}")
+def test_a_host_that_waits_to_be_launched_again_is_stopped_with_its_job(submit, slurm, srun_that_fails):
+    starts = srun_that_fails("algo-2", 1000, f"Unable to create step for job 1: {SILENCE}")
     job = submit(WAITING)
-    wait_for(lambda: (tmp_path / "count").exists() and (tmp_path / "count").read_text().count("\n") > 1)
+    wait_for(lambda: starts() > 1)
     job.stop()
     assert job.wait(timeout=60) == "Stopped"
     wait_for(lambda: not processes_of(job.folder))
 
 
 def test_a_step_that_slurm_never_makes_fails_the_job_with_its_words_and_excludes_no_node(submit, srun_that_fails):
-    srun_that_fails(1000, "Unable to create step for job 1: Memory required by task is not available")
+    srun_that_fails("algo-2", 1000, "Unable to create step for job 1: Memory required by task is not available")
     job = submit(WAITING)
     with pytest.raises(JobFailed) as failed:
         job.wait(timeout=120)

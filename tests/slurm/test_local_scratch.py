@@ -16,6 +16,7 @@ from tests.waiting import wait_for
 
 from . import cluster
 from .configuration import FEW_NODES
+from .conftest import SILENCE
 
 FILES = {f"train/{name}": name.encode() * 1000 for name in ("a", "b", "deep/c", "deep/d")}
 WHERE = """
@@ -129,3 +130,14 @@ def test_a_host_that_is_started_on_a_spare_node_finds_the_channel_there(tmp_path
         assert [names for _, _, _, *names in said(job)] == [["a", "b", "deep/c", "deep/d"]] * 4
         assert {node for node, *_ in said(job)} == {"n1", "n2", "n3"}
         assert Counter(store.gets()) == dict.fromkeys(FILES, 3)
+
+
+def test_while_the_controller_does_not_answer_the_channels_wait_and_no_node_is_blamed(
+    tmp_path, scratch, store, srun_that_fails
+):
+    starts = srun_that_fails("channels", 1, f"Unable to confirm allocation for job 1: {SILENCE}")
+    job = estimator(tmp_path, options={"local_scratch": str(scratch)}, instance_count=1)
+    job = job.fit({"train": f"{store.uri}/train"}, logs="none")
+    assert (starts(), len(job._started.record().attempts), job._started.folder.read_start()) == (2, 1, 0)
+    assert [names for _, _, _, *names in said(job)] == [["a", "b", "deep/c", "deep/d"]]
+    wait_for(lambda: is_empty(scratch), 60)

@@ -99,7 +99,7 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if number is None:
             return self._how_to_submit()
-        if self.other_cluster or self._may_be_elsewhere:
+        if not self._is_here:
             return ""
         known = (queue.look() or {}).get(number)
         return known.why_pending if known is not None and known.is_waiting else ""
@@ -118,10 +118,11 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if record.is_final:
             return
-        if its := self.other_cluster:
+        if self._is_here is False:
+            its = self.folder.read_cluster()
             hint = f"stop it on a machine of that cluster, or with SLURM_CLUSTERS={its}"
             raise BackendError(f"{self.name} was submitted on cluster {its}; {hint}")
-        if self._may_be_elsewhere:
+        if not self._is_here:
             what = f"{self.name} was not stopped: Slurm's controller does not say which cluster this machine belongs to"
             raise BackendError(f"{what}; see `scontrol ping`, and try again")
         self._is_told_to_stop = True
@@ -142,19 +143,14 @@ class SlurmJob(LocalJob):
             queue.cancel(number, "--batch", "--signal=INT")  # to the supervisor alone, which stops the job
 
     def _elsewhere(self, record: Record) -> str:
-        its = self.other_cluster
-        return f"cluster {its}" if its else ""
+        its = self.folder.read_cluster()
+        return f"cluster {its}" if its and queue.talks_to(its) is False else ""
 
     @property
-    def other_cluster(self) -> str:
-        """The cluster that the job was submitted on, where this machine has the same home and belongs to another."""
+    def _is_here(self) -> bool | None:
+        """Whether this machine's cluster is the job's; None if that is not known."""
         its = self.folder.read_cluster()
-        return its if its and queue.talks_to(its) is False else ""
-
-    @property
-    def _may_be_elsewhere(self) -> bool:
-        its = self.folder.read_cluster()
-        return bool(its) and queue.talks_to(its) is None
+        return queue.talks_to(its) if its else True
 
     def _watch(self) -> Watch:
         watch = Watch(longest=LOOK_SECONDS)
@@ -166,9 +162,11 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if number is None:
             return self._being_submitted(record)
-        if where := self._elsewhere(record):
-            return replace(record, reason=f"it was submitted on {where}; whether it still runs, only {where} can say")
-        if self._may_be_elsewhere:
+        is_here = self._is_here
+        if is_here is False:
+            where = f"cluster {self.folder.read_cluster()}"
+            return replace(record, reason=f"it was submitted on {where}, and only that can say whether it still runs")
+        if is_here is None:
             return replace(record, reason="unknown, because Slurm's controller does not answer; see `scontrol ping`")
         if self._submitted is None:
             self._submitted = time.monotonic()

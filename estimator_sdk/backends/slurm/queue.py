@@ -91,7 +91,7 @@ class _Look(NamedTuple):
 
 
 _cluster: tuple[tuple[str | None, ...], float, str] = ((), 0.0, "")
-"""Which was asked for its name, when, and what it is called."""
+"""What selects the cluster, when it was asked for its name, and the name."""
 _last = _Look(-ASK_AGAIN_SECONDS, -ASK_AGAIN_SECONDS, None)
 _line = waiting_line.Seen()
 
@@ -133,11 +133,8 @@ def cluster() -> str:
 
 
 def talks_to(its: str) -> bool | None:
-    """Whether that is to the cluster of this name; None as long as nobody can say."""
-    named = os.environ.get("SLURM_CLUSTERS", "").split(",")
-    if any(named):  # of several, `scontrol` says nothing
-        return its in named or "all" in named
-    here = cluster()
+    """Whether Slurm's programs talk here to the cluster of this name, and to no other; None if that is not known."""
+    here = os.environ.get("SLURM_CLUSTERS") or cluster()  # of several, `scontrol` says nothing
     return here.casefold() == its.casefold() if here else None
 
 

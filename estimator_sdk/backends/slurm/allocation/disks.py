@@ -198,6 +198,8 @@ class _Disk:
             self._close_input()
             self._loop.after(steps.LAUNCH_AGAIN_SECONDS, self._start_again)
             return
+        if steps.is_of_ended_job(why):
+            return
         if steps.lacks_node(why):
             self.is_lost = True
             return

@@ -105,6 +105,7 @@ class SlurmHosts:
 
     def start_again(self, host: str, attempt: int, first_host_at: str) -> None:
         self._waiting.discard(host)
+        self._launches.pop(host, None)
         left = self._places.node_of(host)
         if self._places.move(host):
             self._children.start(steps.on(left.name, "true"), os.environ, lambda code: self._asked(left, code))
@@ -184,7 +185,6 @@ class SlurmHosts:
     def _launch_again(self, host: str) -> None:
         if host in self._waiting and not self._is_closing:
             self._waiting.discard(host)
-            self._toolkits.expect(host, self._toolkits.first_host_at)
             self._start_host(host, self._begun[host][0])
 
     def _start_host(self, name: str, attempt: int) -> None:

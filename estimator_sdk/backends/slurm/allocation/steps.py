@@ -38,7 +38,7 @@ _NO_ANSWER = (
     *("contact slurm", "timed out", "zero bytes", "connection", "standby mode", "unexpected message"),
     *("message send failure", "message receive failure"),
 )
-"""What it says, in lower case, of a controller that does not answer (src/common/slurm_errno.c, 22.05)."""
+"""Words, in lower case, by which it says that the controller does not answer (src/common/slurm_errno.c, 22.05)."""
 LAUNCHES = 30
 """How often a step is tried, at most, while Slurm's controller does not answer."""
 LAUNCH_AGAIN_SECONDS = 5.0

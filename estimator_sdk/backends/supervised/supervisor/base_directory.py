@@ -55,7 +55,7 @@ def link_channels(plan: Plan, folder: JobFolder, host: str, data: Path) -> None:
     """Put each channel of a host under its name: a folder as a link to it, a file as a link in a folder.
 
     Nothing is copied, however many hosts read the channel. What was fetched may be on a disk of another machine. Links
-    that a host was to have which was never started are replaced.
+    left by a host that never started are replaced.
     """
     for channel in plan.channels:
         source = channel_places.place(channel, folder, host)
@@ -81,7 +81,7 @@ def _write_json(path: str, value: object) -> None:
 def _write_secret(path: str, secret: bytes) -> None:
     """No other user may read it, not even for the moment between its creation and a `chmod`.
 
-    One is replaced that nobody took, because its host was never started.
+    One left by a host that never started is replaced.
     """
     Path(path).unlink(missing_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

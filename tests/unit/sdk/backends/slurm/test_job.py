@@ -147,7 +147,7 @@ def test_what_this_cluster_says_is_not_taken_for_a_job_of_another(folder, of_ano
     job, asked = of_another_cluster
     found = job.record()
     assert (found.status, found.verdict) == ("InProgress", None)
-    assert found.reason == "it was submitted on cluster there; whether it still runs, only cluster there can say"
+    assert found.reason == "it was submitted on cluster there, and only that can say whether it still runs"
     with pytest.raises(
         BackendError, match="on cluster there; stop it on a machine of that cluster, or with SLURM_CLUSTERS=there"
     ):
@@ -176,7 +176,7 @@ def test_nothing_is_judged_or_stopped_while_it_cannot_be_told_whose_the_job_is(f
 def test_a_job_that_waits_for_one_of_another_cluster_is_refused(folder, of_another_cluster, monkeypatch):
     backend = SlurmBackend()
     monkeypatch.setattr(backend, "attach", lambda name: of_another_cluster[0])
-    with pytest.raises(InvalidArgument, match="a job of cluster there, for which no job of another"):
+    with pytest.raises(InvalidArgument, match="a job of cluster there, and no job of another cluster can wait"):
         backend._after_another(SlurmOptions(after="digits"))
 
 

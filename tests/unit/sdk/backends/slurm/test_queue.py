@@ -77,11 +77,11 @@ def test_the_name_of_a_cluster_is_asked_for_once(monkeypatch):
     assert queue.cluster() == "Alps" and len(asked) == 3
 
 
-def test_of_several_clusters_that_are_named_none_is_asked_what_it_is_called(monkeypatch):
-    monkeypatch.setenv("SLURM_CLUSTERS", "alps,jura")
-    assert (queue.talks_to("jura"), queue.talks_to("harz")) == (True, False)
-    monkeypatch.setenv("SLURM_CLUSTERS", "all")
-    assert queue.talks_to("harz")
+def test_who_talks_to_several_clusters_would_take_a_number_for_that_of_a_job_of_any(monkeypatch):
+    monkeypatch.setattr(queue, "ask", lambda *_, **__: pytest.fail("`scontrol` says nothing of several"))
+    for named, is_known in (("jura", True), ("alps,jura", False), ("all", False)):
+        monkeypatch.setenv("SLURM_CLUSTERS", named)
+        assert queue.talks_to("jura") is is_known
 
 
 def test_facts_are_the_words_of_a_line_that_say_something():

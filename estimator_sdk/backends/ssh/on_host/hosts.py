@@ -71,7 +71,7 @@ class SshHosts:
         self._running: set[str] = set()
         self._flushes: list[tuple[set[str], Callable[[], None]]] = []  # who has to send yet, and what is done then
         self._is_stopping = False
-        self._arriving = ArrivingFiles(loop, folder, self._tell, self._not_kept, lambda: not self._is_stopping)
+        self._arriving = ArrivingFiles(loop, folder, self._tell, self._not_kept)
         self._windows = WindowRequests(loop, lambda host, request: self._tell(host, words.WINDOW, request))
         self._agent = AgentElsewhere(machines.send)
         machines.observer, machines.agent = self, self._agent
@@ -99,6 +99,7 @@ class SshHosts:
 
     def end(self, host: str) -> None:
         if host in self._running:
+            self._arriving.hasten((host,))
             self._tell(host, words.KILL)
             self._loop.run_until(lambda: host not in self._running, END_SECONDS)
             if host in self._running:  # its machine says nothing any more
@@ -108,6 +109,7 @@ class SshHosts:
         self._toolkits.expect(host, first_host_at)
         if self._machine_of[host] not in self._machines.kept:
             self._machine_of[host] = self._free_machine(host)
+        self._arriving.forget(host)
         (again,) = (each for each in self._plan.hosts if each.name == host)
         self._start_host(again, attempt)
 
@@ -117,9 +119,11 @@ class SshHosts:
                 self._tell(host, words.KILL)
         else:
             self._is_stopping = True
+            self._arriving.hasten(self._names)
             self._toolkits.stop()
 
     def close(self) -> None:
+        self._arriving.hasten(self._names)
         for host in tuple(self._running):
             self._tell(host, words.KILL)
         self._loop.run_until(lambda: not self._running, END_SECONDS)
@@ -205,11 +209,7 @@ class SshHosts:
             return
         if kind == words.ITEM:
             self._arriving.take(host, fields)
-        else:
-            self._arriving.then(host, lambda: self._hear(machine, host, kind, fields))
-
-    def _hear(self, machine: str, host: str, kind: str, fields: list[str]) -> None:
-        if kind == words.ENDED and host in self._running:
+        elif kind == words.ENDED and host in self._running:
             self._ended(host, *end_of(host, *fields))
         elif kind == words.NOT_RUN and host in self._running:
             what = f"{host} could not be started on {self._machines.at(machine)}: {fields[0]}"

@@ -7,7 +7,7 @@ import errno
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from estimator_container.contract.names import EXIT_FRAMEWORK_ERROR, Layout
@@ -31,7 +31,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ArrivingFiles:
-    """Those of one allocation. While the disk is full they wait, and what their hosts say after them does, too."""
+    """Those of one allocation. While the disk is full, items wait, and their keepers with all that comes after them."""
 
     def __init__(
         self,
@@ -39,19 +39,18 @@ class ArrivingFiles:
         folder: JobFolder,
         tell: Callable[[str, str], None],
         failed: Callable[[str, Exception], None],
-        may_wait: Callable[[], bool],
     ) -> None:
         """`tell` sends a word to the keeper of a host; `failed` is called where an item cannot be kept."""
         self._loop = loop
         self._folder = folder
         self._tell = tell
         self._failed = failed
-        self._may_wait = may_wait
         self._frames_from: dict[str, int] = {}
         """Where in the log of a host what its keeper sends begins: the supervisor may have written there before."""
-        self._left: dict[str, deque[list[str] | Callable[[], None]]] = {}
-        """Host -> what it has said while the disk is full: items, and what else is to be done."""
+        self._left: dict[str, deque[list[str]]] = {}
+        """Host -> the items that wait."""
         self._full_since: dict[str, float] = {}
+        self._hurried: set[str] = set()
 
     def take(self, host: str, item: list[str]) -> None:
         """Do what an item of a host says, now or when there is room."""
@@ -61,32 +60,23 @@ class ArrivingFiles:
             self._left[host] = deque([item])
             self._loop.after(AGAIN_SECONDS, lambda: self._go_on(host))
 
-    def then(self, host: str, does: Callable[[], None]) -> None:
-        """Do this after all items that the host has sent."""
-        if host in self._left:
-            self._left[host].append(does)
-        else:
-            does()
+    def hasten(self, hosts: Collection[str]) -> None:
+        """Wait no longer for room for what these have written: they are to end."""
+        self._hurried.update(hosts)
 
     def forget(self, host: str) -> None:
-        """Nothing of it matters any more."""
+        """Nothing of what it has sent matters any more."""
         self._left.pop(host, None)
+        self._full_since.pop(host, None)
+        self._hurried.discard(host)
 
     def _go_on(self, host: str) -> None:
-        left = self._left.get(host)
-        if left is None:
-            return
-        first = left[0]
-        if not callable(first) and not self._is_done(host, first):
-            self._loop.after(AGAIN_SECONDS, lambda: self._go_on(host))
-            return
-        left.popleft()
-        if left:
-            self._loop.after(0.0, lambda: self._go_on(host))  # what is done now may run the loop itself
-        else:
-            del self._left[host]
-        if callable(first):
-            first()
+        while left := self._left.get(host):
+            if not self._is_done(host, left[0]):
+                self._loop.after(AGAIN_SECONDS, lambda: self._go_on(host))
+                return
+            left.popleft()
+        self._left.pop(host, None)  # unless it has been lost meanwhile
 
     def _is_done(self, host: str, item: list[str]) -> bool:
         """Whether an item was taken, or is given up, and not left for later."""
@@ -94,8 +84,8 @@ class ArrivingFiles:
             self._land(host, item)
         except (OSError, ValueError) as error:
             now = time.monotonic()
-            is_full = isinstance(error, OSError) and error.errno in _FULL
-            if is_full and self._may_wait() and now - self._full_since.setdefault(host, now) < FULL_SECONDS:
+            is_full = isinstance(error, OSError) and error.errno in _FULL and host not in self._hurried
+            if is_full and now - self._full_since.setdefault(host, now) < FULL_SECONDS:
                 return False
             self._failed(host, error)
         else:

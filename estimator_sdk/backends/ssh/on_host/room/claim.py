@@ -40,6 +40,7 @@ class Leaseholder:
             elif self._lease is not None and kind == words.GIVE_BACK:
                 self._lease.give_back()
                 self._look()
+                self._look_again()
         except OSError as error:
             self._failed(error)
 
@@ -56,9 +57,8 @@ class Leaseholder:
     def _begin(self, terms: dict[str, Any]) -> None:
         self.close()
         self._terms, self._is_limited = terms, terms["limit"] != 0
-        if self._is_limited:
-            self._look_again()
         self._make()
+        self._look_again()
 
     def _make(self) -> None:
         terms = self._terms
@@ -69,20 +69,26 @@ class Leaseholder:
         self._look()
 
     def _look_again(self) -> None:
-        def look() -> None:
-            self._look_again()
-            try:
-                if self._lease is None:  # it could not be made, as on a disk that was full
-                    self._make()
-                elif not self._lease.is_held:
-                    self._look()
-            except OSError as error:
-                self._failed(error)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.after(LOOK_SECONDS, self._look_later)
 
-        self._timer = self._loop.after(LOOK_SECONDS, look)
+    def _look_later(self) -> None:
+        try:
+            if self._lease is None:
+                self._make()
+            self._look()
+        except OSError as error:
+            self._failed(error)
+        else:
+            if self._lease is None or not self._lease.is_held:
+                self._look_again()
 
     def _failed(self, error: OSError) -> None:
-        """Who is held to nothing runs all the same, as on a machine with a full disk."""
+        """Make the lease anew later; who is held to nothing runs without one, as on a machine with a full disk."""
+        self.close()
+        if self._is_limited:
+            self._look_again()
         self._tell(words.FULL if self._is_limited else words.HELD, str(error))
 
     def _look(self) -> None:

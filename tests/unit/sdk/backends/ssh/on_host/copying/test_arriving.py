@@ -19,10 +19,10 @@ class Allocation:
     """What it has told keepers, and why it has failed."""
 
     def __init__(self, folder):
-        self.loop, self.said, self.failed, self.is_stopping = Loop(), [], [], False
-        self.files = ArrivingFiles(self.loop, JobFolder(folder), self._tell, self._fail, lambda: not self.is_stopping)
+        self.loop, self.said, self.failed = Loop(), [], []
+        self.files = ArrivingFiles(self.loop, JobFolder(folder), self.tell, self._fail)
 
-    def _tell(self, *said):
+    def tell(self, *said):
         self.said.append(said)
 
     def _fail(self, host, error):
@@ -52,51 +52,48 @@ def full(monkeypatch):
         yield disk
 
 
-def test_what_a_full_disk_does_not_take_is_taken_when_there_is_room_and_what_comes_after_waits(
-    allocation, full, tmp_path
-):
-    files, loop, did = allocation.files, allocation.loop, []
+def test_what_a_full_disk_does_not_take_is_taken_when_there_is_room(allocation, full, tmp_path):
     for offset, data in ((0, b"one "), (4, b"two ")):
-        files.take("algo-1", list(piece(words.FRAMES, offset, data)))
-    files.then("algo-1", lambda: did.append("ended"))
-    files.then("algo-2", lambda: did.append("another host"))
-    loop.run_until(lambda: False, 0.2)
-    assert (allocation.said, allocation.failed, did) == ([], [], ["another host"])
+        allocation.files.take("algo-1", list(piece(words.FRAMES, offset, data)))
+    allocation.loop.run_until(lambda: False, 0.2)
+    assert (allocation.said, allocation.failed) == ([], [])
     full.undo()
-    loop.run_until(lambda: len(did) > 1, 60)
-    assert (allocation.said, did[1]) == ([("algo-1", words.TAKEN)] * 2, "ended")
-    assert (tmp_path / "hosts" / "algo-1" / words.FRAMES).read_bytes() == b"one two "
-    files.then("algo-1", lambda: did.append("at once"))
-    assert did[2] == "at once"
-
-
-def test_what_is_done_after_may_run_the_loop_itself(allocation, full):
-    files, loop, did = allocation.files, allocation.loop, []
-    files.take("algo-1", list(piece(words.FRAMES, 0, b"one ")))
-    files.then("algo-1", lambda: loop.run_until(lambda: bool(did), 60) or did.append("outer"))
-    files.then("algo-1", lambda: did.append("inner"))
-    full.undo()
-    loop.run_until(lambda: len(did) == 2, 60)
-    assert did == ["inner", "outer"]
+    allocation.files.take("algo-1", list(piece(words.FRAMES, 8, b"three")))
+    allocation.loop.run_until(lambda: len(allocation.said) == 3, 60)
+    assert allocation.said == [("algo-1", words.TAKEN)] * 3
+    assert (tmp_path / "hosts" / "algo-1" / words.FRAMES).read_bytes() == b"one two three"
+    allocation.files.take("algo-1", list(piece(words.FRAMES, 13, b" at once")))
+    assert len(allocation.said) == 4
 
 
 @pytest.mark.parametrize("why", ["it is full for too long", "the job is stopping"])
 def test_a_host_fails_whose_files_find_no_room(allocation, full, monkeypatch, why):
     monkeypatch.setattr(arriving, "FULL_SECONDS", 0.1 if "long" in why else 600.0)
     allocation.files.take("algo-1", list(piece(words.FRAMES, 0, b"one ")))
-    allocation.is_stopping = "stopping" in why
+    if "stopping" in why:
+        allocation.files.hasten(("algo-1",))
     allocation.loop.run_until(lambda: bool(allocation.failed), 60)
     assert (allocation.failed, allocation.said) == ([("algo-1", errno.ENOSPC)], [("algo-1", words.TAKEN)])
 
 
-def test_of_a_host_that_is_lost_nothing_is_done_any_more(allocation, full):
-    files, did = allocation.files, []
+def test_of_a_host_that_is_lost_nothing_is_done_any_more_until_it_begins_anew(allocation, full, tmp_path):
+    files, log = allocation.files, tmp_path / "hosts" / "algo-1" / words.FRAMES
     files.take("algo-1", list(piece(words.FRAMES, 0, b"one ")))
-    files.then("algo-1", lambda: did.append("ended"))
     files.forget("algo-1")
     full.undo()
     allocation.loop.run_until(lambda: False, 0.2)
-    assert (did, allocation.said) == ([], [])
+    assert allocation.said == []
+    log.write_bytes(b"of the supervisor ")
+    files.take("algo-1", list(piece(words.FRAMES, 0, b"again")))
+    assert log.read_bytes() == b"of the supervisor again"
+
+
+def test_a_host_may_be_lost_as_it_is_told_that_something_was_taken(allocation, full, monkeypatch):
+    monkeypatch.setattr(allocation.files, "_tell", lambda host, _: allocation.files.forget(host))
+    allocation.files.take("algo-1", list(piece(words.FRAMES, 0, b"one ")))
+    full.undo()
+    allocation.loop.run_until(lambda: not allocation.files._left, 60)
+    allocation.loop.run_until(lambda: False, 0.1)
 
 
 def test_what_is_wrong_with_an_item_is_told_at_once(allocation):

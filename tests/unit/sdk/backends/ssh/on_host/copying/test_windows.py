@@ -52,7 +52,7 @@ def test_only_hosts_that_are_elsewhere_are_told_and_also_that_nothing_is_asked_a
 def test_the_first_file_of_a_window_answers_the_request(folder, sent):
     ask(folder, HOSTS, "one")
     assert sent() == [("algo-2", "one")]
-    arriving = ArrivingFiles(Loop(), folder, lambda *_: None, lambda host, error: pytest.fail(str(error)), lambda: True)
+    arriving = ArrivingFiles(Loop(), folder, lambda *_: None, lambda host, error: pytest.fail(str(error)))
     request = Path(Layout(str(folder.host("algo-2"))).timeline_request)
     for name in ("clocks.json", "17-0.json", "17-0.torch.json"):
         arriving.take("algo-2", list(piece(f"output/logs/timelines/{name}", 0, b"{}")))

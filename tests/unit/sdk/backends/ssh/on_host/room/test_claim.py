@@ -31,6 +31,10 @@ def holder():
     made.close()
 
 
+def is_busy(lease):
+    raise TimeoutError("busy")
+
+
 def terms(limit):
     return [json.dumps({"job": "a", "ticket": [1.0, "a"], "slots": 1, "limit": limit})]
 
@@ -54,7 +58,30 @@ def test_where_nothing_is_limited_a_job_runs_without_a_lease(leases, holder):
     made.hear(words.CLAIM, terms(0))
     leases.unlink()
     loop.run_until(lambda: False, 0.2)
-    assert [each[1] for each in told] == [words.HELD]
+    assert [each[1] for each in told] == [words.HELD] and not leases.exists()
+
+
+def test_a_look_that_fails_is_tried_again_also_where_nothing_is_limited(leases, holder, monkeypatch):
+    made, loop, told = holder
+    leases.unlink()
+    with monkeypatch.context() as busy:
+        busy.setattr(Lease, "who_is_before", is_busy)
+        made.hear(words.CLAIM, terms(0))
+    loop.run_until(lambda: bool(told), 60)
+    assert told == [(words.ROOM, words.FREE, "")]
+
+
+def test_a_lease_that_cannot_be_given_back_is_dropped_and_made_anew(leases, holder, monkeypatch):
+    made, loop, told = holder
+    leases.unlink()
+    made.hear(words.CLAIM, terms(2))
+    made.hear(words.TAKE, [])
+    with monkeypatch.context() as busy:
+        busy.setattr(Lease, "give_back", is_busy)
+        made.hear(words.GIVE_BACK, [])
+    assert told[-1] == (words.ROOM, words.FULL, "busy") and list(leases.iterdir()) == []
+    loop.run_until(lambda: told[-1][1] == words.FREE, 60)
+    assert len(list(leases.iterdir())) == 1
 
 
 def test_a_lease_that_cannot_be_written_down_is_not_held_and_is_taken_later(leases, holder, monkeypatch):

@@ -63,8 +63,8 @@ class Load:
 
 
 def _stolen_seconds() -> float:
-    """CPU time that the machine below this one took for others: "steal" of proc(5)."""
-    return int(Path("/proc/stat").read_text().split(None, 9)[8]) / os.sysconf("SC_CLK_TCK")
+    """What the machine below this one took of each CPU for others: "steal" of proc(5)."""
+    return int(Path("/proc/stat").read_text().split(None, 9)[8]) / os.sysconf("SC_CLK_TCK") / (os.cpu_count() or 1)
 
 
 def wait_for(

@@ -86,19 +86,23 @@ def test_a_process_that_stands_still_is_waited_for(process):
 
 STANDS_STILL = """
 import os, signal
-from tests.waiting import LOOK_SECONDS, Load, wait_for
+from tests.waiting import Load, wait_for
 load = Load()
+wait_for(lambda: load._looks)
 os.kill(os.getpid(), signal.SIGSTOP)
-wait_for(lambda: load.stretched(2.0) > 2.9)
+wait_for(lambda: load.stretched(0.0) > 0.9)
 """
 
 
 def test_a_bound_is_stretched_by_what_the_machine_stood_still():
     with subprocess.Popen([sys.executable, "-c", STANDS_STILL], cwd=Path(__file__).parents[3]) as process:
-        waiting.wait_until_stopped(process.pid)
-        time.sleep(1.2)
-        process.send_signal(signal.SIGCONT)
-        assert process.wait(60) == 0
+        try:
+            waiting.wait_until_stopped(process.pid)
+            time.sleep(1.2)
+            process.send_signal(signal.SIGCONT)
+            assert process.wait(waiting.SECONDS) == 0
+        finally:
+            process.kill()
 
 
 def test_a_bound_is_stretched_by_the_processes_that_there_are_to_a_cpu():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from estimator_container.contract.names import Layout
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.folder_hold import HeldFolder
-from estimator_container.runtime.loop import Loop
+from estimator_container.runtime.loop import Loop, Timer
 
 from ....plan.plan import HostPlan, Plan
 from ....values.home import JobFolder, make_folder
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .uploads import Upload
 
 INTERMEDIATE = "intermediate/"
+AGAIN_SECONDS = 30.0  # between two tries to start what uploads
 
 
 class Intermediate:
@@ -42,6 +43,7 @@ class Intermediate:
         self._frames = Layout(str(folder.host(plan.hosts[0].name))).frames
         self._watch: Watch | None = None
         self._upload: Upload | None = None
+        self._again: Timer | None = None
 
     def start(self) -> None:
         """Create the folders, and watch them. Raises OSError."""
@@ -50,37 +52,51 @@ class Intermediate:
             make_folder(path)
             self._watch.add(path)
         if self._watch.fileno() >= 0:
-            self._loop.on_readable(self._watch.fileno(), self._begin)
+            self._loop.on_readable(self._watch.fileno(), self._begin_if_possible)
 
     def finish(self) -> tuple[str, str]:
         """Upload what is left. Returns why an upload failed, and which files cannot be uploaded; "" for none."""
         self._forget()
         folders = [Path(path) for path in self._folders.values()]
         if self._upload is None and any(folder.is_dir() and any(folder.iterdir()) for folder in folders):
-            self._begin()
+            try:
+                self._begin()
+            except OSError as error:
+                return f"no process that uploads can be started: {error.strerror}", ""
         if self._upload is None:
             return "", ""
         return self._upload.finish(), self._upload.not_uploadable
 
     def abandon(self) -> None:
         """Upload nothing more, because the folders no longer belong to this job."""
+        self._forget()
         self._folders = {}
         if self._upload is not None:
             self._upload.abandon()
             self._upload = None
+
+    def _begin_if_possible(self) -> None:
+        """Where a machine has no room for one more process, there may be some later: the job goes on."""
+        self._forget()
+        try:
+            self._begin()
+        except OSError:
+            self._again = self._loop.after(AGAIN_SECONDS, self._begin_if_possible)
 
     def _begin(self) -> None:
         from estimator_container.agents.outputs.settings import OutputSettings  # a job that writes none needs none
 
         from .uploads import Upload
 
-        self._forget()
         settings = OutputSettings(
             self._uri, folders=self._folders, named=self._named, frames=self._frames, held=self._held
         )
         self._upload = Upload(self._loop, self._children, settings)
 
     def _forget(self) -> None:
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
         if self._watch is not None:
             self._loop.forget(self._watch.fileno())
             self._watch.close()

@@ -55,7 +55,6 @@ class CheckpointAgent(WatchingAgent):
         """Until when it has to finish, where it was told to before it had begun."""
         self._is_finishing = False
         self._all_published = False
-        self._look_by: float | None = None
         self._looked_at = 0  # the number of the news, as the folder counts them
 
     def _begin(self, settings: str) -> None:
@@ -139,9 +138,7 @@ class CheckpointAgent(WatchingAgent):
     def _news(self) -> None:
         if self._folder.changed():
             self._note_change()
-            now = time.monotonic()
-            self._look_by = self._look_by or now + AT_MOST_SECONDS
-            self.look_soon(max(0.0, min(SETTLE_SECONDS, self._look_by - now)))
+            self.look_after_news(SETTLE_SECONDS, AT_MOST_SECONDS)
 
     def _note_change(self) -> None:
         self._all_published = False
@@ -149,7 +146,6 @@ class CheckpointAgent(WatchingAgent):
 
     def _look(self) -> None:
         """Publish what the folder holds, if that is news; while something is under way, its end looks again."""
-        self._look_by = None
         if self._is_job_removed():
             self._last_word("the job's folder was removed")
             return

@@ -20,7 +20,7 @@ from estimator_container.agents.outputs import left_outputs
 from estimator_container.agents.outputs.settings import OutputSettings
 from estimator_container.agents.watching.agent import WatchingAgent
 from estimator_container.agents.watching.folder import WatchedFolder
-from estimator_container.agents.watching.state import FolderState, Stamp
+from estimator_container.agents.watching.state import Stamp
 from estimator_container.contract.agent_events import OutputEvent, OutputsFailed, OutputsLeftOut, OutputsUploaded
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import FrameWriter
@@ -29,9 +29,12 @@ from estimator_container.storage import NotFound, SourceChanged, open_store
 from estimator_container.storage.location import fault, parse
 
 SETTLE_SECONDS = 0.05  # without news, before a folder is looked at
+REST_SECONDS = 1.0
+"""For which a file must not have changed where others in its folder always do; and between two looks there."""
 HOLD_STILL_SECONDS = 0.5  # that a folder has for one look
 STORE_SECONDS = 120.0  # that the store may be away before an upload has failed
 AGAIN_SECONDS = 5.0  # between an upload that failed and the next
+NAMES_OF_AN_EVENT = 64  # of up to 12 KiB each in JSON: what a frame of the log cannot hold would be told to nobody
 _NAMED = 5  # files in a sentence
 _WIDTH = 80  # characters of a name there
 
@@ -77,7 +80,7 @@ class OutputAgent(WatchingAgent):
 
     def _news(self, folder: WatchedFolder) -> None:
         if folder.changed():
-            self.look_soon(SETTLE_SECONDS)
+            self.look_after_news(SETTLE_SECONDS, REST_SECONDS)
 
     def _look(self) -> None:
         """Upload what there is; while something is under way, its end looks again."""
@@ -104,20 +107,23 @@ class OutputAgent(WatchingAgent):
             self._left_outputs[prefix] = left = left_outputs.read(root, self._settings.named.get(prefix, root))
             files = left.files
         else:
-            state = self._state(prefix)
-            if state is None:
-                self.look_soon(SETTLE_SECONDS)
-                return {}
-            files = state.files
+            files = self._settled_files(prefix)
         return {name: stamp for name, stamp in files.items() if known.get(name) != stamp}
 
-    def _state(self, prefix: str) -> FolderState | None:
-        """What a folder holds while the script runs; None when it did not hold still."""
-        folder = self._folders.get(prefix)
+    def _settled_files(self, prefix: str) -> dict[str, Stamp]:
+        """What a folder holds while the script runs that nobody is writing."""
+        folder, known = self._folders.get(prefix), self._known[prefix]
+        if folder is None:
+            return {}
         try:
-            return folder.state(self._known[prefix], HOLD_STILL_SECONDS) if folder is not None else FolderState()
+            state = folder.state(known, HOLD_STILL_SECONDS)
+            folder.forget_moves()
+            if state is not None:
+                return state.files
+            self.look_soon(REST_SECONDS)
+            return folder.files_at_rest(known, REST_SECONDS)
         except OSError:  # something in it cannot be watched or read: the end is soon enough, and says what
-            return FolderState()
+            return {}
 
     def _leave_out(self, prefix: str, found: dict[str, Stamp]) -> dict[str, str]:
         """Take away the files that cannot go up, whatever the store says. Returns why, by their keys."""
@@ -159,7 +165,9 @@ class OutputAgent(WatchingAgent):
             return
         self._left = {}
         self._failure = ""
-        self._emit(OutputsUploaded(sorted(items)))
+        names = sorted(items)
+        for start in range(0, len(names), NAMES_OF_AN_EVENT):
+            self._emit(OutputsUploaded(names[start : start + NAMES_OF_AN_EVENT]))
         self.look_soon(0)
 
     def _upload_failed(self, error: Exception) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import time
 
 from ...runtime.folder_hold import FolderHold, HeldFolder
 from ...runtime.loop import Timer
@@ -17,6 +18,7 @@ class WatchingAgent(Agent):
         super().__init__(owner)
         self._held: FolderHold | None = None
         self._look_due: Timer | None = None
+        self._look_by: float | None = None
 
     def run(self) -> None:
         signal.signal(signal.SIGIO, signal.SIG_IGN)  # its default ends the process; see `has_writer`
@@ -26,7 +28,18 @@ class WatchingAgent(Agent):
         """Look in so many seconds, and not when it was said before."""
         if self._look_due is not None:
             self._look_due.cancel()
-        self._look_due = self._loop.after(seconds, self._look)
+        self._look_due = self._loop.after(seconds, self._look_now)
+
+    def look_after_news(self, settle: float, at_most: float) -> None:
+        """Look once there was no more news for `settle` seconds; `at_most` seconds after the first, if it goes on."""
+        now = time.monotonic()
+        if self._look_by is None:
+            self._look_by = now + at_most
+        self.look_soon(max(0.0, min(settle, self._look_by - now)))
+
+    def _look_now(self) -> None:
+        self._look_by = None
+        self._look()
 
     def _hold(self, job: HeldFolder | None) -> None:
         """Take for the job what is in this folder. Raises FolderReplaced where it is not the owner's, and OSError."""

@@ -75,6 +75,14 @@ class WatchedFolder:
             if time.monotonic() > deadline:
                 return None
 
+    def files_at_rest(self, known: Mapping[str, Stamp], seconds: float) -> dict[str, Stamp]:
+        """The files that nobody is writing and that have not changed for so long, whatever becomes of the others.
+
+        Raises OSError as `state`.
+        """
+        before = time.time_ns() - int(seconds * 1e9)
+        return {path: stamp for path, stamp in self._scan(known).files.items() if stamp.ctime_ns < before}
+
     def is_as_it_was(self, path: str, stamp: Stamp) -> bool:
         """Whether the bytes of a file are still those of a state."""
         try:

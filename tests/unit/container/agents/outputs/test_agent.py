@@ -3,11 +3,13 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from types import SimpleNamespace
 
 import pytest
 from estimator_container.agents.outputs.agent import OutputAgent
 from estimator_container.agents.outputs.settings import OutputSettings
 from estimator_container.agents.watching.folder import WatchedFolder
+from estimator_container.logs.frames import MAX_PAYLOAD
 from estimator_container.runtime.folder_hold import FolderHold
 from estimator_container.runtime.wire import Unpacker, pack
 
@@ -95,3 +97,46 @@ def test_what_is_written_during_an_upload_goes_up_after_it_and_alone(tmp_path):
         agent._loop.run_until(lambda: agent._is_over, 30)
     assert agent.uploads == [["first"], ["second"]]
     assert (store / "second").read_text() == "2"
+
+
+def test_a_file_that_is_written_all_the_time_keeps_back_no_other(tmp_path):
+    source, store = tmp_path / "intermediate", tmp_path / "store"
+    source.mkdir()
+    owner, own = socket.socketpair()
+    is_over = threading.Event()
+
+    def write():
+        while not is_over.wait(0.02):
+            with (source / "log").open("a") as file:
+                file.write("a line\n")
+
+    writing = threading.Thread(target=write)
+    with owner:
+        agent = OutputAgent(own)
+        settings = OutputSettings(f"file://{store}", folders={"intermediate/": str(source)})
+        owner.sendall(pack(("settings", settings.to_json())))
+        writing.start()
+        try:
+            agent._loop.run_until(lambda: bool(agent._folders), 60)
+            (source / "done").write_text("x")
+            agent._loop.run_until(lambda: "done" in agent._known.get("intermediate/", {}), 60)
+        finally:
+            is_over.set()
+            writing.join()
+        assert (store / "intermediate" / "done").read_text() == "x"
+        owner.sendall(pack(("finish", "")))
+        agent._loop.run_until(lambda: agent._is_over, 60)
+    assert (store / "intermediate" / "log").read_bytes() == (source / "log").read_bytes()
+
+
+def test_no_event_is_larger_than_the_log_takes(monkeypatch):
+    owner, own = socket.socketpair()
+    with owner:
+        agent = OutputAgent(own)
+        told = []
+        monkeypatch.setattr(agent, "_emit", told.append)
+        monkeypatch.setattr(agent, "look_soon", lambda seconds: None)
+        items = {f"{number:04}" + "é" * 2020: "" for number in range(1001)}
+        agent._uploaded(items, SimpleNamespace(result=lambda: None))
+    assert [key for event in told for key in event.files] == sorted(items)
+    assert all(len(event.to_json().encode()) < MAX_PAYLOAD for event in told)

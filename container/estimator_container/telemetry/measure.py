@@ -116,6 +116,8 @@ def main(folder: str, ranks: str) -> None:
             history = history or History(folder)
             history.add(round(1000 * due), values)
         except OSError:  # a full disk ends nothing; where there is room again, another file begins
+            if history is not None:
+                history.close()
             history = None
         timetable.took(time.process_time() - began)
         due = timetable.next_time(max(time.time(), due))  # a clock may be set back

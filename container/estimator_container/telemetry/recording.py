@@ -28,7 +28,13 @@ class History:
         private_folder.make_below(folder, 0o700)
         self._keys: list[SeriesKey] = []
         self._places: dict[SeriesKey, int] = {}
-        self._files = [_LevelFiles(folder, level) for level in levels]
+        self._files: list[_LevelFiles] = []
+        try:
+            for level in levels:
+                self._files.append(_LevelFiles(folder, level))
+        except OSError:
+            self.close()
+            raise
         self._folds = [_Fold(level) for level in levels[1:]]
 
     def add(self, time_ms: int, values: Mapping[SeriesKey, float]) -> None:
@@ -48,6 +54,11 @@ class History:
             if fold.is_over(time_ms):
                 self._keep_fold(fold)
             fold.add(time_ms, row)
+
+    def close(self) -> None:
+        """Close the files, with what they have."""
+        for files in self._files:
+            files.close()
 
     def _keep_fold(self, fold: _Fold) -> None:
         row = fold.take(len(self._keys))
@@ -109,6 +120,11 @@ class _LevelFiles:
         if len(self._rows) >= ROWS_OF_A_BLOCK:
             self._close_block()
             self._write(self._tail, self._series)
+
+    def close(self) -> None:
+        for fd in (self._tail, self._file):
+            if fd is not None:
+                os.close(fd)
 
     def _close_block(self) -> None:
         if self._rows:

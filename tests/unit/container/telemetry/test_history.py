@@ -1,11 +1,13 @@
 """What a host keeps of its measurements: nothing wrong, nothing torn, and not too much."""
 
+import errno
 import os
 import random
 import zlib
+from pathlib import Path
 
 import pytest
-from estimator_container.telemetry import blocks, history
+from estimator_container.telemetry import blocks, history, recording
 from estimator_container.telemetry.blocks import Row
 from estimator_container.telemetry.history import LEVELS, MEGABYTE, Level
 from estimator_container.telemetry.metric_table import KINDS, METRICS, SeriesKey
@@ -218,3 +220,28 @@ def test_a_folder_that_was_removed_with_those_above_it_is_not_made_again(tmp_pat
     with pytest.raises(FileNotFoundError):
         History(str(tmp_path / "removed" / "telemetry"))
     assert list(tmp_path.iterdir()) == []
+
+
+def open_files():
+    return {link.readlink() for link in Path("/proc/self/fd").iterdir() if link.exists()}
+
+
+def test_a_history_that_a_full_disk_has_ended_leaves_no_file_open(tmp_path, monkeypatch):
+    before = open_files()
+    write, made = os.write, History(str(tmp_path))
+    made.add(START, {CPU: 0.5})
+
+    def full(fd, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        made.add(START + 2000, {CPU: 0.5})
+    made.close()
+    assert open_files() == before
+    monkeypatch.setattr(os, "write", write)
+    calls = []
+    monkeypatch.setattr(recording, "_keep_tail", lambda *_: calls.append(1) or (len(calls) < 3 or os.write(-1, b"")))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        History(str(tmp_path))
+    assert open_files() == before

@@ -92,10 +92,12 @@ def unpacked(contents: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 def wrapped(contents: Iterable[bytes], name: str) -> Iterator[bytes]:
     """One RecordIO record, padded to a multiple of four bytes."""
-    data = list(contents)
-    size = sum(map(len, data))
-    if size > _LARGEST_RECORD:
-        raise ChannelError(f"{name} has {size} bytes, but a RecordIO record holds {_LARGEST_RECORD}: make it smaller")
+    data, size = [], 0
+    for piece in contents:
+        data.append(piece)
+        size += len(piece)
+        if size > _LARGEST_RECORD:
+            raise ChannelError(f"{name} has more than {_LARGEST_RECORD} bytes, so it is no RecordIO record: split it")
     yield _RECORD.pack(_RECORD_MAGIC, size)
     yield from data
     yield bytes(-size % 4)

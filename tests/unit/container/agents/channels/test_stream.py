@@ -54,7 +54,7 @@ def test_a_record_has_its_length_and_is_padded(data, size):
 
 def test_an_object_too_large_for_a_record_is_named(monkeypatch):
     monkeypatch.setattr(streams, "_LARGEST_RECORD", 5)
-    with pytest.raises(ChannelError, match="s3://b/a has 6 bytes"):
+    with pytest.raises(ChannelError, match="s3://b/a has more than 5 bytes"):
         list(wrapped([b"abc", b"def"], "s3://b/a"))
 
 
@@ -93,3 +93,12 @@ def test_no_more_is_read_ahead_than_the_bound(tmp_path):
     found = stream(store, Listing(), PLAIN)
     next(found)
     assert len(asked) == streams.AHEAD + 1
+
+
+def test_what_is_too_large_for_a_record_is_not_all_held_before_that_is_said(monkeypatch):
+    monkeypatch.setattr(streams, "_LARGEST_RECORD", 10)
+    taken = []
+    pieces = (taken.append(1) or b"abcd" for _ in range(1000))
+    with pytest.raises(ChannelError, match="s3://b/a has more than 10 bytes"):
+        list(wrapped(pieces, "s3://b/a"))
+    assert len(taken) == 3

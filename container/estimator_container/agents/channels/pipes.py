@@ -8,8 +8,8 @@ import itertools
 import os
 from collections.abc import Generator, Iterator
 
-from ...storage import Store
-from .channel import ChannelTask
+from ...storage import StorageError, Store
+from .channel import ChannelError, ChannelTask
 from .epochs import Epochs
 from .stream import stream
 
@@ -39,13 +39,29 @@ class Pipe:
         the middle of an epoch for its end.
         """
         for epoch in itertools.count():
-            data = _begun(stream(self._store, self._epochs.objects(self._host, epoch), self._channel))
+            fd, data = self._opened(epoch)
             with contextlib.closing(data):
-                fd = os.open(self._path(epoch), os.O_WRONLY)  # when somebody reads
                 self.make(epoch + 1)
                 _write_all(fd, data)
                 os.close(fd)
             os.unlink(self._path(epoch))
+
+    def _opened(self, epoch: int) -> tuple[int, Generator[bytes, None, None]]:
+        """The FIFO of an epoch when somebody reads, and the data, which is asked for earlier.
+
+        It may be that nobody ever reads a later epoch, so one that cannot be had is no failure before somebody does.
+        """
+        data = None
+        try:
+            data = self._begun(epoch)
+        except (StorageError, ChannelError, OSError):
+            if epoch == 0:
+                raise
+        fd = os.open(self._path(epoch), os.O_WRONLY)
+        return fd, data or self._begun(epoch)
+
+    def _begun(self, epoch: int) -> Generator[bytes, None, None]:
+        return _begun(stream(self._store, self._epochs.objects(self._host, epoch), self._channel))
 
     def _path(self, epoch: int) -> str:
         return os.path.join(self._folder, f"{self._channel.name}_{epoch}")

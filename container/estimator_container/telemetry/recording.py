@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -124,7 +125,8 @@ class _LevelFiles:
     def close(self) -> None:
         for fd in (self._tail, self._file):
             if fd is not None:
-                os.close(fd)
+                with contextlib.suppress(OSError):  # of a full disk, which closes it all the same
+                    os.close(fd)
 
     def _close_block(self) -> None:
         if self._rows:
@@ -144,8 +146,8 @@ class _LevelFiles:
         share = self._level.most_bytes // FILES_OF_A_LEVEL
         if os.fstat(self._file).st_size < share:
             return
-        os.close(self._file)
-        self._file = None
+        fd, self._file = self._file, None
+        os.close(fd)
         files = history.files(self._folder, self._level)
         for path in files[: max(0, len(files) - FILES_OF_A_LEVEL + 1)]:
             os.unlink(path)

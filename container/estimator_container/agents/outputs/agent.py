@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Collection
 
 if __name__ == "__main__":
     sys.path[:] = json.loads(sys.argv[2])
@@ -50,6 +51,8 @@ class OutputAgent(WatchingAgent):
         self._left_outputs: dict[str, left_outputs.LeftOutputs] = {}
         self._left_out: dict[str, str] = {}
         self._failure = ""
+        self._put_off: dict[str, set[str]] = {}
+        """The files that have changed while they went up, by the prefixes of their folders: the others go first."""
         self._finishing = False
 
     def _begin(self, settings: str) -> None:
@@ -90,13 +93,17 @@ class OutputAgent(WatchingAgent):
             self._last_word(HeldFolder(*self._settings.held).replaced)
             return
         found = {prefix: self._new_files(prefix) for prefix in self._settings.folders}
+        if self._put_off and not self._finishing:
+            found = {prefix: _without(files, self._put_off.get(prefix, ())) for prefix, files in found.items()}
+            self.look_soon(REST_SECONDS)
+        self._put_off = {}
         faults = [self._leave_out(prefix, files) for prefix, files in found.items()]
         self._note_left_out({key: reason for each in faults for key, reason in each.items()})
         items = dict(self._left)
         for prefix, files in found.items():
             items.update({prefix + name: self._path(prefix, name) for name in files})
         if items:
-            self.in_background(lambda: self._upload(items, found), lambda call: self._uploaded(items, call))
+            self.in_background(lambda: self._upload(items, found), lambda call: self._uploaded(items, found, call))
         elif self._finishing:
             self._last_word("")
 
@@ -157,10 +164,12 @@ class OutputAgent(WatchingAgent):
         for prefix, stamps in found.items():
             self._known[prefix].update(stamps)
 
-    def _uploaded(self, items: dict[str, str], call: BackgroundCall[None]) -> None:
+    def _uploaded(self, items: dict[str, str], found: dict[str, dict[str, Stamp]], call: BackgroundCall[None]) -> None:
         try:
             call.result()
         except Exception as error:  # whatever it is, the owner is to hear of it
+            if isinstance(error, (SourceChanged, NotFound)):
+                self._put_off = {prefix: self._changed_since(prefix, files) for prefix, files in found.items()}
             self._upload_failed(error)
             return
         self._left = {}
@@ -169,6 +178,14 @@ class OutputAgent(WatchingAgent):
         for start in range(0, len(names), NAMES_OF_AN_EVENT):
             self._emit(OutputsUploaded(names[start : start + NAMES_OF_AN_EVENT]))
         self.look_soon(0)
+
+    def _changed_since(self, prefix: str, files: dict[str, Stamp]) -> set[str]:
+        folder, changed = self._folders.get(prefix), set()
+        for name, stamp in files.items():
+            with contextlib.suppress(OSError):
+                if folder is not None and not folder.is_as_it_was(name, stamp):
+                    changed.add(name)
+        return changed
 
     def _upload_failed(self, error: Exception) -> None:
         if isinstance(error, SourceChanged) or (isinstance(error, NotFound) and not self._finishing):
@@ -189,6 +206,10 @@ class OutputAgent(WatchingAgent):
         left_out = _in_words(self._left_out)
         self._answer("finished", reason, f"not uploaded, and still in the job's folder: {left_out}" if left_out else "")
         self._is_over = True
+
+
+def _without(files: dict[str, Stamp], names: Collection[str]) -> dict[str, Stamp]:
+    return {name: stamp for name, stamp in files.items() if name not in names}
 
 
 def _in_words(faults: dict[str, str]) -> str:

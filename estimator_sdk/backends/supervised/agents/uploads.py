@@ -13,7 +13,7 @@ from estimator_container.runtime.loop import Loop
 from .agent_process import AgentOwner
 
 AGENTS = 10
-"""How many may be killed before it is given up."""
+"""How many may end when what is left is sent, before that is given up."""
 AGAIN_SECONDS = 10.0  # between two tries to start another
 
 
@@ -33,7 +33,7 @@ class Upload(AgentOwner):
 
     def finish(self) -> str:
         """Wait until everything is uploaded. Returns why an upload failed; "" if none did."""
-        self._is_finishing = True
+        self._is_finishing, self._ends = True, 0
         if self._agent is not None:
             self._agent.finish()
         self._loop.run_until(lambda: self._finished is not None)
@@ -51,10 +51,12 @@ class Upload(AgentOwner):
         if self._finished is not None or self._agent is None:  # it has answered, or nothing is wanted any more
             return
         self._ends += 1
-        if self._ends >= AGENTS:
-            self._finished = f"the process that uploads ended {self._ends} times, the last time with {code}"
-        else:
+        if not self._is_finishing:
+            self._loop.after(AGAIN_SECONDS, self._start_another)
+        elif self._ends < AGENTS:
             self._start_another()
+        else:
+            self._finished = f"the process that uploads ended {self._ends} times, the last time with {code}"
 
     def _start_another(self) -> None:
         if self._finished is not None or self._agent is None:

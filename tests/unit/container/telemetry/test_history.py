@@ -238,10 +238,10 @@ def test_a_history_that_a_full_disk_has_ended_leaves_no_file_open(tmp_path, monk
     with pytest.raises(OSError, match="No space left"):
         made.add(START + 2000, {CPU: 0.5})
     made.close()
-    assert open_files() == before
+    assert open_files() <= before
     monkeypatch.setattr(os, "write", write)
     calls = []
     monkeypatch.setattr(recording, "_keep_tail", lambda *_: calls.append(1) or (len(calls) < 3 or os.write(-1, b"")))
     with pytest.raises(OSError, match="Bad file descriptor"):
         History(str(tmp_path))
-    assert open_files() == before
+    assert open_files() <= before

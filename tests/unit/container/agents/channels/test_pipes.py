@@ -31,8 +31,9 @@ class Fed:
         threading.Thread(target=self._feed, daemon=True).start()
 
     def _take(self, store, piece):
+        is_gone = self.is_gone
         self.reads += 1
-        if self.is_gone:
+        if is_gone:
             raise StorageError("it is gone")
         return self._read_from(store, piece)
 

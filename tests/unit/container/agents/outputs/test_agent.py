@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from estimator_container.agents.watching.folder import WatchedFolder
 from estimator_container.logs.frames import MAX_PAYLOAD
 from estimator_container.runtime.folder_hold import FolderHold
 from estimator_container.runtime.wire import Unpacker, pack
+from estimator_container.storage import SourceChanged
 
 
 def test_a_folder_that_cannot_be_watched_goes_up_in_the_end(tmp_path, monkeypatch):
@@ -99,7 +101,10 @@ def test_what_is_written_during_an_upload_goes_up_after_it_and_alone(tmp_path):
     assert (store / "second").read_text() == "2"
 
 
-def test_a_file_that_is_written_all_the_time_keeps_back_no_other(tmp_path):
+@pytest.mark.parametrize("holds_still", [True, False])
+def test_a_file_that_is_written_all_the_time_keeps_back_no_other(tmp_path, monkeypatch, holds_still):
+    if not holds_still:
+        monkeypatch.setattr(WatchedFolder, "state", lambda *_: None)
     source, store = tmp_path / "intermediate", tmp_path / "store"
     source.mkdir()
     owner, own = socket.socketpair()
@@ -137,6 +142,43 @@ def test_no_event_is_larger_than_the_log_takes(monkeypatch):
         monkeypatch.setattr(agent, "_emit", told.append)
         monkeypatch.setattr(agent, "look_soon", lambda seconds: None)
         items = {f"{number:04}" + "é" * 2020: "" for number in range(1001)}
-        agent._uploaded(items, SimpleNamespace(result=lambda: None))
+        agent._uploaded(items, {}, SimpleNamespace(result=lambda: None))
     assert [key for event in told for key in event.files] == sorted(items)
     assert all(len(event.to_json().encode()) < MAX_PAYLOAD for event in told)
+
+
+def test_what_changes_as_it_goes_up_keeps_back_no_other_and_has_none_sent_again(tmp_path, monkeypatch):
+    source, store = tmp_path / "intermediate", tmp_path / "store"
+    source.mkdir()
+    (source / "changes").write_text("0")
+    (source / "done").write_text("x")
+    sent, upload = [], OutputAgent._upload
+
+    def changed(self, items, found):
+        sent.append(sorted(items))
+        if "intermediate/changes" in items and len(sent) < 6:
+            (source / "changes").write_text("0" * len(sent))
+            raise SourceChanged("it was changed")
+        upload(self, items, found)
+
+    monkeypatch.setattr(OutputAgent, "_upload", changed)
+    owner, own = socket.socketpair()
+    with owner:
+        agent = OutputAgent(own)
+        settings = OutputSettings(f"file://{store}", folders={"intermediate/": str(source)})
+        owner.sendall(pack(("settings", settings.to_json())))
+        agent._loop.run_until(lambda: "changes" in agent._known.get("intermediate/", {}), 60)
+    assert "changes" in agent._known["intermediate/"] and (store / "intermediate" / "done").read_text() == "x"
+    assert sum("intermediate/done" in each for each in sent) == 2  # with the first that failed, and alone
+
+
+def test_at_rest_are_files_that_nobody_writes_and_that_are_old_enough(tmp_path):
+    (tmp_path / "done").write_text("x")
+    with (tmp_path / "open").open("w") as file:
+        file.write("half")
+        file.flush()
+        folder = WatchedFolder(str(tmp_path))
+        time.sleep(0.2)
+        assert set(folder.files_at_rest({}, 0.1)) == {"done"}
+        assert folder.files_at_rest({}, 3600.0) == {}
+    folder.close()

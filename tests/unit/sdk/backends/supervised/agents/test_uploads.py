@@ -22,8 +22,10 @@ from estimator_sdk.values.home import JobFolder
 
 @pytest.fixture
 def loop():
+    before = signal.getsignal(signal.SIGCHLD)
     yield Loop()
     signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, before)
 
 
 @pytest.fixture
@@ -48,7 +50,8 @@ def wait_for(loop, path: Path) -> None:
     assert found[-1], f"{path} did not come"
 
 
-def test_who_uploads_is_followed_by_another_when_it_is_killed(loop, places):
+def test_who_uploads_is_followed_by_another_when_it_is_killed(loop, places, monkeypatch):
+    monkeypatch.setattr(uploads, "AGAIN_SECONDS", 0.05)
     written, store = places
     children = Children(loop)
     upload = Upload(loop, children, settings_of(places))

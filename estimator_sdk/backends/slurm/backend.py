@@ -106,10 +106,9 @@ class SlurmBackend:
         if state.is_final or number is None:
             what = f"{where} is {options.after!r}, which is {state.status}, so this job would never start"
             raise InvalidArgument(where, f"{what}; run that job again, or leave it out")
-        if (its := job.folder.read_cluster()) and not queue.talks_to(its):
-            what = (
-                f"{where} is {options.after!r}, a job of cluster {its}, and no job of another cluster can wait for it"
-            )
+        if not job.is_here:
+            its = job.folder.read_cluster()
+            what = f"{where} is {options.after!r}, a job of cluster {its}, and no job of another one can wait for it"
             raise InvalidArgument(where, f"{what}; submit this one there, or leave it out")
         return replace(options, dependency=",".join(filter(None, (options.dependency, f"afterok:{number}"))))
 

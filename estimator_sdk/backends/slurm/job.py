@@ -99,7 +99,7 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if number is None:
             return self._how_to_submit()
-        if not self._is_here:
+        if not self.is_here:
             return ""
         known = (queue.look() or {}).get(number)
         return known.why_pending if known is not None and known.is_waiting else ""
@@ -118,11 +118,12 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if record.is_final:
             return
-        if self._is_here is False:
+        is_here = self.is_here
+        if is_here is False:
             its = self.folder.read_cluster()
             hint = f"stop it on a machine of that cluster, or with SLURM_CLUSTERS={its}"
             raise BackendError(f"{self.name} was submitted on cluster {its}; {hint}")
-        if not self._is_here:
+        if is_here is None:
             what = f"{self.name} was not stopped: Slurm's controller does not say which cluster this machine belongs to"
             raise BackendError(f"{what}; see `scontrol ping`, and try again")
         self._is_told_to_stop = True
@@ -143,11 +144,10 @@ class SlurmJob(LocalJob):
             queue.cancel(number, "--batch", "--signal=INT")  # to the supervisor alone, which stops the job
 
     def _elsewhere(self, record: Record) -> str:
-        its = self.folder.read_cluster()
-        return f"cluster {its}" if its and queue.talks_to(its) is False else ""
+        return f"cluster {self.folder.read_cluster()}" if self.is_here is False else ""
 
     @property
-    def _is_here(self) -> bool | None:
+    def is_here(self) -> bool | None:
         """Whether this machine's cluster is the job's; None if that is not known."""
         its = self.folder.read_cluster()
         return queue.talks_to(its) if its else True
@@ -162,7 +162,7 @@ class SlurmJob(LocalJob):
         number = self.folder.read_number()
         if number is None:
             return self._being_submitted(record)
-        is_here = self._is_here
+        is_here = self.is_here
         if is_here is False:
             where = f"cluster {self.folder.read_cluster()}"
             return replace(record, reason=f"it was submitted on {where}, and only that can say whether it still runs")

@@ -77,7 +77,8 @@ class Leaseholder:
         try:
             if self._lease is None:
                 self._make()
-            self._look()
+            else:
+                self._look()
         except OSError as error:
             self._failed(error)
         else:

@@ -13,6 +13,8 @@ from estimator_container.agents.channels.epochs import Epochs
 from estimator_container.agents.channels.pipes import Pipe
 from estimator_container.storage import StorageError, open_store
 
+from tests.waiting import wait_for
+
 
 class Fed:
     """A channel of one object that is fed to a host, and why that has ended."""
@@ -52,21 +54,14 @@ def fed(tmp_path, monkeypatch):
     return Fed(tmp_path, monkeypatch)
 
 
-def wait_until(holds, seconds=60):
-    """Returns whether a condition holds in time."""
-    until = time.monotonic() + seconds
-    while not holds() and time.monotonic() < until:
-        time.sleep(0.01)
-    return bool(holds())
-
-
 def test_an_epoch_that_cannot_be_had_is_no_failure_before_somebody_reads_it(fed):
     assert fed.path(0).read_bytes() == b"of the channel"
-    assert wait_until(lambda: fed.reads == 2)  # the next one is asked for before
+    wait_for(lambda: fed.reads == 2)  # the next one is asked for before
     fed.is_gone = True
     assert fed.path(1).read_bytes() == b"of the channel"
-    assert wait_until(lambda: fed.reads == 3)
-    assert not wait_until(lambda: fed.failed, 0.5)
+    wait_for(lambda: fed.reads == 3)
+    time.sleep(0.5)
+    assert fed.failed == []
     reader = os.open(fed.path(2), os.O_RDONLY)
-    assert wait_until(lambda: fed.failed == ["it is gone"])
+    wait_for(lambda: fed.failed == ["it is gone"])
     os.close(reader)

@@ -176,7 +176,7 @@ def test_nothing_is_judged_or_stopped_while_it_cannot_be_told_whose_the_job_is(f
 def test_a_job_that_waits_for_one_of_another_cluster_is_refused(folder, of_another_cluster, monkeypatch):
     backend = SlurmBackend()
     monkeypatch.setattr(backend, "attach", lambda name: of_another_cluster[0])
-    with pytest.raises(InvalidArgument, match="a job of cluster there, and no job of another cluster can wait"):
+    with pytest.raises(InvalidArgument, match="a job of cluster there, and no job of another one can wait"):
         backend._after_another(SlurmOptions(after="digits"))
 
 

@@ -39,7 +39,7 @@ def settings_of(places):
     return OutputSettings(f"file://{places[1]}", folders={"": str(places[0])})
 
 
-def wait_for(loop, path: Path) -> None:
+def run_until_there(loop, path: Path) -> None:
     def look():
         found.append(path.exists())
         loop.after(0.02, look)
@@ -56,11 +56,11 @@ def test_who_uploads_is_followed_by_another_when_it_is_killed(loop, places, monk
     children = Children(loop)
     upload = Upload(loop, children, settings_of(places))
     (written / "a").write_text("1")
-    wait_for(loop, store / "a")
+    run_until_there(loop, store / "a")
     (pid,) = children.pids
     os.kill(pid, signal.SIGKILL)
     (written / "b").write_text("2")
-    wait_for(loop, store / "b")
+    run_until_there(loop, store / "b")
     (pid,) = children.pids
     os.kill(pid, signal.SIGKILL)
     (written / "c").write_text("3")
@@ -110,7 +110,7 @@ def test_a_machine_without_room_for_one_more_process_ends_no_job(loop, job):
     (written / "a").write_text("1")
     loop.run_until(lambda: children.tries > 2, 60)
     children.has_room = True
-    wait_for(loop, store / "a")
+    run_until_there(loop, store / "a")
     assert made.finish() == ("", "")
 
 

@@ -79,6 +79,8 @@ class Link:
             sent = self._sock.send(self._unsent)
         except BlockingIOError:
             sent = 0
+        except (BrokenPipeError, ConnectionResetError):
+            sent = len(self._unsent)  # nobody takes it; what the other end has said last is read before its end
         except OSError:
             self._lost()
             return

@@ -59,6 +59,27 @@ def test_an_end_is_told_once_that_the_other_one_closed_and_its_last_words_come_f
     assert (near.closed, far.closed) == (0, 1)
 
 
+def over_tcp():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        near = socket.create_connection(server.getsockname())
+        return near, server.accept()[0]
+
+
+@pytest.mark.parametrize("connected", [socket.socketpair, over_tcp], ids=["unix", "tcp"])
+@pytest.mark.parametrize("reads", [True, False], ids=["has read all", "has not read all"])
+def test_last_words_come_also_to_who_writes_to_an_end_that_is_closed(loop, run_until, connected, reads):
+    sock, other = connected()
+    with other:
+        end = End(loop, sock)
+        if not reads:
+            sock.send(b"x")
+        other.sendall(pack(["last"]) + pack(["words"]))
+    for _ in range(3):
+        end.link.send("to nobody" * 1000)
+    run_until(lambda: end.closed)
+    assert (end.received, end.closed) == ([["last"], ["words"]], 1)
+
+
 def test_sending_to_a_closed_end_is_no_error(ends, run_until):
     near, far = ends
     far.link.close()

@@ -58,6 +58,15 @@ def wait_until_up(job: Job, count: int) -> list[str]:
     raise AssertionError(f"the job ended after {said}: {job.why()}")
 
 
+def on_machine(job: Job, machine: str) -> list[int]:
+    """The processes of a job on a machine of the pool."""
+    there = []
+    for pid, _, _ in seen.processes(job):
+        with contextlib.suppress(OSError):
+            there += [pid] if seen.machine_of(pid) == machine else []
+    return there
+
+
 def test_a_rank_that_is_killed_is_followed_by_another_attempt_on_the_same_machines(submit):
     job = submit(UP, hosts=["host-1", "host-2"], restart_policy={"on": ["signal"], "max": 1})
     wait_until_up(job, 2)
@@ -74,13 +83,19 @@ def test_a_rank_that_is_killed_is_followed_by_another_attempt_on_the_same_machin
 def test_a_machine_that_is_lost_is_replaced_by_a_spare_one(submit, ssh_pool):
     job = submit(UP, hosts=["host-1", "host-3", "host-4"], spare_hosts=1, max_retry_attempts=1)
     assert sorted(wait_until_up(job, 2)) == ["up 0 host-1", "up 1 host-3"]
-    there = []
-    for pid, _, _ in seen.processes(job):
-        with contextlib.suppress(OSError):
-            there += [pid] if seen.machine_of(pid) == "host-3" else []
-    kill_all(there)
+    kill_all(on_machine(job, "host-3"))
     said = wait_until_up(job, 4)
     assert sorted(said[2:]) == ["up 0 host-1", "up 1 host-4"]
+
+
+def test_a_job_with_too_few_machines_left_waits_for_no_other_attempt(submit, ssh_pool):
+    again = {"on": ["host_lost"], "max": 3, "backoff": 600}
+    job = submit(UP, hosts=["host-1", "host-3"], restart_policy=again)
+    wait_until_up(job, 2)
+    kill_all(on_machine(job, "host-3"))
+    with pytest.raises(JobFailed, match="it is not tried again: too few machines are left, 1 of 2; give the pool"):
+        job.wait(60)
+    assert [attempt.verdict.kind for attempt in job.attempts] == ["host_lost"]
 
 
 def test_what_the_machines_have_is_shown_in_a_table(ssh_pool, capsys):

@@ -364,7 +364,7 @@ HorovodRunner(np=2).run(stays, folder={str(ranks)!r})
     wait_for(lambda: job.status == "Failed")
 
 
-def that_stays(folder, hosts):
+def that_stays(folder, hosts, **arguments):
     """An estimator whose ranks say in a folder that they are there, and stay."""
     script = folder / "stays.py"
     script.write_text("from tests.interop.spark.test_jobs import stays; import sys; stays(sys.argv[1])")
@@ -375,6 +375,7 @@ def that_stays(folder, hosts):
         distribution={"mpi": {"enabled": True}},
         arguments=[str(folder)],
         environment={"PYTHONPATH": str(ROOT)},
+        **arguments,
     )
 
 
@@ -442,10 +443,11 @@ context.stop()
 
 @pytest.mark.long
 def test_a_script_whose_executor_is_lost_fails_by_its_host(context, tmp_path):
-    job = that_stays(tmp_path, 2).fit(wait=False)
+    again = {"on": ["host_lost"], "backoff": 600}  # Spark starts its tasks once
+    job = that_stays(tmp_path, 2, restart_policy=again).fit(wait=False)
     ranks = said_by_ranks(tmp_path, 2)
     os.kill(executor_of(ranks[1]["pid"]), signal.SIGKILL)
-    with pytest.raises(JobFailed) as failed:
+    with pytest.raises(JobFailed, match="not tried again: too few machines are left, . of 2; start the job") as failed:
         job.wait(START_SECONDS)
     assert failed.value.verdict.kind == Kind.HOST_LOST
     leaves_nothing(ranks)

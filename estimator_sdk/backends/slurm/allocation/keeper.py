@@ -94,12 +94,11 @@ def _keep(plan: Plan, folder: NodeFolder, own: tuple[str, ...]) -> None:
         if not os.read(sys.stdin.fileno(), 1 << 10):
             loop.forget(sys.stdin.fileno())
             is_over = True
-            channels.stop()
 
     loop.on_readable(sys.stdin.fileno(), hear)
     try:
         channels.start()
-        failed = channels.wait()
+        failed = channels.wait(lambda: is_over)
         if not is_over:
             _say(READY if failed is None else FAILED, failed or "")
         loop.run_until(lambda: is_over)

@@ -77,6 +77,10 @@ class SshHosts:
         machines.observer, machines.agent = self, self._agent
 
     @property
+    def too_few_machines(self) -> str:
+        return self._machines.too_few(len(self._names))
+
+    @property
     def starts_agent(self) -> StartAgent | None:
         """What has the checkpoints published where the first host is; None where that is here."""
         return self._agent.start if self._machines.own is None else None
@@ -147,10 +151,7 @@ class SshHosts:
         taken = {self._machine_of[other] for other in self._machine_of if other != host}
         found = self._machines.free(taken, self._is_here(host))
         if found is None:
-            was = self._machine_of.get(host)
-            lost = f" in the place of {self._machines.at(was)}, which is lost" if was else ""
-            hint = "give the pool more machines, and spare_hosts=" if self._machines.own else "start the job again"
-            raise NotStarted(Verdict(Kind.HOST_LOST, f"there is no machine left for {host}{lost}; {hint}", host))
+            raise NotStarted(Verdict(Kind.HOST_LOST, f"no machine is left for {host}; {self._machines.hint}", host))
         return found
 
     # How they are started.

@@ -165,6 +165,19 @@ class PoolMachines:
         for spare in kept[count:]:
             self.use(spare)
 
+    def too_few(self, hosts: int) -> str:
+        """Why there can be no machine for each of so many hosts, in words; empty where there can."""
+        if self.own in self.lost:
+            return f"no other machine can take the place of the first, {self.machines[0].at}; {self.hint}"
+        left = len(self.machines) - len(self.lost)
+        return f"too few machines are left, {left} of {len(self.machines)}; {self.hint}" if left < hosts else ""
+
+    @property
+    def hint(self) -> str:
+        """What to do where machines are lost."""
+        cannot_be_replaced = self.own is None or self.own in self.lost
+        return "start the job again" if cannot_be_replaced else "give the pool more machines, and spare_hosts="
+
     def free(self, taken: Container[str], for_own: bool) -> str | None:
         """One that is there and not taken: this one, or another. None if there is none."""
         names = (each.name for each in self.machines if each.name in self.kept)

@@ -51,23 +51,18 @@ class Channels(AgentOwner):
         )
         self._ready = False
         self._failed: str | None = None
-        self._stopped = False
 
     def start(self) -> None:
         """Start fetching, and return at once. Raises OSError."""
         self._clear()
-        if self._settings.channels and not self._stopped:
+        if self._settings.channels:
             self._start(self._settings)
 
-    def wait(self) -> str | None:
-        """Wait until all channels are in place. Returns why that failed; None if it did not, or if it was stopped."""
+    def wait(self, stopped: Callable[[], bool]) -> str | None:
+        """Wait until all channels are in place, or `stopped` is true. Returns why they cannot be, if they cannot."""
         if self._agent is not None:
-            self._loop.run_until(lambda: self._ready or self._stopped or self._failed is not None)
+            self._loop.run_until(lambda: self._ready or self._failed is not None or stopped())
         return self._failed
-
-    def stop(self) -> None:
-        """Make `wait` return."""
-        self._stopped = True
 
     def end(self) -> None:
         """End all transfers; removes partial data and FIFOs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -82,9 +82,9 @@ class Allocation:
         if self._channels is not None and not self.has_started:
             self._channels.start()
 
-    def wait_for_channels(self) -> str | None:
-        """Wait until all channels are there. Returns why that cannot be."""
-        return self._channels.wait() if self._channels is not None and not self.has_started else None
+    def wait_for_channels(self, stopped: Callable[[], bool]) -> str | None:
+        """Wait until all channels are there, or `stopped` is true. Returns why they cannot be, if they cannot."""
+        return self._channels.wait(stopped) if self._channels is not None and not self.has_started else None
 
     def run(self, attempt: int) -> None:
         """Have the hosts run an attempt, and wait until they have ended or stand by. Raises OSError or NotStarted."""
@@ -112,8 +112,6 @@ class Allocation:
 
     def stop(self, grace: float) -> None:
         """SIGTERM to every host now, SIGKILL when the grace period is over."""
-        if self._channels is not None:
-            self._channels.stop()
         self._end_hosts(grace)
 
     def end(self) -> None:

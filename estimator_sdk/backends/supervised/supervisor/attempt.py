@@ -19,7 +19,7 @@ from ....values.home import JobFolder, make_folder
 from ..agents.intermediate import Intermediate
 from ..job_folder.hold import NotOurs
 from .allocation import Allocation
-from .hosts import NotStarted, PublishesItself
+from .hosts import NotStarted, OnPool
 
 if TYPE_CHECKING:
     from ..agents.checkpoints import Checkpoints
@@ -60,7 +60,7 @@ class Attempt:
             from ..agents.checkpoints import Checkpoints  # a job without them need not load what they need
 
             known, elsewhere = allocation.keeps_first_host, allocation.hosts
-            start = elsewhere.starts_agent if isinstance(elsewhere, PublishesItself) else None
+            start = elsewhere.starts_agent if isinstance(elsewhere, OnPool) else None
             self._checkpoints = Checkpoints(plan, folder, loop, children, held, known, start)
         self._intermediate = Intermediate(plan, folder, output, loop, children, held)
 
@@ -104,6 +104,16 @@ class Attempt:
         return [said for said in (self.unpublished, self.not_uploaded, self.not_uploadable) if said]
 
     @property
+    def too_few_machines(self) -> str:
+        """Why no other attempt can have its hosts, in words; empty where it can."""
+        hosts = self.allocation.hosts
+        return hosts.too_few_machines if isinstance(hosts, OnPool) else ""
+
+    def is_in_vain(self) -> bool:
+        """Whether its hosts are not to run, or cannot any more."""
+        return self._stopped_at is not None or bool(self.too_few_machines)
+
+    @property
     def snapshots(self) -> tuple[str | None, str | None]:
         """A checksum of what it began from, and of what another would; None in a job without checkpoints."""
         if self._checkpoints is None:
@@ -128,12 +138,14 @@ class Attempt:
         return None
 
     def _prepare(self) -> Verdict | None:
-        """Bring the data and the checkpoints. Returns why that cannot be."""
+        """Bring the data and the checkpoints, until that is in vain. Returns why it cannot be."""
+        if self.is_in_vain():
+            return None
         self.allocation.fetch_channels()
-        failed = self._checkpoints.begin(lambda: self._stopped_at is not None) if self._checkpoints else None
+        failed = self._checkpoints.begin(self.is_in_vain) if self._checkpoints else None
         if failed is not None:
             return Verdict(Kind.CHECKPOINTS, f"the checkpoints could not be restored: {failed}")
-        failed = self.allocation.wait_for_channels()
+        failed = self.allocation.wait_for_channels(self.is_in_vain)
         return Verdict(Kind.CHANNELS, failed) if failed is not None else None
 
     def _run_hosts(self) -> Verdict | None:

@@ -69,12 +69,16 @@ class Hosts(Protocol):
 
 
 @runtime_checkable
-class PublishesItself(Protocol):
-    """Hosts whose first one may have its files on another machine than the supervisor, where no agent can see them."""
+class OnPool(Protocol):
+    """Hosts on the machines of a pool, which do not come back once they are lost."""
+
+    @property
+    def too_few_machines(self) -> str:
+        """Why no other attempt can have its hosts, in words; empty where it can."""
 
     @property
     def starts_agent(self) -> StartAgent | None:
-        """What starts the agent there; None where the files are here."""
+        """What starts the agent where the first host has its files; None where that is here."""
 
 
 class HostsFactory(Protocol):

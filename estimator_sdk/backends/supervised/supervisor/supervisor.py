@@ -123,17 +123,19 @@ class Supervisor:
                 self._is_interrupted = True  # a scheduler may tell the hosts alone, some time before it takes them
             if verdict is None or self._is_interrupted:
                 return None
-            now = time.time()
-            seconds = now - self._record.attempts[-1].began
-            self._ends.append(AttemptEnd(verdict, now, *self._attempt.snapshots, seconds))
+            now, began = time.time(), self._record.attempts[-1].began
+            self._ends.append(AttemptEnd(verdict, now, *self._attempt.snapshots, now - began))
             self._tell_of_suspects()
             decision = rules_of(self._plan).decide(self._ends)
-            if not decision.again:
-                return verdict.not_tried_again(decision.why_not) if decision.why_not else verdict
+            why_not = self._attempt.too_few_machines if decision.again else decision.why_not
+            if why_not or not decision.again:
+                return verdict.not_tried_again(why_not) if why_not else verdict
             self._hold.check()
             self._tell(AttemptFailed(number, "; ".join((verdict.message, *self._attempt.left_here))))
             if decision.seconds:
-                self._loop.run_until(lambda: self._is_to_end, decision.seconds)
+                self._loop.run_until(lambda: self._is_to_end or self._attempt.is_in_vain(), decision.seconds)
+            if not self._is_to_end and (why_not := self._attempt.too_few_machines):
+                return verdict.not_tried_again(why_not)
             if not self._is_to_end:
                 self._attempt = self._following()
             if self._is_to_end:  # it may have waited for the end of the hosts
@@ -195,10 +197,8 @@ class Supervisor:
     def _limit_time(self) -> None:
         """From the beginning of the first attempt on: what waits for machines does not run."""
         over = self._record.attempts[0].began + self._plan.max_run
-        self._loop.after(max(0.0, over - time.time()), self._too_long)
-
-    def _too_long(self) -> None:
-        self._stop(f"MaxRuntimeExceeded: it ran for max_run={self._plan.max_run:g} seconds")
+        reason = f"MaxRuntimeExceeded: it ran for max_run={self._plan.max_run:g} seconds"
+        self._loop.after(max(0.0, over - time.time()), lambda: self._stop(reason))
 
     def _stop(self, reason: str) -> None:
         if self._stop_reason is not None or self._has_ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -65,8 +66,9 @@ def supervise(tmp_path, monkeypatch):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
     (tmp_path / "train.py").touch()
 
-    def run(*left, program=PROGRAM, **options):
-        plan = Estimator(entry_point=str(tmp_path / "train.py"), max_run=3600, **options).plan(job_name="digits")
+    def run(*left, program=PROGRAM, inputs=None, **options):
+        estimator = Estimator(entry_point=str(tmp_path / "train.py"), max_run=3600, **options)
+        plan = estimator.plan(inputs, job_name="digits")
         folder = JobFolder.for_job("digits")
         folder.path.mkdir(parents=True, exist_ok=True)
         write_record(replace(first_record(plan), attempts=left), folder)
@@ -99,3 +101,63 @@ def test_a_stop_that_comes_while_hosts_are_waited_for_between_two_attempts_stops
     program = killed.replace("def wait_until_gone(self):\n        pass", f"def wait_until_gone(self):\n        {wait}")
     record = supervise(program=f"import os{program}", max_retry_attempts=1)
     assert (record.status, [attempt.number for attempt in record.attempts]) == ("Stopped", [1])
+
+
+ON_POOL = (
+    PROGRAM.replace(
+        "def start(self):",
+        """too_few = ""
+    starts_agent = None
+
+    @property
+    def too_few_machines(self):
+        return Hosts.too_few
+
+    def lose(self):
+        Hosts.too_few = "too few machines are left, 0 of 1"
+
+    def start(self):
+        if Hosts.too_few:
+            raise NotStarted(Verdict(Kind.HOST_LOST, "no machine is left for algo-1"))
+        self.loop.after(SECONDS, self.lose)""",
+    )
+    .replace(
+        "import sys\n",
+        """import sys
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
+from estimator_sdk.backends.supervised.supervisor.hosts import NotStarted
+""",
+        1,
+    )
+    .replace("self.on_ended(self.host, 0)", "self.on_ended(self.host, -9)")
+)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5], ids=["with the attempt", "during the backoff"])
+def test_no_attempt_is_waited_for_that_can_have_no_machines(supervise, seconds):
+    again = {"on": ["host_lost"], "max": 3, "backoff": 600}
+    record = supervise(program=ON_POOL.replace("SECONDS", str(seconds)), restart_policy=again)
+    assert record.status == "Failed" and len(record.attempts) == 1
+    assert record.verdict.kind == Kind.HOST_LOST
+    assert record.verdict.message.endswith("it is not tried again: too few machines are left, 0 of 1")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"checkpoint_s3_uri": "s3://bucket/checkpoints"}, {"inputs": {"train": "s3://bucket/train"}}],
+    ids=["checkpoints", "channels"],
+)
+def test_nothing_is_waited_for_once_there_are_too_few_machines(supervise, monkeypatch, given):
+    """From a store that says nothing, which would fail the job for another reason a minute later."""
+    program = ON_POOL.replace(
+        "def wait_for_machines(self):\n        pass",
+        "def wait_for_machines(self):\n        self.loop.after(0.3, self.lose)",
+    )
+    with socket.create_server(("127.0.0.1", 0)) as store:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{store.getsockname()[1]}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        record = supervise(program=program, **given)
+    assert (record.status, record.verdict.kind) == ("Failed", Kind.HOST_LOST)
+    assert record.verdict.message == "no machine is left for algo-1"

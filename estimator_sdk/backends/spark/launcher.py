@@ -45,12 +45,14 @@ def main() -> int:
     common, own = given["keeper"]["common"], given["own"]
     lock = None
     try:
+        place = common
         try:
             lock = enter(common)
             unpack(packed, common, given["keeper"]["name"])
+            place = own
             os.mkdir(own, 0o700)  # noqa: PTH102 - this starts for each host, and needs nothing of pathlib
         except OSError as error:
-            say(f"{error}\n".encode())
+            say(f"{place}: {error.strerror or error}\n".encode())
             return 1
         say(READY)
         begin = sys.stdin.buffer.readline()
@@ -88,7 +90,7 @@ def enter(common: str) -> int:
             continue
         about = os.fstat(folder)
         if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) & 0o077:
-            raise PermissionError(f"{common} is not this user's alone")
+            raise PermissionError("it is not this user's alone")
         fcntl.flock(folder, fcntl.LOCK_SH)
         with contextlib.suppress(FileNotFoundError):
             if os.stat(common).st_ino == about.st_ino:  # noqa: PTH116

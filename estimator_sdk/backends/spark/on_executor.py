@@ -82,6 +82,11 @@ def work(given: dict[str, Any], software: Any) -> Callable[[Iterable[int]], list
     return run
 
 
+def common(mark: str) -> str:
+    """The folder that the hosts of a job on one machine share, whatever TMPDIR their executors have."""
+    return f"/tmp/est-{mark}"
+
+
 def hosts_of(tasks: Sequence[dict[str, Any]], of_each: int | None = None) -> list[dict[str, Any]]:
     """The hosts that tasks are: `of_each` is how many of one executor's are one.
 
@@ -153,7 +158,7 @@ def _settings(given: dict[str, Any], number: int, address: str) -> dict[str, Any
             "name": f"machine-{number}",
             "secret": given["secret"],
             "supervisor": f"{host}:{port}",
-            "common": f"/tmp/est-{given['mark']}",
+            "common": common(given["mark"]),
             "address": address,
             "search_path": [each for each in sys.path if Path(each).is_absolute() and Path(each).is_dir()],
         },

@@ -188,8 +188,9 @@ class Stage:
         """Why the tasks have ended without a job, as they have said it; None if they had one."""
         no_room = next((each for each in said if each.startswith(on_executor.NO_ROOM)), None)
         if no_room is not None:
-            hint = "make room there, or give executors another folder with spark.executorEnv.TMPDIR"
-            return f"an executor cannot have a host, {no_room.removeprefix(on_executor.NO_ROOM)}; {hint}"
+            is_fixed = f"{on_executor.common(self._mark)}: " in no_room
+            hint = "" if is_fixed else ", or give executors another folder with spark.executorEnv.TMPDIR"
+            return f"an executor cannot have a host, {no_room.removeprefix(on_executor.NO_ROOM)}; make room there{hint}"
         if on_executor.UNHEARD not in said:
             return None
         host, port = self._address

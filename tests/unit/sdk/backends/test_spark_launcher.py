@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk.backends.spark import launcher
+from estimator_sdk.backends.spark.stage import Stage
 from estimator_sdk.backends.ssh.session import software
 
 PROGRAM = Path(launcher.__file__).read_text()
@@ -118,9 +119,27 @@ def test_a_task_that_ends_before_it_has_said_everything_has_made_nothing(tmp_pat
 def test_a_host_that_has_no_room_says_so_and_leaves_nothing(tmp_path, host):
     one = host()
     one.own.touch()
-    assert one.prepare() == f"[Errno 17] File exists: '{one.own}'\n".encode()
+    assert one.prepare() == f"{one.own}: File exists\n".encode()
     assert one.process.wait(60) == 1
     assert not (tmp_path / "common").exists()
+
+
+def test_a_host_says_which_folder_it_cannot_have(tmp_path, host):
+    (tmp_path / "common").write_text("in its place")
+    assert host().prepare() == f"{tmp_path}/common: Not a directory\n".encode()
+    (tmp_path / "common").unlink()
+    (tmp_path / "common").mkdir(mode=0o755)
+    assert host(2).prepare() == f"{tmp_path}/common: it is not this user's alone\n".encode()
+
+
+def test_another_folder_is_only_advised_where_there_can_be_one():
+    stage = Stage.__new__(Stage)
+    stage._mark, words = "mark", "no room: 10.0.0.1:4000: {}: No space left on device"
+    fixed, own = (stage._failed([words.format(folder)]) for folder in ("/tmp/est-mark", "/tmp/est-mark-1"))
+    assert fixed == (
+        "an executor cannot have a host, 10.0.0.1:4000: /tmp/est-mark: No space left on device; make room there"
+    )
+    assert own.endswith("make room there, or give executors another folder with spark.executorEnv.TMPDIR")
 
 
 def test_a_task_that_ends_before_the_host_is_to_begin_leaves_nothing(tmp_path, host):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 from estimator_container.storage import InvalidLocation, NoSpace, NotFound, StorageError, open_store
-from estimator_container.storage.landing import Landing
+from estimator_container.storage.landing import LEFT_SECONDS, Landing
 
 FULL = """
 import resource, sys
@@ -33,6 +34,37 @@ def test_an_unfinished_file_is_in_no_listing(store, tmp_path):
         landing.write(b"half")
         assert [found.key for found in store.list()] == ["folder/key"]
     assert [path.name for path in (tmp_path / "store" / "folder").iterdir()] == ["key"]
+
+
+KILLED = """
+import os, sys
+from estimator_container.storage.landing import Landing
+with Landing(sys.argv[1], durable=True) as landing:
+    landing.write(b"half")
+    os.kill(os.getpid(), 9)
+"""
+
+
+def unfinished(folder, age):
+    """The names of unfinished files below a folder, once those that are old enough are removed."""
+    now = time.time()
+    for path in folder.rglob(".estimator-*.part"):
+        os.utime(path, (now - age, now - age))
+    open_store(f"file://{folder}").remove_unfinished("data/")
+    return [path.name for path in folder.rglob(".estimator-*.part")]
+
+
+def test_what_a_writer_that_was_killed_has_left_is_removed_once_it_is_old_enough(store, tmp_path):
+    root = tmp_path / "store"
+    store.write("data/1/key", b"1")
+    for key in ("data/1/other", "data/2/key", "elsewhere/key"):
+        killed = subprocess.run([sys.executable, "-c", KILLED, root / key], check=False)
+        assert killed.returncode == -9
+    assert len(unfinished(root, age=LEFT_SECONDS / 2)) == 3
+    assert len(unfinished(root, age=LEFT_SECONDS * 2)) == 1
+    assert sorted(path.name for path in root.iterdir()) == ["data", "elsewhere"]
+    assert [path.name for path in root.rglob("data/*")] == ["1"]  # the other folder was left empty
+    assert store.read("data/1/key") == b"1"
 
 
 def test_a_delete_leaves_no_empty_folder(store, tmp_path):

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from .errors import Conflict, NotFound, SourceChanged, StorageError
-from .landing import Landing, disk_errors, sync_folder
-from .location import check_key, check_path, is_own
+from .landing import Landing, disk_errors, remove_left, sync_folder
+from .location import check_key, check_path, is_own, is_unfinished
 from .parallel import in_threads
 from .port import Digest, Object, Progress, Store
 from .source import UploadSource
@@ -150,8 +150,16 @@ class LocalStore(Store):
                 sync_folder(path)
             self._prune(os.path.dirname(path))
 
+    def remove_unfinished(self, folder: str) -> None:
+        for above, _, names in os.walk(os.path.join(self.root, folder)):
+            left = list(filter(is_unfinished, names))
+            for name in left:
+                remove_left(os.path.join(above, name))
+            if left:
+                self._prune(above)
+
     def _prune(self, folder: str) -> None:
-        """Remove folders that a delete has left empty: an object store has none."""
+        """Remove folders that are left empty: an object store has none."""
         while folder.startswith(self.root + "/"):
             try:
                 os.rmdir(folder)

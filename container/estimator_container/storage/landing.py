@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import time
 from collections.abc import Iterator
 
 from .errors import NoSpace, StorageError
 from .location import unfinished_name
 
 _BLOCK = 1 << 20  # bytes; it stays in a processor's cache
+LEFT_SECONDS = 3600.0
+"""After which an unfinished file that nobody writes to counts as left: its writer, if there still is one, will see."""
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -101,6 +104,16 @@ class Landing:
             except FileNotFoundError:
                 # Not there yet, or removed as empty by a delete between these two lines: then once more.
                 os.makedirs(folder, exist_ok=True)
+
+
+def remove_left(path: str) -> None:
+    """Remove an unfinished file that nobody has written to for `LEFT_SECONDS`.
+
+    A lock would say more, but a network file system that has none may take for ever to say so.
+    """
+    with contextlib.suppress(OSError):
+        if time.time() - os.lstat(path).st_mtime > LEFT_SECONDS:
+            os.unlink(path)
 
 
 def sync_folder(path: str) -> None:

@@ -69,6 +69,11 @@ def probe_name() -> str:
     return f".estimator-probe-{os.urandom(8).hex()}"
 
 
+def is_unfinished(name: str) -> bool:
+    """Whether a name is that of a file that is not whole yet."""
+    return is_own(name) and name.endswith(".part")
+
+
 def is_own(name: str) -> bool:
     """Whether a name is one of the port's own: no key has it, and no listing shows it.
 

@@ -97,3 +97,9 @@ class Store(Protocol):
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; that one is not there is no error."""
+
+    def remove_unfinished(self, folder: str) -> None:
+        """Remove what writers that were killed have left in a folder of keys (`a/`), and below it.
+
+        In a bucket there is nothing: what is left of uploads there is no object, and its lifecycle rules remove it.
+        """

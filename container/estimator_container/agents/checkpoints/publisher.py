@@ -199,8 +199,8 @@ class Publisher:
         return kept
 
     def _remove(self, prefix: str, kept: set[str], end: str) -> None:
-        found = (each.key for each in self._store.list(prefix))
-        self._store.delete([key for key in found if key < end and key not in kept])
+        self._store.delete([each.key for each in self._store.list(prefix) if each.key < end and each.key not in kept])
+        self._store.remove_unfinished(prefix)
 
     def _news(self, state: FolderState) -> list[str]:
         """What is not in the last snapshot: more than what is not in the store, where a publication has failed."""

@@ -149,6 +149,9 @@ class S3Store(Store):
 
         return Bulk(self._engine, one, None).run(items)
 
+    def remove_unfinished(self, folder: str) -> None:
+        """There is nothing that a listing would show."""
+
     def delete(self, keys: Iterable[str]) -> None:
         full = [self._key(key) for key in keys]
         for start in range(0, len(full), _DELETES):

@@ -10,6 +10,7 @@ from estimator_container.agents.checkpoints.publisher import Overtaken
 from estimator_container.agents.checkpoints.restore import claim, read_manifest, restore, snapshots
 from estimator_container.agents.watching.state import Stamp
 from estimator_container.storage import SourceChanged, StoreUnavailable
+from estimator_container.storage.location import unfinished_name
 
 
 def keys(store, prefix):
@@ -64,6 +65,17 @@ def test_a_deletion_alone_is_no_news_and_takes_no_snapshot_away(store, new_attem
     assert restore(store, str(target)).files == 2
     # With the next file it is told too.
     assert [file.path for file in attempt.publish(three="3").manifest.files] == ["three"]
+
+
+def test_what_an_attempt_that_was_killed_has_half_sent_does_not_stay_in_a_folder(store, new_attempt, tmp_path):
+    attempt = begin(new_attempt(), store)
+    half = tmp_path / "store" / DATA / "000007" / unfinished_name()
+    half.parent.mkdir(parents=True)
+    half.write_bytes(b"half")
+    os.utime(half, (0, 0))
+    attempt.publish(one="1")
+    attempt.publisher.clean_up()
+    assert not half.parent.exists()
 
 
 def test_a_new_link_is_news_once_there_is_a_snapshot(store, new_attempt):

@@ -13,7 +13,7 @@ from .location import unfinished_name
 
 _BLOCK = 1 << 20  # bytes; it stays in a processor's cache
 LEFT_SECONDS = 3600.0
-"""After which an unfinished file that nobody writes to counts as left: its writer, if there still is one, will see."""
+"""After which an unfinished file that nobody writes to counts as left; a writer that is still there gets an error."""
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 

@@ -101,5 +101,5 @@ class Store(Protocol):
     def remove_unfinished(self, folder: str) -> None:
         """Remove what writers that were killed have left in a folder of keys (`a/`), and below it.
 
-        In a bucket there is nothing: what is left of uploads there is no object, and its lifecycle rules remove it.
+        In a bucket there is nothing: what is left of uploads there is no object, and a lifecycle rule can remove it.
         """

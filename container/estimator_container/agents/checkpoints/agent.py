@@ -17,7 +17,7 @@ if __name__ == "__main__":
 
 from estimator_container.agents.background import BackgroundCall
 from estimator_container.agents.checkpoints.backlog import Backlog
-from estimator_container.agents.checkpoints.format import NOTHING
+from estimator_container.agents.checkpoints.format import NOTHING, ROOT
 from estimator_container.agents.checkpoints.publications import AGAIN_SECONDS, SETTLE_SECONDS, Publications
 from estimator_container.agents.checkpoints.publisher import Publisher
 from estimator_container.agents.checkpoints.restore import Restored, claim, copy, newest_whole_manifest, restore
@@ -66,6 +66,7 @@ class CheckpointAgent(WatchingAgent):
     def _restore(self, settings: CheckpointSettings) -> tuple[int, Restored]:
         self._hold(settings.held)
         store = open_store(settings.uri, retry_seconds=STORE_SECONDS, stall_seconds=STALL_SECONDS)
+        store.remove_unfinished(ROOT)  # before anything is written: it may be what has filled the disk
         mine = claim(store, settings.job)
         if mine.attempt <= settings.after:
             hint = "give a folder that both share, or an s3:// URI"

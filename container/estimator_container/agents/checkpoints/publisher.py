@@ -174,7 +174,7 @@ class Publisher:
         return Published(manifest, sum(sent))
 
     def clean_up(self) -> None:
-        """Remove what is not of the newest snapshots: older ones, those of attempts that were overtaken, lost data.
+        """Remove older snapshots, those of attempts that were overtaken, lost data, and any attempt's unfinished files.
 
         Raises StorageError.
         """

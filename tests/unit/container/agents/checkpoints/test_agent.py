@@ -12,13 +12,14 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from estimator_container.agents.checkpoints.format import CLAIMS, Manifest
+from estimator_container.agents.checkpoints.format import CLAIMS, DATA, Manifest
 from estimator_container.agents.checkpoints.restore import newest_whole_manifest, restore, snapshots
 from estimator_container.agents.checkpoints.settings import CheckpointSettings
 from estimator_container.contract.event_decoding import KINDS
 from estimator_container.logs.frames import EVENT, FrameParser
 from estimator_container.runtime.folder_hold import FolderHold
 from estimator_container.runtime.links import Link
+from estimator_container.storage.location import unfinished_name
 
 from tests.waiting import SECONDS, wait_until_stopped
 
@@ -448,6 +449,16 @@ def test_nothing_is_restored_into_the_folder_of_a_job_that_took_its_place_before
     assert "was removed or replaced" in reason
     assert [path.name for path in folder.iterdir()] == ["model"]
     assert list(snapshots(store)) == []
+
+
+def test_what_an_attempt_that_was_killed_has_half_sent_is_gone_before_another_writes(start, tmp_path):
+    """It may be what has filled the disk, and then no snapshot would ever clean up."""
+    half = tmp_path / "store" / DATA / "000001" / unfinished_name()
+    half.parent.mkdir(parents=True)
+    half.write_bytes(b"half")
+    os.utime(half, (0, 0))
+    start().answer("restored")
+    assert not half.exists()
 
 
 def test_nothing_is_published_of_a_job_that_took_the_place_of_this_one(start, store, tmp_path):

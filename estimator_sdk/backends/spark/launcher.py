@@ -52,7 +52,7 @@ def main() -> int:
             place = own
             os.mkdir(own, 0o700)  # noqa: PTH102 - this starts for each host, and needs nothing of pathlib
         except OSError as error:
-            say(f"{place}: {error.strerror or error}\n".encode())
+            say(f"{place}: {error.strerror or error}\n".encode(errors="replace"))
             return 1
         say(READY)
         begin = sys.stdin.buffer.readline()

@@ -93,7 +93,7 @@ class SshHosts:
         return self._toolkits.line_to(host, on_failed, on_silence)
 
     def wait_for_machines(self) -> None:
-        self._machines.enter(self._plan, self._folder, lambda: self._is_stopping)
+        self._machines.enter(self._plan, self._folder, lambda: self._is_stopping or bool(self.too_few_machines))
 
     def start(self) -> None:
         for host in self._names:

@@ -105,7 +105,7 @@ class Attempt:
 
     @property
     def too_few_machines(self) -> str:
-        """Why no other attempt can have its hosts, in words; empty where it can."""
+        """Why no other attempt can have its hosts, in words; empty where one can."""
         hosts = self.allocation.hosts
         return hosts.too_few_machines if isinstance(hosts, OnPool) else ""
 
@@ -138,7 +138,7 @@ class Attempt:
         return None
 
     def _prepare(self) -> Verdict | None:
-        """Bring the data and the checkpoints, until that is in vain. Returns why it cannot be."""
+        """Bring the data and the checkpoints, or stop once that is in vain. Returns why it has failed, if it has."""
         if self.is_in_vain():
             return None
         self.allocation.fetch_channels()
@@ -149,6 +149,8 @@ class Attempt:
         return Verdict(Kind.CHANNELS, failed) if failed is not None else None
 
     def _run_hosts(self) -> Verdict | None:
+        if self.too_few_machines:
+            return Verdict(Kind.HOST_LOST, "a machine was lost before the hosts began")
         try:
             self.allocation.run(self.number)
         except NotStarted as reason:

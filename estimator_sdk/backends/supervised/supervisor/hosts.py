@@ -74,7 +74,7 @@ class OnPool(Protocol):
 
     @property
     def too_few_machines(self) -> str:
-        """Why no other attempt can have its hosts, in words; empty where it can."""
+        """Why no other attempt can have its hosts, in words; empty where one can."""
 
     @property
     def starts_agent(self) -> StartAgent | None:

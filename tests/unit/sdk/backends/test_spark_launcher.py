@@ -128,7 +128,8 @@ def test_a_host_says_which_folder_it_cannot_have(tmp_path, host):
     (tmp_path / "common").write_text("in its place")
     assert host().prepare() == f"{tmp_path}/common: Not a directory\n".encode()
     (tmp_path / "common").unlink()
-    (tmp_path / "common").mkdir(mode=0o755)
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common").chmod(0o755)
     assert host(2).prepare() == f"{tmp_path}/common: it is not this user's alone\n".encode()
 
 

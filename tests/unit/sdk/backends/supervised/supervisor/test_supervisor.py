@@ -160,4 +160,4 @@ def test_nothing_is_waited_for_once_there_are_too_few_machines(supervise, monkey
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         record = supervise(program=program, **given)
     assert (record.status, record.verdict.kind) == ("Failed", Kind.HOST_LOST)
-    assert record.verdict.message == "no machine is left for algo-1"
+    assert record.verdict.message == "a machine was lost before the hosts began"

@@ -194,7 +194,8 @@ def test_a_host_that_freezes_while_it_prepares_is_named(script, host):
     freeze_host(job, host)
     with pytest.raises(JobFailed) as failed:
         job.wait(60)
-    assert (failed.value.verdict.kind, failed.value.verdict.host) == ("host_lost", host)
+    verdict = failed.value.verdict
+    assert (verdict.kind, verdict.host) == ("host_lost", host), verdict
     assert left_of(job) == []
 
 

@@ -200,6 +200,7 @@ class Rank:
         self._streams.stop()
         if self._pid:
             _signal_group(self._pid, signal.SIGKILL)
+            self._pid = 0  # this process may have to wait for long, and somebody else may get the number
         self._streams.drain()
 
     def _report(self, tail: bytes) -> int:

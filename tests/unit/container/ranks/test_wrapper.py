@@ -6,12 +6,13 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from estimator_container.agents.checkpoints.ranks_alive import no_rank_died
 from estimator_container.logs.frames import STDERR, number_of
 from estimator_container.ranks.server import RankCommand
-from estimator_container.ranks.wrapper import FIRST_FD, last_fd
+from estimator_container.ranks.wrapper import FIRST_FD, Rank, last_fd
 from estimator_container.runtime.children import descendants
 from estimator_container.runtime.wire import pack
 
@@ -518,6 +519,21 @@ def test_a_killed_wrapper_vouches_for_nothing(ranks, alive):
     ranks.until_ended()
     wait_until_gone(pid)
     assert not no_rank_died(str(alive))
+
+
+def test_nobody_who_has_the_number_of_a_rank_that_has_ended_is_killed_with_its_host(monkeypatch):
+    """A wrapper whose rank has failed waits for the end of its host, which may be minutes later."""
+    killed, ended = [], []
+    monkeypatch.setattr(os, "killpg", lambda pgid, signum: killed.append(pgid))
+    monkeypatch.setattr(os, "_exit", ended.append)
+    ours, toolkit = socket.socketpair()
+    toolkit.close()
+    with ours:
+        rank = Rank(ours, 0, [])
+        rank._pid, rank._streams = 4321, SimpleNamespace(stop=lambda: None, drain=lambda: None)
+        rank._end_group()
+        list(rank._receive())
+    assert (killed, ended) == ([4321], [1])
 
 
 # When somebody stops it.

@@ -148,6 +148,7 @@ def toolkit_of(job: Job, host: str) -> int:
     """The pid of a host's toolkit: its base directory is the host's."""
     if job.backend in ELSEWHERE:
         return ELSEWHERE[job.backend](job)[host][0]
+    found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             command = (process / "cmdline").read_bytes()
@@ -156,8 +157,9 @@ def toolkit_of(job: Job, host: str) -> int:
             continue
         is_toolkit = command.endswith(b"/estimator_container\0train\0") and not command.startswith(b"srun")
         if is_toolkit and f"SAGEMAKER_BASE_DIR={base_directory(job, host)}\0".encode() in environ:
-            return int(process.name)
-    raise AssertionError(f"{host} does not run")
+            found.append(int(process.name))
+    assert found, f"{host} does not run"
+    return seen.without_forks(found)[0]
 
 
 def wait_until_up(job: Job, ranks: int) -> None:

@@ -73,6 +73,12 @@ class Cluster(NamedTuple):
         return self.hosts[0]
 
     @property
+    def is_on_loopback(self) -> bool:
+        """Whether the hosts talk to each other inside one machine, by addresses that no network has."""
+        address, _ = self.addresses.get(self.leader, ("", 0))
+        return address.startswith("127.")
+
+    @property
     def current_group_hosts(self) -> tuple[str, ...]:
         """Empty where the platform says nothing of groups, as in the local mode of SageMaker's SDK."""
         for group in self.groups:

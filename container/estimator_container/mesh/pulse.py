@@ -22,6 +22,7 @@ toolkit may be several times the one before.
 FORGETTING = 0.9
 """What is left of a strain one beat later: half of it after 3.5 s, a tenth after 11 s."""
 ASK_SECONDS = 0.5  # that an answer may take on the network of a job
+ASKS = 2
 _DISCARD_PORT = 9  # RFC 863: nobody listens there, so whoever is there refuses
 
 
@@ -143,11 +144,15 @@ class Reach:
             ask(self._loop, gateway, ASK_SECONDS, lambda answered: setattr(self, "_gateway", answered and gateway))
 
     def check(self, then: Callable[[bool], object]) -> None:
-        """Call `then`, `ASK_SECONDS` from now, with whether this host is known to be cut off."""
+        """Call `then`, `ASK_SECONDS` from now, with whether this host is known to be cut off.
+
+        The gateway is asked twice, for a network may lose one packet.
+        """
         answers: list[bool] = []
-        if self._gateway:
-            ask(self._loop, self._gateway, ASK_SECONDS / 2, answers.append)
-        self._loop.after(ASK_SECONDS, lambda: then(answers == [False]))
+        for number in range(ASKS if self._gateway else 0):
+            wait = number * ASK_SECONDS / 4
+            self._loop.after(wait, lambda: ask(self._loop, self._gateway, ASK_SECONDS / 2, answers.append))
+        self._loop.after(ASK_SECONDS, lambda: then(answers == [False] * ASKS))
 
 
 def ask(loop: Loop, address: str, seconds: float, then: Callable[[bool], object]) -> None:

@@ -162,6 +162,8 @@ def test_a_cluster_that_cannot_be_is_refused(write, content, reason):
 def test_the_platform_may_give_addresses_with_or_without_a_port(write):
     cluster = read(write(), **{HOST_ADDRESSES: '{"algo-1": "10.0.0.5:99", "algo-2": "10.0.0.6"}'}).cluster
     assert cluster.addresses == {"algo-1": ("10.0.0.5", 99), "algo-2": ("10.0.0.6", WORLD_PORT)}
+    assert not cluster.is_on_loopback
+    assert read(write(), **{HOST_ADDRESSES: '{"algo-1": "127.0.0.1:99"}'}).cluster.is_on_loopback
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "null", '{"algo-1": 5}', '{"algo-1": "10.0.0.5:x"}'])

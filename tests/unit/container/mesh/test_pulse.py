@@ -4,7 +4,7 @@ import socket
 
 import pytest
 from estimator_container.mesh import pulse
-from estimator_container.mesh.pulse import BEAT_SECONDS, MISSED_BEATS, PATIENT_BEATS, Pulse, ask, silent_seconds
+from estimator_container.mesh.pulse import BEAT_SECONDS, MISSED_BEATS, PATIENT_BEATS, Pulse, Reach, ask, silent_seconds
 from estimator_container.runtime import machine
 from estimator_container.runtime.loop import Timer
 
@@ -219,6 +219,29 @@ def test_whoever_drops_what_is_sent_does_not_answer(loop, monkeypatch):
             ask(loop, "127.0.0.1", 0.5, answers.append)
             loop.run_until(lambda: bool(answers), 5)
     assert answers == [False]
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_cut_off"), [([False, False], True), ([False, True], False), ([True, False], False)]
+)
+def test_one_packet_that_a_network_loses_says_nothing(loop, monkeypatch, answers, is_cut_off):
+    left, found = list(answers), []
+    monkeypatch.setattr(pulse, "ask", lambda loop, gateway, seconds, then: then(left.pop(0)))
+    reach = Reach(loop)
+    reach._gateway = "192.0.2.1"
+    reach.check(found.append)
+    loop.run_until(lambda: bool(found), 10)
+    assert found == [is_cut_off]
+
+
+def test_a_network_whose_gateway_never_answered_is_not_asked(loop, monkeypatch):
+    monkeypatch.setattr(pulse, "ask", lambda loop, gateway, seconds, then: then(False))
+    monkeypatch.setattr(pulse.machine, "gateway", lambda: "192.0.2.1")
+    reach, found = Reach(loop), []
+    reach.learn()
+    reach.check(found.append)
+    loop.run_until(lambda: bool(found), 10)
+    assert found == [False]
 
 
 def test_the_gateway_is_an_address_or_nothing():

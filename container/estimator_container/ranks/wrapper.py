@@ -81,8 +81,7 @@ class Rank:
 
     def give_up(self, error: Exception) -> int:
         """End a rank whose output can no longer be stored: a log with holes would be a lie."""
-        if self._pid:
-            _signal_group(self._pid, signal.SIGKILL)
+        _signal_group(self._pid, signal.SIGKILL)
         self._status = 1 << 8
         return self._report(f"the log of this rank could not be written: {error}\n".encode("utf-8", "replace"))
 
@@ -198,9 +197,8 @@ class Rank:
     def _end_group(self) -> None:
         """Take what is still in the pipes, end what the rank left running, take its last words."""
         self._streams.stop()
-        if self._pid:
-            _signal_group(self._pid, signal.SIGKILL)
-            self._pid = 0  # this process may have to wait for long, and somebody else may get the number
+        _signal_group(self._pid, signal.SIGKILL)
+        self._pid = 0  # this process may have to wait for long, and somebody else may get the number
         self._streams.drain()
 
     def _report(self, tail: bytes) -> int:
@@ -229,8 +227,7 @@ class Rank:
         data = self._host.recv(1 << 16)
         if not data:
             # The toolkit of this host is gone, and nobody else would end this rank.
-            if self._pid:
-                _signal_group(self._pid, signal.SIGKILL)
+            _signal_group(self._pid, signal.SIGKILL)
             os._exit(1)
         return self._unpacker.feed(data)
 
@@ -278,8 +275,10 @@ def _bind(cpus: set[int]) -> set[int] | None:
 
 
 def _signal_group(pgid: int, signum: int) -> None:
-    try:  # noqa: SIM105 - contextlib would cost each rank a millisecond
-        os.killpg(pgid, signum)
+    """Nothing happens if it is gone, or is 0, which is none."""
+    try:  # contextlib would cost each rank a millisecond
+        if pgid:
+            os.killpg(pgid, signum)
     except (ProcessLookupError, PermissionError):
         pass
 

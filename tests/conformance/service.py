@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,12 +22,17 @@ def running(platform: Platform, folder: Path, python: str) -> Iterator[threading
 
     They know of a job what DescribeTrainingJob says, and what is in S3. Jobs are looked for while the event that this
     gives is set, for other tests of the same process need the CPU.
+
+    What looks at this process's environment is done here: a test may change it while a thread goes through it.
     """
+    environment = dict(os.environ)
+    for service in ("logs", "s3", "sagemaker"):
+        platform.client(service)  # which is kept
     awake, closed = threading.Event(), threading.Event()
     known: set[str] = set()
 
     def run(name: str) -> None:
-        instances = Instances(platform, name, folder / name, python=python)
+        instances = Instances(platform, name, folder / name, python=python, environment=environment)
         try:
             instances.start()
             instances.finish()

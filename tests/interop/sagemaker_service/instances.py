@@ -38,10 +38,15 @@ class Instances:
         folder: Path,
         role: Mapping[str, str] | None = None,
         python: str = sys.executable,
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
-        """`role` has the variables by which programs on the instances find the role's credentials, and the server."""
+        """`role` has the variables by which programs on the instances find the role's credentials, and the server.
+
+        `environment` is what a machine has by itself.
+        """
         self.platform = platform
         self.python = python
+        self.environment = environment
         self.role = role or {}
         self.job: dict[str, Any] = platform.client("sagemaker").describe_training_job(TrainingJobName=name)
         self.hosts = [f"algo-{index + 1}" for index in range(self.job["ResourceConfig"]["InstanceCount"])]
@@ -110,7 +115,7 @@ class Instances:
         port = leader.getsockname()[1]
         os.set_inheritable(leader.fileno(), host == self.hosts[0])
         environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+            **{name: value for name, value in self.environment.items() if not name.startswith("AWS_")},
             **self.role,
             **self.job.get("Environment", {}),
             contract.BASE_DIR_VARIABLE: str(self.folder / host),

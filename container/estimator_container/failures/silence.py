@@ -24,9 +24,10 @@ class Silence:
         """Those that are, until there are others in their places."""
         self._reach = Reach(loop)
 
-    def learn(self) -> None:
-        """All is well, so what answers now can be asked later."""
-        self._reach.learn()
+    def learn(self, on_loopback: bool) -> None:
+        """All is well, so what answers now can be asked later; no network says anything of hosts on loopback."""
+        if not on_loopback:
+            self._reach.learn()
 
     def begins(self, host: str) -> None:
         """A neighbour has fallen silent."""

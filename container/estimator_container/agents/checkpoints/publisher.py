@@ -15,7 +15,7 @@ from ..watching.folder import WatchedFolder
 from ..watching.state import PERMISSIONS, FolderState, Stamp
 from . import packs
 from .appended import copy_log
-from .format import CLAIMS, DATA, SNAPSHOTS, Claim, Damaged, File, Manifest, Name
+from .format import CLAIMS, DATA, ROOT, SNAPSHOTS, Claim, Damaged, File, Manifest, Name
 from .restore import is_overtaken, read_manifest, snapshots
 from .settings import KEPT
 
@@ -186,6 +186,7 @@ class Publisher:
         self._remove(SNAPSHOTS, names, f"{SNAPSHOTS}{Name(self._claim.attempt + 1, 0)}")
         self._remove(DATA, needed, f"{DATA}{self._claim.attempt + 1:06d}/")
         self._remove(CLAIMS, set(), self._claim.key)
+        self._store.remove_unfinished(ROOT)
 
     def _newest(self) -> list[Manifest]:
         """The newest snapshots whose manifests can be read, as many as are kept."""
@@ -200,7 +201,6 @@ class Publisher:
 
     def _remove(self, prefix: str, kept: set[str], end: str) -> None:
         self._store.delete([each.key for each in self._store.list(prefix) if each.key < end and each.key not in kept])
-        self._store.remove_unfinished(prefix)
 
     def _news(self, state: FolderState) -> list[str]:
         """What is not in the last snapshot: more than what is not in the store, where a publication has failed."""

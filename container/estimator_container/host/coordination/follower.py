@@ -86,8 +86,7 @@ class Follower:
             spec.missed_beats,
         )
         self._mesh.begin_to_beat()
-        if not spec.cluster.is_on_loopback:
-            self._silence.learn()
+        self._silence.learn(spec.cluster.is_on_loopback)
 
     def _join_another(self, address: str) -> None:
         """Join another first host, to which nothing is said that the one before should have heard."""

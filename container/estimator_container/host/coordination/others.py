@@ -105,8 +105,7 @@ class Others:
         """From now on this host answers to nothing that could hold it up for long."""
         if self._mesh is not None:
             self._mesh.begin_to_beat()
-            if not self._spec.cluster.is_on_loopback:
-                self._silence.learn()
+            self._silence.learn(self._spec.cluster.is_on_loopback)
 
     @property
     def missing(self) -> list[str]:

@@ -112,7 +112,8 @@ class Allocation:
 
     def stop(self, grace: float) -> None:
         """SIGTERM to every host now, SIGKILL when the grace period is over."""
-        self._end_hosts(grace)
+        self._signal(signal.SIGTERM)
+        self._loop.after(grace + TOOLKIT_SECONDS, lambda: self._signal(signal.SIGKILL))
 
     def end(self) -> None:
         """End the hosts that still run, once; nobody writes to their files any more when this returns."""
@@ -245,11 +246,7 @@ class Allocation:
     def _channel_failed(self, reason: str) -> None:
         """In the middle of the job: a script that waits for data gets no more, and no end either."""
         self._failure.see(Verdict(Kind.CHANNELS, reason))
-        self._end_hosts(self._plan.stop_timeout)
-
-    def _end_hosts(self, grace: float) -> None:
-        self._signal(signal.SIGTERM)
-        self._loop.after(grace + TOOLKIT_SECONDS, lambda: self._signal(signal.SIGKILL))
+        self.stop(self._plan.stop_timeout)
 
     def _host_ended(self, host: str, code: int, found: Verdict | None = None) -> None:
         self._exit_codes[host] = code

@@ -56,3 +56,12 @@ def test_nobody_is_blamed_where_others_have_come_in_the_place_of_the_silent(sile
     (then,) = checks
     then(False)
     assert (made.silent, found) == ([], [])
+
+
+@pytest.mark.parametrize("on_loopback", [True, False])
+def test_a_network_is_learnt_where_there_is_one(silence, on_loopback):
+    made, _, _ = silence("algo-2")
+    learnt = []
+    made._reach.learn = lambda: learnt.append(True)
+    made.learn(on_loopback)
+    assert learnt == [True] * (not on_loopback)

@@ -245,12 +245,6 @@ def of_host_that_never_came(host: str, seconds: float) -> Verdict:
     return Verdict(Kind.HOST_LOST, f"{what} for more than {seconds:g} s", host)
 
 
-def of_cut_off_host(host: str, others: Sequence[str], seconds: float) -> Verdict:
-    """The verdict of a host on itself: nothing on its network answers it."""
-    what = f"{host} is cut off from its network: it has heard nothing for more than {seconds:g} s"
-    return Verdict(Kind.HOST_LOST, f"{what} from {', '.join(others)}", host)
-
-
 def of_frozen_rank(host: str, rank: int | None, signum: int, seconds: float) -> Verdict:
     """The verdict on a rank that somebody has stopped, and nobody has let go on."""
     how = f"was stopped by {signal_name(signum)} and not continued for {seconds:g} s"

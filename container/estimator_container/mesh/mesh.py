@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from ..runtime.links import Link, Listener
 from ..runtime.loop import Loop
 from .handshake import Seal, code, new_nonce, same, session_key
-from .pulse import MISSED_BEATS
+from .pulse import MISSED_BEATS, Loss
 from .sealed_link import SealedLink
 from .unproven_connections import LIMIT, SECONDS, UnprovenConnections
 
@@ -45,8 +45,8 @@ class MeshObserver(Protocol):
     def on_message(self, host: str, message: list[str]) -> None:
         """The host has sent these fields."""
 
-    def on_lost(self, host: str, silent: bool) -> None:
-        """The host is lost; `silent` where its connection is still there. A worker may never have met the leader."""
+    def on_lost(self, host: str, how: Loss) -> None:
+        """The connection to the host has ended. A worker may never have met the leader."""
 
 
 class MeshLeader:
@@ -213,7 +213,7 @@ class MeshWorker:
 
     def _give_up(self) -> None:
         self.close()
-        self._observer.on_lost(self._leader, False)
+        self._observer.on_lost(self._leader, Loss.CLOSED)
 
     def _connect(self) -> None:
         remaining = max(CONNECT_RETRY_SECONDS, self._deadline - time.monotonic())
@@ -279,9 +279,9 @@ class MeshWorker:
                 self.begin_to_beat()
             self._observer.on_joined(leader)
 
-    def _lose(self, leader: str, silent: bool) -> None:
+    def _lose(self, leader: str, how: Loss) -> None:
         """Without a welcome it was turned away, in a crowd or because its proof came too late."""
         if self._link is not None:
-            self._observer.on_lost(leader, silent)
+            self._observer.on_lost(leader, how)
         else:
             self._connect_again()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import errno
 import socket
 import time
@@ -29,6 +30,17 @@ _DISCARD_PORT = 9  # RFC 863: nobody listens there, so whoever is there refuses
 def silent_seconds(missed_beats: int) -> float:
     """For how long nothing was heard of an end that owes so many beats, at least."""
     return (missed_beats - 1) * BEAT_SECONDS
+
+
+class Loss(enum.Enum):
+    """How a connection has ended."""
+
+    CLOSED = "closed"
+    """The other end is gone, or has closed it."""
+    SILENT = "silent"
+    """The other end owes too many beats, and the connection was still there."""
+    UNHEARD = "unheard"
+    """The other end has missed too many beats of this one, has said so, and has closed it."""
 
 
 class Timers(Protocol):

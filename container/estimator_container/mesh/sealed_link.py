@@ -8,14 +8,16 @@ from ..runtime.links import Link
 from ..runtime.loop import Loop
 from ..runtime.wire import MAX_MESSAGE
 from .handshake import Seal
-from .pulse import MISSED_BEATS, Pulse
+from .pulse import MISSED_BEATS, Loss, Pulse
 
 BEAT = "beat"
 """With the seconds of the sender's strain: see `Pulse`."""
+UNHEARD = "unheard"
+"""The last word to an end that has fallen silent: it may only have stood still, and would miss who closes on it."""
 
 OnMessage = Callable[[str, "list[str]"], None]
-OnLost = Callable[[str, bool], None]
-"""Called with the host that is lost, and whether it fell silent on a connection that is still there."""
+OnLost = Callable[[str, Loss], None]
+"""Called with the host that is lost, and how."""
 
 
 class SealedLink:
@@ -34,10 +36,10 @@ class SealedLink:
         self._seal = seal
         self._on_message = on_message
         self._on_lost = on_lost
-        self._pulse = Pulse(loop, self._beat, lambda: self._lose(silent=True), missed_beats)
+        self._pulse = Pulse(loop, self._beat, self._give_up, missed_beats)
         link.allow_messages_of(MAX_MESSAGE)
         link.on_message = self._unwrap
-        link.on_close = lambda link: self._lose(silent=False)
+        link.on_close = lambda link: self._lose(Loss.CLOSED)
 
     def begin_to_beat(self) -> None:
         """Let the other end count on a beat every `pulse.BEAT_SECONDS`; it does not count on any before."""
@@ -60,9 +62,11 @@ class SealedLink:
     def _unwrap(self, link: Link, message: list[str]) -> None:
         fields = self._seal.unwrap(message)
         if fields is None:
-            self._lose(silent=False)
+            self._lose(Loss.CLOSED)
         elif fields[:1] == [BEAT]:
             self._pulse.heard_beat(_seconds(fields[1:]))
+        elif fields == [UNHEARD]:
+            self._lose(Loss.UNHEARD)
         else:
             self._pulse.heard()
             self._on_message(link.peer, fields)
@@ -70,9 +74,13 @@ class SealedLink:
     def _beat(self, strain: float) -> None:
         self.send(BEAT, f"{strain:.3f}")
 
-    def _lose(self, silent: bool) -> None:
+    def _give_up(self) -> None:
+        self.send(UNHEARD)
+        self._lose(Loss.SILENT)
+
+    def _lose(self, how: Loss) -> None:
         self.close()
-        self._on_lost(self._link.peer, silent)
+        self._on_lost(self._link.peer, how)
 
 
 def _seconds(said: list[str]) -> float:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from ...contract.cluster import address_and_port
 from ...contract.names import WORLD_PORT
 from ...failures.kind import Kind
+from ...failures.lost_hosts import LostHosts
 from ...failures.outcome import Outcome
-from ...failures.silence import Silence
-from ...failures.verdict import Verdict, of_lost_host
+from ...failures.verdict import Verdict
 from ...ranks.server import RankEnd
 from ...runtime.errors import ConfigurationError
 from ...worlds.mpi.launch_agents import STARTED
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...failures.hangs.standing import StandingRank
     from ...failures.horovod_stalls import Stall
     from ...mesh import mesh
+    from ...mesh.pulse import Loss
     from ...runtime.loop import Timer
     from ...training.page import StepCount
     from .port import HostPort
@@ -49,7 +50,7 @@ class Follower:
         self._leader = host.spec.cluster.leader
         self._loop = host.toolkit.loop
         self._mesh: mesh.MeshWorker | None = None
-        self._silence = Silence(self._loop, self._name, (self._leader,), host.spec.missed_beats, self._fail)
+        self._lost = LostHosts(self._loop, self._name, (self._leader,), host.spec.missed_beats, self._fail)
 
     def open(self) -> None:
         """Begin to look for the first host. Raises ConfigurationError when it could not be trusted, or OSError."""
@@ -86,13 +87,13 @@ class Follower:
             spec.missed_beats,
         )
         self._mesh.begin_to_beat()
-        self._silence.learn(spec.cluster.is_on_loopback)
+        self._lost.learn(spec.cluster.is_on_loopback)
 
     def _join_another(self, address: str) -> None:
         """Join another first host, to which nothing is said that the one before should have heard."""
         self._unsent.clear()
         self._is_cleared = False
-        self._silence.forget(self._leader)
+        self._lost.forget(self._leader)
         self._found(address)
         self._join()
 
@@ -182,14 +183,11 @@ class Follower:
         for fields in self._unsent:
             self._send(*fields)
 
-    def on_lost(self, leader: str, silent: bool) -> None:
-        own = self._name
-        if silent:
-            self._silence.begins(leader)
-        elif self._joined:
-            self._fail(of_lost_host(leader, own))
+    def on_lost(self, leader: str, how: Loss) -> None:
+        if self._joined:
+            self._lost.lose(leader, how)
         else:
-            message = f"{own} could not reach {leader} within {self._host.spec.settings.world_timeout:g} s"
+            message = f"{self._name} could not reach {leader} within {self._host.spec.settings.world_timeout:g} s"
             if self._mesh is not None and self._mesh.met_another:
                 message += "; the process at that address has a different secret, which the platform must write"
             self._fail(Verdict(Kind.HOST_MISSING, message, host=leader))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...contract.events import FailureFound, WorldStarting
-from ...failures import verdict
 from ...failures.killed import KilledOrLost
 from ...failures.kind import Kind
 from ...failures.outcome import CULPRIT_SECONDS, LAST_REPORTS_SECONDS, Outcome
@@ -22,6 +21,7 @@ from .training_watch import TrainingWatch
 if TYPE_CHECKING:
     from ...failures.hangs.standing import StandingRank
     from ...failures.horovod_stalls import Stall
+    from ...mesh.pulse import Loss
     from ...training.page import StepCount
     from .port import HostPort
     from .restart import Restart
@@ -134,15 +134,13 @@ class Leader:
         self._host.stop()
         self.stop()
 
-    def host_lost(self, host: str, silent: bool) -> None:
+    def host_lost(self, host: str, how: Loss) -> None:
         if self._host.stopping:
             self._end(Outcome("stopped"))  # its own grace period was over
         elif self._restart is not None and self.is_ending_attempt:
             self._restart.lost(host)
-        elif not silent:
-            self.report(verdict.of_lost_host(host, self._spec.name))
         else:
-            self._others.begins_to_be_silent(host)
+            self._others.blame_for(host, how)
 
     def host_cleared(self, host: str) -> None:
         if self._restart is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ...contract.events import HostJoined
-from ...failures.silence import Silence
+from ...failures.lost_hosts import LostHosts
 from ...failures.verdict import Verdict
 from ...mesh.endpoint import another_listening_socket, listening_socket, text_of
 from ...ranks.server import RankEnd
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ...failures.horovod_stalls import Stall
     from ...mesh import mesh
     from ...mesh.clocks import ClockOffsets
+    from ...mesh.pulse import Loss
     from ...training.page import StepCount
     from ..spec import HostSpec
     from ..toolkit import Toolkit
@@ -50,8 +51,8 @@ class HostsListener(Protocol):
     def host_cleared(self, host: str) -> None:
         """Nothing of the attempt is left there."""
 
-    def host_lost(self, host: str, silent: bool) -> None:
-        """It is gone, or `silent` on a connection that is still there."""
+    def host_lost(self, host: str, how: Loss) -> None:
+        """The connection to it has ended."""
 
     def daemon_answered(self, host: str, outcome: str) -> None:
         """It has started the MPI daemon that it was asked for, or says why not."""
@@ -84,7 +85,7 @@ class Others:
         """Who is ready for the next attempt before the platform has said that there is one."""
         self.on_answer: Callable[[str], None] = lambda host: None
         """Called with a host that was asked whether it is there, and is."""
-        self._silence = Silence(toolkit.loop, spec.name, spec.hosts[1:], spec.missed_beats, listener.report)
+        self._lost = LostHosts(toolkit.loop, spec.name, spec.hosts[1:], spec.missed_beats, listener.report)
         self._clocks: ClockOffsets | None = None
 
     def open(self, platform: PlatformLine | None) -> None:
@@ -105,7 +106,7 @@ class Others:
         """From now on this host answers to nothing that could hold it up for long."""
         if self._mesh is not None:
             self._mesh.begin_to_beat()
-            self._silence.learn(self._spec.cluster.is_on_loopback)
+            self._lost.learn(self._spec.cluster.is_on_loopback)
 
     @property
     def missing(self) -> list[str]:
@@ -144,7 +145,7 @@ class Others:
         sock = another_listening_socket(self._spec.cluster)
         self._mesh.expect(hosts, sock)
         for host in hosts:
-            self._silence.forget(host)
+            self._lost.forget(host)
         return text_of(sock)
 
     def begin_again(self) -> None:
@@ -154,13 +155,13 @@ class Others:
             self.on_message(host, message)
 
     @property
-    def silent(self) -> list[str]:
-        """Those of which nothing is heard any more, and whose connection is closed by this host therefore."""
-        return self._silence.silent
+    def apart(self) -> Collection[str]:
+        """Those that may be there, and have no connection to this host any more."""
+        return self._lost.apart
 
-    def begins_to_be_silent(self, host: str) -> None:
-        """Find out who is to blame that nothing is heard of a host, and report it."""
-        self._silence.begins(host)
+    def blame_for(self, host: str, how: Loss) -> None:
+        """Find out who is to blame that the connection to a host has ended, and report it."""
+        self._lost.lose(host, how)
 
     def close(self) -> None:
         """Hear and tell nothing more."""
@@ -172,8 +173,8 @@ class Others:
     def on_joined(self, host: str) -> None:
         self._toolkit.events.emit(HostJoined(host))
 
-    def on_lost(self, host: str, silent: bool) -> None:
-        self._listener.host_lost(host, silent)
+    def on_lost(self, host: str, how: Loss) -> None:
+        self._listener.host_lost(host, how)
 
     def on_message(self, host: str, message: list[str]) -> None:
         kind, *fields = message

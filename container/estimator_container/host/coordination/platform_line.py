@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...contract.cluster import address_and_port
 from ...failures.verdict import Verdict
-from ...mesh.pulse import Pulse
+from ...mesh.pulse import Loss, Pulse
 from ...runtime.links import Link, connect_unix, short_path
 from ...runtime.loop import Loop
 
@@ -165,7 +165,7 @@ class _MeshWire:
     def on_message(self, host: str, message: list[str]) -> None:
         self._hear(message)
 
-    def on_lost(self, host: str, silent: bool) -> None:
+    def on_lost(self, host: str, how: Loss) -> None:
         self._lost()
 
 

@@ -52,7 +52,7 @@ class Restart:
     def begin(self, found: Verdict) -> None:
         """End the attempt on every host that is there, because of `found`."""
         self.failed = found
-        self._lost = set(self._others.silent)  # though one of them alone is to blame
+        self._lost = set(self._others.apart)  # though one of them alone is to blame
         if found.kind is Kind.HOST_LOST and found.host is not None:
             self._lost.add(found.host)
         self._uncleared = set(self._host.spec.hosts) - self._lost

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.mesh.mesh import Member, MeshLeader
+from estimator_container.mesh.pulse import Loss
 from estimator_container.runtime.loop import Loop
 
 from ....plan.plan import Plan
@@ -225,7 +226,7 @@ class PoolMachines:
         elif self.observer is not None:
             self.observer.keeper_says(host, kind, fields)
 
-    def on_lost(self, host: str, silent: bool) -> None:
+    def on_lost(self, host: str, how: Loss) -> None:
         """Its host has ended: a keeper that finds no supervisor any more sees to that."""
         self.kept.pop(host, None)
         self.lost.add(host)

@@ -9,6 +9,7 @@ from estimator_container.failures.verdict import Verdict
 from estimator_container.host.coordination import platform_line as platform
 from estimator_container.mesh.endpoint import text_of
 from estimator_container.mesh.mesh import Member, MeshLeader
+from estimator_container.mesh.pulse import Loss
 from estimator_container.runtime.loop import Loop
 
 from .hosts_line import MISSED_BEATS, FirstWord, OnAttemptFailed
@@ -169,12 +170,12 @@ class Toolkits:
             verdict, address, *lost = fields
             self.before_failed(lambda: self._failed(host, Verdict.from_json(verdict), address, tuple(lost)))
 
-    def on_lost(self, host: str, silent: bool) -> None:
+    def on_lost(self, host: str, how: Loss) -> None:
         """A connection that was closed says nothing: the toolkit ends, too."""
         self._joined.discard(host)
         if host in self._lines:
             self._lines[host].is_up = False
-            if silent and not self._lines[host].is_closed:
+            if how is Loss.SILENT and not self._lines[host].is_closed:
                 self._lines[host].on_silence()
 
     def _failed(self, host: str, found: Verdict, address: str, lost: tuple[str, ...]) -> None:

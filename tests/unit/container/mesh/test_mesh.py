@@ -1,3 +1,4 @@
+import signal
 import socket
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import pytest
 from estimator_container.mesh import mesh, pulse
 from estimator_container.mesh.handshake import Seal, code, session_key
 from estimator_container.mesh.mesh import STRANGER_LIMIT, Member, MeshLeader, MeshWorker
+from estimator_container.mesh.pulse import Loss
 from estimator_container.mesh.unproven_connections import UnprovenConnections
 from estimator_container.runtime.links import Link, Listener
 from estimator_container.runtime.wire import pack
@@ -20,6 +22,7 @@ class Observer:
 
     def __init__(self):
         self.messages, self.joined, self.lost = [], [], []
+        self.how = None
 
     def on_joined(self, host):
         self.joined.append(host)
@@ -27,8 +30,9 @@ class Observer:
     def on_message(self, host, message):
         self.messages.append((host, message))
 
-    def on_lost(self, host, silent):
+    def on_lost(self, host, how):
         self.lost.append(host)
+        self.how = how
 
 
 class LeaderSide(Observer):
@@ -161,7 +165,7 @@ class Observer:
     def on_message(self, leader, message):
         worker.send("heard", leader, *message)
         ended.append(True)
-    def on_lost(self, leader, silent):
+    def on_lost(self, leader, how):
         sys.exit(1)
 member = Member("algo-3", ("algo-1",), bytes.fromhex(sys.argv[2]))
 worker = MeshWorker(loop, member, Observer(), lambda: ("127.0.0.1", int(sys.argv[1])), time.monotonic() + 60)
@@ -187,6 +191,40 @@ def test_a_worker_that_freezes_before_its_first_beat_is_lost(loop, run_until, le
     run_until(lambda: leader.lost)
     assert leader.lost == ["algo-2"]
     worker.mesh.close()
+
+
+STANDS_STILL = """
+import sys, time
+from estimator_container.mesh import mesh, pulse
+from estimator_container.runtime.loop import Loop
+pulse.BEAT_SECONDS = 0.02
+loop, ended = Loop(), []
+class Observer:
+    def on_joined(self, leader):
+        worker.begin_to_beat()
+    def on_message(self, leader, message):
+        pass
+    def on_lost(self, leader, how):
+        print(how.name, flush=True)
+        ended.append(True)
+member = mesh.Member("algo-3", ("algo-1",), bytes.fromhex(sys.argv[2]))
+worker = mesh.MeshWorker(loop, member, Observer(), lambda: ("127.0.0.1", int(sys.argv[1])), time.monotonic() + 60)
+loop.run_until(lambda: ended)
+"""
+
+
+def test_a_host_that_stands_still_is_lost_and_learns_of_it_when_it_goes_on(run_until, leader, monkeypatch):
+    """Else it would find its connection closed, and take the other end for the one that is gone."""
+    monkeypatch.setattr(pulse, "BEAT_SECONDS", 0.02)
+    leader.mesh.begin_to_beat()
+    argv = [sys.executable, "-c", STANDS_STILL, str(leader.address[1]), SECRET.hex()]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        run_until(lambda: leader.joined)
+        process.send_signal(signal.SIGSTOP)
+        run_until(lambda: leader.lost)
+        process.send_signal(signal.SIGCONT)
+        assert process.stdout.read() == "UNHEARD\n"
+    assert (leader.lost, leader.how) == (["algo-3"], Loss.SILENT)
 
 
 def test_the_loss_of_the_leader_is_told_to_a_worker_once(loop, run_until, leader):

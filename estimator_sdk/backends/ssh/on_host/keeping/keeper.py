@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from estimator_container.contract.names import Layout
+from estimator_container.mesh.pulse import Loss
 from estimator_container.runtime.children import Children, become_subreaper, kill_descendants, kill_descendants_but
 from estimator_container.runtime.errors import ConfigurationError
 from estimator_container.runtime.loop import Loop
@@ -96,7 +97,7 @@ class Keeper:
         self._mesh.begin_to_beat()
         self._mesh.send(words.ABOUT, self._address or address_of_this_machine(), boot(), self._home)
 
-    def on_lost(self, host: str, silent: bool) -> None:
+    def on_lost(self, host: str, how: Loss) -> None:
         print("the supervisor is lost: the host ends", file=sys.stderr)
         self._end()
 

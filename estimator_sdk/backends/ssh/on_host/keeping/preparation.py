@@ -10,6 +10,7 @@ from pathlib import Path
 import estimator_container
 from estimator_container.contract.cluster import address_and_port
 from estimator_container.mesh.mesh import Member, MeshObserver, MeshWorker
+from estimator_container.mesh.pulse import Loss
 from estimator_container.runtime import private_folder
 from estimator_container.runtime.loop import Loop
 
@@ -82,5 +83,5 @@ class UnfitKeeper:
     def on_message(self, host: str, message: list[str]) -> None:
         self._is_over = message[0] == words.LEAVE
 
-    def on_lost(self, host: str, silent: bool) -> None:
+    def on_lost(self, host: str, how: Loss) -> None:
         self._is_over = True

@@ -14,6 +14,7 @@ from estimator_container.host.coordination.leader import Leader
 from estimator_container.host.coordination.mpirun import Mpirun
 from estimator_container.host.coordination.restart import Restart
 from estimator_container.host.spec import HostSpec
+from estimator_container.mesh.pulse import Loss
 from estimator_container.ranks.server import RankEnd
 from estimator_container.worlds.mpi.launch_agents import LaunchAgents
 
@@ -72,7 +73,7 @@ def test_all_hosts_that_are_silent_are_lost_though_one_is_blamed(leader, monkeyp
     """As two of a machine that has no power any more: what is left of neither is waited for."""
     monkeypatch.setattr(leader._others, "expect", lambda lost: "10.0.0.1:4711")
     for host in ("algo-2", "algo-3"):
-        leader.host_lost(host, silent=True)
+        leader.host_lost(host, Loss.SILENT)
     leader.report(of_silent_host("algo-2", "algo-1", 2.5))
     leader.host_cleared("algo-1")
     assert leader._host.asked == [("algo-2", ["algo-2", "algo-3"])]

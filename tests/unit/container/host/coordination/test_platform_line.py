@@ -13,6 +13,7 @@ from estimator_container.host.coordination.platform_line import PlatformLine
 from estimator_container.host.spec import HostSpec
 from estimator_container.mesh import pulse
 from estimator_container.mesh.mesh import Member, MeshLeader
+from estimator_container.mesh.pulse import Loss
 from estimator_container.runtime.errors import ConfigurationError
 
 SECRET = b"the secret of this job"
@@ -35,8 +36,8 @@ class Platform:
     def on_message(self, host, message):
         self.messages.append((host, message))
 
-    def on_lost(self, host, silent):
-        self.lost.append((host, silent))
+    def on_lost(self, host, how):
+        self.lost.append((host, how))
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def test_a_host_that_beats_is_missed_once_it_is_frozen(line, platform, run_until
     run_until(lambda: to_platform._wire._mesh._link is not None)
     to_platform._wire._mesh._link._pulse.stop()
     run_until(lambda: platform.lost)
-    assert platform.lost == [("algo-2", True)]
+    assert platform.lost == [("algo-2", Loss.SILENT)]
 
 
 def test_a_host_that_closes_its_line_is_not_silent(line, platform, run_until):
@@ -138,7 +139,7 @@ def test_a_host_that_closes_its_line_is_not_silent(line, platform, run_until):
     run_until(lambda: platform.joined)
     to_platform.close()
     run_until(lambda: platform.lost)
-    assert (platform.lost, heard) == ([("algo-2", False)], [])
+    assert (platform.lost, heard) == ([("algo-2", Loss.CLOSED)], [])
 
 
 def test_a_host_without_a_secret_trusts_no_platform(line):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+from estimator_container.mesh.pulse import Loss
 from estimator_container.runtime.loop import Loop
 
 from estimator_sdk.backends.ssh.on_host import words
@@ -25,7 +26,7 @@ class Observer:
     def on_message(self, host, message):
         pass
 
-    def on_lost(self, host, silent):
+    def on_lost(self, host, how):
         pass
 
 loop, door = Loop(), socket.create_server(("127.0.0.1", 0))
@@ -47,8 +48,8 @@ class Observer:
     def on_message(self, host, message):
         pass
 
-    def on_lost(self, host, silent):
-        self.lost.append(silent)
+    def on_lost(self, host, how):
+        self.lost.append(how)
 
 
 def test_a_supervisor_that_stands_still_for_some_seconds_is_not_lost_and_one_that_ends_is():
@@ -67,7 +68,7 @@ def test_a_supervisor_that_stands_still_for_some_seconds_is_not_lost_and_one_tha
         assert heard.lost == []
         supervisor.kill()
         loop.run_until(lambda: heard.lost, SECONDS)
-        assert heard.lost == [False]
+        assert heard.lost == [Loss.CLOSED]
     finally:
         supervisor.kill()
         supervisor.communicate()

@@ -16,7 +16,7 @@ class LostHosts:
     def __init__(
         self, loop: Loop, own: str, others: Sequence[str], missed_beats: int, report: Callable[[Verdict], object]
     ) -> None:
-        """`others` are the neighbours, silent after so many beats; `report` is called once with who is to blame."""
+        """`others` are the neighbours, silent after so many beats; `report` is called with who is to blame."""
         self._own = own
         self._others = others
         self._seconds = silent_seconds(missed_beats)
@@ -36,7 +36,9 @@ class LostHosts:
             self._report(of_lost_host(host, self._own))
             return
         self.apart[host] = how
-        if len(self.apart) == 1:
+        if how is Loss.STOOD_STILL or len(self._unheard_by) == len(self._others):
+            self._report(self._on_itself())
+        elif len(self.apart) == 1:
             self._reach.check(self._blame)
 
     def forget(self, host: str) -> None:
@@ -44,27 +46,25 @@ class LostHosts:
         self.apart.pop(host, None)
 
     def _blame(self, cut_off: bool) -> None:
-        """One host of several is to blame for its silence, and this one for that of all, and if none hears it."""
+        """One host of several is to blame for its silence, and this one for that of all."""
         if not self.apart:
             return  # there are others in their places
-        first, others = next(iter(self.apart)), list(self.apart)
-        unheard_by = [host for host in others if self.apart[host] is Loss.UNHEARD]
-        everybody = len(others) == len(self._others)
-        if everybody and unheard_by:
-            self._report(self._unheard(unheard_by))
-        elif cut_off or (everybody and len(others) > 1):
-            self._report(self._cut_off(others))
-        elif self.apart[first] is Loss.SILENT:
-            self._report(of_silent_host(first, self._own, self._seconds))
+        everybody = len(self.apart) == len(self._others) > 1
+        silent = [host for host, how in self.apart.items() if how is Loss.SILENT]
+        if cut_off or everybody:
+            self._report(self._on_itself())
+        elif silent:
+            self._report(of_silent_host(silent[0], self._own, self._seconds))
         else:
-            self._report(of_lost_host(first, self._own))
+            self._report(of_lost_host(next(iter(self.apart)), self._own))
 
-    def _cut_off(self, others: Sequence[str]) -> Verdict:
-        """This host itself is to blame: nothing on its network answers it."""
+    @property
+    def _unheard_by(self) -> list[str]:
+        return [host for host, how in self.apart.items() if how is not Loss.SILENT]
+
+    def _on_itself(self) -> Verdict:
+        if self._unheard_by:
+            what = f"{self._own} stood still or was cut off: {', '.join(self._unheard_by)} heard nothing from it"
+            return Verdict(Kind.HOST_LOST, f"{what} for more than {self._seconds:g} s, and gave up on it", self._own)
         what = f"{self._own} is cut off from its network: it has heard nothing for more than {self._seconds:g} s"
-        return Verdict(Kind.HOST_LOST, f"{what} from {', '.join(others)}", self._own)
-
-    def _unheard(self, by: Sequence[str]) -> Verdict:
-        """This host itself is to blame: the others have waited for it in vain, and have said so."""
-        what = f"{self._own} stood still or was cut off: {', '.join(by)} heard nothing from it"
-        return Verdict(Kind.HOST_LOST, f"{what} for more than {self._seconds:g} s, and gave it up", self._own)
+        return Verdict(Kind.HOST_LOST, f"{what} from {', '.join(self.apart)}", self._own)

@@ -36,11 +36,13 @@ class Loss(enum.Enum):
     """How a connection has ended."""
 
     CLOSED = "closed"
-    """The other end is gone, or has closed it."""
+    """The other end is gone, has closed it, or was never met."""
     SILENT = "silent"
     """The other end owes too many beats, and the connection was still there."""
     UNHEARD = "unheard"
-    """The other end has missed too many beats of this one, has said so, and has closed it."""
+    """The other end has missed too many beats of this one, and said so before it closed the connection."""
+    STOOD_STILL = "stood still"
+    """The same, and this end knows that it was held up."""
 
 
 class Timers(Protocol):
@@ -110,6 +112,15 @@ class Pulse:
         """The other end has said something."""
         if self._missed is not None:
             self._missed = 0
+
+    @property
+    def was_held_up(self) -> bool:
+        """Whether this end itself came so late to its last beats that the other one may have missed them.
+
+        A virtual machine that is paused may not know: its clock can stand still, too.
+        """
+        late = max(self._strain.seconds, self._now() - self._due)
+        return late >= silent_seconds(self._missed_beats) / 2
 
     def stop(self) -> None:
         """Neither send nor expect anything any more."""

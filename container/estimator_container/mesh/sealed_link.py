@@ -13,7 +13,7 @@ from .pulse import MISSED_BEATS, Loss, Pulse
 BEAT = "beat"
 """With the seconds of the sender's strain: see `Pulse`."""
 UNHEARD = "unheard"
-"""The last word to an end that has fallen silent: it may only have stood still, and would miss who closes on it."""
+"""The last word to an end that has fallen silent: one that only stood still would blame whoever closes on it."""
 
 OnMessage = Callable[[str, "list[str]"], None]
 OnLost = Callable[[str, Loss], None]
@@ -66,7 +66,7 @@ class SealedLink:
         elif fields[:1] == [BEAT]:
             self._pulse.heard_beat(_seconds(fields[1:]))
         elif fields == [UNHEARD]:
-            self._lose(Loss.UNHEARD)
+            self._lose(Loss.STOOD_STILL if self._pulse.was_held_up else Loss.UNHEARD)
         else:
             self._pulse.heard()
             self._on_message(link.peer, fields)
@@ -76,7 +76,8 @@ class SealedLink:
 
     def _give_up(self) -> None:
         self.send(UNHEARD)
-        self._lose(Loss.SILENT)
+        if not self._link.closed:  # as it is where sending has failed
+            self._lose(Loss.SILENT)
 
     def _lose(self, how: Loss) -> None:
         self.close()

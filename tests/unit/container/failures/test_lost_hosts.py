@@ -34,23 +34,41 @@ def lost_hosts(loop, monkeypatch):
         (("algo-2",), {"algo-2": SILENT}, True, "algo-1", "algo-1 is cut off from its network"),
         (("algo-2", "algo-3"), {"algo-3": SILENT}, False, "algo-3", "algo-3 is frozen or cut off"),
         (("algo-2", "algo-3"), {"algo-3": SILENT, "algo-2": SILENT}, False, "algo-1", "algo-1 is cut off"),
-        (("algo-2",), {"algo-2": UNHEARD}, False, "algo-1", "algo-1 stood still or was cut off: algo-2 heard nothing"),
-        (("algo-2", "algo-3"), {"algo-3": UNHEARD, "algo-2": UNHEARD}, False, "algo-1", "algo-3, algo-2 heard"),
         (("algo-2", "algo-3"), {"algo-3": UNHEARD, "algo-2": SILENT}, False, "algo-1", "cut off: algo-3 heard nothing"),
         (("algo-2", "algo-3"), {"algo-3": UNHEARD}, False, "algo-3", "algo-3 is gone: its connection to algo-1 ended"),
+        (("algo-2", "algo-3", "algo-4"), {"algo-3": UNHEARD, "algo-4": SILENT}, False, "algo-4", "algo-4 is frozen"),
     ],
 )
-def test_one_host_of_several_is_to_blame_and_who_hears_nobody_or_is_heard_by_nobody_for_all(
+def test_one_host_of_several_is_to_blame_for_its_silence_and_who_hears_nobody_for_that_of_all(
     lost_hosts, others, apart, cut_off, blamed, words
 ):
     made, checks, found = lost_hosts(*others)
     for host, how in apart.items():
         made.lose(host, how)
+    assert found == []
     (then,) = checks
     then(cut_off)
     (verdict,) = found
     assert (verdict.kind, verdict.host) == ("host_lost", blamed)
     assert words in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("others", "apart"),
+    [
+        (("algo-2",), {"algo-2": UNHEARD}),
+        (("algo-2", "algo-3"), {"algo-3": UNHEARD, "algo-2": UNHEARD}),
+        (("algo-2", "algo-3"), {"algo-3": Loss.STOOD_STILL}),
+    ],
+)
+def test_a_host_that_no_other_has_heard_or_that_knows_why_blames_itself_at_once(lost_hosts, others, apart):
+    """Before its ranks, which have lost theirs meanwhile, are taken for the cause."""
+    made, _, found = lost_hosts(*others)
+    for host, how in apart.items():
+        made.lose(host, how)
+    (verdict,) = found
+    assert (verdict.kind, verdict.host) == ("host_lost", "algo-1")
+    assert f"stood still or was cut off: {', '.join(apart)} heard nothing from it" in verdict.message
 
 
 def test_a_host_that_has_closed_its_connection_is_to_blame_at_once(lost_hosts):

@@ -223,8 +223,16 @@ def test_a_host_that_stands_still_is_lost_and_learns_of_it_when_it_goes_on(run_u
         process.send_signal(signal.SIGSTOP)
         run_until(lambda: leader.lost)
         process.send_signal(signal.SIGCONT)
-        assert process.stdout.read() == "UNHEARD\n"
+        assert process.stdout.read() == "STOOD_STILL\n"
     assert (leader.lost, leader.how) == (["algo-3"], Loss.SILENT)
+
+
+def test_who_was_given_up_without_having_stood_still_is_told_apart(run_until, leader, stranger, monkeypatch):
+    monkeypatch.setattr(pulse, "BEAT_SECONDS", 60.0)
+    seal = stranger.join(run_until)
+    stranger.link.send(*seal.wrap(("unheard",)))
+    run_until(lambda: leader.lost)
+    assert (leader.lost, leader.how, leader.messages) == (["algo-2"], Loss.UNHEARD, [])
 
 
 def test_the_loss_of_the_leader_is_told_to_a_worker_once(loop, run_until, leader):

@@ -149,6 +149,18 @@ def test_who_was_held_up_accuses_nobody(machine_time, end):
     assert end.silences == []
 
 
+def test_an_end_knows_for_a_while_that_it_was_held_up_and_before_its_next_beat_too(machine_time, end):
+    machine_time.run(0.5 * BEAT_SECONDS)
+    assert not end.pulse.was_held_up
+    end.is_kept_from_its_cpu((MISSED_BEATS + 1) * BEAT_SECONDS)
+    machine_time.run(MISSED_BEATS * BEAT_SECONDS)
+    assert end.pulse.was_held_up
+    machine_time.run(2 * BEAT_SECONDS)
+    assert end.pulse.was_held_up
+    machine_time.run(PATIENT_BEATS * BEAT_SECONDS)
+    assert not end.pulse.was_held_up
+
+
 def test_an_end_that_is_patient_waits_for_more_beats(machine_time):
     patient = End(machine_time, 2 * MISSED_BEATS)
     patient.pulse.heard_beat()

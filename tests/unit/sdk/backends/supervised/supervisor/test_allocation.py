@@ -74,7 +74,7 @@ def test_what_the_first_host_has_said_before_counts(allocation):
 
 
 def test_the_first_host_is_not_blamed_by_the_one_that_it_has_lost(allocation):
-    """Who was frozen for a while says that the first host is gone, before that one says so of it."""
+    """Who was cut off for a while may say that the first host is gone, before that one says so of it."""
     found = of_silent_host("algo-3", "algo-1", 2.5)
     allocation._first_host_lost("algo-3", of_lost_host("algo-1", "algo-3"), "", ())
     allocation._attempt_failed(found, "10.0.0.1:4711", ("algo-3",))

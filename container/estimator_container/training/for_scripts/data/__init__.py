@@ -2,6 +2,7 @@
 
     dataset.py         `Dataset`: the data of a rank, and the position in them
     pipe.py            `PipeDataset`: the same for a channel in pipe mode
+    checks.py          whether their arguments are what they are to be
     for_torch.py, for_tensorflow.py, for_numpy.py     adapters, each imported by its own name
     order.py           which samples a rank gets in which step
     position.py        what a checkpoint keeps

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from .checks import check_counts, check_functions, whole
 from .errors import DataError
 from .order import EpochOrder
 from .position import Position
@@ -33,7 +34,7 @@ class Dataset(CountedWaiting):
 
     def __init__(
         self,
-        source: str,
+        source: str | os.PathLike[str],
         *,
         batch_size: int,
         seed: int | None = None,
@@ -51,16 +52,20 @@ class Dataset(CountedWaiting):
     ) -> None:
         """`source` is the name of a channel, a path, or a URI `s3://` or `file://` of a folder.
 
-        `batch_size` is the most samples that a rank gets in a step. With a `seed` the order is another one in each
-        epoch, and the samples of `together` shards are mixed. `decode` is applied to each sample and `collate` to each
-        batch, in the thread or the DataLoader's worker that reads. `pattern` chooses shards by name, as '*.tar';
-        `format` is told by their names. At most `prefetch` batches and `memory` bytes are read ahead; at most `disk`
-        bytes are kept of a store, in `cache_folder` or one for the time being. `rank` and `world_size` are those of the
-        job. Raises DataError and StorageError.
+        `batch_size` is the most samples that a rank gets in a step, or one more where it is 1. With a `seed` the order
+        is another one in each epoch, and the samples of `together` shards are mixed. `decode` is applied to each sample
+        and `collate` to each batch that is not empty, in the thread or the DataLoader's worker that reads. `pattern`
+        chooses shards by name, as '*.tar'; `format` is told by their names. At most `prefetch` batches and `memory`
+        bytes are read ahead; at most `disk` bytes are kept of a store, in `cache_folder` or one for the time being.
+        `rank` and `world_size` are those of the job. Raises DataError and StorageError.
         """
-        _check(batch_size=batch_size, together=together, prefetch=prefetch, memory=memory, disk=disk)
-        place = shards.source_of(source)
-        self.rank, self.world_size = _world(source, rank, world_size)
+        check_counts(batch_size=batch_size, together=together, prefetch=prefetch, memory=memory, disk=disk)
+        check_functions(decode=decode, collate=collate)
+        if seed is not None:
+            seed = whole("seed", seed)
+        name = _name_of(source)
+        place = shards.source_of(name)
+        self.rank, self.world_size = _world(name, rank, world_size)
         self._cache = None if place.is_at_hand else DiskCache(place.uri, disk, cache_folder)
         self._shards = shards.find(place, pattern, format, functools.partial(count_samples, place, self._cache))
         self._seed, self._together = seed, together
@@ -90,7 +95,11 @@ class Dataset(CountedWaiting):
         return present.division.steps - present.step
 
     def epochs(self, count: int) -> Iterator[int]:
-        """The numbers of the epochs, of so many, that are not over yet; what a loop leaves of one is passed over."""
+        """The numbers of the epochs, of so many, that are not over yet; what a loop leaves of one is passed over.
+
+        Raises DataError for a count that is not a whole number.
+        """
+        count = whole("count", count)
         while self.epoch < count:
             epoch = self.epoch
             yield epoch
@@ -150,7 +159,7 @@ class Dataset(CountedWaiting):
     def _made(self, samples: list[Sample]) -> Batch:
         """A batch of what the shards hold."""
         decoded = samples if self._decode is None else [self._decode(each) for each in samples]
-        return decoded if self._collate is None else self._collate(decoded)
+        return decoded if self._collate is None or not decoded else self._collate(decoded)
 
     def _identity(self) -> dict[str, object]:
         return {"seed": self._seed, "together": self._together, "shards": self._shards.fingerprint}
@@ -164,10 +173,12 @@ def _division_of(position: Position) -> tuple[Any, ...]:
     return position.left, position.world_size, position.batch_size
 
 
-def _check(**least_one: int) -> None:
-    for name, value in least_one.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise DataError(f"{name} is {value!r}: give a whole number from 1 on")
+def _name_of(source: object) -> str:
+    if isinstance(source, str):
+        return source
+    if isinstance(source, os.PathLike):
+        return os.path.abspath(os.fsdecode(source))
+    raise DataError(f"source is {source!r}: give the name of a channel, a path or a URI")
 
 
 def _world(source: str, rank: int | None, world_size: int | None) -> tuple[int, int]:
@@ -183,6 +194,7 @@ def _world(source: str, rank: int | None, world_size: int | None) -> tuple[int, 
                 "would make different numbers of steps: leave distribution= out, since the ranks divide the samples "
                 "themselves, or give rank= and world_size= within the host"
             )
+    rank, world_size = whole("rank", rank), whole("world_size", world_size)
     if not 0 <= rank < world_size:
         raise DataError(f"rank is {rank!r} of {world_size!r}: give a rank from 0 to {world_size - 1}")
     return rank, world_size

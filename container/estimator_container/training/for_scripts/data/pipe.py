@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
+from .checks import check_counts, check_functions, whole
 from .dataset import MEMORY, Batch
 from .errors import DataError
 from .reading.ahead import Ahead, CountedWaiting, size_of
@@ -35,8 +36,12 @@ class PipeDataset(CountedWaiting):
     ) -> None:
         """`records` makes samples of what the pipe brings; without it the channel has tar shards.
 
-        Raises DataError for a channel that is not piped, or a host with several ranks.
+        `batch_size` is the samples of a batch; the last one of an epoch may have fewer. `decode` is applied to each
+        sample and `collate` to each batch, in the thread that reads. At most `prefetch` batches and `memory` bytes are
+        read ahead. Raises DataError for a wrong argument, a channel that is not piped, or a host with several ranks.
         """
+        check_counts(batch_size=batch_size, prefetch=prefetch, memory=memory)
+        check_functions(decode=decode, collate=collate, records=records)
         settings = channel_settings(channel)
         if settings.get("TrainingInputMode") != "Pipe":
             raise DataError(f"the channel {channel!r} is not in pipe mode: use Dataset({channel!r}, …)")
@@ -60,7 +65,8 @@ class PipeDataset(CountedWaiting):
         return self._epoch
 
     def epochs(self, count: int) -> Iterator[int]:
-        """The numbers of the epochs that are not over yet, of so many."""
+        """The numbers of the epochs that are not over yet, of so many. Raises DataError as that of `Dataset`."""
+        count = whole("count", count)
         while self._epoch < count:
             epoch = self._epoch
             yield epoch
@@ -88,15 +94,20 @@ class PipeDataset(CountedWaiting):
 
         Raises DataError for a position with another number of ranks or another batch size.
         """
-        if state.get("version") != _VERSION or "step" not in state:
-            raise DataError("this is no position in a pipe: give what state_dict() returned")
+        try:
+            if state["version"] != _VERSION:
+                raise ValueError(f"its version is {state['version']!r}, not {_VERSION}")
+            epoch, step = int(state["epoch"]), int(state["step"])
+            before = {name: state[name] for name in self._rank_free_world()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"this is no position in a pipe ({error}): give what state_dict() returned") from None
         for name, now in self._rank_free_world().items():
-            if state.get(name) != now:
+            if before[name] != now:
                 raise DataError(
-                    f"the position was kept with {name} {state.get(name)!r}, but it is {now!r} now: what a pipe "
+                    f"the position was kept with {name} {before[name]!r}, but it is {now!r} now: what a pipe "
                     "brings is divided anew only at the begin of an epoch; continue with as many"
                 )
-        self._epoch, self._step = int(state["epoch"]), int(state["step"])
+        self._epoch, self._step = epoch, step
 
     def _rank_free_world(self) -> dict[str, int]:
         return {"world_size": self._world_size, "batch_size": self._batch_size}

@@ -2,9 +2,12 @@ import json
 import pickle
 import tarfile
 import threading
+from pathlib import Path
 
+import numpy as np
 import pytest
 from estimator_container.data import DataError, Dataset, packing
+from estimator_container.data.for_numpy import stack
 
 from tests.unit.container.training.data.folders import NUMBERS, flat, number, numbered, tar_of
 
@@ -71,6 +74,20 @@ def test_a_world_of_another_size_goes_on_where_all_ranks_were(folder):
         had += flat(data)
         assert data.epoch == 1
     assert sorted(had) == NUMBERS
+
+
+def test_a_batch_without_samples_is_an_empty_list_whatever_makes_batches(folder):
+    """Where fewer are left than there are ranks, as after a restart on more hosts."""
+    before = opened(folder, 0, 3)
+    batches = iter(before)
+    next(batches), next(batches)
+    ranks = [opened(folder, rank, 12, collate=stack) for rank in range(12)]
+    for data in ranks:
+        data.load_state_dict(before.state_dict())
+    found = [list(data) for data in ranks]
+    assert {len(batches) for batches in found} == {1}
+    assert sorted(len(batch) for (batch,) in found) == [0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+    assert [batch for (batch,) in found if len(batch) == 0] == [[]] * 3
 
 
 def test_epochs_go_on_where_they_were(folder):
@@ -199,11 +216,36 @@ def test_a_file_that_is_hidden_is_no_shard(folder, tmp_path):
         ({"rank": 2, "world_size": 2}, "rank is 2 of 2"),
         ({"rank": 0, "world_size": 26}, "has 25 samples, fewer than the 26 ranks"),
         ({"format": "csv"}, "there is no format 'csv': use one of tar, tfrecord"),
+        ({"rank": "0", "world_size": "2"}, "rank is '0': give a whole number"),
+        ({"rank": 0, "world_size": 2.0}, r"world_size is 2\.0: give a whole number"),
+        ({"seed": float("nan")}, "seed is nan: give a whole number"),
+        ({"decode": "utf-8"}, "decode is 'utf-8': give a function, or leave it out"),
+        ({"collate": 3}, "collate is 3: give a function, or leave it out"),
     ],
 )
 def test_a_wrong_argument_is_said(folder, options, sentence):
     with pytest.raises(DataError, match=sentence):
         opened(folder, **options)
+
+
+def test_a_source_that_is_no_name_and_a_count_of_epochs_that_is_no_number_are_said(folder):
+    with pytest.raises(DataError, match="source is None: give the name of a channel, a path or a URI"):
+        opened(None)
+    with pytest.raises(DataError, match="count is '3': give a whole number"):
+        next(opened(folder).epochs("3"))
+
+
+def test_a_path_and_numbers_of_numpy_are_good(folder):
+    data = opened(Path(folder), seed=np.int64(3), batch_size=25)
+    assert list(data) == list(opened(folder, batch_size=25))
+    assert json.loads(json.dumps(data.state_dict())) == data.state_dict()
+
+
+def test_a_cache_folder_that_cannot_be_made_is_said(folder, tmp_path, monkeypatch):
+    channel(monkeypatch, folder, "FastFile")
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=f"cache_folder is '{tmp_path}/file', which cannot be made: File exists"):
+        opened("train", cache_folder=str(tmp_path / "file"))
 
 
 def channel(monkeypatch, folder, mode="File", distribution="FullyReplicated"):

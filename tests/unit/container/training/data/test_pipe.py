@@ -49,7 +49,7 @@ def content(epoch, shard):
 
 
 def opened(**options):
-    return PipeDataset("train", batch_size=3, decode=number, **options)
+    return PipeDataset("train", **{"batch_size": 3, "decode": number, **options})
 
 
 def test_epochs_come_through_their_pipes(channel):
@@ -90,12 +90,30 @@ def test_ranks_on_several_hosts_take_turns(channel, monkeypatch):
 def test_what_a_pipe_cannot_do_is_said(channel, monkeypatch):
     with pytest.raises(DataError, match="the position was kept with world_size 2, but it is 1 now"):
         opened().load_state_dict({"version": 1, "epoch": 0, "step": 1, "world_size": 2, "batch_size": 3})
+    for state in (None, {}, {"version": 1, "step": "x"}, {"version": 1, "step": 1, "world_size": 1, "batch_size": 3}):
+        with pytest.raises(DataError, match=r"this is no position in a pipe \(.+\): give what state_dict\(\) returned"):
+            opened().load_state_dict(state)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     with pytest.raises(DataError, match="a pipe, which has one reader on each host, but this host has several ranks"):
         opened()
     monkeypatch.setenv("SM_INPUT_DATA_CONFIG", "{}")
     with pytest.raises(DataError, match=r"the channel 'train' is not in pipe mode: use Dataset\('train', …\)"):
         opened()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"batch_size": 0}, "batch_size is 0: give a whole number from 1 on"),
+        ({"batch_size": "32"}, "batch_size is '32': give a whole number from 1 on"),
+        ({"prefetch": "8"}, "prefetch is '8': give a whole number from 1 on"),
+        ({"memory": None}, "memory is None: give a whole number from 1 on"),
+        ({"records": "tar"}, "records is 'tar': give a function, or leave it out"),
+    ],
+)
+def test_a_wrong_argument_is_said(channel, options, sentence):
+    with pytest.raises(DataError, match=sentence):
+        opened(**options)
 
 
 def test_a_pipe_of_something_else_is_said(channel, monkeypatch, tmp_path):

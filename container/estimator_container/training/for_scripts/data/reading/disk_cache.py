@@ -20,6 +20,7 @@ from typing import BinaryIO
 from estimator_container.storage import Object, Store, open_store
 from estimator_container.storage.location import parse
 
+from ..errors import DataError
 from .fetch import fetch_elsewhere
 
 _PREFIX = "estimator-data-"
@@ -35,6 +36,7 @@ class DiskCache:
         """At most `limit` bytes, or the shards that are open at once where those are more.
 
         Without a `folder` it makes one of its own, which ends with this process, or by the next cache if it is killed.
+        Raises DataError for a folder that cannot be made.
         """
         self._uri = uri
         self._limit = limit
@@ -48,7 +50,10 @@ class DiskCache:
             fcntl.flock(owner, fcntl.LOCK_EX)
             os.rename(draft, os.path.join(folder, _OWNER))  # which is locked from the moment that it is there
             weakref.finalize(self, _remove, folder, owner, os.getpid())
-        os.makedirs(folder, exist_ok=True)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"cache_folder is {folder!r}, which cannot be made: {error.strerror}") from None
         self.folder = folder
 
     def __getstate__(self) -> dict[str, object]:

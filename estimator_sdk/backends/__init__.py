@@ -36,10 +36,10 @@ BUILT_IN: Mapping[str, str] = {
 
 def load(name: str) -> Backend:
     """The backend with that name. Raises InvalidArgument for an unknown one, and suggests the nearest."""
-    if name in BUILT_IN:
+    if isinstance(name, str) and name in BUILT_IN:
         return _from_path(BUILT_IN[name])
     installed = _installed()
-    if name not in installed:
+    if not isinstance(name, str) or name not in installed:
         known = suggestion(name, {*BUILT_IN, *installed})
         raise InvalidArgument("backend", f"backend {shown(name)} is not known; {known}")
     made: Backend = installed[name].load()()

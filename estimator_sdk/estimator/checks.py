@@ -21,6 +21,7 @@ from .arguments import Arguments
 S = TypeVar("S", bound=Structure)
 
 _URIS = ("output_path", "checkpoint_s3_uri", "code_location", "model_uri")
+_NOT_EMPTY = ("entry_point", "source_dir", "image_uri", "backend")
 _WHAT_RUNS = ("entry_point", "command", "steps")  # one of them; none where the image has a program of its own
 # An argument that means nothing without another one.
 _NEEDS = (
@@ -44,6 +45,11 @@ def check(estimator: Arguments) -> None:
         setattr(estimator, name, conform(hint, getattr(estimator, name), name))
     for name in limits.RANGES:
         limits.check(name, getattr(estimator, name))
+    for name in _NOT_EMPTY:
+        if getattr(estimator, name) == "":
+            raise InvalidArgument(name, f"{name} is empty; give one, or leave it out")
+    if "" in estimator.dependencies:
+        raise InvalidArgument("dependencies", "dependencies has an empty path; name a file or a folder")
     for name in _URIS:
         uri = getattr(estimator, name)
         if uri is not None:

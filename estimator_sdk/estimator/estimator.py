@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ..code.source import Source
+from ..errors import InvalidArgument
 from ..spec.training_input import Inputs, channels, frames
 from ..values import job_name as job_names
 from . import checks, command_line, document
@@ -59,16 +60,21 @@ class Estimator(Arguments):
         return self.image_uri
 
     def set_hyperparameters(self, **hyperparameters: object) -> None:
-        """Add hyperparameters, or replace those of the same names. Raises InvalidArgument."""
-        self.hyperparameters = {**(self.hyperparameters or {}), **hyperparameters}
-        self.spec()
+        """Add hyperparameters, or replace those of the same names. Raises InvalidArgument, and changes nothing then."""
+        before = self.hyperparameters
+        self.hyperparameters = {**(before or {}), **hyperparameters}
+        try:
+            self.spec()
+        except InvalidArgument:
+            self.hyperparameters = before
+            raise
 
     def spec(
         self, inputs: Inputs | None = None, job_name: str | None = None, *, code_uri: str | None = None
     ) -> JobSpec:
         """The job as a typed CreateTrainingJob document; `code_uri` is where its code bundle is.
 
-        Reads no files. Without `job_name` each call creates a new name. Raises InvalidArgument.
+        Reads no files but the `hostfile`. Without `job_name` each call creates a new name. Raises InvalidArgument.
         """
         self._check()
         name = self._new_job_name() if job_name is None else job_names.checked(job_name)
@@ -131,9 +137,15 @@ class Estimator(Arguments):
         """Run the job to its end, without showing its log, and say why its training steps take as long as they do.
 
         `print` shows what is returned as `estimator doctor JOB` does; for a job that was started before, there is
-        `Job.diagnose()`. Takes the arguments of `fit`, and raises what it raises.
+        `Job.diagnose()`. Raises what `fit` raises, and InvalidArgument, before anything has started, for a service that
+        keeps what is needed to itself.
         """
-        return self.fit(inputs, logs="none", job_name=job_name).diagnose()
+        from . import launch
+
+        planned = self.plan(inputs, job_name)
+        launch.check_told_here(planned)
+        launch.write_frames(planned, inputs)
+        return launch.run(planned, True, "none").diagnose()
 
     def _check(self) -> None:
         checks.check(self)

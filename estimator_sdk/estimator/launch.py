@@ -74,6 +74,13 @@ def write_frames(planned: Plan, inputs: Inputs | None) -> None:
         files.write(where, len(planned.hosts), max(1, planned.processes_per_host))
 
 
+def check_told_here(planned: Plan) -> None:
+    """Raises InvalidArgument for a job whose hosts would leave what they record elsewhere."""
+    if backends.load(planned.backend).capabilities.is_remote:
+        what = f"what the ranks of a job on {planned.backend} record of their steps is not on this machine"
+        raise InvalidArgument("backend", f"{what}; use fit(), or diagnose the same job on another backend")
+
+
 def plan_of(spec: JobDocument, backend: str | None, job_name: str | None) -> Plan:
     """The plan of a job that is given as a whole, under another name if one is given. Raises InvalidArgument."""
     secrets.refuse_hidden(spec)
@@ -119,7 +126,9 @@ def _backend_for(spec: JobDocument, named: str | None) -> backends.Backend:
     if named is None and spec.decoded.reserved.pool:
         named = backends.with_pool()
     algorithm = spec.algorithm_specification
-    return backends.load(named or backends.choose(spec.instance_type, bool(algorithm and algorithm.training_image)))
+    if named is None:
+        named = backends.choose(spec.instance_type, bool(algorithm and algorithm.training_image))
+    return backends.load(named)
 
 
 def _renamed(spec: JobDocument, name: str) -> JobDocument:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument, JobFailed
 from ..estimator.estimator import Estimator
+from ..spec.training_input import channels
 from ..values import job_name as job_names
 from ..values.home import temporary_folder
 from ..values.naming import suggestion
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 _INSTEAD = {
     "entry_point": "the function is what runs",
+    "command": "the function is what runs",
+    "steps": "the function is what runs",
+    "arguments": "give the function its arguments when it is called",
     "source_dir": "the function travels by itself; put modules and a requirements.txt that it needs into dependencies",
     "hyperparameters": "give the function its arguments when it is called",
     "container_entry_point": "the function is what runs",
@@ -36,8 +40,11 @@ class FunctionJob:
     """Arguments of `Estimator`."""
     inputs: Inputs | None = None
 
-    def check(self, *own: str) -> None:
-        """Raises InvalidArgument for an argument that is unknown or wrong; `own` are the names of the caller's own."""
+    def check(self, *own: str) -> Estimator:
+        """What runs the job. Raises InvalidArgument for an argument that is unknown or wrong.
+
+        `own` are the names of the caller's own.
+        """
         known = [field.name for field in fields(Estimator) if field.name not in _INSTEAD]
         for name in self.settings:
             if name in _INSTEAD:
@@ -45,7 +52,8 @@ class FunctionJob:
             if name not in known:
                 hint = suggestion(name, [*known, *own, "inputs"])
                 raise InvalidArgument(name, f"{self.title} has no argument {name!r}; {hint}")
-        self._estimator("function", ".")
+        channels(self.inputs)
+        return self._estimator("function", ".")
 
     def run(self, call: Call, logs: Logs = "all") -> Any:  # noqa: ANN401 - what the function returns
         """Run the call as a job, wait for it, and return what rank 0 returned.

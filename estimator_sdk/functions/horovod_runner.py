@@ -16,6 +16,7 @@ from .function_job import FunctionJob
 
 if TYPE_CHECKING:
     from ..display.progress import Logs
+    from ..estimator.estimator import Estimator
     from ..spec.training_input import Inputs
 
 Verbosity = Literal["all", "log_callback_only"]
@@ -61,8 +62,9 @@ class HorovodRunner:
             raise InvalidArgument("distribution", f"{what}; give np=, or custom_mpi_options= for mpirun")
         mpi = {"enabled": True, "custom_mpi_options": settings.pop("custom_mpi_options", None)}
         _check_np(np, settings)
-        FunctionJob("HorovodRunner", settings, inputs).check("np", "driver_log_verbosity", "custom_mpi_options")
-        mpi["processes_per_host"] = _processes_per_host(np, _hosts(settings))
+        given = FunctionJob("HorovodRunner", settings, inputs)
+        estimator = given.check("np", "driver_log_verbosity", "custom_mpi_options")
+        mpi["processes_per_host"] = _processes_per_host(np, _hosts(estimator))
         self._np = np
         self._names_a_place = any(settings.get(name) is not None for name in _PLACES)
         self._logs = _SHOWN[driver_log_verbosity]
@@ -110,9 +112,9 @@ def _check_np(np: object, settings: dict[str, Any]) -> None:
             raise InvalidArgument(name, f"{what}; leave it out, or write np={-np}")
 
 
-def _hosts(settings: dict[str, Any]) -> int:
-    groups = settings.get("instance_groups") or ()
-    return sum(group.instance_count for group in groups) or settings.get("instance_count", 1)
+def _hosts(estimator: Estimator) -> int:
+    groups = estimator.instance_groups or ()
+    return sum(group.instance_count for group in groups) or estimator.instance_count
 
 
 def _processes_per_host(np: int, hosts: int) -> int:

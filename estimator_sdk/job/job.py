@@ -76,7 +76,7 @@ class Job:
 
     @property
     def model_data(self) -> str | None:
-        """The URI of `model.tar.gz`; None until it exists, and for a failed job."""
+        """The URI of `model.tar.gz`, or of a folder of files; None until it exists, and for a failed job."""
         return self._started.record().model_data
 
     @property
@@ -144,7 +144,8 @@ class Job:
     def wait(self, timeout: float | None = None) -> Status:
         """Wait for the end of the job, at most `timeout` seconds, and return the status then.
 
-        Raises JobFailed if the job has failed, and InvalidArgument for a timeout that is not a number.
+        Raises JobFailed if the job has failed, and InvalidArgument for a timeout that is not a number. None, or
+        infinity, waits for as long as it takes.
         """
         from ..values.conform import conform
 
@@ -155,7 +156,10 @@ class Job:
         return record.status
 
     def stop(self) -> None:
-        """Ask the job to stop: SIGTERM to every rank, the grace period, then SIGKILL. Returns at once."""
+        """Ask the job to stop: SIGTERM to every rank, the grace period, then SIGKILL. Returns at once.
+
+        Raises BackendError where what runs the job cannot be asked.
+        """
         self._started.stop()
 
     def delete(self) -> None:
@@ -185,7 +189,7 @@ class Job:
         they are written, until the job has ended. The `data` of the lines of one rank and stream, joined, are the
         bytes that it wrote: a line longer than 2 MiB, or one longer than 64 KiB that is redrawn with `\\r` like a
         progress bar, arrives in pieces, of which only the last ends in a newline. Raises InvalidArgument for a stream
-        or host that the job does not have.
+        or host that the job does not have, and for a rank that is no number; one that has written nothing has no lines.
         """
         return self._lines(rank, host, stream, follow)
 
@@ -211,14 +215,16 @@ class Job:
         return [Metric(name, value, line.time_ns / 1e9, line.rank) for line, values in found for name, value in values]
 
     def curves(self, points: int = 512) -> Curves:
-        """The metrics of the model so far: by rank, step and time, in at most `points` points each.
+        """The metrics of the model so far: by rank, step and time, in at most `points` points each, 2 or more.
 
         Values are those that the script logs by `estimator_container.metrics.log`, that the metric definitions find,
         that stand alone in a line as `name: value`, and those of Keras. `refresh()` of what is returned reads only
         what is new, and `parts(since=cursor)` returns only what has changed.
         """
         from ..telemetry.curves import Curves
+        from . import asked
 
+        asked.check_whole("points", points, 2)
         curves = Curves(self._started, points)
         curves.refresh()
         return curves
@@ -237,28 +243,32 @@ class Job:
         """What the hosts measured of themselves and their ranks: CPU, memory, disks, network, GPUs.
 
         None is everything there is. `start` and `end` are seconds since 1970; a series has at most about `points`
-        points, or one in each `resolution` seconds. Raises EstimatorError for a job that runs elsewhere.
+        points, or one in each `resolution` seconds. Raises EstimatorError for a job that runs elsewhere, and
+        InvalidArgument for a metric or a host that there is not.
         """
         from ..telemetry import machines
+        from . import asked
 
-        return machines.read(self._started, machines.Question(metrics, hosts, ranks, start, end, points, resolution))
+        question = machines.Question(metrics, hosts, ranks, start, end, points, resolution)
+        asked.check_measured(question, self.hosts)
+        return machines.read(self._started, question)
 
     def download(self, path: str | Path = ".", progress: Progress | None = None) -> Path:
         """Unpack the model into a folder, which is created if necessary, and return the folder.
 
         `progress` is called with the bytes and the objects that have arrived so far, from another thread.
 
-        Raises EstimatorError if the job has no model (yet), or if it cannot be read from its store.
+        Raises EstimatorError if the job has no model (yet), or if it cannot be read from its store, InvalidArgument
+        where the folder cannot be made, and OSError where nothing can be written there.
         """
         uri = self.model_data
         if uri is None:
             hint = "" if self._started.record().is_final else "; wait for it to complete"
             raise EstimatorError(f"the job {self.name} is {self.status} and has no model{hint}")
-        from . import model_files
+        from . import asked, model_files
 
         check_umask()
-        target = Path(path)
-        target.mkdir(parents=True, exist_ok=True)
+        target = asked.folder(path)
         model_files.fetch(uri, target, progress)
         return target
 

@@ -15,10 +15,15 @@ def list_jobs(backend: str | None = None, limit: int | None = None) -> list[Job]
 
     `backend` selects the jobs of one backend, and `limit` that many of the newest; None means all on this machine, and
     100 on SageMaker. Warns of a job on this machine whose state cannot be understood, and leaves it out. Raises
-    InvalidArgument for an unknown backend, and BackendError if SageMaker does not answer.
+    InvalidArgument for an unknown backend or a limit that is no number of jobs, and BackendError if SageMaker does not
+    answer.
     """
     from .. import backends
 
+    if limit is not None:
+        from .asked import check_whole
+
+        check_whole("limit", limit, 0)
     return [Job(each) for each in backends.jobs(backend, limit)]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgument
 from ..values.naming import suggestion
+from .asked import check_whole
 
 if TYPE_CHECKING:
     from estimator_container.logs.lines import Block
@@ -25,7 +26,9 @@ class LogSelection:
 
     @classmethod
     def checked(cls, hosts: Sequence[str], rank: int | None, host: str | None, stream: str | None) -> LogSelection:
-        """Of a job with these hosts. Raises InvalidArgument for a host or a stream that it does not have."""
+        """Of a job with these hosts. Raises InvalidArgument for a host, a stream or a rank that it cannot have."""
+        if rank is not None:
+            check_whole("rank", rank, 0)
         for argument, value, known in (("host", host, hosts), ("stream", stream, STREAMS)):
             if value is not None and value not in known:
                 raise InvalidArgument(argument, f"{argument} {value!r} is not in this job; {suggestion(value, known)}")

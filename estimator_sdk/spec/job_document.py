@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+from ..values.conform import conform
 from .structure import Structure, structure
 
 if TYPE_CHECKING:
@@ -281,4 +282,5 @@ class JobDocument(Structure):
         >>> JobDocument.from_description(answer)
         JobDocument(training_job_name='a', role_arn='arn:aws:iam::1:role/r')
         """
+        conform(Mapping[str, object], answer, "the description")
         return cls.from_request({member: value for member, value in answer.items() if member not in _OF_A_RUN})

@@ -12,8 +12,8 @@ _INTEGER = (1 << 31) - 1  # the largest of the API's type Integer
 # Lowest and highest values, both allowed; those of the CreateTrainingJob API reference where it has them.
 RANGES: dict[str, tuple[float, float | None]] = {
     "instance_count": (1, instances.MAX_HOSTS),
-    "cpus": (0.01, None),
-    "memory": (0.03125, None),  # 32 MiB: less does not hold the toolkit and a Python
+    "cpus": (0.01, _INTEGER),
+    "memory": (0.03125, _INTEGER),  # 32 MiB: less does not hold the toolkit and a Python
     "gpus": (1, _INTEGER),
     "max_run": (1, _INTEGER),
     "max_wait": (1, _INTEGER),

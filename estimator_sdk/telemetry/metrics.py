@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,9 +24,18 @@ class Metric(NamedTuple):
 
 
 def metric_definitions(job: StartedJob) -> Sequence[tuple[str, re.Pattern[str]]]:
-    """The names of a job's metrics, and what finds their values in a line."""
-    definitions = job.request().get("AlgorithmSpecification", {}).get("MetricDefinitions") or []
-    return [(each["Name"], re.compile(each["Regex"])) for each in definitions]
+    """The names of a job's metrics, and what finds their values in a line; warns of a pattern that Python cannot read.
+
+    Only an Estimator has checked them: a document, or another service, may have any.
+    """
+    found = []
+    for each in job.request().get("AlgorithmSpecification", {}).get("MetricDefinitions") or []:
+        try:
+            found.append((each["Name"], re.compile(each["Regex"])))
+        except (re.error, RecursionError, OverflowError) as error:
+            what = f"the metric {each['Name']!r} is left out, because its pattern {each['Regex']!r} is not valid"
+            warnings.warn(f"{what}: {error}", stacklevel=3)
+    return found
 
 
 def values_in(line: Line, definitions: Sequence[tuple[str, re.Pattern[str]]]) -> Iterator[tuple[str, float]]:

@@ -133,9 +133,10 @@ def _conform_class(hint: object, value: object, where: str) -> object:
 
 
 def _check_size(number: object, where: str) -> None:
-    """Raises InvalidArgument for an int that no float can hold."""
+    """Raises InvalidArgument for an int that no float can hold, and for NaN, which is within no limits."""
     try:
-        float(number)  # type: ignore[arg-type]
+        if float(number) != number:  # type: ignore[arg-type]
+            _refuse(float, number, where)
     except OverflowError:
         raise InvalidArgument(
             where, f"{where} is {shown(number)}, which is larger than any number can be; lower it"

@@ -33,11 +33,18 @@ def mark_step(step: int | None = None) -> None:
     """Say that a training step of this rank has just ended; does nothing outside of a job.
 
     `step` is its number, where the script counts by itself, as after a restart. Call it in each rank, once in each
-    step; from then on only these calls count. A call takes less than a microsecond, and makes no system call.
+    step; from then on only these calls count. A call takes less than a microsecond, and makes no system call. In a job
+    it raises TypeError for a step that is not a whole number below 2**63.
     """
     clock = clock_of_rank()
-    if clock is not None:
+    if clock is None:
+        return
+    try:
         clock.mark_explicitly(step)
+    except (TypeError, ValueError):
+        if step is None or (isinstance(step, int) and abs(step) < 1 << 63):
+            raise
+        raise TypeError(f"mark_step: the step must be a whole number below 2**63, not {step!r}") from None
 
 
 def timed_input(batches: Iterable[Batch]) -> Iterator[Batch]:

@@ -20,6 +20,8 @@ def log(values: Mapping[str, object] | None = None, *, step: int | None = None, 
     counted. Outside of a job nothing is written. It takes some microseconds, and a disk that is full ends nothing.
     Raises TypeError or ValueError for what is not a number, a name or a step.
     """
+    if values is not None and not hasattr(values, "keys"):
+        raise TypeError(f"metrics.log: {values!r} has no name: write metrics.log(loss=…), or give a dict")
     numbers = {name: logged.checked(name, value) for name, value in {**(values or {}), **more}.items()}
     if step is not None:
         step = _whole(step)

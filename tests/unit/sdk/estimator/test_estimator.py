@@ -3,6 +3,7 @@ import json
 import logging
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import botocore.session
 import pytest
@@ -10,6 +11,7 @@ from botocore.validate import ParamValidator
 
 from estimator_sdk import JobSpec
 from estimator_sdk.errors import InvalidArgument
+from estimator_sdk.estimator import launch
 from estimator_sdk.estimator.estimator import Estimator
 from estimator_sdk.spec.job_document import InstanceGroup
 from estimator_sdk.spec.training_input import TrainingInput
@@ -241,7 +243,7 @@ def test_an_image_s_own_program_gets_no_hyperparameters_that_it_may_not_know():
         ({"max_run": 0}, "max_run", "at least 1"),
         ({"max_run": 1.5}, "max_run", "an int"),
         ({"stop_timeout": -1}, "stop_timeout", "from 0 to 86400"),
-        ({"stop_timeout": float("nan")}, "stop_timeout", "from 0 to 86400"),
+        ({"stop_timeout": float("nan")}, "stop_timeout", "must be a number, not nan"),
         ({"max_retry_attempts": 31}, "max_retry_attempts", "from 1 to 30"),
         ({"spare_hosts": -1}, "spare_hosts", "at least 0"),
         ({"keep_alive_period_in_seconds": 21601}, "keep_alive_period_in_seconds", "from 0 to 21600"),
@@ -332,6 +334,11 @@ def test_an_image_s_own_program_gets_no_hyperparameters_that_it_may_not_know():
         ({"training_recipe": "r"}, "training_recipe", "as entry_point"),
         ({"max_wait": 5, "use_spot_instances": True}, "max_wait", "at least max_run"),
         ({"base_job_name": "my_job"}, "base_job_name", "write 'my-job'"),
+        ({"image_uri": ""}, "image_uri", "is empty; give one, or leave it out"),
+        ({"source_dir": ""}, "source_dir", "is empty"),
+        ({"backend": ""}, "backend", "is empty"),
+        ({"dependencies": ["lib", ""]}, "dependencies", "has an empty path"),
+        ({"cpus": float("inf")}, "cpus", "from 0.01 to 2147483647, not inf"),
         ({"container_log_level": "INFO"}, "container_log_level", "an int"),
         ({"entry_point": None}, "entry_point", "nothing to run"),
         ({"entry_point": None, "image_uri": "i", "source_dir": "src"}, "source_dir", "without entry_point"),
@@ -379,6 +386,7 @@ def test_set_hyperparameters_adds_and_replaces():
     assert estimator.spec().decoded.script == {"lr": 0.2, "epochs": 1, "name": "x"}
     with pytest.raises(InvalidArgument, match="reserved"):
         estimator.set_hyperparameters(sagemaker_program="x")
+    assert estimator.spec().decoded.script == {"lr": 0.2, "epochs": 1, "name": "x"}
 
 
 def test_what_the_user_passed_is_not_changed():
@@ -431,3 +439,10 @@ def test_each_spec_has_a_new_name_unless_one_is_given():
 def test_making_an_estimator_and_its_spec_looks_at_no_file():
     estimator = Estimator(entry_point="not-there.py", source_dir="/not/there", dependencies=["/nor/this"])
     assert estimator.spec().decoded.reserved.program == "not-there.py"
+
+
+def test_a_diagnosis_that_a_service_would_keep_to_itself_is_refused_before_anything_starts(monkeypatch):
+    monkeypatch.setattr(Estimator, "plan", lambda *given: SimpleNamespace(backend="sagemaker"))
+    monkeypatch.setattr(launch, "run", lambda *given: pytest.fail("it was started"))
+    with pytest.raises(InvalidArgument, match="what the ranks of a job on sagemaker record of their steps is not on"):
+        Estimator(entry_point="train.py").diagnose()

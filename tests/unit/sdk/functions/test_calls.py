@@ -36,6 +36,9 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
 
 
+GROUPS = [{"InstanceType": "ml.m5.large", "InstanceCount": 2, "InstanceGroupName": "a"}]
+
+
 def train(epochs, rate=0.1):
     return epochs * rate
 
@@ -61,6 +64,10 @@ def uses_a_lock():
         (lambda: HorovodRunner(np=2, instance_count=0), "instance_count must be at least 1, not 0"),
         (lambda: HorovodRunner(np=2, max_run="long"), "max_run"),
         (lambda: HorovodRunner(np=2, entry_point="train.py"), "takes no entry_point: the function is what runs"),
+        (lambda: remote(command=["x"]), "remote takes no command: the function is what runs"),
+        (lambda: remote(arguments=["--lr", "1"]), "remote takes no arguments: give the function its arguments"),
+        (lambda: remote(inputs=5), "inputs"),
+        (lambda: HorovodRunner(np=3, instance_groups=GROUPS), "np=3 processes do not spread evenly over .*2 hosts"),
         (lambda: HorovodRunner(np=2, hyperparameters={}), "takes no hyperparameters: give the function its arguments"),
         (lambda: HorovodRunner(np=2).run(train, epoch=3), r"train\(\) has no argument 'epoch'; did you mean 'epochs'"),
         (lambda: HorovodRunner(np=2).run(train), "cannot be called this way: missing a required argument: 'epochs'"),

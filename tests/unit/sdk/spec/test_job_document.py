@@ -240,3 +240,5 @@ def test_a_description_leaves_out_what_happened_and_keeps_what_to_do():
     document = full(REQUEST, random.Random(1))
     assert isinstance(document, dict)
     assert JobSpec.from_description({**document, "TrainingJobStatus": "Completed"}).to_request() == document
+    with pytest.raises(InvalidArgument, match="the description must be a dict, not None"):
+        JobSpec.from_description(None)

@@ -29,6 +29,7 @@ DOES_NOT_FIT = [
     (int, 1.0, "x must be an int, not 1.0 (float)"),
     (float, True, "x must be a number, not True (bool)"),
     (float, "1", "x must be a number, not '1' (str)"),
+    (float | None, float("nan"), "x must be a number, not nan (float)"),
     (bool, 1, "x must be True or False, not 1 (int)"),
     (int, None, "x must be an int, not None"),
     (int | None, "a", "x must be an int, not 'a' (str)"),

@@ -18,6 +18,10 @@ ADDS_UP = """
 from mpi4py import MPI
 print(MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank), flush=True)
 """
+DEVICES = """
+import os
+print(os.environ.get("MPI_UCX_NET_DEVICES"), flush=True)
+"""
 NAMES = """
 import os
 print(*sorted(name for name in os.environ if "MODULES" in name or name.startswith("OF_")), flush=True)
@@ -107,6 +111,8 @@ def test_a_job_says_how_its_ranks_talk(estimator, transport):
     how = {"tcp": "TCP, as the job says", "fabric": "Open MPI chooses among UCX, libfabric and TCP, as the job says"}
     assert f"\n# MPI between nodes, as this machine shows it: {how[transport]}\n" in asked.plan().script
     assert said(asked.fit(logs="none")) == ["6"] * 4
+    devices = estimator(DEVICES, MPI, transport=transport, interface="lo").fit(logs="none")
+    assert said(devices) == [{"tcp": "lo", "fabric": "None"}[transport]] * 4  # which UCX reads for messages, too
 
 
 def test_an_interface_that_a_node_lacks_is_named(estimator):

@@ -28,10 +28,12 @@ def environment_of_programs(spec: HostSpec, toolkit: Toolkit) -> dict[str, str]:
     own = {SOCKET_VARIABLE: toolkit.socket}
     if not isinstance(spec.world, MpiWorld):
         return {**os.environ, **own}
-    from ..worlds.mpi import inherited
+    from ..worlds.mpi import fabric, inherited
 
-    seen = inherited.for_programs(os.environ, spec.settings.launch_variables)
-    return {**spec.world.defaults(interface_of(spec.cluster)), **seen, **own}
+    settings = spec.settings
+    seen = inherited.for_programs(os.environ, settings.launch_variables)
+    with_fabric = fabric.is_chosen(settings.transport, settings.hosts_per_machine == len(spec.hosts))
+    return {**spec.world.defaults(interface_of(spec.cluster), with_fabric), **seen, **own}
 
 
 def commands_of_ranks(

@@ -59,15 +59,18 @@ class MpiWorld(worlds.World):
             return False
         return any(_OVERSUBSCRIBES.search(option) for option in self.options) or None
 
-    def defaults(self, interface: str) -> dict[str, str]:
+    def defaults(self, interface: str, with_fabric: bool) -> dict[str, str]:
         """Variables for MPI's programs and the ranks, where the user has set none of that name.
+
+        There are none where Open MPI may choose a network: it would read them for its messages, too (`mca_pml_ucx_open`
+        in ompi/mca/pml/ucx), which would not leave `interface` then, nor would their buffers stay registered.
 
         UCX comes with Open MPI's libraries, and patches the C library when it is loaded: 40 ms in each process, for
         what windows alone use unless the user asks for more. (UCX_MEM_EVENTS in UCX's `ucx_info -f`.) Open MPI has it
         read first what begins with MPI_ (`ucp_config_read` in ompi/mca/osc/ucx), here that windows take `interface`. At
         the end the ranks close their connections without waiting for each other, which UCX calls an error on stdout.
         """
-        if "pml" in self.parameters:
+        if with_fabric or "pml" in self.parameters:
             return {}
         devices = {} if "UCX_NET_DEVICES" in os.environ else {"MPI_UCX_NET_DEVICES": interface}
         return {"UCX_MEM_EVENTS": "no", "UCX_LOG_LEVEL": "fatal", **devices}

@@ -102,11 +102,15 @@ def test_options_that_place_ranks_are_told_from_others(options, places):
 
 
 def test_ucx_leaves_the_c_library_alone_unless_the_user_chooses_what_may_need_it():
-    assert MpiWorld(HOSTS, 1).defaults("eth7")["UCX_MEM_EVENTS"] == "no"
-    assert MpiWorld(HOSTS, 1, ("--mca", "pml", "ucx")).defaults("eth7") == {}
+    assert MpiWorld(HOSTS, 1).defaults("eth7", False)["UCX_MEM_EVENTS"] == "no"
+    assert MpiWorld(HOSTS, 1, ("--mca", "pml", "ucx")).defaults("eth7", False) == {}
+
+
+def test_messages_that_may_take_a_faster_network_are_not_kept_on_the_interface_of_tcp():
+    assert MpiWorld(HOSTS, 1).defaults("eth7", with_fabric=True) == {}
 
 
 def test_windows_take_the_interface_that_connects_the_hosts_unless_the_user_names_others(monkeypatch):
-    assert MpiWorld(HOSTS, 1).defaults("eth7")["MPI_UCX_NET_DEVICES"] == "eth7"
+    assert MpiWorld(HOSTS, 1).defaults("eth7", False)["MPI_UCX_NET_DEVICES"] == "eth7"
     monkeypatch.setenv("UCX_NET_DEVICES", "mlx5_0:1")
-    assert "MPI_UCX_NET_DEVICES" not in MpiWorld(HOSTS, 1).defaults("eth7")
+    assert "MPI_UCX_NET_DEVICES" not in MpiWorld(HOSTS, 1).defaults("eth7", False)

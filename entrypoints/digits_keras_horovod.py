@@ -96,7 +96,7 @@ def kept(data: digits.Examples, settings: argparse.Namespace, done: int) -> tf.d
     images, labels = tf.constant(data.images), tf.constant(data.labels)
 
     def orders() -> Iterator[np.ndarray]:
-        for epoch in itertools.count(done + 1):  # Keras tells a `Share` of the end of an epoch once before the first
+        for epoch in itertools.count(done + 1):  # a `Share` is told of the end of an epoch once before the first
             for _, batches in itertools.groupby(share(settings, len(data), epoch), key=len):
                 yield np.stack(list(batches))
 

@@ -3,7 +3,7 @@
     python digits_pytorch_horovod.py                      # one process
     mpirun -np 4 python digits_pytorch_horovod.py         # four of them
 
-What Horovod asks of a training script is marked with numbers, 1 to 7, as in the example with Keras.
+What Horovod asks of a training script is marked with numbers, 1 to 7.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python photos_keras_horovod.py                           # one process
     mpirun -np 4 python photos_keras_horovod.py --keep       # four of them, with what the doctor advises
 
-It reads its photos as people write it first, one after the other, and so most of a step is waiting for them:
+It reads its photos the way that is usually written first, one after the other, so it waits for them in most of a step:
 
     estimator doctor run --try --source-dir entrypoints -- python photos_keras_horovod.py
 """
@@ -88,6 +88,7 @@ def main(argv: list[str]) -> None:
         fitted = model.fit(data, epochs=settings.epochs, steps_per_epoch=steps, callbacks=callbacks, verbose=0)
     if hvd.rank() == 0:
         print(f"train_accuracy: {fitted.history['acc'][-1]:.4f}", flush=True)
+        settings.model_dir.mkdir(parents=True, exist_ok=True)
         model.save(settings.model_dir / "model.keras")
 
 

@@ -1,4 +1,4 @@
-"""Run one of the digits examples as a training job, on hosts that are processes of this machine.
+"""Run one of the digits examples for MPI or Horovod as a training job, on hosts that are processes of this machine.
 
 python entrypoints/run_digits.py                                      # Keras + Horovod, 2 hosts x 2 processes
 python entrypoints/run_digits.py --script digits_numpy_mpi.py         # NumPy + mpi4py

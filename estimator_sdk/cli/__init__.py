@@ -1,6 +1,7 @@
 """The command line `estimator`: a thin layer that builds a job, or asks one.
 
-Each command is a line in `commands.COMMANDS` and a module of its name here, with two functions:
+Each command is a line in `command_table.COMMANDS` and a module of its name in `commands/` or `commands/jobs/`, with two
+functions:
 
 - `add(parser)` adds the command's arguments to its own parser, a `parser.Parser`, which has `--json` and `--help`.
 - `run(arguments) -> int` does the work and returns the exit code.

@@ -25,7 +25,8 @@ def add(parser: Parser) -> None:
         choices=["pack", "index"],
         help="make shards of the small files in a folder; list the shards of a data set and count their samples",
     )
-    parser.add_argument("places", nargs="+", metavar="DIR URI", help="for pack the folder and where the shards go")
+    where = "pack: the folder, and the URI for the shards; index: the URI of the shards"
+    parser.add_argument("places", nargs="+", metavar="DIR URI", help=where)
     parser.add_argument("--shard-mib", type=count, metavar="N", help=f"the size of a shard (default {_SHARD_MIB})")
     parser.add_argument("--seed", type=int, metavar="N", help="of the shuffle of the samples (default 0)")
     parser.add_argument("--keep-order", action="store_true", help="keep the samples in the order of their names")

@@ -32,8 +32,8 @@ def add(parser: Parser) -> None:
         metavar="PURPOSE",
         action="append",
         default=[],
-        help=f"what is needed besides MPI jobs on this machine: {', '.join(PURPOSES)}, or a backend that another "
-        "package provides; may be given several times",
+        help=f"require what this needs, too, and exit with 1 where it is missing: {', '.join(PURPOSES)}, or a backend "
+        "that another package provides; may be given several times",
     )
     parser.add_argument("--picture", metavar="FILE", help="with a job: write the same as a picture, in SVG")
     parser.add_argument("--backend", metavar="NAME", help="look at what this backend needs, and at nothing else")
@@ -87,7 +87,7 @@ def _found(arguments: Namespace) -> Iterable[Finding]:
     if not arguments.probe:
         return backend.check()
     if not isinstance(backend, Probes):
-        what = f"--probe: the backend {arguments.backend} reaches nothing but this machine"
+        what = f"--probe: the backend {arguments.backend} has no job that tries its machines"
         raise InvalidArgument("--probe", f"{what}; leave it out")
     return (*backend.check(), *backend.probe())
 

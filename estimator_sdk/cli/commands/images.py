@@ -36,7 +36,7 @@ def add_build_options(parser: ArgumentParser, nargs: str | None = None) -> None:
     """The options that `build` reads."""
     parser.add_argument("framework", nargs=nargs, choices=["mpi", *catalogue.VERSIONS])
     parser.add_argument("--framework-version", help="such as 2.21 (default: the newest)")
-    parser.add_argument("--gpu", action="store_true", help="with CUDA, for jobs on GPUs; of the newest version alone")
+    parser.add_argument("--gpu", action="store_true", help="with CUDA, for jobs on GPUs (the newest version only)")
     parser.add_argument("--base", help=f"the image to build on (default: {catalogue.PULLED})")
     parser.add_argument("--debian-base", action="store_true", help="make the base from Debian's packages")
     parser.add_argument("--tag", help="the image's name (default: the name that an estimator looks for)")

@@ -22,7 +22,7 @@ def add(parser: Parser) -> None:
         "hosts", help="the machines, such as a:4,user@b:4, or the name of a hostfile; to adopt a job, its first machine"
     )
     parser.add_argument("job", nargs="?", help="the name of the job to adopt, so that all commands know it here")
-    parser.add_argument("--image", help="for check: an image that jobs are to run in; who does not have it pulls it")
+    parser.add_argument("--image", help="for check: an image that jobs are to run in; machines that lack it pull it")
 
 
 def run(arguments: Namespace) -> int:

@@ -21,7 +21,7 @@ SECONDS = 2.0  # between two looks, as hosts measure
 
 def add(parser: Parser) -> None:
     job_argument.add(parser)
-    parser.add_argument("--once", action="store_true", help="show it once; so it is where the output is no terminal")
+    parser.add_argument("--once", action="store_true", help="show it once and exit, as where the output is no terminal")
 
 
 def run(arguments: Namespace) -> int:

@@ -92,7 +92,7 @@ def job(home) -> None:
         (["images", "ls", "mpi"], "ls lists all images"),
         (["doctor", "--needs", "flink"], "--needs 'flink' is not known; Known: docker, horovod"),
         (["doctor", "--probe"], "--probe has no effect without --backend; add --backend slurm"),
-        (["doctor", "--backend", "process", "--probe"], "the backend process reaches nothing but this machine"),
+        (["doctor", "--backend", "process", "--probe"], "the backend process has no job that tries its machines"),
         (["doctor", "--backend", "kubernetes"], "kubernetes"),
         (["doctor", "some-job", "--backend", "process"], "--backend is about what is installed, and a job was named"),
         (["doctor", "no-such-job"], "no-such-job"),

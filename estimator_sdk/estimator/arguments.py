@@ -40,7 +40,8 @@ class Arguments:
     role: str | None = None
     """The job's IAM role; a job on this machine needs none."""
     instance_type: str = "local"
-    """`local`, `local_gpu`, `slurm` or `slurm.PARTITION`, or a SageMaker training instance type: `ml.g5.12xlarge`."""
+    """`local`, `local_gpu`, `slurm` or `slurm.PARTITION`, `spark`, or a SageMaker training instance type:
+    `ml.g5.12xlarge`."""
     instance_count: int = 1
     """The number of hosts."""
     cpus: float | None = None
@@ -61,8 +62,9 @@ class Arguments:
     inherit_environment: bool | Sequence[str] | None = None
     """Which variables of the process that calls `fit()` the script also sees. True means all of them, False those that
     a process needs to start, such as PATH and HOME, and a list of names and patterns, such as `["AWS_*", "HF_TOKEN"]`,
-    these in addition. None means True if hosts are processes, and False otherwise: a container has its image's own PATH
-    and so on, and gets only named variables; a SageMaker instance cannot inherit any."""
+    these in addition. None means True if hosts are processes on this machine, and False otherwise: on Slurm those of
+    modules and proxies come along; a container, and a host reached by ssh or on Spark, has its image's or its machine's
+    own and gets only named variables; a SageMaker instance cannot inherit any."""
     metric_definitions: Sequence[Mapping[str, str]] | None = None
     """Metrics to read from the log: `[{"Name": "loss", "Regex": "loss: ([0-9.]+)"}]`."""
     input_mode: Literal["File", "Pipe", "FastFile"] = "File"
@@ -76,7 +78,8 @@ class Arguments:
     checkpoint_s3_uri: str | None = None
     """Where checkpoints are kept, `s3://` or `file://`; None keeps none."""
     checkpoint_local_path: str | None = None
-    """Where the script writes checkpoints; None means `/opt/ml/checkpoints`."""
+    """Where the script writes checkpoints in a container; None means `/opt/ml/checkpoints`. Hosts that are processes
+    have no other folder than the one of `SM_CHECKPOINT_DIR`."""
     checkpoint_keep: int | None = None
     """How many of the newest snapshots stay in the store; None means 3."""
     base_job_name: str | None = None
@@ -88,11 +91,14 @@ class Arguments:
     max_wait: int | None = None
     """The number of seconds that a spot job may take, including waiting for capacity; at least `max_run`."""
     use_spot_instances: bool = False
+    """Use SageMaker's spare capacity, which may be taken away again."""
     max_retry_attempts: int | None = None
     """How often the job is restarted after a failure of the platform, 1 to 30; None means never."""
     restart_policy: RestartPolicy | None = None
     """After which failures of the script the job begins again, from its newest snapshot and on the same hosts where
-    they are in order: `{"on": ["signal", "deadlock"], "max": 5, "within": 3600, "backoff": 10}`; None is after none."""
+    they are in order: `{"on": ["signal", "deadlock"], "max": 5, "within": 3600, "backoff": 10}` allows 5 restarts (1 to
+    1,000) within 3,600 seconds, of which the first waits for 10 seconds (up to 3,600) and each further one twice as
+    long. None is after none."""
     spare_hosts: int = 0
     """How many more machines are kept ready, each of which can take the place of a host that is lost; refused by
     backends that have no choice of machines."""
@@ -106,11 +112,13 @@ class Arguments:
     volume_size: int = 30
     """GB of disk on each instance."""
     volume_kms_key: str | None = None
+    """The key with which the disks of the instances are encrypted."""
     subnets: Sequence[str] | None = None
     """Subnets of a VPC; needs `security_group_ids`."""
     security_group_ids: Sequence[str] | None = None
     """Security groups of a VPC; needs `subnets`."""
     encrypt_inter_container_traffic: bool = False
+    """Encrypt what instances send each other."""
     enable_network_isolation: bool = False
     """Cut the instances off from every network except the one between them."""
     instance_groups: Sequence[InstanceGroup] | None = None
@@ -122,9 +130,11 @@ class Arguments:
     model_uri: str | None = None
     """A model to continue from, which arrives as the channel `model_channel_name`."""
     model_channel_name: str = "model"
+    """The name of the channel that `model_uri` becomes."""
     container_entry_point: Sequence[str] | None = None
     """Replaces the image's ENTRYPOINT and the word `train`."""
     container_arguments: Sequence[str] | None = None
+    """The arguments of `container_entry_point`."""
     training_repository_access_mode: Literal["Platform", "Vpc"] | None = None
     """`Vpc` for an image in a registry in the VPC, not in Amazon ECR."""
     training_repository_credentials_provider_arn: str | None = None
@@ -132,9 +142,13 @@ class Arguments:
     disable_output_compression: bool = False
     """Write the model as separate files below the output path; needs `output_path`."""
     enable_sagemaker_metrics: bool | None = None
+    """`EnableSageMakerMetricsTimeSeries` of CreateTrainingJob: whether the service keeps the metrics as series."""
     enable_remote_debug: bool = False
+    """Whether a shell can be opened in the job's containers, by AWS Systems Manager."""
     enable_infra_check: bool = False
+    """Whether the service checks the instances' GPUs and network before the job."""
     enable_session_tag_chaining: bool = False
+    """Whether the tags of the session that creates the job are passed to its role."""
     rules: Sequence[Mapping[str, object]] | None = None
     """`DebugRuleConfigurations` of CreateTrainingJob."""
     debugger_hook_config: Mapping[str, object] | bool | None = None
@@ -144,6 +158,7 @@ class Arguments:
     profiler_config: Mapping[str, object] | None = None
     """`ProfilerConfig` of CreateTrainingJob."""
     disable_profiler: bool = False
+    """`ProfilerConfig.DisableProfiler` of CreateTrainingJob, in the place of `profiler_config`."""
     container_log_level: int = 20
     """The toolkit's own log level, as a number of Python's `logging`."""
     slurm: SlurmOptions | None = None

@@ -84,7 +84,8 @@ class Estimator(Arguments):
     def plan(self, inputs: Inputs | None = None, job_name: str | None = None) -> Plan:
         """What `fit()` with the same arguments would run, resolved in every detail; `print` shows it.
 
-        Starts nothing. Raises InvalidArgument for what cannot run.
+        Starts nothing. Raises InvalidArgument for what cannot run, and BackendError where the engine or the service
+        that is to run it does not answer.
         """
         from . import launch
 
@@ -123,8 +124,8 @@ class Estimator(Arguments):
         logs: which lines to show while waiting: `all`, those of `rank0`, or `none`.
         job_name: the job's name; None creates a new one.
 
-        Raises InvalidArgument before anything has started, and JobFailed, which names the first failing rank,
-        if it waits and the job fails. Ctrl-C stops the job cleanly.
+        Raises InvalidArgument and BackendError before anything has started, and JobFailed, which names the first
+        failing rank, if it waits and the job fails. Ctrl-C stops the job cleanly.
         """
         from . import launch
 

@@ -34,7 +34,8 @@ class Job:
         """The job with that name, whichever process started it: one on this machine, else one on SageMaker.
 
         The region of a job that was submitted from here is known; any other job is looked up in the configured region,
-        if there are credentials. Raises InvalidArgument for what is not a name, and JobNotFound.
+        if there are credentials. Raises InvalidArgument for what is not a name, JobNotFound, and EstimatorError for a
+        job on this machine whose record is damaged.
         """
         from .. import backends
         from ..values.job_name import checked
@@ -144,8 +145,7 @@ class Job:
     def wait(self, timeout: float | None = None) -> Status:
         """Wait for the end of the job, at most `timeout` seconds, and return the status then.
 
-        Raises JobFailed if the job has failed, and InvalidArgument for a timeout that is not a number. None, or
-        infinity, waits for as long as it takes.
+        Raises JobFailed if the job has failed, and InvalidArgument for a timeout that is not a number.
         """
         from ..values.conform import conform
 

@@ -36,9 +36,13 @@ class TrainingInput:
     distribution: Literal["FullyReplicated", "ShardedByS3Key"] | None = None
     """Whether each host gets all objects (the service's default) or its share of them."""
     compression: Literal["None", "Gzip"] | None = None
+    """How the objects are compressed, which arrive uncompressed in `Pipe` mode."""
     content_type: str | None = None
+    """The MIME type of the objects, which scripts find in `inputdataconfig.json`."""
     record_wrapping: Literal["None", "RecordIO"] | None = None
+    """Whether each object becomes a RecordIO record, in `Pipe` mode."""
     s3_data_type: Literal["ManifestFile", "S3Prefix", "AugmentedManifestFile", "Converse"] = "S3Prefix"
+    """What `s3_data` names: a prefix of objects, or a manifest that lists them."""
     instance_groups: Sequence[str] | None = None
     """The names of the instance groups that get this channel; None means all."""
     input_mode: InputMode | None = None
@@ -48,9 +52,11 @@ class TrainingInput:
     target_attribute_name: str | None = None
     """Only for AutoML jobs: refused here."""
     shuffle_config: ShuffleConfig | None = None
+    """`{"Seed": 1}` has the objects come in another order in each epoch, in `Pipe` mode and by ShardedByS3Key."""
     hub_access_config: Mapping[str, object] | None = None
     """`HubAccessConfig` of CreateTrainingJob; this and the next are used only by SageMaker."""
     model_access_config: Mapping[str, object] | None = None
+    """`ModelAccessConfig` of CreateTrainingJob."""
 
     def __post_init__(self) -> None:
         for name, hint in field_hints(type(self)).items():

@@ -160,7 +160,7 @@ def bare_mpirun(ranks: int, flags: Sequence[str] = ()) -> list[str]:
     return [programs.find("mpirun"), *ROOT_FLAGS, "--oversubscribe", *flags, "-np", str(ranks)]
 
 
-LEFT_ALONE = tuple(f"{name}={value}" for name, value in MpiWorld((), 1).defaults("lo").items())
+LEFT_ALONE = tuple(f"{name}={value}" for name, value in MpiWorld((), 1).defaults("lo", with_fabric=False).items())
 """The variables, for `env`, that a job's MPI has unless the user says otherwise."""
 
 

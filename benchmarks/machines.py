@@ -39,7 +39,7 @@ class Hosts:
         nodes = (os.uname().nodename, *self.names[1:])
         world = MpiWorld(self.names, processes, tuple(flags))
         fitted = command_line.Fit(nodes, "lo", str(self.folder), crowded=True, outnumbered=False, single_copy=True)
-        set_first = [f"{name}={value}" for name, value in world.defaults("lo").items()]
+        set_first = [f"{name}={value}" for name, value in world.defaults("lo", with_fabric=False).items()]
         return ["/usr/bin/env", *set_first, *command_line.mpirun(world, fitted, programs.find("mpirun"), agent)]
 
     @property

@@ -55,7 +55,10 @@ def test_killed_in_mid_epoch_it_goes_on_in_a_larger_world_on_the_other_backend_a
     kill_host(begun, "algo-1")
     with pytest.raises(JobFailed, match="algo-1"):
         begun.wait(60)
-    assert begun.reason == "" and lines(begun)[0] == "training on 1438 images with 2 ranks"
+    # The host may have been killed as it wrote a checkpoint, which is then the only one that is missed.
+    missed = r"\d+ bytes of .* may be incomplete: \.unfinished-epoch-\d+\.keras"
+    assert re.fullmatch(f"({missed})?", begun.reason), begun.reason
+    assert lines(begun)[0] == "training on 1438 images with 2 ranks"
     kept = tmp_path / "kept"
     restored = restore(open_store(uri), str(kept))
     assert restored.base == max(event["snapshot"] for event in events(begun, "checkpoint_published"))

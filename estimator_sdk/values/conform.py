@@ -135,12 +135,13 @@ def _conform_class(hint: object, value: object, where: str) -> object:
 def _check_size(number: object, where: str) -> None:
     """Raises InvalidArgument for an int that no float can hold, and for NaN, which is within no limits."""
     try:
-        if float(number) != number:  # type: ignore[arg-type]
-            _refuse(float, number, where)
+        held = float(number)  # type: ignore[arg-type]
     except OverflowError:
         raise InvalidArgument(
             where, f"{where} is {shown(number)}, which is larger than any number can be; lower it"
         ) from None
+    if held != held:  # as NaN alone
+        _refuse(float, number, where)
 
 
 def _refuse(hint: object, value: object, where: str) -> NoReturn:

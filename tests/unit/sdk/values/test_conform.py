@@ -12,6 +12,7 @@ FITS = [
     (str, "a", "a"),
     (int, 3, 3),
     (float, 3, 3),
+    (float, 2**53 + 1, 2**53 + 1),
     (float, 0.5, 0.5),
     (bool, False, False),
     (int | None, None, None),

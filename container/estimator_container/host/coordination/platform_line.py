@@ -28,7 +28,9 @@ BEAT = "beat"
 LISTENS = "listens"
 """To one elsewhere: the other hosts can join this one, the first, at an address."""
 AGAIN = "again"
-"""From it: another attempt follows. With the address of the first host, which is empty where that is the same."""
+"""From it: another attempt follows. With the address of the first host, which is empty where that is the same, and with
+the address that the first host gave when it asked: where it has asked again since, this is no answer to that.
+"""
 END = "end"
 """None does."""
 STOP = "stop"
@@ -65,6 +67,8 @@ class PlatformLine:
         """Whether another attempt may follow one that fails."""
         self.on_join: Callable[[str], None] = _expect_nothing
         """Called with the address of the first host."""
+        self._asked = ""
+        """The address at which others can join, as it was last given."""
         self._on_stop = on_stop
         self._on_gone = on_gone
         self._on_again: Callable[[str], None] = _expect_nothing
@@ -91,6 +95,7 @@ class PlatformLine:
 
         `lost` are the hosts that another attempt needs others for, which join at `address`.
         """
+        self._asked = address
         self._wire.send(FAILED, found.to_json(), address, *lost)
 
     def listens_at(self, address: str) -> None:
@@ -104,7 +109,9 @@ class PlatformLine:
     def _hear(self, message: list[str]) -> None:
         kind, *fields = message
         if kind == AGAIN:
-            self._on_again(fields[0])
+            address, *answered = fields
+            if answered in ([], [self._asked]):
+                self._on_again(address)
         elif kind == END:
             self._on_end()
         elif kind == STOP:

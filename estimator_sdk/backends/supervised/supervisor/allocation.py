@@ -194,7 +194,7 @@ class Allocation:
 
     def _begin_again(self, replaced: tuple[str, ...], told: Sequence[str], attempt: int) -> None:
         if self._first in told:
-            self._lines[self._first].begin_again()
+            self._lines[self._first].begin_again(answered=self._first_host_at)
         for host in replaced:
             self._exit_codes.pop(host, None)
             self._lines[host].close()

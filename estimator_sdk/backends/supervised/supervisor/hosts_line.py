@@ -48,8 +48,11 @@ class HostsLine(Protocol):
     def prepare_again(self) -> None:
         """Bring the hosts what another attempt needs. It may take long, and others may be lost meanwhile."""
 
-    def begin_again(self, first_host_at: str = "") -> None:
-        """Have the hosts run another attempt; the address is that of a first host that was made anew."""
+    def begin_again(self, first_host_at: str = "", answered: str = "") -> None:
+        """Have the hosts run another attempt; the address is that of a first host that was made anew.
+
+        `answered` is the one that a first host gave when it asked. It does nothing where it has asked again meanwhile.
+        """
 
     def end(self) -> None:
         """No other attempt follows: the hosts end by themselves."""
@@ -138,9 +141,9 @@ class LineHere:
     def prepare_again(self) -> None:
         """They have it."""
 
-    def begin_again(self, first_host_at: str = "") -> None:
+    def begin_again(self, first_host_at: str = "", answered: str = "") -> None:
         if self._link is not None:
-            self._link.send(AGAIN, first_host_at)
+            self._link.send(AGAIN, first_host_at, answered)
 
     def end(self) -> None:
         if self._link is not None:

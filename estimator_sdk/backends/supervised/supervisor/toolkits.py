@@ -48,8 +48,8 @@ class ToolkitLine:
     def prepare_again(self) -> None:
         self._toolkits.prepare_again(self._host)
 
-    def begin_again(self, first_host_at: str = "") -> None:
-        self._toolkits.begin_again(self._host)
+    def begin_again(self, first_host_at: str = "", answered: str = "") -> None:
+        self._toolkits.begin_again(self._host, answered)
 
     def end(self) -> None:
         self._toolkits.tell(self._host, platform.END)
@@ -125,10 +125,10 @@ class Toolkits:
         if self._mesh is not None:
             self._mesh.send(host, *fields)
 
-    def begin_again(self, host: str) -> None:
+    def begin_again(self, host: str, answered: str) -> None:
         """Have a host begin again as soon as it is known where the first one is."""
         if self.first_host_at or host == self._first:
-            self.tell(host, platform.AGAIN, self.first_host_at)
+            self.tell(host, platform.AGAIN, self.first_host_at, answered)
         else:
             self._lines[host].waits_for_first = True
 

@@ -91,6 +91,20 @@ def test_each_host_is_told_by_its_name(line, platform, run_until):
     assert heard == {"algo-1": [("again", "")], "algo-2": [("join", "10.0.0.1:4711")]}
 
 
+def test_an_answer_to_what_was_asked_before_a_further_host_was_lost_is_none(line, platform, run_until):
+    """The platform has told it to begin again without one of them, and hears of the other just then."""
+    found = Verdict(Kind.HOST_LOST, "algo-1 is gone", "algo-1")
+    to_platform, heard = line()
+    to_platform.ask(found, "10.0.0.2:4711", ["algo-1"])
+    to_platform.ask(found, "10.0.0.2:4712", ["algo-1", "algo-3"])
+    run_until(lambda: len(platform.messages) == 2)
+    platform.mesh.send("algo-2", words.AGAIN, "", "10.0.0.2:4711")
+    platform.mesh.send("algo-2", words.AGAIN, "", "10.0.0.2:4712")
+    platform.mesh.send("algo-2", words.AGAIN, "of an older platform")
+    run_until(lambda: len(heard) == 2)
+    assert heard == [("again", ""), ("again", "of an older platform")]
+
+
 def test_a_host_hears_that_the_job_is_to_stop_and_that_no_attempt_follows(line, platform, run_until):
     _, heard = line()
     run_until(lambda: platform.joined)

@@ -12,7 +12,7 @@ from .verdict import Verdict
 
 # When MPI itself ends the world, the report of the rank that made it do so may still be on its way.
 CULPRIT_SECONDS = 0.3
-# After mpirun's own end the reports of the last ranks are still on their way from other hosts.
+# After mpirun's own end, or that of a rank which another one has left, those of ranks on other hosts may be, too.
 LAST_REPORTS_SECONDS = 2.0
 # Within which a scheduler that has signalled one process has signalled every process of every host.
 SCHEDULER_SECONDS = 1.0

@@ -225,7 +225,7 @@ class Leader:
         """Ranks that reach each other by themselves see that one is gone before its own wrapper can have said so."""
         if self._run.mpirun is None and found.blames_another:
             run = self._run
-            self._loop.after(CULPRIT_SECONDS, lambda: self.report(found) if run is self._run else None)
+            self._loop.after(LAST_REPORTS_SECONDS, lambda: self.report(found) if run is self._run else None)
         else:
             self.report(found)
 

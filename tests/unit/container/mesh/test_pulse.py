@@ -4,7 +4,16 @@ import socket
 
 import pytest
 from estimator_container.mesh import pulse
-from estimator_container.mesh.pulse import BEAT_SECONDS, MISSED_BEATS, PATIENT_BEATS, Pulse, Reach, ask, silent_seconds
+from estimator_container.mesh.pulse import (
+    ASK_SECONDS,
+    BEAT_SECONDS,
+    MISSED_BEATS,
+    PATIENT_BEATS,
+    Pulse,
+    Reach,
+    ask,
+    silent_seconds,
+)
 from estimator_container.runtime import machine
 from estimator_container.runtime.loop import Timer
 
@@ -244,6 +253,19 @@ def test_one_packet_that_a_network_loses_says_nothing(loop, monkeypatch, answers
     reach.check(found.append)
     loop.run_until(lambda: bool(found), 10)
     assert found == [is_cut_off]
+
+
+def test_a_host_that_comes_late_to_ask_waits_for_both_answers(loop, monkeypatch):
+    """As one that lacks CPU time: with one of them it would name the host that it does not hear."""
+    found = []
+    monkeypatch.setattr(
+        pulse, "ask", lambda loop, gateway, seconds, then: loop.after(2 * ASK_SECONDS, lambda: then(False))
+    )
+    reach = Reach(loop)
+    reach._gateway = "192.0.2.1"
+    reach.check(found.append)
+    loop.run_until(lambda: bool(found), 10)
+    assert found == [True]
 
 
 def test_a_network_whose_gateway_never_answered_is_not_asked(loop, monkeypatch):

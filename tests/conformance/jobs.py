@@ -216,11 +216,19 @@ def agent_of(job: Job) -> int:
 
 def freeze_host(job: Job, host: str) -> None:
     """Stop everything on a host, connections left as they are."""
+    freeze_hosts(job, host)
+
+
+def freeze_hosts(job: Job, *hosts: str) -> None:
+    """The same on several, so soon one after the other that none misses another before."""
     if job.backend == "docker":
-        freeze(container_of(job, host).pause)
-    else:
-        toolkit = toolkit_of(job, host)
+        for container in [container_of(job, host) for host in hosts]:
+            freeze(container.pause)
+        return
+    toolkits = [toolkit_of(job, host) for host in hosts]
+    for toolkit in toolkits:
         os.kill(toolkit, signal.SIGSTOP)
+    for toolkit in toolkits:
         wait_until_stopped(toolkit)
         for pid in descendants(toolkit):
             with contextlib.suppress(ProcessLookupError):  # one that ends by itself, as an installer's do

@@ -216,7 +216,7 @@ def test_ctrl_c_stops_every_rank_and_the_exit_code_is_130(options, project, tmp_
 @pytest.mark.law("E4")
 def test_a_second_ctrl_c_returns_and_leaves_the_job_to_stop_by_itself(options, project):
     (project / "train.py").write_text(
-        "import signal, time\nsignal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True))\n"
+        "import os, signal, time\nsignal.signal(signal.SIGTERM, lambda *_: os.write(1, b'asked\\n'))\n"
         "print('up', flush=True)\n"
         "while True: time.sleep(600)\n"
     )

@@ -6,9 +6,12 @@ import os
 import re
 import signal
 import time
+import uuid
 from pathlib import Path
 
 import pytest
+from estimator_container.agents.checkpoints.restore import restore, snapshots
+from estimator_container.storage import open_store
 
 from estimator_sdk import Job, JobFailed
 from tests.conformance.jobs import (
@@ -18,6 +21,7 @@ from tests.conformance.jobs import (
     container_of,
     events,
     freeze_host,
+    freeze_hosts,
     kill_host,
     left_of,
     processes_of,
@@ -59,7 +63,6 @@ if leads:
     keep(f"attempt-{{attempt}}")
     half = (checkpoints / "half").open("w")
     print("x", file=half, flush=True)
-    wait_until_published()
 print("up", flush=True)
 if rank == 3 or (os.environ["SM_CURRENT_HOST"] == "algo-2" and "RANK" not in os.environ):
     while not pathlib.Path(os.environ["SM_CHANNEL_TRAIN"], f"die-{{attempt}}").exists():
@@ -84,6 +87,21 @@ def wait_for_attempt(job: Job, number: int, ranks: int) -> None:
     wait_for(lambda: len(job.attempts) == number, SECONDS)
     ups = number * ranks
     wait_for(lambda: sum(line.data == b"up\n" for line in job.logs(stream="stdout")) >= ups, SECONDS)
+
+
+def wait_until_kept(tmp_path: Path, name: str) -> None:
+    """Until the store has a file: once a rank has died with another one half written, nothing new is published."""
+    uri = f"file://{tmp_path}/store"
+
+    def is_kept() -> bool:
+        store, target = open_store(uri), tmp_path / uuid.uuid4().hex
+        if not list(snapshots(store)):
+            return False
+        target.mkdir()
+        restore(store, str(target))
+        return (target / name).exists()
+
+    wait_for(is_kept, SECONDS)
 
 
 def wait_until_it_failed(job: Job) -> None:
@@ -113,9 +131,11 @@ def test_the_same_hosts_run_the_next_attempt(script, out, tmp_path, world):
     ).fit({"train": f"file://{tmp_path}/data"}, wait=False)
     wait_for_attempt(job, 1, ranks)
     hosts = hosts_of(job)
+    wait_until_kept(tmp_path, "attempt-1")
     (tmp_path / "data" / "die-1").touch()
     wait_for_attempt(job, 2, ranks)
     assert hosts_of(job) == hosts
+    wait_until_kept(tmp_path, "attempt-2")
     (tmp_path / "data" / "die-2").touch()
     assert job.wait(SECONDS) == "Completed"
 
@@ -355,8 +375,8 @@ def lose_at_once(script, tmp_path, checkpoints_uri, *lost):
     )
     wait_for_attempt(job, 1, 3)
     wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
-    for host in lost:
-        kill_host(job, host)
+    for send in [signals_to(job, host) for host in lost]:  # which are looked for before the first is killed
+        send(signal.SIGKILL)
     return job
 
 
@@ -446,8 +466,7 @@ def test_hosts_that_all_freeze_at_once_are_made_anew(script, out, tmp_path, chec
     job = script.estimator(source, hosts=hosts, processes=1, **options).fit(channels, wait=False)
     wait_for_attempt(job, 1, hosts)
     wait_for(lambda: events(job, "checkpoint_published"), SECONDS)
-    for host in frozen:
-        freeze_host(job, host)
+    freeze_hosts(job, *frozen)
     assert job.wait(2 * SECONDS) == "Completed"
     for host in frozen:
         assert "code" in [event["phase"] for event in events(job, "phase_started", host)]  # prepared again

@@ -27,7 +27,7 @@ import tensorflow as tf
 hvd.init()
 for step in range(40):
     hvd.allreduce(tf.ones(1000), name="begun")  # for which a slow start may wait, too
-for seconds, operation in ((3, hvd.allreduce), (600, hvd.allgather)):
+for seconds, operation in ((6, hvd.allreduce), (600, hvd.allgather)):
     if hvd.rank() == 1:
         time.sleep(seconds)
     operation(tf.ones(3))

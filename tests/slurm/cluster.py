@@ -47,6 +47,8 @@ class Cluster:
 
     folder: Path
     nodes: tuple[str, ...] = NODES
+    slurmd_timeout: int = 30
+    """Seconds after which Slurm itself notices that a node is gone; its own default is 300."""
     daemons: dict[str, subprocess.Popen] = field(default_factory=dict)
     """Name of a node, `slurmctld` or `munged` -> its daemon; empty where another process started the cluster."""
 
@@ -57,7 +59,7 @@ class Cluster:
     def run(self, *command: str) -> str:
         """What one of Slurm's programs prints; it must succeed."""
         environment = {**clean_environment(), **self.environment()}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=180)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout
 
@@ -110,14 +112,14 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster(nodes: tuple[str, ...] = NODES) -> Iterator[Cluster]:
+def cluster(nodes: tuple[str, ...] = NODES, slurmd_timeout: int = 30) -> Iterator[Cluster]:
     """A cluster of the caller's own, all of whose nodes are idle; nothing is left of it at the end of the block.
 
     Each node is a daemon: who needs few of them says so, and has at least those of the partition `other`.
     """
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))
     folder.chmod(0o711)  # munge wants a socket that every user can reach
-    made = Cluster(folder, nodes)
+    made = Cluster(folder, nodes, slurmd_timeout)
     try:
         start(made)
         yield made
@@ -144,7 +146,7 @@ def start(cluster: Cluster) -> None:
     folder = cluster.folder
     for name in ("munge", "state", *(f"spool/{node}" for node in cluster.nodes)):
         (folder / name).mkdir(parents=True)
-    (folder / "slurm.conf").write_text(configuration.text(folder, cluster.nodes))
+    (folder / "slurm.conf").write_text(configuration.text(folder, cluster.nodes, cluster.slurmd_timeout))
     until = time.monotonic() + START_SECONDS
     cluster.daemons["munged"] = cluster._daemon(*munged(folder / "munge"), log="munged")
     wait(cluster, until, (folder / "munge" / "socket").exists)

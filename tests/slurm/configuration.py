@@ -29,7 +29,6 @@ JobRequeue=1
 MpiDefault=none
 ReturnToService=2
 KillWait=10
-SlurmdTimeout=30
 SlurmdParameters=config_overrides
 SchedulerParameters=sched_interval=1,sched_min_interval=0,batch_sched_delay=0,bf_interval=1
 SlurmctldDebug=info
@@ -50,6 +49,7 @@ MinJobAge=86400
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool/%n
 TmpFS=/tmp
+SlurmdTimeout={slurmd_timeout}
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
@@ -66,8 +66,11 @@ REQUEUE_SECONDS = 10
 """For so long a job that was put back in the queue stays there, until what allowed its last start is void."""
 
 
-def text(folder: Path, nodes: Sequence[str]) -> str:
-    """A slurm.conf with free ports, and addresses of nodes that no other cluster is likely to have."""
+def text(folder: Path, nodes: Sequence[str], slurmd_timeout: int) -> str:
+    """A slurm.conf with free ports, and addresses of nodes that no other cluster is likely to have.
+
+    A node that has not answered for `slurmd_timeout` seconds is down.
+    """
     machine = socket.gethostname().partition(".")[0]
     port, *ports = free_ports(1 + len(nodes))
     lines = EVERYWHERE + CONFIGURATION.format(
@@ -76,6 +79,7 @@ def text(folder: Path, nodes: Sequence[str]) -> str:
         port=port,
         user=pwd.getpwuid(os.getuid()).pw_name,
         requeue_seconds=REQUEUE_SECONDS,
+        slurmd_timeout=slurmd_timeout,
     )
     network = random.randint(16, 250)
     for number, (node, port) in enumerate(zip(nodes, ports, strict=True), 1):

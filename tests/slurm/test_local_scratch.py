@@ -109,7 +109,7 @@ def test_a_node_without_the_folder_is_named(slurm, tmp_path, store):
 def test_a_host_that_is_started_on_a_spare_node_finds_the_channel_there(tmp_path, scratch, store, monkeypatch):
     go_on = tmp_path / "go on"
     waits = f"{WHERE}\nimport pathlib, time\nwhile not pathlib.Path({str(go_on)!r}).exists():\n    time.sleep(0.1)\n"
-    with cluster.cluster(FEW_NODES) as own:
+    with cluster.cluster(FEW_NODES, slurmd_timeout=300) as own:  # or it could requeue the job first
         monkeypatch.setenv("SLURM_CONF", own.environment()["SLURM_CONF"])
         asked = estimator(
             tmp_path,

@@ -16,10 +16,15 @@ pytestmark = pytest.mark.law("R2")
 
 
 @pytest.fixture
-def own(monkeypatch, tmp_path):
+def slurmd_timeout():
+    return 30
+
+
+@pytest.fixture
+def own(monkeypatch, tmp_path, slurmd_timeout):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(queue, "ASK_AGAIN_SECONDS", 1.0)
-    with cluster.cluster(FEW_NODES) as made:
+    with cluster.cluster(FEW_NODES, slurmd_timeout) as made:
         monkeypatch.setenv("SLURM_CONF", made.environment()["SLURM_CONF"])
         yield made
 
@@ -60,6 +65,7 @@ def shown(own, job):
     return own.run("scontrol", "--oneliner", "show", "job", str(number_of(job)))
 
 
+@pytest.mark.parametrize("slurmd_timeout", [300])  # or Slurm could notice before, and requeue the whole job
 def test_a_spare_node_takes_the_place_of_one_that_is_gone(own, tmp_path):
     go_on = tmp_path / "go on"
     then = f"while not pathlib.Path({str(go_on)!r}).exists(): time.sleep(0.1)\n    sys.exit()"

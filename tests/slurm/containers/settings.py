@@ -47,7 +47,7 @@ def slurm(network: str, nodes: Mapping[str, str], remembered_seconds: int) -> st
         (
             EVERYWHERE,
             CONFIGURATION.format(network=network, requeue_seconds=REQUEUE_SECONDS),
-            f"MinJobAge={remembered_seconds}\n",
+            f"MinJobAge={remembered_seconds}\nSlurmdTimeout=30\n",
             *(f"NodeName={node} {machine}\n" for node, machine in zip(nodes, machines, strict=True)),
             PARTITIONS,
         )

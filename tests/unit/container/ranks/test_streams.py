@@ -1,5 +1,6 @@
 """What a rank writes, with the wrapper of the rank as a real process."""
 
+import itertools
 import os
 import random
 import sys
@@ -72,12 +73,33 @@ def test_ranks_that_write_at_the_same_time_stay_apart(ranks):
     assert [ranks.output(rank) for rank in range(3)] == [expected] * 3
 
 
-@pytest.mark.alone
-def test_lines_that_are_written_one_by_one_without_a_pause_are_taken_together(run, ranks):
-    run(*PYTHON, "import os\nfor number in range(20000): os.write(1, b'%d ' % number + b'x' * 70 + b'\\n')")
-    written = b"".join(b"%d " % number + b"x" * 70 + b"\n" for number in range(20000))
-    assert ranks.output() == written
-    assert len(ranks.pieces()) < 200  # some 50; without a nap 500
+def test_lines_that_are_written_one_by_one_without_a_pause_are_taken_together(tmp_path, monkeypatch):
+    lines = [b"%d " % number + b"x" * 70 + b"\n" for number in range(2000)]
+    waiting, naps, ended = iter(lines), [], threading.Event()
+    read, write = os.pipe()
+
+    def nap(seconds):
+        """While it sleeps, the rank writes a line every 20 µs."""
+        naps.append(seconds)
+        written = b"".join(itertools.islice(waiting, int(seconds / 20e-6)))
+        if written:
+            os.write(write, written)
+        elif not ended.is_set():
+            ended.set()
+            os.close(write)
+
+    monkeypatch.setattr(streams, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=nap))
+    frames = tmp_path / "frames"
+    with os.fdopen(read):
+        made = streams.Streams(FrameWriter(str(frames)), 0, {read: STDOUT}, -1, b"")
+        os.write(write, next(waiting))
+        made.move()
+        assert ended.wait(30)
+        made.stop()
+    pieces = [frame.data for frame in FrameParser().feed(frames.read_bytes())]
+    assert b"".join(pieces) == b"".join(lines)
+    assert naps[:5] == [0.0003, 0.0006, 0.0012, 0.002, 0.002]
+    assert len(pieces) < 25  # without a nap as many as there are lines
 
 
 def test_what_horovod_says_of_a_stall_is_told_while_the_rank_runs(ranks, run_until):

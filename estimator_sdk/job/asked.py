@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 def check_whole(name: str, value: object, least: int) -> None:
     """Anything but a whole number from `least` on."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    is_whole = hasattr(value, "__index__") and not isinstance(value, bool)  # as an integer of NumPy is
+    if not is_whole or operator.index(value) < least:  # type: ignore[arg-type]
         raise InvalidArgument(name, f"{name} must be a whole number from {least} on, not {shown(value)}")
 
 
@@ -31,7 +33,8 @@ def check_measured(question: Question, hosts: Collection[str]) -> None:
             if each not in known:
                 raise InvalidArgument(name, f"{name} has {shown(each)}; {suggestion(each, known)}")
     for rank in _several("ranks", question.ranks):
-        check_whole("ranks", rank, 0)
+        if rank is not None:  # as of a script without a world
+            check_whole("ranks", rank, 0)
     for name in ("start", "end", "resolution"):
         conform(float | None, getattr(question, name), name)
     if question.resolution is not None and not 0 < question.resolution < float("inf"):

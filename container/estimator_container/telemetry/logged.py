@@ -122,8 +122,6 @@ def checked(name: object, value: object) -> float:
     if not isinstance(name, str) or not 0 < len(name.encode("utf-8", "replace")) <= _LONGEST_NAME:
         raise ValueError(f"metrics.log: {name!r} is not a name: use a text of 1 to {_LONGEST_NAME} bytes")
     try:
-        if isinstance(value, (str, bytes)):
-            raise TypeError
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         kind = type(value).__name__

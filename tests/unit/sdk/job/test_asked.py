@@ -2,10 +2,13 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from estimator_sdk import InvalidArgument, list_jobs
+from estimator_sdk.job import asked
 from estimator_sdk.job.job import Job
+from estimator_sdk.telemetry.machines import Question
 from estimator_sdk.telemetry.metrics import metric_definitions
 
 
@@ -57,6 +60,11 @@ class OneJob:
 def test_it_is_refused_in_a_sentence(ask, sentence):
     with pytest.raises(InvalidArgument, match=sentence):
         ask(Job(OneJob()))
+
+
+def test_a_number_of_numpy_and_the_rank_of_a_script_without_a_world_are_good():
+    asked.check_whole("rank", np.int64(3), 0)
+    asked.check_measured(Question(ranks={None, np.int64(3)}), ["algo-1"])
 
 
 def test_a_metric_whose_pattern_python_cannot_read_is_left_out_with_a_warning():

@@ -24,6 +24,12 @@ def check_counts(**counts: object) -> None:
             raise DataError(f"{name} is {value!r}: give a whole number from 1 on")
 
 
+def check_count_of_epochs(count: object) -> None:
+    """Raises DataError for what is no number."""
+    if isinstance(count, bool) or not isinstance(count, (int, float)):
+        raise DataError(f"count is {count!r}: give the number of epochs")
+
+
 def check_functions(**functions: object) -> None:
     """Raises DataError for one that cannot be called; None is for one that is not given."""
     for name, value in functions.items():

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from .checks import check_counts, check_functions, whole
+from .checks import check_count_of_epochs, check_counts, check_functions, whole
 from .errors import DataError
 from .order import EpochOrder
 from .position import Position
@@ -94,12 +94,12 @@ class Dataset(CountedWaiting):
         present = self._present()
         return present.division.steps - present.step
 
-    def epochs(self, count: int) -> Iterator[int]:
+    def epochs(self, count: float) -> Iterator[int]:
         """The numbers of the epochs, of so many, that are not over yet; what a loop leaves of one is passed over.
 
-        Raises DataError for a count that is not a whole number.
+        Infinity is for who stops by himself. Raises DataError for a count that is no number.
         """
-        count = whole("count", count)
+        check_count_of_epochs(count)
         while self.epoch < count:
             epoch = self.epoch
             yield epoch

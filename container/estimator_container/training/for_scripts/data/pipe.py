@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
-from .checks import check_counts, check_functions, whole
+from .checks import check_count_of_epochs, check_counts, check_functions
 from .dataset import MEMORY, Batch
 from .errors import DataError
 from .reading.ahead import Ahead, CountedWaiting, size_of
@@ -64,9 +64,9 @@ class PipeDataset(CountedWaiting):
         """The number of the epoch that the next batch is of; the first is 0."""
         return self._epoch
 
-    def epochs(self, count: int) -> Iterator[int]:
+    def epochs(self, count: float) -> Iterator[int]:
         """The numbers of the epochs that are not over yet, of so many. Raises DataError as that of `Dataset`."""
-        count = whole("count", count)
+        check_count_of_epochs(count)
         while self._epoch < count:
             epoch = self._epoch
             yield epoch

@@ -231,7 +231,7 @@ def test_a_wrong_argument_is_said(folder, options, sentence):
 def test_a_source_that_is_no_name_and_a_count_of_epochs_that_is_no_number_are_said(folder):
     with pytest.raises(DataError, match="source is None: give the name of a channel, a path or a URI"):
         opened(None)
-    with pytest.raises(DataError, match="count is '3': give a whole number"):
+    with pytest.raises(DataError, match="count is '3': give the number of epochs"):
         next(opened(folder).epochs("3"))
 
 

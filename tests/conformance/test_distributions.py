@@ -130,7 +130,7 @@ elif {culprit} < len(places):
     raise ConnectionError("Connection closed by peer")
 time.sleep(60)
 """
-    for _ in range(10):  # a machine that stands still may hold its last word up for longer than that is waited for
+    for _ in range(3):  # a machine that stands still may hold its last word up for longer than that is waited for
         failed = script.fail(source, hosts=2, distribution=distribution)
         ended = time.time()
         if failed.verdict.rank == culprit:

@@ -128,7 +128,7 @@ def test_another_cluster_with_the_same_home_ends_nothing_of_this_one(submit, slu
 
 @pytest.mark.law("R6")
 @pytest.mark.parametrize("distribution", [None, MPI], ids=["alone", "mpi"])
-def test_a_job_that_is_requeued_goes_on_from_its_checkpoint(submit, slurm, tmp_path, distribution, stretched):
+def test_a_job_that_is_requeued_goes_on_from_its_checkpoint(submit, slurm, tmp_path, distribution):
     store = tmp_path / "checkpoints"
     job = submit(COUNTING, checkpoint_s3_uri=f"file://{store}", distribution=distribution)
     wait_for_line(job, "begins at 0")
@@ -138,9 +138,7 @@ def test_a_job_that_is_requeued_goes_on_from_its_checkpoint(submit, slurm, tmp_p
     assert job.wait(timeout=180) == "Completed", job.why()
     said = [line.data.decode() for line in job.logs(stream="stdout")]
     assert any(line.startswith("saved") for line in said), said
-    # A host that Slurm signals later than the others, or that lacks CPU time, may pass on what its ranks have had.
-    most = 1 if stretched(1.0) < 1.3 else 2
-    assert all(int(line.split(" signals")[0].split()[-1]) <= most for line in said if line.startswith("saved")), said
+    assert all("after 1 signals" in line for line in said if line.startswith("saved")), said
     # A rank that starts late may find what the first one of its host has just written.
     ranks = 4 if distribution else 2
     assert sum(line.startswith("begins at ") and line != "begins at 0\n" for line in said) >= ranks, said

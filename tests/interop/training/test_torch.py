@@ -55,7 +55,7 @@ def test_a_rank_that_takes_twice_as_long_before_it_communicates_is_named_and_no_
     assert [(each["host"], each["rank"]) for each in told] == [("algo-1", 2)]
     # A busy machine adds to both alike. If what a rank waits for the others were its own, they would be the same.
     assert told[0]["own"] > 0.29
-    assert told[0]["own"] - told[0]["median"] > 0.075
+    assert told[0]["own"] - told[0]["median"] == pytest.approx(0.15, rel=0.5)
 
 
 def ranks_of(job: Job) -> set[int]:

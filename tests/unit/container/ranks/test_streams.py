@@ -73,7 +73,15 @@ def test_ranks_that_write_at_the_same_time_stay_apart(ranks):
     assert [ranks.output(rank) for rank in range(3)] == [expected] * 3
 
 
-def test_lines_that_are_written_one_by_one_without_a_pause_are_taken_together(tmp_path, monkeypatch):
+@pytest.mark.alone
+def test_lines_that_are_written_one_by_one_without_a_pause_are_taken_together(run, ranks):
+    run(*PYTHON, "import os\nfor number in range(20000): os.write(1, b'%d ' % number + b'x' * 70 + b'\\n')")
+    written = b"".join(b"%d " % number + b"x" * 70 + b"\n" for number in range(20000))
+    assert ranks.output() == written
+    assert len(ranks.pieces()) < 200  # some 50; without a nap 500
+
+
+def test_whoever_reads_naps_for_longer_and_longer_while_a_rank_writes_without_a_pause(tmp_path, monkeypatch):
     lines = [b"%d " % number + b"x" * 70 + b"\n" for number in range(2000)]
     waiting, naps, ended = iter(lines), [], threading.Event()
     read, write = os.pipe()

@@ -19,7 +19,7 @@ COMMANDS = {
     "logs": "show what the ranks of a job wrote",
     "attach": "follow a running job to its end",
     "stop": "ask a job to stop",
-    "delete": "remove what is kept of a finished job, but what it wrote to a store",
+    "delete": "remove what is kept of a finished job, except what it wrote to a store",
     "why": "explain why a job ended as it did",
     "describe": "show everything that is known about a job",
     "download": "download a job's model",

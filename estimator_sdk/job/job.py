@@ -189,7 +189,7 @@ class Job:
         they are written, until the job has ended. The `data` of the lines of one rank and stream, joined, are the
         bytes that it wrote: a line longer than 2 MiB, or one longer than 64 KiB that is redrawn with `\\r` like a
         progress bar, arrives in pieces, of which only the last ends in a newline. Raises InvalidArgument for a stream
-        or host that the job does not have, and for a rank that is no number; one that has written nothing has no lines.
+        or host that the job does not have, and for a rank that is not a number; one that wrote nothing has no lines.
         """
         return self._lines(rank, host, stream, follow)
 

@@ -15,8 +15,8 @@ def list_jobs(backend: str | None = None, limit: int | None = None) -> list[Job]
 
     `backend` selects the jobs of one backend, and `limit` that many of the newest; None means all on this machine, and
     100 on SageMaker. Warns of a job on this machine whose state cannot be understood, and leaves it out. Raises
-    InvalidArgument for an unknown backend or a limit that is no number of jobs, and BackendError if SageMaker does not
-    answer.
+    InvalidArgument for an unknown backend or a limit that cannot be a number of jobs, and BackendError if SageMaker
+    does not answer.
     """
     from .. import backends
 

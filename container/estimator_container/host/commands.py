@@ -28,12 +28,10 @@ def environment_of_programs(spec: HostSpec, toolkit: Toolkit) -> dict[str, str]:
     own = {SOCKET_VARIABLE: toolkit.socket}
     if not isinstance(spec.world, MpiWorld):
         return {**os.environ, **own}
-    from ..worlds.mpi import fabric, inherited
+    from ..worlds.mpi import inherited
 
-    settings = spec.settings
-    seen = inherited.for_programs(os.environ, settings.launch_variables)
-    with_fabric = fabric.is_chosen(settings.transport, settings.hosts_per_machine == len(spec.hosts))
-    return {**spec.world.defaults(interface_of(spec.cluster), with_fabric), **seen, **own}
+    seen = inherited.for_programs(os.environ, spec.settings.launch_variables)
+    return {**spec.world.defaults(interface_of(spec.cluster), spec.may_use_fabric), **seen, **own}
 
 
 def commands_of_ranks(

@@ -75,6 +75,13 @@ class HostSpec:
             return False
         return self.world.processes_per_host * self.settings.hosts_per_machine > FEW_RANKS * machine.cpus()
 
+    @functools.cached_property
+    def may_use_fabric(self) -> bool:
+        """Whether Open MPI is left to choose the network of an MPI world, as far as this host's machine shows it."""
+        from ..worlds.mpi import fabric  # other worlds have no need of it
+
+        return fabric.is_chosen(self.settings.transport, self.settings.hosts_per_machine == len(self.hosts))
+
     @property
     def missed_beats(self) -> int:
         """Those after which another host counts as silent: each has as many ranks, and may have as few CPUs."""

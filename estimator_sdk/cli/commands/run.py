@@ -90,7 +90,7 @@ def add_job_options(parser: Parser) -> None:
         metavar="NAME",
         action="append",
         help="pass this variable of the shell, or those matching the pattern, such as 'AWS_*', to the command; "
-        "or 'all', or 'none' but what a start needs (default: all where hosts are processes here, else none)",
+        "or 'all', or 'none' except what a start needs (default: all where hosts are processes here, else none)",
     )
     what.add_argument(
         "--input", metavar=_PAIRS["--input"], action="append", default=[], help="data: s3://…, file://… or a path"

@@ -8,7 +8,8 @@ import pytest
 
 from estimator_sdk import Estimator, Job
 from estimator_sdk.job.traces import window
-from tests.conformance.jobs import events, tell
+from tests.conformance.jobs import events
+from tests.interop.training.looking import ended_once_a_rank_is_slow, has_logs
 from tests.waiting import wait_for
 
 JOB = Path(__file__).parent / "job"
@@ -63,12 +64,7 @@ def even_then_slow() -> Job:
     Horovod's ranks meet at the end of each cycle, and keep a CPU busy until the last is there: here seldom.
     """
     job = estimator("even_then_slow", 3, HOROVOD_CYCLE_TIME="20").fit(wait=False, logs="none")
-    try:
-        wait_for(lambda: has_logs(job) and events(job, "rank_slow"), 180, job.why)
-    finally:
-        tell(job, "enough")
-    assert job.wait() == "Completed"
-    return job
+    return ended_once_a_rank_is_slow(job)
 
 
 def test_a_rank_that_is_slower_by_a_half_is_named_once(even_then_slow):
@@ -92,10 +88,6 @@ def test_the_doctor_names_it_and_knows_how_long_the_others_wait(even_then_slow):
 def test_no_rank_is_named_in_an_even_run_with_noise(even_then_slow):
     said = [line.data.decode() for line in even_then_slow.logs(host="algo-1")]
     assert not [text for text in said[: said.index("from now on rank 1 is slow\n")] if "is slow: its own part" in text]
-
-
-def has_logs(job: Job) -> bool:
-    return bool(job.log_files) and all(path.exists() for path in job.log_files)
 
 
 @pytest.mark.long

@@ -8,7 +8,8 @@ import pytest
 
 from estimator_sdk import Job, PyTorch
 from estimator_sdk.job.traces import window
-from tests.conformance.jobs import events, tell
+from tests.conformance.jobs import events
+from tests.interop.training.looking import ended_once_a_rank_is_slow, has_logs
 from tests.waiting import wait_for
 
 JOB = Path(__file__).parent / "job"
@@ -33,13 +34,7 @@ def estimator(way: str, processes: int) -> PyTorch:
 
 @pytest.fixture(scope="module")
 def with_a_slow_rank() -> Job:
-    job = estimator("slow", 3).fit(wait=False, logs="none")
-    try:
-        wait_for(lambda: has_logs(job) and events(job, "rank_slow"), 180, job.why)
-    finally:
-        tell(job, "enough")
-    assert job.wait() == "Completed"
-    return job
+    return ended_once_a_rank_is_slow(estimator("slow", 3).fit(wait=False, logs="none"))
 
 
 def test_each_step_of_an_optimizer_is_counted(with_a_slow_rank):
@@ -61,10 +56,6 @@ def test_a_rank_that_takes_twice_as_long_before_it_communicates_is_named_and_no_
 def ranks_of(job: Job) -> set[int]:
     """Those that have told a step."""
     return {rank for event in events(job, "training_steps") for rank in event["ranks"]}
-
-
-def has_logs(job: Job) -> bool:
-    return bool(job.log_files) and all(path.exists() for path in job.log_files)
 
 
 @pytest.mark.long

@@ -119,10 +119,9 @@ class Mpirun:
         )
 
     def _uses_fabric(self) -> bool:
-        settings, hosts = self._spec.settings, len(self._spec.hosts)
-        chosen = fabric.is_chosen(settings.transport, settings.hosts_per_machine == hosts)
-        if chosen or settings.transport is not None:
-            self._toolkit.events.say(f"MPI between hosts: {fabric.sentence(settings.transport)}")
+        chosen, transport = self._spec.may_use_fabric, self._spec.settings.transport
+        if chosen or transport is not None:
+            self._toolkit.events.say(f"MPI between hosts: {fabric.sentence(transport)}")
         return chosen
 
 

@@ -37,7 +37,7 @@ def test_the_script_may_say_which_step_it_was(run):
 @pytest.mark.parametrize("step", ["7.0", "'7'", "2**63"])
 def test_a_step_that_is_no_number_is_said_in_a_sentence(run, step):
     tried = f"try: mark_step({step})\nexcept TypeError as error: assert 'whole number below 2**63' in str(error)\n"
-    assert [each[0] for each in run(tried + "else: raise AssertionError", RANK="2")] in ([], [2])
+    assert run(tried + "else: raise AssertionError", RANK="2") == []
 
 
 def test_without_a_world_it_counts_for_the_script_of_the_host(run):

@@ -25,7 +25,7 @@ def check_counts(**counts: object) -> None:
 
 
 def check_count_of_epochs(count: object) -> None:
-    """Raises DataError for what is no number."""
+    """Raises DataError for anything but a number."""
     if isinstance(count, bool) or not isinstance(count, (int, float)):
         raise DataError(f"count is {count!r}: give the number of epochs")
 

@@ -97,7 +97,7 @@ class Dataset(CountedWaiting):
     def epochs(self, count: float) -> Iterator[int]:
         """The numbers of the epochs, of so many, that are not over yet; what a loop leaves of one is passed over.
 
-        Infinity is for who stops by himself. Raises DataError for a count that is no number.
+        `math.inf` is for a loop that ends itself. Raises DataError for a count that is not a number.
         """
         check_count_of_epochs(count)
         while self.epoch < count:

@@ -31,9 +31,9 @@ class Restarts(NamedTuple):
     at_most: int = 0
     """As far as the platform tells."""
 
-    def one_more(self) -> Restarts:
-        """Those of the attempt that follows."""
-        return self._replace(so_far=self.so_far + 1)
+    def next(self, so_far: int | None) -> Restarts:
+        """Those of the attempt that follows, before which there were so many; None where the platform does not say."""
+        return self._replace(so_far=self.so_far + 1 if so_far is None else so_far)
 
 
 class Settings(NamedTuple):

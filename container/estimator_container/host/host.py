@@ -57,8 +57,8 @@ class Host:
         self.platform: PlatformLine | None = None
         self._console: int | None = None
         self._coordinator = take_part(self)
-        self._restarts = spec.settings.restarts
-        self._ranks = LocalRanks(spec, self.toolkit, self._coordinator, self._restarts)
+        self.restarts = spec.settings.restarts
+        self._ranks = LocalRanks(spec, self.toolkit, self._coordinator, self.restarts)
 
     # The phases.
 
@@ -162,12 +162,12 @@ class Host:
     def end_attempt(self, found: Verdict) -> None:
         self._failed = found
 
-    def begin_again(self) -> None:
+    def begin_again(self, so_far: int | None) -> None:
         self._failed, self._has_left = None, False
         self._steps_over = 0
         self.toolkit.begin_again()
-        self._restarts = self._restarts.one_more()
-        self._ranks = LocalRanks(self.spec, self.toolkit, self._coordinator, self._restarts)
+        self.restarts = self.restarts.next(so_far)
+        self._ranks = LocalRanks(self.spec, self.toolkit, self._coordinator, self.restarts)
 
     def stop(self) -> None:
         self._stop(SCHEDULER_SECONDS if self.has_scheduler else 0.0)

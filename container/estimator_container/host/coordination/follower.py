@@ -230,7 +230,7 @@ class Follower:
             self._host.end_attempt(Verdict.from_json(fields[0]))
         elif kind == "again":
             self._is_cleared = False
-            self._host.begin_again()
+            self._host.begin_again(int(fields[0]))
         elif kind == "stop":
             self._host.stop()
         elif kind == "end":

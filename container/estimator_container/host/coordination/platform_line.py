@@ -28,8 +28,9 @@ BEAT = "beat"
 LISTENS = "listens"
 """To one elsewhere: the other hosts can join this one, the first, at an address."""
 AGAIN = "again"
-"""From it: another attempt follows. With the address of the first host, which is empty where that is the same, and with
-the address that the first host gave when it asked: where it has asked again since, this is no answer to that.
+"""From it: another attempt follows. With the address of the first host, which is empty where that is the same; with
+the address that the first host gave when it asked: where it has asked again since, this is no answer to that; and with
+how many attempts there were before. Older platforms leave out the last, or the last two.
 """
 END = "end"
 """None does."""
@@ -39,6 +40,8 @@ JOIN = "join"
 """From one elsewhere: with the address at which the first host listens."""
 
 Hear = Callable[["list[str]"], None]
+OnAgain = Callable[[str, "int | None"], None]
+"""Called with the address of the first host that AGAIN has, and with how many attempts there were before, if known."""
 
 
 class Wire(Protocol):
@@ -71,7 +74,7 @@ class PlatformLine:
         """The address at which others can join, as it was last given."""
         self._on_stop = on_stop
         self._on_gone = on_gone
-        self._on_again: Callable[[str], None] = _expect_nothing
+        self._on_again: OnAgain = _expect_nothing
         self._on_end: Callable[[], None] = _expect_nothing
         self._wire: Wire
         if spec.settings.platform_address is None:
@@ -84,10 +87,8 @@ class PlatformLine:
         """From now on this host answers to nothing that could hold it up for long."""
         return self._wire.begin_to_beat
 
-    def expect(self, on_again: Callable[[str], None], on_end: Callable[[], None]) -> None:
-        """`on_again` is called with the address that AGAIN has, and `on_end` when no other attempt follows, or the
-        platform is gone.
-        """
+    def expect(self, on_again: OnAgain, on_end: Callable[[], None]) -> None:
+        """`on_again` is called when another attempt follows, and `on_end` when none does, or the platform is gone."""
         self._on_again, self._on_end = on_again, on_end
 
     def ask(self, found: Verdict, address: str, lost: Iterable[str]) -> None:
@@ -109,15 +110,17 @@ class PlatformLine:
     def _hear(self, message: list[str]) -> None:
         kind, *fields = message
         if kind == AGAIN:
-            address, *answered = fields
-            if answered in ([], [self._asked]):
-                self._on_again(address)
+            self._another_follows(*fields)
         elif kind == END:
             self._on_end()
         elif kind == STOP:
             self._on_stop()
         elif kind == JOIN:
             self.on_join(fields[0])
+
+    def _another_follows(self, address: str, answered: str | None = None, so_far: str = "") -> None:
+        if answered in (None, self._asked):
+            self._on_again(address, int(so_far) if so_far else None)
 
     def _lost(self) -> None:
         self._on_end()

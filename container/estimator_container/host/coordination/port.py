@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from ...contract.settings import Restarts
     from ...failures.hangs.standing import StandingRank
     from ...failures.horovod_stalls import Stall
     from ...failures.outcome import Outcome
@@ -26,6 +27,8 @@ class HostPort(Protocol):
     """How the job ended, once that is known."""
     platform: PlatformLine | None
     """To the platform, where that has something to say or to hear."""
+    restarts: Restarts
+    """Those that came before this attempt."""
     stopping: bool
     """Whether its ranks have been told to end."""
 
@@ -52,8 +55,8 @@ class HostPort(Protocol):
     def end_attempt(self, found: Verdict) -> None:
         """End the ranks, because of `found`; the host stands by, for another attempt may follow."""
 
-    def begin_again(self) -> None:
-        """Another attempt follows: run the same from the first step."""
+    def begin_again(self, so_far: int | None) -> None:
+        """Another attempt follows, after so many: run the same from the first step. See `Restarts.next`."""
 
     def stop(self) -> None:
         """Let the ranks end in their own way, within the grace period."""

@@ -39,12 +39,12 @@ class Rejoin:
         if self._lost is not None and self._lost.host is not None:
             self._line.ask(self._lost, "", [self._lost.host])
 
-    def _begin_again(self, address: str) -> None:
+    def _begin_again(self, address: str, so_far: int | None) -> None:
         if self._lost is None or self._host.outcome is not None:
             return
         self._lost = None
         self._on_again(address)
-        self._host.begin_again()
+        self._host.begin_again(so_far)
 
     def _give_up(self) -> None:
         if self._lost is not None:

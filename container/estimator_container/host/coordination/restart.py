@@ -88,13 +88,13 @@ class Restart:
         self._forget_time()
         self._line.ask(self.failed, self._others.expect(self._lost) if self._lost else "", sorted(self._lost))
 
-    def _begin_again(self, address: str) -> None:
+    def _begin_again(self, address: str, so_far: int | None) -> None:
         if self.failed is None or self._host.outcome is not None:
             return
         self.failed = None
         self._on_again()
-        self._others.tell("again")
-        self._host.begin_again()
+        self._host.begin_again(so_far)
+        self._others.tell("again", str(self._host.restarts.so_far))
         self._others.begin_again()
 
     def _forget_time(self) -> None:

@@ -194,7 +194,7 @@ class Allocation:
 
     def _begin_again(self, replaced: tuple[str, ...], told: Sequence[str], attempt: int) -> None:
         if self._first in told:
-            self._lines[self._first].begin_again(answered=self._first_host_at)
+            self._lines[self._first].begin_again(attempt - 1, answered=self._first_host_at)
         for host in replaced:
             self._exit_codes.pop(host, None)
             self._lines[host].close()
@@ -202,7 +202,7 @@ class Allocation:
             self.hosts.start_again(host, attempt, self._first_host_at)
         if self._first in replaced:
             for host in told:
-                self._lines[host].begin_again(self._first_host_at)
+                self._lines[host].begin_again(attempt - 1, self._first_host_at)
 
     def _attempt_failed(self, found: Verdict, first_host_at: str, lost: tuple[str, ...]) -> None:
         self._failure.see(found)

@@ -48,8 +48,8 @@ class HostsLine(Protocol):
     def prepare_again(self) -> None:
         """Bring the hosts what another attempt needs. It may take long, and others may be lost meanwhile."""
 
-    def begin_again(self, first_host_at: str = "", answered: str = "") -> None:
-        """Have the hosts run another attempt; the address is that of a first host that was made anew.
+    def begin_again(self, so_far: int, first_host_at: str = "", answered: str = "") -> None:
+        """Have the hosts run another attempt, after so many; the address is that of a first host that was made anew.
 
         `answered` is the one that a first host gave when it asked. It does nothing where it has asked again meanwhile.
         """
@@ -141,9 +141,9 @@ class LineHere:
     def prepare_again(self) -> None:
         """They have it."""
 
-    def begin_again(self, first_host_at: str = "", answered: str = "") -> None:
+    def begin_again(self, so_far: int, first_host_at: str = "", answered: str = "") -> None:
         if self._link is not None:
-            self._link.send(AGAIN, first_host_at, answered)
+            self._link.send(AGAIN, first_host_at, answered, str(so_far))
 
     def end(self) -> None:
         if self._link is not None:

@@ -22,8 +22,8 @@ class ToolkitLine:
         self, toolkits: Toolkits, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]
     ) -> None:
         self.is_closed = False
-        self.waits_for_first = False
-        """Whether it begins again once the first host has said where it is."""
+        self.waits_for_first: int | None = None
+        """After how many attempts it begins again, once the first host has said where it is; None where it does not."""
         self.first_word = FirstWord(toolkits.loop, on_silence, lambda: toolkits.has_begun(host))
         self._is_up = False
         self._toolkits = toolkits
@@ -48,8 +48,8 @@ class ToolkitLine:
     def prepare_again(self) -> None:
         self._toolkits.prepare_again(self._host)
 
-    def begin_again(self, first_host_at: str = "", answered: str = "") -> None:
-        self._toolkits.begin_again(self._host, answered)
+    def begin_again(self, so_far: int, first_host_at: str = "", answered: str = "") -> None:
+        self._toolkits.begin_again(self._host, so_far, answered)
 
     def end(self) -> None:
         self._toolkits.tell(self._host, platform.END)
@@ -125,12 +125,12 @@ class Toolkits:
         if self._mesh is not None:
             self._mesh.send(host, *fields)
 
-    def begin_again(self, host: str, answered: str) -> None:
+    def begin_again(self, host: str, so_far: int, answered: str) -> None:
         """Have a host begin again as soon as it is known where the first one is."""
         if self.first_host_at or host == self._first:
-            self.tell(host, platform.AGAIN, self.first_host_at, answered)
+            self.tell(host, platform.AGAIN, self.first_host_at, answered, str(so_far))
         else:
-            self._lines[host].waits_for_first = True
+            self._lines[host].waits_for_first = so_far
 
     def stop(self) -> None:
         """Have all hosts stop, those too that come later."""
@@ -186,8 +186,8 @@ class Toolkits:
         self.first_host_at, self._awaits_first = address, False
         for host in self._joined - {self._first}:
             line = self._lines.get(host)
-            if line is not None and line.waits_for_first:
-                line.waits_for_first = False
-                self.tell(host, platform.AGAIN, address)
+            if line is not None and line.waits_for_first is not None:
+                so_far, line.waits_for_first = line.waits_for_first, None
+                self.tell(host, platform.AGAIN, address, "", str(so_far))
             else:
                 self.tell(host, platform.JOIN, address)

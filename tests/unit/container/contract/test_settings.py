@@ -202,7 +202,8 @@ def test_variables_are_decoded(write):
     )
     assert (settings.listen_fd, settings.lifeline_fd, settings.hosts_per_machine) == (3, 4, 2)
     assert (settings.world_timeout, settings.overlay) == (0.5, "/overlay")
-    assert settings.restarts == (2, 5) and settings.restarts.one_more() == (3, 5)
+    assert settings.restarts == (2, 5) and settings.restarts.next(None) == (3, 5)
+    assert settings.restarts.next(4) == (4, 5)  # one of them has begun on other hosts only
     assert (settings.shows_console, settings.trusts_network, settings.keeps_checkpoints) == (False, True, True)
     assert (settings.framework_function, settings.job_name) == ("a:b", "job")
 

@@ -60,7 +60,7 @@ def line(loop, tmp_path, platform):
         heard = []
         spec = HostSpec(settings, secret, None)
         line = PlatformLine(spec, loop, lambda: heard.append("stop"), lambda: heard.append("gone"))
-        line.expect(lambda address: heard.append(("again", address)), lambda: heard.append("end"))
+        line.expect(lambda *again: heard.append(("again", *again)), lambda: heard.append("end"))
         line.on_join = lambda address: heard.append(("join", address))
         made.append(line)
         return line, heard
@@ -85,10 +85,10 @@ def test_what_is_said_before_the_platform_is_there_reaches_it_in_order(line, pla
 def test_each_host_is_told_by_its_name(line, platform, run_until):
     heard = {host: line(host)[1] for host in HOSTS}
     run_until(lambda: len(platform.joined) == 2)
-    platform.mesh.send("algo-1", words.AGAIN, "")
+    platform.mesh.send("algo-1", words.AGAIN, "", "", "2")
     platform.mesh.send("algo-2", words.JOIN, "10.0.0.1:4711")
     run_until(lambda: all(heard.values()))
-    assert heard == {"algo-1": [("again", "")], "algo-2": [("join", "10.0.0.1:4711")]}
+    assert heard == {"algo-1": [("again", "", 2)], "algo-2": [("join", "10.0.0.1:4711")]}
 
 
 def test_an_answer_to_what_was_asked_before_a_further_host_was_lost_is_none(line, platform, run_until):
@@ -98,11 +98,12 @@ def test_an_answer_to_what_was_asked_before_a_further_host_was_lost_is_none(line
     to_platform.ask(found, "10.0.0.2:4711", ["algo-1"])
     to_platform.ask(found, "10.0.0.2:4712", ["algo-1", "algo-3"])
     run_until(lambda: len(platform.messages) == 2)
-    platform.mesh.send("algo-2", words.AGAIN, "", "10.0.0.2:4711")
+    platform.mesh.send("algo-2", words.AGAIN, "", "10.0.0.2:4711", "1")
+    platform.mesh.send("algo-2", words.AGAIN, "", "10.0.0.2:4712", "2")
     platform.mesh.send("algo-2", words.AGAIN, "", "10.0.0.2:4712")
     platform.mesh.send("algo-2", words.AGAIN, "of an older platform")
-    run_until(lambda: len(heard) == 2)
-    assert heard == [("again", ""), ("again", "of an older platform")]
+    run_until(lambda: len(heard) == 3)
+    assert heard == [("again", "", 2), ("again", "", None), ("again", "of an older platform", None)]
 
 
 def test_a_host_hears_that_the_job_is_to_stop_and_that_no_attempt_follows(line, platform, run_until):

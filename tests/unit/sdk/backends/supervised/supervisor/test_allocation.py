@@ -113,7 +113,7 @@ def test_no_attempt_begins_where_another_host_is_lost_while_it_is_prepared(alloc
         def prepare_again(self):
             allocation._attempt_failed(found, "10.0.0.1:4712", ("algo-2", "algo-3"))
 
-        def begin_again(self, first_host_at=""):
+        def begin_again(self, so_far, first_host_at=""):
             self.begun.append(first_host_at)
 
     allocation.has_started, allocation._lines = True, dict.fromkeys(("algo-1", "algo-2", "algo-3"), Line())

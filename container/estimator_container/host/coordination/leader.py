@@ -223,7 +223,7 @@ class Leader:
 
     def _report_rank(self, found: Verdict) -> None:
         """Ranks that reach each other by themselves see that one is gone before its own wrapper can have said so."""
-        if self._run.mpirun is None and found.blames_another:
+        if self._run.mpirun is None and len(self._run.places) > 1 and found.blames_another:
             run = self._run
             self._loop.after(LAST_REPORTS_SECONDS, lambda: self.report(found) if run is self._run else None)
         else:

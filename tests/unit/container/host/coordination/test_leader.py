@@ -39,8 +39,12 @@ class Mesh:
 @pytest.fixture
 def leader(loop, tmp_path):
     """The first of three hosts that are all ready, where another attempt may follow."""
+    return leader_of(HOSTS, loop, tmp_path)
+
+
+def leader_of(hosts, loop, tmp_path):
     documents = {"sagemaker_mpi_enabled": "true"}
-    resources = {"current_host": "algo-1", "hosts": list(HOSTS)}
+    resources = {"current_host": "algo-1", "hosts": list(hosts)}
     settings = Settings.from_documents(Layout(str(tmp_path)), resources, {}, Hyperparameters.read(documents), {})
     host = SimpleNamespace(
         spec=HostSpec.from_settings(settings, b"the secret of this job"),
@@ -65,7 +69,7 @@ def leader(loop, tmp_path):
         ask=lambda found, address, lost: host.asked.append((found.host, lost)),
     )
     made._restart = Restart(host, line, made._others, lambda: None, lambda outcome: None)
-    made._run.ready.update(HOSTS)
+    made._run.ready.update(hosts)
     return made
 
 
@@ -98,6 +102,15 @@ def test_no_host_is_asked_for_a_daemon_after_it_was_told_to_clear(leader, loop, 
     leader.report(of_lost_host("algo-3", "algo-1"))
     loop.run_until(lambda: False, 0.1)
     assert mesh.told == ["algo-3: daemon", "clear"]
+
+
+@pytest.mark.parametrize("hosts", [HOSTS, HOSTS[:1]])
+def test_a_rank_that_misses_a_connection_is_blamed_at_once_only_where_it_is_the_only_one(loop, tmp_path, hosts):
+    """Others may be about to say why it is missing."""
+    leader = leader_of(hosts, loop, tmp_path)
+    words = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\nBrokenPipeError: Broken pipe\n'
+    leader.host_rank_ended("algo-1", RankEnd(0, 1, False, words))
+    assert leader.is_ending_attempt is (len(hosts) == 1)
 
 
 def test_nothing_is_begun_again_once_the_job_has_an_outcome(leader):

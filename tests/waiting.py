@@ -1,7 +1,8 @@
 """Waiting in a test for what cannot say so itself: a condition that comes to hold, or a process that ends or stops.
 
-A bound is there so that a test that fails also ends. It is far beyond what a machine with much else to do takes, and
-says nothing of how fast the product is: a test that does so is `alone`, and takes the time itself.
+A bound is there so that a test that fails also ends. It is far beyond what a machine with much else to do takes, of
+which a whole engine may stand still for a minute, and says nothing of how fast the product is: a test that does so is
+`alone`, and takes the time itself.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-SECONDS = 60.0
+SECONDS = 180.0
 """How long a wait may take unless a test says otherwise."""
 LEAST_REST, LONGEST_REST = 0.01, 0.25
 RESTS = 4

@@ -16,7 +16,7 @@ from estimator_sdk.backends.supervised import client
 from estimator_sdk.backends.supervised.job_folder.record import Process
 from estimator_sdk.telemetry.sentences import sentence_about
 from estimator_sdk.values.home import JobFolder
-from tests.waiting import remove_in_use, wait_until_gone, wait_until_stopped
+from tests.waiting import SECONDS, remove_in_use, wait_until_gone, wait_until_stopped
 
 EVERYTHING = """
 import os, socket
@@ -226,7 +226,7 @@ def test_an_upload_that_fails_is_said_while_the_job_runs_and_ends_well_once_it_c
     for _ in job._started.blocks(True, hear):
         pass
     assert len(said) == 1 and said[0].startswith("outputs: ") and "early cannot be written" in said[0]
-    assert job.wait(30) == "Completed"
+    assert job.wait(SECONDS) == "Completed"
     assert (blocked / job.name / "output" / "intermediate" / "early").read_text() == "x"
 
 
@@ -267,7 +267,7 @@ def test_a_job_whose_folder_is_removed_ends_and_the_next_of_its_name_is_its_own(
     with pytest.raises(JobNotFound, match="now belongs to another job"):
         first.stop()
     (gate / "go").touch()
-    assert second.wait(30) == "Completed"
+    assert second.wait(SECONDS) == "Completed"
     assert_is_whole(name, "second")
 
 
@@ -281,7 +281,7 @@ def test_a_supervisor_that_was_frozen_meanwhile_writes_nothing_into_the_next_job
     monkeypatch.setattr(client, "supervisors", lambda folder: ())  # as in a container, which sees no other processes
     (gate / "go").touch()
     try:
-        started(script, gate, name, "second")[0].wait(30)
+        started(script, gate, name, "second")[0].wait(SECONDS)
         before = tree(JobFolder.for_job(name).path)
     finally:
         os.kill(supervisor.pid, signal.SIGCONT)

@@ -22,6 +22,7 @@ from estimator_sdk.cli.commands import complete
 from estimator_sdk.cli.main import main
 from estimator_sdk.job import model_files
 from estimator_sdk.values.home import JobFolder
+from tests.waiting import SECONDS
 
 WAITS = "import time\nprint('up', flush=True)\ntime.sleep(60)"
 NOT_NAMES = [
@@ -67,7 +68,7 @@ def running(tmp_path) -> Iterator[Job]:
     assert next(job.logs(stream="stdout", follow=True)).data == b"up\n"
     yield job
     job.stop()
-    job.wait(30)
+    job.wait(SECONDS)
 
 
 def planted(folder: Path, supervisor: Process | None, /, **fields: object) -> Path:
@@ -179,7 +180,7 @@ def test_a_job_is_known_and_stopped_through_a_link_to_the_home(home, running, mo
     job = Job.attach("running")
     assert job.status == "InProgress"
     job.stop()
-    assert job.wait(30) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
 
 
 def test_another_user_s_process_is_no_supervisor_of_ours_whatever_it_calls_itself(tmp_path, home):

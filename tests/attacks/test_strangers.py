@@ -16,6 +16,7 @@ from estimator_container.runtime.errors import ConfigurationError
 
 from estimator_sdk import InvalidArgument
 from estimator_sdk.backends.docker.images import build
+from tests.waiting import SECONDS
 
 from .conftest import STRANGER
 
@@ -99,7 +100,7 @@ def test_a_stranger_enters_and_reads_and_connects_to_nothing_of_a_job(script, pl
     assert as_stranger(ENTERS, "\n".join(inside)).stdout == ""
     for host in ("algo-1", "algo-2"):
         (job.folder / "hosts" / host / "input" / "go").touch(0o600)
-    assert job.wait(30) == "Completed", job.why()
+    assert job.wait(SECONDS) == "Completed", job.why()
     assert open_to_others(home) == []
 
 

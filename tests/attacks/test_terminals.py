@@ -20,6 +20,7 @@ from estimator_sdk.backends.sagemaker import submitted
 from estimator_sdk.cli.main import main
 from estimator_sdk.code import store as code_store
 from tests.unit.sdk.backends.supervised.job_folder.test_listing import fill
+from tests.waiting import SECONDS
 
 CODE = 5
 SCRIPT = """
@@ -153,7 +154,7 @@ def test_a_job_whose_viewers_leave_goes_on(project, tmp_path):
         assert ended([*ESTIMATOR, *words], project, "nobody reads") == (128 + signal.SIGPIPE, b"")
     assert job.status == "InProgress"
     job.stop()
-    assert job.wait(30) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
 
 
 def test_a_job_that_is_started_and_left_is_named_where_its_name_cannot_be_answered(project):
@@ -163,7 +164,7 @@ def test_a_job_that_is_started_and_left_is_named_where_its_name_cannot_be_answer
     told = f"estimator run: the job {name} has been started, but the answer"
     assert (code, said.startswith(told.encode())) == (1, True)
     with pytest.raises(JobFailed):
-        Job.attach(name).wait(30)
+        Job.attach(name).wait(SECONDS)
 
 
 # A home that takes nothing.

@@ -149,9 +149,9 @@ class RunningJob:
 @cache
 def engine() -> Any:
     """The Docker engine of this machine: one client for all, or each would keep connections open."""
-    import docker
+    from estimator_sdk.backends.docker.engine import connect
 
-    return docker.from_env()
+    return connect()
 
 
 def table() -> dict[int, Process]:

@@ -60,7 +60,7 @@ def test_what_is_left_is_found():
         job = estimator(Shape("process", 1, None), None, {"seconds": 60}).fit(wait=False)
         assert any(each.startswith("process ") for each in scan.left(job.name, 0.0))
         job.stop()
-        assert job.wait(60) == "Stopped"
+        assert job.wait(SECONDS) == "Stopped"
         assert scan.left(job.name, 60.0) == []
 
 

@@ -15,7 +15,7 @@ from estimator_sdk import Estimator
 from tests.conformance.jobs import events, tell, wait_until_up
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import BUCKET
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 AWAY_SECONDS = STORE_SECONDS + 5.0
 BACK_SECONDS = 30.0
@@ -67,7 +67,7 @@ def test_a_store_that_is_away_for_more_than_a_minute_delays_checkpoints_and_noth
         wait_for(lambda: len(events(job, "checkpoint_published")) > published, BACK_SECONDS)
         print(f"published {time.monotonic() - came_back:.1f} s after the store was back")
         tell(job, "end")
-        assert job.wait(60) == "Completed"
+        assert job.wait(SECONDS) == "Completed"
     finally:
         job.stop()
     assert job.reason == ""

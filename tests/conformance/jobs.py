@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import docker
 import pytest
 from docker.models.containers import Container
 from estimator_container.contract.event_decoding import KINDS
@@ -118,7 +117,7 @@ def left_now(job: Job) -> list[str]:
     if job.backend == "spark":
         left += [f"{pid} {words!r}" for pid, words, _ in spark.processes(job)]
     if job.backend == "docker":
-        client = docker.from_env()
+        client = engine.connect()
         chosen = {"label": f"{engine.JOB_LABEL}={job.name}"}
         left += [each.name for each in client.containers.list(all=True, filters=chosen, ignore_removed=True)]
         left += [each.name for each in client.networks.list(filters=chosen)]
@@ -246,7 +245,7 @@ def drop_packets(job: Job, host: str) -> None:
 
 def container_of(job: Job, host: str) -> Container:
     chosen = {"label": f"{engine.JOB_LABEL}={job.name}", "name": f"-{host}"}
-    (container,) = docker.from_env().containers.list(filters=chosen)
+    (container,) = engine.connect().containers.list(filters=chosen)
     return container
 
 
@@ -261,7 +260,7 @@ def ends_by_hang(
     job = made(floor).fit(wait=False)
     *_, last = HANG_FLOORS
     try:
-        status = job.wait(SECONDS / 2 + 8 * floor if floor < last else 2 * SECONDS)
+        status = job.wait(30.0 + 8 * floor if floor < last else SECONDS)
     except JobFailed as failed:
         if shows(job) or floor == last:
             return job, failed.verdict

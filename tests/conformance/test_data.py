@@ -364,9 +364,9 @@ def test_a_stop_while_fetching_leaves_nothing(script, s3_objects):
     uri = s3_objects.put({"train/a": b"a", "train/b": b"b"})
     s3_objects.proxy.choose = lambda request: "stall" if request.target.partition("?")[0].endswith("/b") else None
     job = script.estimator("print('ran')").fit({"train": f"{uri}/train"}, wait=False, logs="none")
-    assert s3_objects.proxy.stalled.wait(60)
+    assert s3_objects.proxy.stalled.wait(SECONDS)
     job.stop()
-    assert job.wait(60) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     assert not (job.folder / "channels").exists()
     assert list(job.logs()) == []
 
@@ -378,7 +378,7 @@ def test_a_supervisor_that_is_killed_while_fetching_leaves_nothing(script, s3_ob
     inputs = {"train": f"{uri}/train", "whole": f"{uri}/whole"}
     job = script.estimator("print('ran')").fit(inputs, wait=False, logs="none")
     channels = job.folder / "channels"
-    assert s3_objects.proxy.stalled.wait(60)
+    assert s3_objects.proxy.stalled.wait(SECONDS)
     wait_for(lambda: (channels / "whole").exists() and (channels / "train~part").exists())
     kill(supervisor_of(job))
     with pytest.raises(JobFailed, match="supervisor"):
@@ -445,6 +445,6 @@ while not os.path.exists(os.environ["SM_CHANNEL_GATE"] + "/open"):
     next(job.logs(stream="stdout", follow=True))
     lose_a_host(job, backend)
     (gate / "open").touch()
-    assert job.wait(60) == "Completed"
+    assert job.wait(SECONDS) == "Completed"
     assert out(job).splitlines() == [b"['a', 'b'] c"] * 2
     assert sorted(key for key in s3_objects.gets() if key.startswith("train/")) == ["train/a", "train/b"]

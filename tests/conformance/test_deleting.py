@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from estimator_sdk import EstimatorError, Job, JobNotFound, list_jobs
+from tests.waiting import SECONDS
 
 TRAINS = "import os; open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close()"
 
@@ -36,7 +37,7 @@ def test_a_job_that_runs_is_not_deleted(script):
         job.delete()
     assert job.status == "InProgress"
     job.stop()
-    assert job.wait(60) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     job.delete()
     with pytest.raises(JobNotFound):
         Job.attach(job.name)

@@ -193,7 +193,7 @@ def test_a_host_that_freezes_while_it_prepares_is_named(script, host):
     wait_for(lambda: events(job, "host_joined"), 60)
     freeze_host(job, host)
     with pytest.raises(JobFailed) as failed:
-        job.wait(60)
+        job.wait(SECONDS)
     verdict = failed.value.verdict
     assert (verdict.kind, verdict.host) == ("host_lost", host), verdict
     assert left_of(job) == []
@@ -394,7 +394,7 @@ Estimator(entry_point={str(tmp_path / "train.py")!r}, **{where!r},
 def test_max_run_stops_the_job_and_says_so(script, stretched):
     job = script.estimator("import time; time.sleep(600)", max_run=1).fit(wait=False)
     started = time.time()
-    assert job.wait(2 * SECONDS) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     assert time.time() - started < stretched(30.0)
     (attempt,) = job.attempts
     assert attempt.ended - attempt.began > 0.9

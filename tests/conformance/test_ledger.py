@@ -9,6 +9,7 @@ import pytest
 from estimator_sdk import Job
 from estimator_sdk.cli.main import main
 from tests.conformance.jobs import UP_AND_WAIT, base_directory, events, wait_until_up
+from tests.waiting import SECONDS
 
 STEP_SECONDS = 0.1
 TRAINS = f"""
@@ -122,7 +123,7 @@ def test_a_job_that_is_stopped_has_a_ledger(script):
     running = job.ledger()
     assert sum(running.seconds.values()) == pytest.approx(running.wall, rel=0.01)
     job.stop()
-    assert job.wait(60) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     ledger = job.ledger()
     assert ledger.source == "output"
     assert sum(ledger.seconds.values()) == pytest.approx(ledger.wall, rel=0.01)

@@ -9,7 +9,7 @@ import pytest
 
 from estimator_sdk import Job
 from tests.conformance.reports import WRITE
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 
 def contents(path):
@@ -94,7 +94,7 @@ def test_intermediate_output_is_in_the_store_while_the_job_runs(script, objects,
     assert job.status == "InProgress"
     assert objects.all(below) == {"deep/early": b"algo-1"}
     (gate / "go").touch()
-    assert job.wait(60) == "Completed"
+    assert job.wait(SECONDS) == "Completed"
     assert objects.all(below) == {"deep/early": b"changed", "late": b"late"}
 
 

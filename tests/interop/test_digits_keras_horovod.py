@@ -13,6 +13,7 @@ from estimator_container.storage import open_store
 
 from estimator_sdk import Job, JobFailed, TensorFlow
 from tests.conformance.jobs import events, kill_host
+from tests.waiting import SECONDS
 
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 
@@ -54,7 +55,7 @@ def test_killed_in_mid_epoch_it_goes_on_in_a_larger_world_on_the_other_backend_a
     assert any(line.data.startswith(b"epoch 2/") for line in begun.logs(rank=0, stream="stdout", follow=True))
     kill_host(begun, "algo-1")
     with pytest.raises(JobFailed, match="algo-1"):
-        begun.wait(60)
+        begun.wait(SECONDS)
     # The host may have been killed as it wrote a checkpoint, which is then the only one that is missed.
     missed = r"\d+ bytes of .* may be incomplete: \.unfinished-epoch-\d+\.keras"
     assert re.fullmatch(f"({missed})?", begun.reason), begun.reason

@@ -45,7 +45,7 @@ def test_the_description_of_a_container_shows_no_variable_of_the_user(tmp_path, 
     source = "import os, time; print(os.environ['PASSPHRASE'], flush=True); time.sleep(60)"
     job = estimator(tmp_path, source, image, environment={"PASSPHRASE": "open sesame"}).fit(wait=False)
     assert next(line.data for line in job.logs(stream="stdout", follow=True)) == b"open sesame\n"
-    client = docker.from_env()
+    client = engine.connect()
     (container,) = client.containers.list(filters={"label": f"{engine.JOB_LABEL}={job.name}"})
     assert "open sesame" not in json.dumps(client.api.inspect_container(container.id))
     job.stop()
@@ -56,7 +56,7 @@ def test_a_container_that_somebody_removes_fails_the_job_and_leaves_nothing(tmp_
     source = "import time; print('up', flush=True); time.sleep(60)"
     job = estimator(tmp_path, source, image, instance_count=2).fit(wait=False)
     next(job.logs(host="algo-2", stream="stdout", follow=True))
-    client = docker.from_env()
+    client = engine.connect()
     chosen = {"label": f"{engine.JOB_LABEL}={job.name}"}
     (container,) = client.containers.list(filters={**chosen, "name": "algo-2"})
     container.remove(force=True)
@@ -68,7 +68,7 @@ def test_a_container_that_somebody_removes_fails_the_job_and_leaves_nothing(tmp_
 
 
 def test_a_job_ends_before_the_engine_has_taken_its_network_down(tmp_path, image):
-    client = docker.from_env()
+    client = engine.connect()
     begun = int(time.time())
     job = estimator(tmp_path, "", image, instance_count=2).fit(logs="none")
     wait_until_gone()
@@ -80,7 +80,7 @@ def test_a_job_ends_before_the_engine_has_taken_its_network_down(tmp_path, image
 @pytest.fixture
 def occupied(image):
     """A network of the engine, and a container on it that runs."""
-    client = docker.from_env()
+    client = engine.connect()
     network = client.networks.create(f"occupied-{os.getpid()}", driver="bridge")
     container = client.containers.run(image, ["sleep", "60"], network=network.name, detach=True)
     yield client, network, container
@@ -91,7 +91,7 @@ def occupied(image):
 def test_a_network_is_removed_when_its_last_container_has_left_it(occupied, monkeypatch):
     client, network, container = occupied
     monkeypatch.setattr(engine, "DETACH_SECONDS", 60.0)
-    leaving = threading.Timer(0.5, lambda: engine.remove_container(docker.from_env().api, container.id))
+    leaving = threading.Timer(0.5, lambda: engine.remove_container(engine.connect().api, container.id))
     leaving.start()
     engine.remove_network(client.api, network.id)
     leaving.join()
@@ -129,7 +129,7 @@ def test_a_host_whose_network_is_taken_away_is_named(tmp_path, image, stretched)
     mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
     job = estimator(tmp_path, UP_AND_WAIT, image, instance_count=2, distribution=mpi).fit(wait=False)
     wait_until_up(job, 2)
-    (network,) = docker.from_env().networks.list(filters={"label": f"{engine.JOB_LABEL}={job.name}"})
+    (network,) = engine.connect().networks.list(filters={"label": f"{engine.JOB_LABEL}={job.name}"})
     network.disconnect(container_of(job, "algo-2"))
     assert_falls_silent(job, "algo-2", stretched)
 
@@ -146,7 +146,7 @@ print(MPI.COMM_WORLD.size, socket.gethostbyname("algo-1"), MPI.COMM_WORLD.allred
         estimator(tmp_path, source, image, instance_count=count, distribution=mpi).fit(wait=False) for count in (2, 3)
     ]
     for job in jobs:
-        assert job.wait(2 * SECONDS) == "Completed"
+        assert job.wait(SECONDS) == "Completed"
     said = [[line.data.decode().split() for line in job.logs(stream="stdout")] for job in jobs]
     assert [{(size, total) for size, _, total in lines} for lines in said] == [{("2", "2")}, {("3", "3")}]
     first, second = ({address for _, address, _ in lines} for lines in said)

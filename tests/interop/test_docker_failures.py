@@ -171,7 +171,7 @@ def test_a_log_that_fills_the_disk_ends_the_job_with_the_reason(small_disk, tmp_
     assert "log of this rank could not be written: [Errno 28] No space left on device" in str(failed.value)
     assert failed.value.verdict.rank in (0, 1)
     wait_until_gone()
-    assert left_of(docker.from_env(), failed.value.job_name) == []
+    assert left_of(engine.connect(), failed.value.job_name) == []
 
 
 def test_a_disk_too_full_for_the_archives_is_a_failure_that_says_where_the_model_is(small_disk, tmp_path, where):
@@ -211,7 +211,7 @@ def test_limits_are_what_the_script_and_the_engine_see(tmp_path, image):
     source = "import os, time; print(os.environ['SM_NUM_CPUS'], flush=True); time.sleep(60)"
     job = Estimator(entry_point=script(tmp_path, source), image_uri=image, cpus=0.5, memory=0.5).fit(wait=False)
     assert next(job.logs(stream="stdout", follow=True)).data == b"1\n"
-    (container,) = docker.from_env().containers.list(filters={"label": f"{engine.JOB_LABEL}={job.name}"})
+    (container,) = engine.connect().containers.list(filters={"label": f"{engine.JOB_LABEL}={job.name}"})
     limits = container.attrs["HostConfig"]
     assert (limits["NanoCpus"], limits["Memory"], limits["ShmSize"]) == (500_000_000, 1 << 29, 1 << 28)
     job.stop()

@@ -93,7 +93,7 @@ def versions(lines: list[str]) -> Iterator[tuple[str, str]]:
 @pytest.fixture
 def trial(image, monkeypatch):
     """A name for an image like no other that the engine has, removed afterwards with what hangs on it."""
-    client = docker.from_env()
+    client = engine.connect()
     name = "estimator/trial:1"
     files = build.context.files
     mark = {"toolkit/estimator_container/mark.py": f"# {uuid.uuid4()}\n".encode()}
@@ -138,7 +138,7 @@ def test_a_build_that_fails_says_so_in_the_words_of_the_step(trial, monkeypatch)
 
 
 def test_no_base_is_one_sentence_with_both_ways_out(monkeypatch, image):
-    client = docker.from_env()
+    client = engine.connect()
     monkeypatch.setattr(base, "PULLED", "localhost:1/no-such-base:1")
     monkeypatch.setattr(base, "MADE", "estimator/no-such-base:1")
     monkeypatch.setenv("PATH", "/nowhere")
@@ -157,7 +157,7 @@ def test_the_command_line_lists_the_images_and_refuses_what_it_does_not_have(cap
 
 
 def test_the_image_holds_no_key_no_ssh_and_no_certificate_of_the_building_machine(image):
-    client = docker.from_env()
+    client = engine.connect()
     look = "command -v sshd ssh; ls /root/.ssh /etc/ssh /opt/ca 2>/dev/null; ls /opt"
     found = client.containers.run(image, ["sh", "-c", look], remove=True, network_mode="none").decode().split()
     assert found == ["toolkit", "venv"]

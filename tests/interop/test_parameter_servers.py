@@ -13,6 +13,7 @@ import pytest
 from estimator_sdk import Estimator, Job, JobFailed
 from tests.conformance.jobs import left_of
 from tests.conformance.test_distributions import SERVED, SERVERS
+from tests.waiting import SECONDS
 
 pytestmark = pytest.mark.long
 
@@ -62,13 +63,13 @@ def test_one_that_dies_is_named(start):
     job = start(SERVED)
     os.kill(next(servers_of(job)), signal.SIGKILL)
     with pytest.raises(JobFailed, match=r"rank [13] \(ps [01]\) on algo-[12] was killed by SIGKILL"):
-        job.wait(60)
+        job.wait(SECONDS)
     assert left_of(job) == []
 
 
 def test_a_chief_that_is_stopped_can_still_save_what_they_hold(start):
     job = start(SAVES)
     job.stop()
-    assert job.wait(60) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     assert [line.data for line in job.logs(rank=0, stream="stdout")][-1] == b"saved (64, 10)\n"
     assert left_of(job) == []

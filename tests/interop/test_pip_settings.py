@@ -58,7 +58,7 @@ def descriptions(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def index(tmp_path: Path, descriptions: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    client = docker.from_env()
+    client = engine.connect()
     (network,) = client.networks.list(names=["bridge"])
     (keys := tmp_path / "keys").mkdir()
     package_index.write_index(tmp_path / "index", "private_words")

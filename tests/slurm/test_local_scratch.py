@@ -12,7 +12,7 @@ from estimator_sdk import Estimator, JobFailed, TrainingInput
 from estimator_sdk.backends.slurm import queue
 from tests.conformance.conftest import Objects
 from tests.stores.servers import BUCKET
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 from . import cluster
 from .configuration import FEW_NODES
@@ -91,9 +91,9 @@ def test_a_stop_while_nodes_fetch_leaves_nothing_on_them(slurm, tmp_path, scratc
     store.proxy.choose = lambda request: "stall" if request.target.partition("?")[0].endswith("/b") else None
     options = {"local_scratch": str(scratch)}
     job = estimator(tmp_path, options=options, instance_count=2).fit({"train": f"{store.uri}/train"}, wait=False)
-    assert store.proxy.stalled.wait(60)
+    assert store.proxy.stalled.wait(SECONDS)
     job.stop()
-    assert job.wait(60) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     assert list(job.logs()) == []
     wait_for(lambda: is_empty(scratch), 60)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from estimator_sdk import Estimator, Job
 from tests.ssh.pool import pool
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 CUT_SECONDS = 60.0
 LINES = 700
@@ -69,7 +69,7 @@ def see(job: Job, port: str) -> dict[str, object]:
         "status during the cut": status,
         "status at the first line after it": goes_on,
         "whole": [host for host, numbers in whole.items() if numbers == expected],
-        "status": job.wait(60),
+        "status": job.wait(SECONDS),
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from estimator_sdk import Estimator, Job, JobFailed, JobNotFound
+from tests.waiting import SECONDS
 
 
 @contextlib.contextmanager
@@ -25,4 +26,4 @@ def submitting(folder: Path, **defaults: object) -> Iterator[Callable[..., Job]]
     for job in started:
         with contextlib.suppress(JobNotFound, JobFailed):
             job.stop()
-            job.wait(60)
+            job.wait(SECONDS)

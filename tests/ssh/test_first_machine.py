@@ -12,7 +12,7 @@ from estimator_sdk.backends.ssh import job as ssh_job
 from estimator_sdk.errors import BackendError
 from tests.ssh import seen
 from tests.ssh.pool import pool
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 UP = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 
@@ -52,7 +52,7 @@ def test_a_job_whose_first_machine_loses_its_power_says_so_and_has_failed_when_t
     following.join(60)
     assert told[1:] == ["running: host-1 answers again"]
     with pytest.raises(JobFailed, match="ended without a result"):
-        job.wait(60)
+        job.wait(SECONDS)
     job.delete()
     assert not job.folder.exists()
 

@@ -22,7 +22,7 @@ from estimator_sdk.errors import BackendError
 from tests.ssh.machine_docker import MachineDocker, on_machine
 from tests.ssh.pool import SshPool, pool
 from tests.ssh.submitting import submitting
-from tests.waiting import freeze, kill_all, wait_for
+from tests.waiting import SECONDS, freeze, kill_all, wait_for
 
 IMAGE = catalogue.MPI.name
 EMPTY = "empty:1"
@@ -157,7 +157,7 @@ def test_a_job_that_is_stopped_ends_its_containers(submit, containers):
     wait_until_up(job)
     assert len(containers()) == 2
     job.stop()
-    assert job.wait(60) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     wait_for(lambda: not containers())
 
 
@@ -167,7 +167,7 @@ def test_what_is_killed_with_all_that_could_tell_leaves_no_container(submit, use
     wait_until_up(job)
     kill_all(pid for _, pid in processes(used, job, who))
     with pytest.raises(JobFailed):
-        job.wait(60)
+        job.wait(SECONDS)
     wait_for(lambda: not containers())
 
 

@@ -15,7 +15,7 @@ from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.backends.ssh.session.connection import close_masters
 from estimator_sdk.errors import BackendError, InvalidArgument, JobNotFound
 from tests.ssh.submitting import submitting
-from tests.waiting import kill_all, wait_for
+from tests.waiting import SECONDS, kill_all, wait_for
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 WAITING = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
@@ -137,7 +137,7 @@ def test_a_job_is_stopped_and_nothing_of_it_is_left(submit, ssh_pool):
     job = submit(WAITING, distribution=MPI, stop_timeout=5)
     wait_for_line(job, "up")
     job.stop()
-    assert job.wait(60) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
     wait_until_gone(ssh_pool, job)
 
 
@@ -163,7 +163,7 @@ def test_a_job_whose_news_cannot_be_copied_here_is_shown_as_it_was_and_can_be_st
     assert job.status == "InProgress"
     job.stop()
     in_the_way.rmdir()
-    assert job.wait(60) == "Stopped"
+    assert job.wait(SECONDS) == "Stopped"
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_a_machine_that_loses_its_power_is_named(submit, ssh_pool):
     there = ssh_pool.processes("host-12").items()
     kill_all(pid for pid, words in there if job.name in words or "estimator_container" in words)
     with pytest.raises(JobFailed) as failed:
-        job.wait(60)
+        job.wait(SECONDS)
     verdict = failed.value.verdict
     assert (verdict.kind.value, verdict.host) == ("host_lost", "algo-2")
     wait_until_gone(ssh_pool, job)
@@ -218,7 +218,7 @@ def test_a_supervisor_that_is_killed_leaves_nothing_on_any_machine(submit, ssh_p
     ]
     os.kill(supervisor, 9)
     with pytest.raises(JobFailed, match="ended without a result"):
-        job.wait(60)
+        job.wait(SECONDS)
     wait_until_gone(ssh_pool, job)
 
 

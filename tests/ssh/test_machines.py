@@ -9,7 +9,7 @@ import pytest
 from estimator_sdk import JobFailed
 from tests.ssh import pool, seen
 from tests.ssh.submitting import submitting
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 UP = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 BOTH_WAYS = pytest.mark.parametrize("hosts", [["host-1", "host-2"], ["host-2", "host-1"]], ids=["first", "second"])
@@ -62,7 +62,7 @@ def test_what_a_machine_without_power_had_is_removed_by_the_next_job_there(submi
     finally:
         own.start_machine("host-1")
     with pytest.raises(JobFailed):
-        job.wait(60)
+        job.wait(SECONDS)
     wait_for(lambda: not subprocess.run(["ssh", "host-1", "true"], check=False, capture_output=True).returncode)
-    submit("pass", hosts=["host-1"], instance_count=1).wait(60)
+    submit("pass", hosts=["host-1"], instance_count=1).wait(SECONDS)
     wait_for(lambda: not left())

@@ -14,7 +14,7 @@ from estimator_sdk import Estimator, Job, JobFailed, JobNotFound
 from estimator_sdk.cli.main import main
 from tests.conformance.jobs import tell
 from tests.ssh import seen
-from tests.waiting import kill_all, wait_for
+from tests.waiting import SECONDS, kill_all, wait_for
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 1}}
 UP = """
@@ -45,7 +45,7 @@ def submit(tmp_path):
     for job in started:
         with contextlib.suppress(JobNotFound):
             job.stop()
-            job._started.wait(60)
+            job._started.wait(SECONDS)
 
 
 def wait_until_up(job: Job, count: int) -> list[str]:
@@ -94,7 +94,7 @@ def test_a_job_with_too_few_machines_left_waits_for_no_other_attempt(submit, ssh
     wait_until_up(job, 2)
     kill_all(on_machine(job, "host-3"))
     with pytest.raises(JobFailed, match="it is not tried again: too few machines are left, 1 of 2; give the pool"):
-        job.wait(60)
+        job.wait(SECONDS)
     assert [attempt.verdict.kind for attempt in job.attempts] == ["host_lost"]
 
 
@@ -152,17 +152,17 @@ def test_jobs_share_slots_and_one_that_finds_none_is_refused_or_waits(submit):
     wait_until_up(beside, 1)
     refused = submit(HOLDS, hosts="host-11:2,host-9:2", distribution=None)
     with pytest.raises(JobFailed, match=rf"no room: host-11: of 2 slots {first.name} has 1, {beside.name} has 1, and"):
-        refused.wait(60)
+        refused.wait(SECONDS)
     waits = submit("print('up', flush=True)", hosts="host-9:2,host-11:2", distribution=None, queue=True)
     with pytest.raises(Told, match=rf"host-11: of 2 slots {first.name} has 1, {beside.name} has 1, and"):
         list(waits._started.blocks(True, tell_of_waiting))
     assert waits.attempts == []
     tell(beside, "go")
-    assert beside.wait(60) == "Completed"
-    assert waits.wait(60) == "Completed"
+    assert beside.wait(SECONDS) == "Completed"
+    assert waits.wait(SECONDS) == "Completed"
     for host in first.hosts:
         tell(first, "go", host)
-    assert first.wait(60) == "Completed"
+    assert first.wait(SECONDS) == "Completed"
 
 
 def test_what_a_supervisor_that_was_killed_has_held_is_free(submit):
@@ -170,7 +170,7 @@ def test_what_a_supervisor_that_was_killed_has_held_is_free(submit):
     wait_until_up(first, 2)
     waits = submit("print('up', flush=True)", hosts="host-6:1", instance_count=1, distribution=None, queue=True)
     os.kill(seen.supervisor(first), signal.SIGKILL)
-    assert waits.wait(60) == "Completed"
+    assert waits.wait(SECONDS) == "Completed"
 
 
 def test_a_job_that_waits_is_stopped(submit):
@@ -179,4 +179,4 @@ def test_a_job_that_waits_is_stopped(submit):
     waits = submit(UP, hosts="host-8:1,host-9:1", queue=True)
     wait_for(lambda: waits.status == "InProgress" and (waits.folder / "waiting").exists())
     waits.stop()
-    assert waits.wait(60) == "Stopped"
+    assert waits.wait(SECONDS) == "Stopped"

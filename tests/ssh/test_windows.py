@@ -13,7 +13,7 @@ import pytest
 from estimator_sdk import Estimator, EstimatorError, Job
 from estimator_sdk.job.traces import window
 from tests.ssh import seen
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 TRAINING = """
 import time
@@ -39,7 +39,7 @@ def job(tmp_path, monkeypatch, ssh_pool):
         yield started
     finally:
         started.stop()
-        started.wait(60)
+        started.wait(SECONDS)
 
 
 def measured_hosts(job: Job) -> set[str]:

@@ -14,7 +14,7 @@ import pytest
 from estimator_sdk import Estimator, EstimatorError, Job, JobFailed, JobNotFound, list_jobs
 from estimator_sdk.cli.main import main
 from tests.conformance.foreign import shell_backend
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +85,7 @@ def test_it_is_deleted_once_it_has_ended_and_not_before(fit):
     with pytest.raises(EstimatorError, match="stop it first"):
         job.delete()
     job.stop()
-    job.wait(30)
+    job.wait(SECONDS)
     assert cli("delete", job.name)[0] == 0
     with pytest.raises(JobNotFound, match="the shell has no job"):
         Job.attach(job.name)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import docker
 
+from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.supervised.job import wait_until_gone
 
 PLAIN = """
@@ -43,7 +44,7 @@ ENTRYPOINT []
 @contextlib.contextmanager
 def built(dockerfile: str) -> Iterator[str]:
     """An image, by a name that is removed at the end."""
-    client, name = docker.from_env(), _new_name()
+    client, name = engine.connect(), _new_name()
     client.images.build(fileobj=io.BytesIO(dockerfile.encode()), tag=name, rm=True, forcerm=True)
     try:
         yield name
@@ -54,7 +55,7 @@ def built(dockerfile: str) -> Iterator[str]:
 @contextlib.contextmanager
 def without_anything() -> Iterator[str]:
     """An image that is one text file."""
-    client, name, data = docker.from_env(), _new_name(), io.BytesIO()
+    client, name, data = engine.connect(), _new_name(), io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as tar:
         tar.addfile(tarfile.TarInfo("nothing"))
     client.api.import_image_from_data(data.getvalue(), repository=name)

@@ -9,10 +9,10 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import docker
 import pytest
 
 from estimator_sdk import Estimator, InvalidArgument
+from estimator_sdk.backends.docker import engine
 from tests.interop.another_user import another_user
 
 from . import images
@@ -89,7 +89,7 @@ assert (job.download("model") / "weights").read_text() == sys.argv[3]
 
 
 def test_an_image_is_looked_into_once(tmp_path, image):
-    client, begun = docker.from_env(), int(time.time())
+    client, begun = engine.connect(), int(time.time())
     with images.built(f"{images.PLAIN}\nLABEL number={uuid.uuid4()}") as name:
         for _ in range(2):
             plan = estimator(tmp_path, "", name).plan()

@@ -17,9 +17,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import docker
 import estimator_container
 from estimator_container.contract import names as contract
+
+from estimator_sdk.backends.docker import engine
 
 from .stand_in import Platform
 
@@ -148,7 +149,7 @@ class Containers(Instances):
     def __init__(self, platform: Platform, name: str, folder: Path, image: str, role: Mapping[str, str]) -> None:
         super().__init__(platform, name, folder, role)
         self.image = image
-        self.engine = docker.from_env()
+        self.engine = engine.connect()
         self.containers: dict[str, Any] = {}
 
     def start(self) -> None:

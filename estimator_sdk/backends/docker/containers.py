@@ -57,7 +57,7 @@ class DockerHosts:
         self._folder = folder
         self._attempt = attempt
         self._loop = loop
-        self._client = engine.connect()
+        self._client = engine.connect(engine.JOB_SECONDS)
         self._watch = ContainerWatch(plan, self._client, loop, on_ended)
         self._own_toolkit = plan.toolkit is not None or engine.has_toolkit(self._client, plan.image or "")
         self._labels = {engine.JOB_LABEL: plan.job_name, engine.OWNER_LABEL: os.urandom(8).hex()}
@@ -68,6 +68,8 @@ class DockerHosts:
         self._network: Network | None = None
         self._last_steps: threading.Thread | None = None
         self._reaper: subprocess.Popen[bytes] | None = None
+        self._may_make_more = False
+        """Whether the engine has not answered when it was asked for a container or network, and may yet make it."""
 
     @property
     def first_host_at(self) -> str:
@@ -126,6 +128,7 @@ class DockerHosts:
         try:
             yield
         except (docker.errors.DockerException, OSError) as error:
+            self._may_make_more = self._may_make_more or not isinstance(error, docker.errors.APIError)
             lost = verdicts.engine_lost(self._client, "the containers were started")
             raise NotStarted(
                 Verdict(Kind.PLATFORM, lost) if lost else verdicts.refused(self._plan, engine.words(error))
@@ -180,7 +183,7 @@ class DockerHosts:
         except (docker.errors.DockerException, OSError) as error:
             print(f"{self._plan.job_name} could not be removed from the engine: {error}", file=sys.stderr)
             return  # the reaper tries again when this process is gone
-        if self._reaper is not None and self._reaper.stdin is not None:
+        if self._reaper is not None and self._reaper.stdin is not None and not self._may_make_more:
             self._reaper.stdin.write(reaper.DONE)
             self._reaper.stdin.close()
 

@@ -23,10 +23,14 @@ TOOLKIT_LABEL = "estimator.toolkit"
 GIB = 1 << 30
 ANSWER_SECONDS = 120
 """How long the engine may take for any answer: twice what the Docker SDK gives it, for a disk may be busy."""
+JOB_SECONDS = 300
+"""The same where a job waits for it that runs: its hosts wait as long for each other (`DEFAULT_WORLD_TIMEOUT`)."""
 DETACH_SECONDS, DETACH_LOOK_SECONDS = 10.0, 0.02
 """How long the engine may take to take a container that is gone off its network, and between looks."""
 _PULLABLE = re.compile(r"[a-z0-9][^\s]*")
 """What a reference to an image begins with ("reference" in the OCI distribution specification), in one word."""
+_SILENT = re.compile(r"Read timed out\. \(read timeout=([0-9.]+)\)")
+"""What urllib3 says of an engine that took a request and does not answer."""
 INSTEAD = "or use backend='process', which needs no engine"
 
 
@@ -46,8 +50,11 @@ class ImageDescription(NamedTuple):
         return bool(self.labels.get(TOOLKIT_LABEL))
 
 
-def connect() -> DockerClient:
-    """A client of the engine that DOCKER_HOST names, else of the local one. Raises BackendError."""
+def connect(seconds: float = ANSWER_SECONDS) -> DockerClient:
+    """A client of the engine that DOCKER_HOST names, else of the local one; it waits so long for an answer.
+
+    Raises BackendError.
+    """
     try:
         import docker
     except ImportError:
@@ -55,7 +62,7 @@ def connect() -> DockerClient:
             f"backend 'docker' needs the package docker: pip install 'estimator-sdk[docker]', {INSTEAD}"
         ) from None
     try:
-        return docker.from_env(timeout=ANSWER_SECONDS)
+        return docker.from_env(timeout=seconds)
     except (docker.errors.DockerException, ValueError) as error:  # ValueError: of an address, such as a port of 99999
         raise BackendError(_why(error)) from None
 
@@ -193,17 +200,21 @@ def try_to_remove_job(job_name: str, owner: str) -> bool:
 
 
 def words(error: Exception) -> str:
-    """What the engine itself said, without the request that it answered."""
-    return str(getattr(error, "explanation", None) or error).strip()
+    """What the engine itself said, without the request that it answered, or has not answered."""
+    text = str(getattr(error, "explanation", None) or error).strip()
+    silent = _SILENT.search(text)
+    return f"it has answered nothing for {silent[1]} s, as where it waits for a disk" if silent else text
 
 
 def _why(error: Exception) -> str:
-    text = str(error)
+    text = words(error)
     if "Permission denied" in text:
         return (
             "this user may not open the Docker engine's socket; join the group that owns it (`sudo usermod -aG "
             f"docker $USER`, then log in again), {INSTEAD}"
         )
+    if _SILENT.search(str(error)):
+        return f"the Docker engine does not answer: {text}; see its log, or restart it, {INSTEAD}"
     if given := os.environ.get("DOCKER_HOST"):
         return f"no Docker engine answers at DOCKER_HOST={given} ({text}); start it, or fix DOCKER_HOST, {INSTEAD}"
     return f"no Docker engine answers ({text}); start it (`systemctl start docker` or `dockerd`), {INSTEAD}"

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
+from docker import APIClient
 
 from estimator_sdk import Estimator, InvalidArgument
 from estimator_sdk.backends.docker import engine
@@ -99,6 +101,18 @@ def test_an_image_is_looked_into_once(tmp_path, image):
         looks = list(client.events(since=begun, until=int(time.time()) + 1, filters=chosen, decode=True))
         assert len(looks) == 1
         assert client.containers.list(all=True, filters={"ancestor": name}) == []
+
+
+def test_an_engine_that_is_slow_to_tell_of_the_end_of_a_look_says_nothing_of_the_image(tmp_path, plain, monkeypatch):
+    tell = APIClient.wait
+
+    def tell_late(self, container, timeout):
+        tell(self, container, timeout)
+        raise requests.ReadTimeout("Read timed out. (read timeout=60)")
+
+    monkeypatch.setattr(APIClient, "wait", tell_late)
+    plan = estimator(tmp_path, "", plain).plan()
+    assert plan.toolkit is not None and plan.keeps_entrypoint
 
 
 def test_what_an_image_lacks_is_said_before_anything_trains(tmp_path, image):

@@ -143,18 +143,17 @@ class _Container:
     def ask(self) -> dict[str, Any] | None:
         """Start it, and return its answer; None where it gives none."""
         import docker
-        import requests
 
         try:
             self._api.start(self._identity)
-            self._api.wait(self._identity, timeout=SECONDS)
+            has_ended = self._wait()
         except docker.errors.APIError as error:
             self.said = engine.words(error)
             if not verdicts.cannot_run(self.said):
                 raise
             self.lacks_python = "not found" in self.said or "no such file" in self.said
             return None
-        except requests.RequestException:
+        if not has_ended:
             self.said = f"nothing for {SECONDS:g} s"
             return None
         answer = self._words(stderr=False).rpartition("\n")[2]
@@ -166,6 +165,16 @@ class _Container:
             return facts
         self.said = self._words(stderr=True)
         return None
+
+    def _wait(self) -> bool:
+        """Wait until it has ended, but not for ever. Returns whether it has: the engine may only be slow to say so."""
+        import requests
+
+        try:
+            self._api.wait(self._identity, timeout=SECONDS)
+        except requests.RequestException:
+            return not self._api.inspect_container(self._identity)["State"]["Running"]
+        return True
 
     def _words(self, stderr: bool) -> str:
         said: bytes = self._api.logs(self._identity, stdout=True, stderr=stderr)

@@ -95,6 +95,7 @@ class Attempt:
         """SIGTERM to every host now, SIGKILL when the grace period is over."""
         self._stopped_at = time.monotonic()
         self.allocation.stop(self._plan.stop_timeout)
+        self._stopped_at = time.monotonic()  # the grace period begins when they can know of it
         if self._checkpoints is not None:
             self._checkpoints.hasten(self._seconds_to_publish())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import socketserver
 import sys
 import tempfile
@@ -62,6 +63,16 @@ def trouble(request, tmp_path, monkeypatch) -> Iterator[str]:
         (tmp_path / "train.py").touch()
         yield request.param[2]
         server.shutdown()
+
+
+def test_an_engine_that_takes_a_request_and_does_not_answer_is_one_sentence(monkeypatch):
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(f"{folder}/engine.sock")
+        silent.listen()
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/engine.sock")
+        said = "the Docker engine does not answer: it has answered nothing for 0.2 s, as where it waits for a disk; "
+        with pytest.raises(BackendError, match=said):
+            engine.connect(0.2)
 
 
 def test_an_engine_that_does_not_do_what_it_is_asked_is_one_sentence(trouble, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import threading
 
 import pytest
@@ -55,6 +57,28 @@ def test_a_job_whose_first_machine_loses_its_power_says_so_and_has_failed_when_t
         job.wait(SECONDS)
     job.delete()
     assert not job.folder.exists()
+
+
+@pytest.mark.long
+def test_a_first_machine_that_stood_still_is_named_and_no_other(own_pool, tmp_path):
+    """For so long that the others gave up on the job's supervisor, and ended their hosts."""
+    (tmp_path / "train.py").write_text(UP)
+    job = Estimator(entry_point=str(tmp_path / "train.py"), hosts=own_pool.names, instance_count=2).fit(wait=False)
+    lines = job.logs(stream="stdout", follow=True)
+    assert {next(lines).data, next(lines).data} == {b"up\n"}
+    lines.close()
+    still = [pid for pid, words in own_pool.processes("host-1").items() if job.name in words]
+    for pid in still:
+        os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: not any(job.name in words for words in own_pool.processes("host-2").values()))
+    for pid in still:
+        os.kill(pid, signal.SIGCONT)
+    itself = (
+        "algo-1 stood still or was cut off: |host-2 heard nothing from the job's supervisor on host-1, which stood "
+    )
+    with pytest.raises(JobFailed, match=itself) as failed:
+        job.wait(SECONDS)
+    assert failed.value.verdict.host in (None, "algo-1")
 
 
 def follow(job: Job, told: list[str]) -> None:

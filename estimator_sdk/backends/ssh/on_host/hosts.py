@@ -18,6 +18,7 @@ from estimator_container.contract import names as contract
 from estimator_container.contract.names import Layout
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
+from estimator_container.mesh.pulse import Loss
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 
@@ -218,7 +219,7 @@ class SshHosts:
         elif kind == words.FLUSHED:
             self._flushed(host)
 
-    def keeper_lost(self, machine: str) -> None:
+    def keeper_lost(self, machine: str, how: Loss) -> None:
         for host, used in self._machine_of.items():
             if used == machine:
                 self._arriving.forget(host)
@@ -226,8 +227,7 @@ class SshHosts:
                     unflushed.discard(host)
                 self._go_on_if_flushed()
                 if host in self._running:
-                    what = f"{host} is lost: {self._machines.at(machine)} is not connected any more"
-                    self._ended(host, -signal.SIGKILL, Verdict(Kind.HOST_LOST, what, host))
+                    self._ended(host, -signal.SIGKILL, self._machines.loss_of(host, machine, how))
 
     def _not_kept(self, host: str, error: Exception) -> None:
         """What cannot be written here ends the host, for its outputs would not be whole."""

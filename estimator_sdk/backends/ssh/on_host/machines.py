@@ -45,7 +45,7 @@ class KeeperObserver(Protocol):
     def keeper_says(self, machine: str, kind: str, fields: list[str]) -> None:
         """It has sent a message."""
 
-    def keeper_lost(self, machine: str) -> None:
+    def keeper_lost(self, machine: str, how: Loss) -> None:
         """It is gone, and its host with it."""
 
 
@@ -116,6 +116,13 @@ class PoolMachines:
         machines = [PoolMachine(**each) for each in given["machines"]]
         secret, sock = bytes.fromhex(given["secret"]), socket.socket(fileno=door)
         return cls(loop, machines, secret, sock, given.get("supervisor_at"))
+
+    def loss_of(self, host: str, machine: str, how: Loss) -> Verdict:
+        """Why a host is lost whose keeper is, on that machine."""
+        if how in (Loss.UNHEARD, Loss.STOOD_STILL):
+            of_this = f"the job's supervisor on {self.supervisor_at}, which stood still or was cut off"
+            return Verdict(Kind.PLATFORM, f"{self.at(machine)} heard nothing from {of_this}, and ended {host}")
+        return Verdict(Kind.HOST_LOST, f"{host} is lost: {self.at(machine)} is not connected any more", host)
 
     def at(self, name: str) -> str:
         """How the user calls a machine."""
@@ -235,4 +242,4 @@ class PoolMachines:
         if self.agent is not None:
             self.agent.machine_lost(host)
         if self.observer is not None:
-            self.observer.keeper_lost(host)
+            self.observer.keeper_lost(host, how)

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from estimator_container.mesh.pulse import Loss
 from estimator_container.runtime.loop import Loop
 
 from estimator_sdk.backends.ssh.on_host import words
@@ -95,5 +96,5 @@ def test_nothing_is_waited_for_from_a_machine_that_is_lost(hosts):
     for host in HOSTS[:2] * 2:
         hosts._flushed(host)
     hosts._running.discard("algo-3")
-    hosts.keeper_lost("on-algo-3")
+    hosts.keeper_lost("on-algo-3", Loss.CLOSED)
     assert called == ["algo-2", "algo-3"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 _START = "apt-get install -y docker.io && systemctl start docker"
-_FIXES = {"usermod": "sudo usermod -aG docker $USER", "answered nothing": "systemctl restart docker"}
+_FIXES = {"usermod": "sudo usermod -aG docker $USER", "answered nothing": "journalctl --unit docker"}
 """What an engine that is there says that does not let itself be used, and what helps."""
 
 

@@ -102,7 +102,8 @@ class DockerHosts:
             self._watch.watch(name, made, self._copiers.get(name))
 
     def end(self, host: str) -> None:
-        self._containers[host].remove()
+        with engine.asked_to(f"remove the container of {host}"):
+            self._containers[host].remove()
         self._watch.wait_for(self._containers[host])
 
     def start_again(self, host: str, attempt: int, first_host_at: str) -> None:
@@ -128,7 +129,7 @@ class DockerHosts:
         try:
             yield
         except (docker.errors.DockerException, OSError) as error:
-            self._may_make_more = self._may_make_more or not isinstance(error, docker.errors.APIError)
+            self._may_make_more = True  # which another call was about, if not the one of this error
             lost = verdicts.engine_lost(self._client, "the containers were started")
             raise NotStarted(
                 Verdict(Kind.PLATFORM, lost) if lost else verdicts.refused(self._plan, engine.words(error))

@@ -24,7 +24,7 @@ GIB = 1 << 30
 ANSWER_SECONDS = 120
 """How long the engine may take for any answer: twice what the Docker SDK gives it, for a disk may be busy."""
 JOB_SECONDS = 300
-"""The same where a job waits for it that runs: its hosts wait as long for each other (`DEFAULT_WORLD_TIMEOUT`)."""
+"""The same for a job that runs: its hosts wait as long for each other (`DEFAULT_WORLD_TIMEOUT`)."""
 DETACH_SECONDS, DETACH_LOOK_SECONDS = 10.0, 0.02
 """How long the engine may take to take a container that is gone off its network, and between looks."""
 _PULLABLE = re.compile(r"[a-z0-9][^\s]*")
@@ -213,8 +213,10 @@ def _why(error: Exception) -> str:
             "this user may not open the Docker engine's socket; join the group that owns it (`sudo usermod -aG "
             f"docker $USER`, then log in again), {INSTEAD}"
         )
+    given = os.environ.get("DOCKER_HOST")
     if _SILENT.search(str(error)):
-        return f"the Docker engine does not answer: {text}; see its log, or restart it, {INSTEAD}"
-    if given := os.environ.get("DOCKER_HOST"):
+        at = f" at DOCKER_HOST={given}" if given else ""
+        return f"the Docker engine{at} does not answer: {text}; see its log, or restart it, {INSTEAD}"
+    if given:
         return f"no Docker engine answers at DOCKER_HOST={given} ({text}); start it, or fix DOCKER_HOST, {INSTEAD}"
     return f"no Docker engine answers ({text}); start it (`systemctl start docker` or `dockerd`), {INSTEAD}"

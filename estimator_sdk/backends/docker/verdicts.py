@@ -50,7 +50,7 @@ def refused(plan: Plan, words: str) -> Verdict:
     """The engine made or started no container, and said this."""
     if cannot_run(words):
         return Verdict(Kind.IMAGE, f"no container of {plan.image} could start: {words}")
-    return Verdict(Kind.PLATFORM, f"the Docker engine refused a container of {plan.job_name}: {words}")
+    return Verdict(Kind.PLATFORM, f"the Docker engine made no container of {plan.job_name}: {words}")
 
 
 def out_of_memory(plan: Plan, host: str) -> Verdict:

@@ -168,10 +168,13 @@ class _Container:
 
     def _wait(self) -> bool:
         """Wait until it has ended, but not for ever. Returns whether it has: the engine may only be slow to say so."""
+        import docker
         import requests
 
         try:
             self._api.wait(self._identity, timeout=SECONDS)
+        except docker.errors.APIError:  # which is one of those below, and an answer
+            raise
         except requests.RequestException:
             return not self._api.inspect_container(self._identity)["State"]["Running"]
         return True

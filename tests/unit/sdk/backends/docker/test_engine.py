@@ -69,8 +69,8 @@ def test_an_engine_that_takes_a_request_and_does_not_answer_is_one_sentence(monk
     with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as silent:
         silent.bind(f"{folder}/engine.sock")
         silent.listen()
-        monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/engine.sock")
-        said = "the Docker engine does not answer: it has answered nothing for 0.2 s, as where it waits for a disk; "
+        monkeypatch.setenv("DOCKER_HOST", address := f"unix://{folder}/engine.sock")
+        said = f"the Docker engine at DOCKER_HOST={address} does not answer: it has answered nothing for 0.2 s, "
         with pytest.raises(BackendError, match=said):
             engine.connect(0.2)
 

@@ -365,6 +365,43 @@ def test_a_host_that_is_gone_and_only_that_one_is_made_anew(script, out, tmp_pat
     lose_one_after_the_other(script, out, tmp_path, checkpoints_uri, how, ("algo-2", "algo-3"))
 
 
+def kill_a_rank(job, host):
+    tell(job, "die", host)
+
+
+@pytest.mark.law("R1", "R2")
+@pytest.mark.parametrize("how", [kill_a_rank, kill_host])
+def test_an_attempt_that_follows_another_waits_for_a_store_that_is_away(script, out, tmp_path, how):
+    source = f"""{PRELUDE}
+print("began", attempt, flush=True)
+if attempt == 2:
+    sys.exit()
+if leads:
+    keep("attempt-1")
+print("up", flush=True)
+while not pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "die").exists():
+    time.sleep(0.01)
+os.abort()
+"""
+    store, away = tmp_path / "store", tmp_path / "away"
+    options = {"max_retry_attempts": 1, "restart_policy": AGAIN}
+    job = script.estimator(source, hosts=2, processes=1, checkpoint_s3_uri=f"file://{store}", **options).fit(wait=False)
+    wait_for_attempt(job, 1, 2)
+    wait_for(lambda: events(job, "checkpoint_published"))
+    store.rename(away)
+    store.touch()
+    how(job, "algo-2")
+    wait_for(lambda: len(job.attempts) == 2 and events(job, "checkpoint_failed"))
+    (told,) = events(job, "checkpoint_failed")
+    assert "cannot be written" in told["reason"]
+    store.unlink()
+    away.rename(store)
+    assert job.wait(SECONDS) == "Completed"
+    assert out(job, host="algo-2").decode().splitlines() == ["began 1", "up", "began 2"]
+    assert len(job.attempts) == 2
+    assert left_of(job) == []
+
+
 def lose_at_once(script, tmp_path, checkpoints_uri, *lost):
     """A job of three hosts in whose first attempt these are killed."""
     options = {"checkpoint_s3_uri": checkpoints_uri, "max_retry_attempts": 3}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from estimator_container.contract.agent_events import CheckpointFailed
 from estimator_container.contract.names import Layout
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
+from estimator_container.logs.events import EventLog
+from estimator_container.logs.frames import FrameWriter
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.folder_hold import HeldFolder
 from estimator_container.runtime.loop import Loop
@@ -22,11 +26,15 @@ from .allocation import Allocation
 from .hosts import NotStarted, OnPool
 
 if TYPE_CHECKING:
+    from estimator_container.contract.event_decoding import QuietEvent
+
     from ..agents.checkpoints import Checkpoints
 
 # What is left to publish when the script has ended well may be large; when the job is stopped, the grace period counts.
 PUBLISH_SECONDS = 900.0
 PUBLISH_AT_LEAST = 5.0
+AWAY_SECONDS, AWAY_REST_SECONDS = 900.0, 5.0
+"""How long another attempt waits for a store of checkpoints that is away, and rests before it tries it again."""
 
 
 class Attempt:
@@ -54,6 +62,7 @@ class Attempt:
         """What of it no store can hold, in words."""
         self._plan = plan
         self._folder = folder
+        self._loop = loop
         self._stopped_at: float | None = None
         self._checkpoints: Checkpoints | None = None
         if plan.checkpoint_uri is not None:
@@ -61,7 +70,8 @@ class Attempt:
 
             known, elsewhere = allocation.keeps_first_host, allocation.hosts
             start = elsewhere.starts_agent if isinstance(elsewhere, OnPool) else None
-            self._checkpoints = Checkpoints(plan, folder, loop, children, held, known, start)
+            self._new_checkpoints = partial(Checkpoints, plan, folder, loop, children, held, known, start)
+            self._checkpoints = self._new_checkpoints()
         self._intermediate = Intermediate(plan, folder, output, loop, children, held)
 
     def run(self, begun: Callable[[], None]) -> Verdict | None:
@@ -125,6 +135,12 @@ class Attempt:
         """The files of a host."""
         return Layout(str(self._folder.host(host)))
 
+    def tell(self, event: QuietEvent) -> None:
+        """Put an event into the log of the first host."""
+        frames = FrameWriter(self.layout(self._plan.hosts[0].name).frames)
+        EventLog(frames).emit(event)
+        frames.close()
+
     def _make_logs(self) -> None:
         for host in self._plan.hosts:
             frames = Path(self.layout(host.name).frames)
@@ -143,11 +159,26 @@ class Attempt:
         if self.is_in_vain():
             return None
         self.allocation.fetch_channels()
-        failed = self._checkpoints.begin(self.is_in_vain) if self._checkpoints else None
+        failed = self._restore(self._checkpoints) if self._checkpoints else None
         if failed is not None:
             return Verdict(Kind.CHECKPOINTS, f"the checkpoints could not be restored: {failed}")
         failed = self.allocation.wait_for_channels(self.is_in_vain)
         return Verdict(Kind.CHANNELS, failed) if failed is not None else None
+
+    def _restore(self, checkpoints: Checkpoints) -> str | None:
+        """Put the newest snapshot in place. Returns why that cannot be.
+
+        In the first attempt that is soon known, for the store may not be there at all. Another one waits for it.
+        """
+        deadline, told = time.monotonic() + AWAY_SECONDS, ""
+        while (failed := checkpoints.begin(self.is_in_vain)) and self.number > 1 and time.monotonic() < deadline:
+            if failed != told:
+                self.tell(CheckpointFailed(failed, 0))
+            told = failed
+            self._loop.run_until(self.is_in_vain, AWAY_REST_SECONDS)
+            checkpoints.finish(0.0)
+            self._checkpoints = checkpoints = self._new_checkpoints()
+        return failed
 
     def _run_hosts(self) -> Verdict | None:
         if self.too_few_machines:

@@ -18,11 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from estimator_container.contract.events import AttemptFailed, JobEvent
+from estimator_container.contract.events import AttemptFailed
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
-from estimator_container.logs.events import EventLog
-from estimator_container.logs.frames import FrameWriter
 from estimator_container.runtime import reserve
 from estimator_container.runtime.children import Children, become_subreaper
 from estimator_container.runtime.loop import Loop
@@ -131,7 +129,7 @@ class Supervisor:
             if why_not or not decision.again:
                 return verdict.not_tried_again(why_not) if why_not else verdict
             self._hold.check()
-            self._tell(AttemptFailed(number, "; ".join((verdict.message, *self._attempt.left_here))))
+            self._attempt.tell(AttemptFailed(number, "; ".join((verdict.message, *self._attempt.left_here))))
             if decision.seconds:
                 self._loop.run_until(lambda: self._is_to_end or self._attempt.is_in_vain(), decision.seconds)
             if not self._is_to_end and (why_not := self._attempt.too_few_machines):
@@ -171,12 +169,7 @@ class Supervisor:
         known = {suspect.host for suspect in suspects(attempts[:-1])}
         for suspect in suspects(attempts):
             if suspect.host not in known:
-                self._tell(suspect.event)
-
-    def _tell(self, event: JobEvent) -> None:
-        frames = FrameWriter(self._attempt.layout(self._plan.hosts[0].name).frames)
-        EventLog(frames).emit(event)
-        frames.close()
+                self._attempt.tell(suspect.event)
 
     def _begun(self) -> None:
         debug("%s: attempt %d has begun", self._plan.job_name, self._attempt.number)

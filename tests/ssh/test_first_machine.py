@@ -29,12 +29,18 @@ def own_pool(tmp_path, monkeypatch):
         yield made
 
 
-@pytest.mark.long
-def test_a_job_whose_first_machine_loses_its_power_says_so_and_has_failed_when_that_is_back(own_pool, tmp_path):
+@pytest.fixture
+def job(own_pool, tmp_path):
+    """One on both of them, whose hosts are up."""
     (tmp_path / "train.py").write_text(UP)
-    job = Estimator(entry_point=str(tmp_path / "train.py"), hosts=own_pool.names, instance_count=2).fit(wait=False)
-    lines = job.logs(stream="stdout", follow=True)
-    assert {next(lines).data, next(lines).data} == {b"up\n"}
+    made = Estimator(entry_point=str(tmp_path / "train.py"), hosts=own_pool.names, instance_count=2).fit(wait=False)
+    with contextlib.closing(made.logs(stream="stdout", follow=True)) as lines:
+        assert {next(lines).data, next(lines).data} == {b"up\n"}
+    return made
+
+
+@pytest.mark.long
+def test_a_job_whose_first_machine_loses_its_power_says_so_and_has_failed_when_that_is_back(own_pool, job):
     told: list[str] = []
     following = threading.Thread(target=follow, args=(job, told))
     following.start()
@@ -60,13 +66,8 @@ def test_a_job_whose_first_machine_loses_its_power_says_so_and_has_failed_when_t
 
 
 @pytest.mark.long
-def test_a_first_machine_that_stood_still_is_named_and_no_other(own_pool, tmp_path):
+def test_a_first_machine_that_stood_still_is_named_and_no_other(own_pool, job):
     """For so long that the others gave up on the job's supervisor, and ended their hosts."""
-    (tmp_path / "train.py").write_text(UP)
-    job = Estimator(entry_point=str(tmp_path / "train.py"), hosts=own_pool.names, instance_count=2).fit(wait=False)
-    lines = job.logs(stream="stdout", follow=True)
-    assert {next(lines).data, next(lines).data} == {b"up\n"}
-    lines.close()
     still = [pid for pid, words in own_pool.processes("host-1").items() if job.name in words]
     for pid in still:
         os.kill(pid, signal.SIGSTOP)

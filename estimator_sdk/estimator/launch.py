@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -39,6 +40,7 @@ def plan(
     make_spec: Callable[[str | None], JobDocument],
     backend: str | None,
     code_location: str | None = None,
+    while_bundling: AbstractContextManager[None] | None = None,
 ) -> Plan:
     """The plan of a job on its backend; `make_spec` takes the place of the code bundle.
 
@@ -48,7 +50,8 @@ def plan(
     spec = make_spec(None)
     chosen = _backend_for(spec, backend)
     if source is not None:
-        place = bundle(source)
+        with while_bundling or nullcontext():
+            place = bundle(source)
         spec = make_spec(code_store.uri_of(place, code_location) if code_location else str(place))
     return _planned(chosen, spec)
 

@@ -139,13 +139,13 @@ def plan(arguments: Namespace) -> Plan:
     )
     # The folder is whatever somebody works in, and not, as an Estimator's, one that was made to be sent.
     source = estimator.source and replace(estimator.source, with_git=True)
-    with _note_if_slow(arguments.source_dir):
-        return launch.plan(
-            source,
-            lambda code: estimator.spec(inputs or None, arguments.job_name, code_uri=code),
-            estimator.backend,
-            estimator.code_location,
-        )
+    return launch.plan(
+        source,
+        lambda code: estimator.spec(inputs or None, arguments.job_name, code_uri=code),
+        estimator.backend,
+        estimator.code_location,
+        while_bundling=_note_if_slow(arguments.source_dir),
+    )
 
 
 @contextmanager

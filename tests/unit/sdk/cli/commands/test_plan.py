@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import sys
@@ -9,7 +10,9 @@ import threading
 import pytest
 
 from estimator_sdk.cli.main import main
+from estimator_sdk.estimator import launch
 from estimator_sdk.plan.inheritance import NEEDED
+from tests.waiting import SECONDS
 
 OPTIONS = "--distributed 2 --processes-per-host 2 --env A=b --env API_TOKEN=abc --tag team=vision --max-run 60".split()
 COMMAND = ["--", "python", "train.py", "data", "--lr", "0.1"]
@@ -112,6 +115,22 @@ def test_a_copy_of_the_folder_that_takes_long_is_explained(estimator, project, m
     )
 
 
+def test_what_a_backend_takes_for_its_plan_is_not_taken_for_the_copy(estimator, project, monkeypatch):
+    """As with an engine that does not answer."""
+    order, planned = [], launch._planned
+
+    @contextlib.contextmanager
+    def note(folder):
+        order.append("begins to copy")
+        yield
+        order.append("has copied")
+
+    monkeypatch.setattr("estimator_sdk.cli.commands.run._note_if_slow", note)
+    monkeypatch.setattr(launch, "_planned", lambda *given: order.append("plans") or planned(*given))
+    assert estimator("plan", *COMMAND)[0] == 0
+    assert order == ["begins to copy", "has copied", "plans"]
+
+
 class _Heard(io.StringIO):
     def __init__(self, said: threading.Event) -> None:
         super().__init__()
@@ -123,12 +142,10 @@ class _Heard(io.StringIO):
 
 
 def _waiting_for(said: threading.Event):
-    from estimator_sdk.estimator import launch
-
     real = launch.bundle
 
     def bundle(source):
-        assert said.wait(60)
+        assert said.wait(SECONDS)
         return real(source)
 
     return bundle

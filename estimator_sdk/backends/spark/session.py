@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from ...plan.plan import Plan
 
-COMING_SECONDS = 30.0
-"""That executors may take to come to a session, as spark.scheduler.maxRegisteredResourcesWaitingTime has it."""
+COMING = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+"""How long executors may take to come to a session: "Scheduling" in Spark's documentation of its configuration."""
 LOOK_SECONDS = 0.2
 _GPUS = "spark.task.resource.gpu.amount"
 
@@ -104,9 +104,10 @@ def slots(context: SparkContext, tasks: Tasks) -> int:
     profile = own._java_resource_profile if own is not None else manager.defaultResourceProfile()
     if own is not None:
         manager.addResourceProfile(profile)
+    seconds = int(java.conf().getTimeAsSeconds(COMING, "30s"))
     while True:
         found = int(java.maxNumConcurrentTasks(profile))
-        is_young = time.time() < context.startTime / 1000 + COMING_SECONDS
+        is_young = time.time() < context.startTime / 1000 + seconds
         if found >= tasks.number or not is_young or java.isLocal():
             return found
         time.sleep(LOOK_SECONDS)

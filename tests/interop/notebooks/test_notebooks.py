@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.spark import QUICK_JAVA
+from tests.spark import PATIENT_JAVA
 
 from . import kernels
 
@@ -38,7 +38,7 @@ def test_a_notebook_is_kept_without_outputs(name):
 )
 def test_a_notebook_runs_from_top_to_bottom(name, tmp_path, monkeypatch):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", QUICK_JAVA)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", PATIENT_JAVA)
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
     resources = {"metadata": {"path": str(NOTEBOOKS)}}
     kernels.execute(notebook, 600, resources=resources)

@@ -26,11 +26,11 @@ from estimator_sdk import (
     JobFailed,
     list_jobs,
 )
+from estimator_sdk.backends.spark import session
 from tests.spark import SLOTS, START_SECONDS, environment, executor_of
 from tests.waiting import wait_for, wait_until_gone
 
 ROOT = Path(__file__).parents[3]
-COMING = "estimator_sdk.backends.spark.session.COMING_SECONDS"
 REFUSED = [
     ({"instance_type": "ml.m5.large"}, "what a host has is what Spark gives its task; leave it out, or write 'spark'"),
     ({"image_uri": "image"}, "hosts on executors are processes"),
@@ -193,21 +193,25 @@ def test_a_script_runs_with_its_checkpoints_and_leaves_its_model(context, train,
     wait_for(lambda: not context.statusTracker().getActiveJobsIds())
 
 
-def test_what_cannot_run_is_said_before_anything_is_submitted(context, train, monkeypatch):
-    monkeypatch.setattr(COMING, 0.0)
+@pytest.fixture
+def conf(context):
+    """What Spark itself reads; as it was afterwards."""
+    read = context._jsc.sc().conf()
+    yield read
+    read.remove(session.COMING)
+    read.set("spark.dynamicAllocation.enabled", "false")
+
+
+def test_what_cannot_run_is_said_before_anything_is_submitted(context, conf, train):
+    conf.set(session.COMING, "0s")
     with pytest.raises(InvalidArgument, match="np=5 processes need 5 slots .* Spark's executors have 4 now; lower np"):
         HorovodRunner(np=5).run(where)
-    conf = context._jsc.sc().conf()
-    conf.set("spark.dynamicAllocation.enabled", "true")  # Spark itself reads it there
-    try:
-        with pytest.raises(InvalidArgument, match="which Spark refuses while spark.dynamicAllocation.enabled is true"):
-            HorovodRunner(np=2).run(where)
-        with pytest.raises(
-            InvalidArgument, match="instance_count=2 needs a barrier stage, .*, or choose another backend"
-        ):
-            train(instance_count=2).plan()
-    finally:
-        conf.set("spark.dynamicAllocation.enabled", "false")
+    conf.set("spark.dynamicAllocation.enabled", "true")
+    with pytest.raises(InvalidArgument, match="which Spark refuses while spark.dynamicAllocation.enabled is true"):
+        HorovodRunner(np=2).run(where)
+    with pytest.raises(InvalidArgument, match="instance_count=2 needs a barrier stage, .*, or choose another backend"):
+        train(instance_count=2).plan()
+    conf.set("spark.dynamicAllocation.enabled", "false")
     with pytest.raises(InvalidArgument, match="the slots of executors are Spark's; leave it out"):
         HorovodRunner(np=2, queue=True).run(where)
     with pytest.raises(

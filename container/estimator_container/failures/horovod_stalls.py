@@ -73,8 +73,9 @@ class Lasting:
 
     @property
     def stall(self) -> Stall | None:
-        """The stall, if Horovod has reported it recently enough; else None."""
-        return self._told if time.monotonic() < self._until else None
+        """The stall, if Horovod has reported it recently enough, or ends the world for it; else None."""
+        told = self._told
+        return told if told is not None and (told.ends_the_world or time.monotonic() < self._until) else None
 
 
 def last_in(text: bytes) -> Stall | None:

@@ -51,3 +51,6 @@ def test_it_is_over_when_horovod_does_not_say_so_again(monkeypatch):
     assert lasting.stall is not None
     now += 2
     assert lasting.stall is None
+    lasting.tell(Stall(60, {1: ("a",)}, ends_the_world=True))  # its last word
+    now += 3600
+    assert lasting.stall is not None

@@ -32,7 +32,7 @@ _NICENESS = 5
 _LINGER_SECONDS = 0.2
 # One that is still in Python's code when the interpreter ends, as after it has handed over a result, is ended there,
 # which aborts the process though all its work is done.
-_REST_SECONDS = 1.0  # that they have until then; some milliseconds on an idle machine
+_REST_SECONDS = 30.0  # that they have until then; some milliseconds on an idle machine
 _THREADS = "tokio"  # what their names begin with
 _END_SECONDS = 5.0  # to close files and connections; far more than that takes
 
@@ -183,21 +183,32 @@ def engine() -> Engine:
 
 
 def _wait_until_the_client_rests() -> None:
-    """Until none of its threads runs, or wants to: one that waits for the interpreter gets it while this one sleeps."""
+    """Until none of its threads runs, or wants to.
+
+    One that waits for the interpreter sleeps too; but it is woken each time that this thread gives the interpreter
+    away, even where it gets no CPU before this one takes it again.
+    """
     deadline = time.monotonic() + _REST_SECONDS
-    rests = 0
-    while rests < 2 and time.monotonic() < deadline:
+    before: list[str] | None = None
+    while time.monotonic() < deadline:
         time.sleep(0.001)
-        rests = rests + 1 if _client_rests() else 0
+        sleeps = _sleeps_of_the_client()
+        if sleeps is not None and sleeps == before:
+            return
+        before = sleeps
 
 
-def _client_rests() -> bool:
-    for thread in os.listdir("/proc/self/task") if sys.platform == "linux" else ():
-        with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/stat", encoding="utf-8") as file:
-            name, _, rest = file.read().partition("(")[2].rpartition(")")
-            if name.startswith(_THREADS) and rest.split()[0] != "S":
-                return False
-    return True
+def _sleeps_of_the_client() -> list[str] | None:
+    """How often each of its threads has gone to sleep; None while one of them is awake."""
+    found = []
+    for thread in sorted(os.listdir("/proc/self/task")) if sys.platform == "linux" else ():
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/status", encoding="utf-8") as file:
+            status = dict(line.split(":", 1) for line in file)
+            if status["Name"].strip().startswith(_THREADS):
+                if status["State"].split()[0] != "S":
+                    return None
+                found.append(status["voluntary_ctxt_switches"].strip())
+    return found
 
 
 def _give_way() -> None:

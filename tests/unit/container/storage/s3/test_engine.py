@@ -10,6 +10,8 @@ import threading
 from estimator_container.storage.s3 import engine as engine_module
 from estimator_container.storage.s3.engine import engine
 
+from tests.waiting import SECONDS
+
 PR_SET_NAME = 15  # <linux/prctl.h>
 
 
@@ -35,10 +37,10 @@ def test_the_interpreter_ends_when_the_clients_own_threads_rest(monkeypatch):
         hashlib.pbkdf2_hmac("sha512", b"a", b"b", 200_000)
         over.append(True)
 
-    monkeypatch.setattr(engine_module, "_REST_SECONDS", 60.0)
+    monkeypatch.setattr(engine_module, "_REST_SECONDS", SECONDS)
     thread = threading.Thread(target=work)
     thread.start()
-    assert begun.wait(60)
+    assert begun.wait(SECONDS)
     engine_module._wait_until_the_client_rests()
     assert over
     thread.join()

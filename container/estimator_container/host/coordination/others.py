@@ -196,6 +196,7 @@ class Others:
         elif kind == "ranks_started":
             listener.host_started(host, int(fields[0]))
         elif kind == "failed":
+            self._toolkit.children.reap_ending()  # it may have failed because mpirun is gone
             listener.report(Verdict.from_json(fields[0]))
         elif kind == "spawned":
             listener.host_spawned(host, int(fields[0]))

@@ -18,6 +18,8 @@ from estimator_container.mesh.pulse import Loss
 from estimator_container.ranks.server import RankEnd
 from estimator_container.worlds.mpi.launch_agents import LaunchAgents
 
+from tests.waiting import SECONDS
+
 HOSTS = ("algo-1", "algo-2", "algo-3")
 
 
@@ -97,7 +99,7 @@ def test_no_host_is_asked_for_a_daemon_after_it_was_told_to_clear(leader, loop, 
             print(node, file=asked)
 
     ask("algo-3")
-    loop.run_until(lambda: mesh.told, 60)
+    loop.run_until(lambda: mesh.told, SECONDS)
     ask("algo-2")
     leader.report(of_lost_host("algo-3", "algo-1"))
     loop.run_until(lambda: False, 0.1)
@@ -138,3 +140,14 @@ def test_a_stop_that_comes_when_all_ranks_have_ended_ends_the_job(leader):
     leader._host.stopping = True
     leader.stop()
     assert [outcome.kind for outcome in outcomes] == ["stopped"]
+
+
+def test_a_daemon_that_has_lost_mpirun_is_not_blamed_though_its_word_is_read_first(leader):
+    """Both news have come when this host, which was held up, looks again."""
+    found = []
+    leader._host.end_attempt = found.append
+    leader._run.mpirun = SimpleNamespace(last_words=lambda: "", close=lambda: None)
+    leader._host.toolkit.children.reap_ending = lambda: leader._mpirun_ended(-9)
+    daemon = Verdict(Kind.MPI, "the MPI daemon on algo-2 ended with 1 in the middle of the job", "algo-2")
+    leader._others.on_message("algo-2", ["failed", daemon.to_json()])
+    assert [(each.kind, each.host) for each in found] == [(Kind.MPI, "algo-1")]

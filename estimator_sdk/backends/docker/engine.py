@@ -167,12 +167,13 @@ def remove_network(api: APIClient, identity: str) -> None:
 
     deadline = time.monotonic() + DETACH_SECONDS
     while True:
+        asked = time.monotonic()
         try:
             api.remove_network(identity)
         except docker.errors.NotFound:
             return
         except docker.errors.APIError as error:
-            if error.status_code != 403 or time.monotonic() > deadline:
+            if error.status_code != 403 or asked > deadline:
                 raise
             time.sleep(DETACH_LOOK_SECONDS)  # the event that tells of it may have passed already
         else:

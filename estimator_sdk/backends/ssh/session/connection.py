@@ -27,6 +27,8 @@ CONNECT_SECONDS = 20
 """That a machine may take to answer at all."""
 KEEP_SECONDS = 60
 """For which a connection stays open that nobody uses, so that the next command need not make another."""
+END_SECONDS = 5.0
+"""That our program on a machine has to remove what it leaves to nobody, after the last it was asked for."""
 CLOSE_SECONDS = 5.0
 """That connections may take to be closed."""
 _OPTIONS = (
@@ -153,7 +155,7 @@ class Session:
         with contextlib.suppress(OSError):
             self._input.close()
         try:
-            self._process.wait(5)
+            self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

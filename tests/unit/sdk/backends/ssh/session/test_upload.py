@@ -13,6 +13,7 @@ from estimator_sdk.backends.ssh.session import connection
 from estimator_sdk.backends.ssh.session.connection import Purpose, Session
 from estimator_sdk.backends.ssh.session.upload import PIECE, UNDER_WAY, Sending
 from estimator_sdk.errors import BackendError
+from tests.waiting import SECONDS
 
 
 @pytest.fixture
@@ -25,6 +26,7 @@ def session(tmp_path, monkeypatch):
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, env=environment)
 
     monkeypatch.setattr(connection, "_start", start)
+    monkeypatch.setattr(connection, "END_SECONDS", SECONDS)
     opened = Session(PoolHost("here"), Purpose(code="packed"))
     yield opened
     opened.close()

@@ -193,7 +193,7 @@ def test_what_is_no_terminal_gets_a_growing_line_whole(growing):
     for percent in (1, 2, 3):
         (seen / str(percent)).touch()
     command = [sys.executable, "-c", FOLLOW, "logs", "-f", job.name]
-    done = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, check=True, timeout=SECONDS)
     assert done.stdout.count(b"\n") == done.stdout.count(b"[1,0]") == 1 and b"\x1b[K" not in done.stdout
 
 
@@ -201,7 +201,7 @@ def test_pieces_of_a_long_progress_bar_are_what_was_written(script):
     source = f"""
 import sys, time
 sys.stdout.reconfigure(errors="surrogateescape")
-for number in range(3000):
+for number in range(8000):
     sys.stderr.write(f"\\r{{number:6d}} {"#" * 60}")
 sys.stderr.flush()
 time.sleep(0.05)
@@ -210,7 +210,7 @@ print("é\\0\\udcff", flush=True)
 """
     job = script.run(source, processes=1)
     lines = [line.data for line in Job.attach(job.name).logs(rank=0, stream="stderr")]
-    assert b"".join(lines) == b"".join(b"\r%6d %s" % (number, b"#" * 60) for number in range(3000)) + b"\n"
+    assert b"".join(lines) == b"".join(b"\r%6d %s" % (number, b"#" * 60) for number in range(8000)) + b"\n"
     assert len(lines) > 1 and all(
         line.endswith(b"\r") and len(line) < LONGEST_REDRAWN + PIPE_SIZE for line in lines[:-1]
     )

@@ -48,7 +48,7 @@ if serves:
     server.listen(size)
 
 def reach(address, port):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 180
     while True:
         try:
             return socket.create_connection((address, int(port)))
@@ -243,9 +243,11 @@ def drop_packets(job: Job, host: str) -> None:
         subprocess.run(command, check=True, capture_output=True)
 
 
-def container_of(job: Job, host: str) -> Container:
+def container_of(job: Job, host: str = "algo-1") -> Container:
+    """A host's container that runs; its first words may be here before the engine has written down that it does."""
     chosen = {"label": f"{engine.JOB_LABEL}={job.name}", "name": f"-{host}"}
-    (container,) = engine.connect().containers.list(filters=chosen)
+    client = engine.connect()
+    (container,) = wait_for(lambda: client.containers.list(filters=chosen))
     return container
 
 

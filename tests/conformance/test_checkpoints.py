@@ -250,6 +250,7 @@ def test_after_the_supervisors_death_nothing_is_left_and_the_other_backend_goes_
     wait_until_up(job, 2)
     # Or a half-written file, which nobody vouches for after a death, would keep back what is whole.
     wait_for(place.holds(**{"closed": "1", "renamed/model": "22"}), SECONDS)
+    wait_for(lambda: events(job, "checkpoint_published"))  # which is told after it can be seen
     acknowledged = max(event["snapshot"] for event in events(job, "checkpoint_published"))
     kill(supervisor_of(job))
     with pytest.raises(JobFailed, match="supervisor"):

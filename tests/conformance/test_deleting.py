@@ -31,7 +31,7 @@ def test_what_it_wrote_elsewhere_stays(script, tmp_path):
 
 
 def test_a_job_that_runs_is_not_deleted(script):
-    job = script.estimator("import time; print('up', flush=True); time.sleep(60)").fit(wait=False)
+    job = script.estimator("import time; print('up', flush=True); time.sleep(600)").fit(wait=False)
     next(job.logs(follow=True, stream="stdout"))
     with pytest.raises(EstimatorError, match=f"the job {job.name} is InProgress, so it was not deleted; stop it first"):
         job.delete()

@@ -132,7 +132,7 @@ def test_a_sleep_is_shown_and_has_more_time(script):
     ids=["of many lines", "native"],
 )
 def test_an_evaluation_on_one_rank_ends_nothing(script, silence):
-    script.run(f"{MPI_STEPS}\n{silence}\nworld.barrier()\n", processes=2, environment=QUICK, hang_timeout=60)
+    script.run(f"{MPI_STEPS}\n{silence}\nworld.barrier()\n", processes=2, environment=QUICK, hang_timeout=600)
 
 
 @pytest.mark.law("R4")

@@ -132,7 +132,7 @@ def test_a_job_that_is_stopped_has_a_ledger(script):
 @pytest.mark.law("R7")
 def test_a_rank_that_is_killed_has_told_its_steps(script, tmp_path):
     """What it has counted is in memory that its host reads."""
-    killed = "os.kill(os.getpid(), signal.SIGKILL) if rank == 1 else time.sleep(60)"
+    killed = "os.kill(os.getpid(), signal.SIGKILL) if rank == 1 else time.sleep(600)"
     source = f"{IN_A_WORLD}\ntrain(8, barrier)\nbarrier()\n{killed}"
     failed = script.fail(source, hosts=1, processes=2)
     job = Job.attach(failed.job_name)

@@ -32,7 +32,7 @@ from tests.conformance.jobs import (
     toolkit_of,
     wait_until_up,
 )
-from tests.waiting import SECONDS, kill, kill_all, wait_for, wait_until_stopped
+from tests.waiting import SECONDS, kill, kill_all, wait_for, wait_until_gone, wait_until_stopped
 
 AGAIN = {"on": ["signal", "exit_code", "exception", "deadlock", "mpi", "frozen"], "max": 20}
 PRELUDE = """
@@ -224,7 +224,7 @@ def test_a_host_that_is_lost_between_two_attempts_is_followed_by_hosts_made_anew
     source = "import os, sys\nsys.exit(0 if os.listdir(os.environ['SM_CHANNEL_FLAG']) else 3)"
     flag = tmp_path / "flag"
     flag.mkdir()
-    options = {"restart_policy": {**AGAIN, "backoff": 10}}
+    options = {"restart_policy": {**AGAIN, "backoff": 100}}
     job = script.estimator(source, hosts=2, processes=1, **options).fit({"flag": f"file://{flag}"}, wait=False)
     wait_until_it_failed(job)
     (flag / "now").touch()
@@ -387,7 +387,7 @@ os.abort()
     options = {"max_retry_attempts": 1, "restart_policy": AGAIN}
     job = script.estimator(source, hosts=2, processes=1, checkpoint_s3_uri=f"file://{store}", **options).fit(wait=False)
     wait_for_attempt(job, 1, 2)
-    wait_for(lambda: events(job, "checkpoint_published"))
+    wait_until_kept(tmp_path, "attempt-1")
     store.rename(away)
     store.touch()
     how(job, "algo-2")
@@ -530,7 +530,11 @@ def test_hosts_that_are_killed_at_once_are_all_named(script):
         os.kill(pid, signal.SIGSTOP)
     for pid in pids:
         wait_until_stopped(pid)
+    os.kill(supervisor := supervisor_of(job), signal.SIGSTOP)  # or it could take the last one for one that it ends
     kill_all(pids)
+    for pid in pids:
+        wait_until_gone(pid)
+    os.kill(supervisor, signal.SIGCONT)
     with pytest.raises(JobFailed) as failed:
         job.wait(SECONDS)
     verdict = failed.value.verdict

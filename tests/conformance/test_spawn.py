@@ -24,7 +24,7 @@ from mpi4py import MPI
 world, parent = MPI.COMM_WORLD, MPI.Comm.Get_parent()
 {body}
 """
-PATIENT = 'print("up", flush=True)\ntime.sleep(60)'
+PATIENT = 'print("up", flush=True)\ntime.sleep(600)'
 
 
 def files(after: str, body: str, count: int = 2, before: str = "") -> dict[str, str]:
@@ -128,9 +128,9 @@ def last_words(signum, frame):
     os._exit(0)
 signal.signal(signal.SIGTERM, last_words)
 print("up", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
-    job = script.estimator(files("import time; time.sleep(60)", body), hosts=2, processes=1).fit(wait=False)
+    job = script.estimator(files("import time; time.sleep(600)", body), hosts=2, processes=1).fit(wait=False)
     lines = (line.rank for line in job.logs(follow=True, stream="stdout") if line.data == b"up\n")
     up = [next(lines), next(lines)]
     job.stop()

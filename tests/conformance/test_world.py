@@ -15,6 +15,7 @@ from estimator_container.contract.names import WORLD_TIMEOUT
 from estimator_sdk import InvalidArgument, JobFailed
 from estimator_sdk.cli.reports import junit
 from estimator_sdk.estimator import launch
+from tests.conformance.jobs import tell
 
 REPORT = """
 import json, os
@@ -182,12 +183,15 @@ from mpi4py import MPI
 MPI.COMM_WORLD.barrier()
 print("last words", flush=True)
 MPI.COMM_WORLD.barrier()
-if MPI.COMM_WORLD.rank == 10:
-    os._exit(3)
-time.sleep(600)  # none may have ended well before that is known
+while MPI.COMM_WORLD.rank < 10 or not os.path.exists(os.environ["SM_OUTPUT_DATA_DIR"] + "/die"):
+    time.sleep(0.05)  # none may have ended well before the end of the last one is known
+os._exit(3)
 """
     estimator = script.estimator(source, hosts=len(ELEVEN), processes=1)
     job = estimator.fit(wait=False, logs="none")
+    lines = job.logs(stream="stdout", follow=True)
+    assert [next(lines).data for _ in ELEVEN] == [b"last words\n"] * len(ELEVEN)
+    tell(job, "die", "algo-11")
     with pytest.raises(JobFailed, match="rank 10 on algo-11"):
         job.wait()
     cases = list(ElementTree.fromstring(junit.document(job, estimator.plan())).iter("testcase"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from selenium.webdriver.common.by import By
 
 from tests.console.server import PATIENCE, wait_until
-from tests.waiting import call_until_it_works
+from tests.waiting import call_until_it_works, wait_for
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / ".venv-page" / "node_modules" / "axe-core" / "axe.min.js"
@@ -23,11 +23,18 @@ class Page:
     def __init__(self, driver, server) -> None:
         self.driver = driver
         self.server = server
+        self._said: list[str] = []
 
     def load(self, address: str | None = None) -> None:
         """Load an address, or anew what is there; again where a network of another test's containers cut that short."""
         call = self.driver.refresh if address is None else lambda: self.driver.get(address)
-        call_until_it_works(call, NETWORK_CHANGED)
+
+        def is_whole() -> bool:
+            call_until_it_works(call, NETWORK_CHANGED)
+            self._said = self._messages()
+            return not any(NETWORK_CHANGED in each for each in self._said)
+
+        wait_for(is_whole)
 
     def go(self, where: str = "") -> None:
         self.driver.get(f"{self.server.page}#/{where}")
@@ -70,10 +77,13 @@ class Page:
 
     def complaints(self) -> list[str]:
         """What the browser has to say against the page since it was asked last."""
-        messages = [each["message"] for each in self.driver.get_log("browser")]
+        messages, self._said = [*self._said, *self._messages()], []
         # The page asks again.
         is_passing = any(NETWORK_CHANGED in each for each in messages)
         return [] if is_passing else messages
+
+    def _messages(self) -> list[str]:
+        return [each["message"] for each in self.driver.get_log("browser")]
 
 
 def keep_picture(page: Page, name: str) -> None:

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from estimator_container.agents.checkpoints.restore import restore
+from estimator_container.agents.checkpoints.restore import newest_whole_manifest, restore
 from estimator_container.storage import open_store
 
 from estimator_sdk import Job, JobFailed, TensorFlow
 from tests.conformance.jobs import events, kill_host
-from tests.waiting import SECONDS
+from tests.waiting import SECONDS, wait_for
 
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 
@@ -48,11 +48,18 @@ def lines(job: Job) -> list[str]:
     return [line.data.decode().rstrip("\n") for line in job.logs(rank=0, stream="stdout")]
 
 
+def newest_epoch(uri: str) -> int:
+    """That whose checkpoint is in the newest snapshot of a store; 0 if there is none."""
+    manifest = newest_whole_manifest(open_store(uri))
+    names = [Path(file.path) for file in manifest.files] if manifest is not None else []
+    return max((int(path.stem.partition("-")[2]) for path in names if path.match("epoch-*.keras")), default=0)
+
+
 def test_killed_in_mid_epoch_it_goes_on_in_a_larger_world_on_the_other_backend_and_learns(tmp_path):
     """From its last snapshot; and the model loads with plain Keras."""
     uri = f"file://{tmp_path / 'store'}"
     begun = train("process", wait=False, checkpoint_s3_uri=uri, epochs=1000)
-    assert any(line.data.startswith(b"epoch 2/") for line in begun.logs(rank=0, stream="stdout", follow=True))
+    wait_for(lambda: newest_epoch(uri) >= 2, otherwise=begun.why)
     kill_host(begun, "algo-1")
     with pytest.raises(JobFailed, match="algo-1"):
         begun.wait(SECONDS)

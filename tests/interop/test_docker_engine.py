@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import docker
@@ -21,6 +20,7 @@ from tests.conformance.jobs import (
     container_of,
     drop_packets,
     left_of,
+    tell,
     wait_until_up,
 )
 from tests.waiting import SECONDS
@@ -42,24 +42,19 @@ def test_an_image_chooses_the_docker_backend(tmp_path, image):
 
 
 def test_the_description_of_a_container_shows_no_variable_of_the_user(tmp_path, image):
-    source = "import os, time; print(os.environ['PASSPHRASE'], flush=True); time.sleep(60)"
+    source = "import os, time; print(os.environ['PASSPHRASE'], flush=True); time.sleep(600)"
     job = estimator(tmp_path, source, image, environment={"PASSPHRASE": "open sesame"}).fit(wait=False)
     assert next(line.data for line in job.logs(stream="stdout", follow=True)) == b"open sesame\n"
-    client = engine.connect()
-    (container,) = client.containers.list(filters={"label": f"{engine.JOB_LABEL}={job.name}"})
-    assert "open sesame" not in json.dumps(client.api.inspect_container(container.id))
+    assert "open sesame" not in json.dumps(engine.connect().api.inspect_container(container_of(job).id))
     job.stop()
     job.wait(SECONDS)
 
 
 def test_a_container_that_somebody_removes_fails_the_job_and_leaves_nothing(tmp_path, image):
-    source = "import time; print('up', flush=True); time.sleep(60)"
+    source = "import time; print('up', flush=True); time.sleep(600)"
     job = estimator(tmp_path, source, image, instance_count=2).fit(wait=False)
     next(job.logs(host="algo-2", stream="stdout", follow=True))
-    client = engine.connect()
-    chosen = {"label": f"{engine.JOB_LABEL}={job.name}"}
-    (container,) = client.containers.list(filters={**chosen, "name": "algo-2"})
-    container.remove(force=True)
+    container_of(job, "algo-2").remove(force=True)
     with pytest.raises(JobFailed) as failed:
         job.wait(SECONDS)
     assert failed.value.verdict.host == "algo-2"
@@ -67,14 +62,30 @@ def test_a_container_that_somebody_removes_fails_the_job_and_leaves_nothing(tmp_
     assert left_of(job) == []
 
 
+UNTIL_TOLD = """
+import os, time
+from pathlib import Path
+print("up", flush=True)
+while not Path(os.environ["SM_OUTPUT_DATA_DIR"], "enough").exists():
+    time.sleep(0.05)
+"""
+
+
 def test_a_job_ends_before_the_engine_has_taken_its_network_down(tmp_path, image):
     client = engine.connect()
-    begun = int(time.time())
-    job = estimator(tmp_path, "", image, instance_count=2).fit(logs="none")
-    wait_until_gone()
-    told = client.events(since=begun, until=time.time(), filters={"type": "network", "event": "destroy"}, decode=True)
-    (gone,) = [each["timeNano"] / 1e9 for each in told if job.name in each["Actor"]["Attributes"]["name"]]
-    assert job.ended is not None and job.ended < gone
+    job = estimator(tmp_path, UNTIL_TOLD, image, instance_count=2).fit(wait=False)
+    for host in ("algo-1", "algo-2"):
+        next(job.logs(host=host, stream="stdout", follow=True))
+    (network,) = client.networks.list(filters={"label": f"{engine.JOB_LABEL}={job.name}"})
+    guest = client.containers.run(image, ["sleep", "infinity"], network=network.name, detach=True)
+    try:
+        for host in ("algo-1", "algo-2"):
+            tell(job, "enough", host)
+        assert job.wait(SECONDS) == "Completed"
+        assert client.networks.list(ids=[network.id])  # the guest keeps it
+    finally:
+        engine.remove_container(client.api, guest.id)
+    assert left_of(job) == []
 
 
 @pytest.fixture
@@ -82,7 +93,7 @@ def occupied(image):
     """A network of the engine, and a container on it that runs."""
     client = engine.connect()
     network = client.networks.create(f"occupied-{os.getpid()}", driver="bridge")
-    container = client.containers.run(image, ["sleep", "60"], network=network.name, detach=True)
+    container = client.containers.run(image, ["sleep", "infinity"], network=network.name, detach=True)
     yield client, network, container
     engine.remove_container(client.api, container.id)
     engine.remove_network(client.api, network.id)
@@ -90,7 +101,7 @@ def occupied(image):
 
 def test_a_network_is_removed_when_its_last_container_has_left_it(occupied, monkeypatch):
     client, network, container = occupied
-    monkeypatch.setattr(engine, "DETACH_SECONDS", 60.0)
+    monkeypatch.setattr(engine, "DETACH_SECONDS", SECONDS)
     leaving = threading.Timer(0.5, lambda: engine.remove_container(engine.connect().api, container.id))
     leaving.start()
     engine.remove_network(client.api, network.id)
@@ -136,15 +147,23 @@ def test_a_host_whose_network_is_taken_away_is_named(tmp_path, image, stretched)
 
 def test_two_jobs_at_once_do_not_see_each_other(tmp_path, image):
     source = """
+import os, socket, time
 from mpi4py import MPI
-import socket, time
-time.sleep(4)  # until the other job has its network, too
-print(MPI.COMM_WORLD.size, socket.gethostbyname("algo-1"), MPI.COMM_WORLD.allreduce(1))
+from pathlib import Path
+world = MPI.COMM_WORLD
+print(world.size, socket.gethostbyname("algo-1"), world.allreduce(1), flush=True)
+while world.rank == 0 and not Path(os.environ["SM_OUTPUT_DATA_DIR"], "enough").exists():
+    time.sleep(0.05)
+world.Barrier()
 """
     mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
     jobs = [
         estimator(tmp_path, source, image, instance_count=count, distribution=mpi).fit(wait=False) for count in (2, 3)
     ]
+    for job in jobs:
+        next(job.logs(stream="stdout", follow=True))
+    for job in jobs:
+        tell(job, "enough")  # not before the other has its network, too
     for job in jobs:
         assert job.wait(SECONDS) == "Completed"
     said = [[line.data.decode().split() for line in job.logs(stream="stdout")] for job in jobs]

@@ -19,6 +19,7 @@ from estimator_sdk import Estimator, EstimatorError, JobFailed
 from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.supervised.job import wait_until_gone
 from tests.chaos import leaks
+from tests.conformance.jobs import container_of
 from tests.waiting import SECONDS, kill, wait_for
 
 MPI = {"mpi": {"enabled": True}}
@@ -58,7 +59,7 @@ class Engine:
 
     def _answering(self) -> docker.DockerClient | None:
         try:
-            return docker.DockerClient(self.url)
+            return docker.DockerClient(self.url, timeout=engine.ANSWER_SECONDS)
         except docker.errors.DockerException:
             return None
 
@@ -208,11 +209,10 @@ time.sleep(60)
 
 
 def test_limits_are_what_the_script_and_the_engine_see(tmp_path, image):
-    source = "import os, time; print(os.environ['SM_NUM_CPUS'], flush=True); time.sleep(60)"
+    source = "import os, time; print(os.environ['SM_NUM_CPUS'], flush=True); time.sleep(600)"
     job = Estimator(entry_point=script(tmp_path, source), image_uri=image, cpus=0.5, memory=0.5).fit(wait=False)
     assert next(job.logs(stream="stdout", follow=True)).data == b"1\n"
-    (container,) = engine.connect().containers.list(filters={"label": f"{engine.JOB_LABEL}={job.name}"})
-    limits = container.attrs["HostConfig"]
+    limits = container_of(job).attrs["HostConfig"]
     assert (limits["NanoCpus"], limits["Memory"], limits["ShmSize"]) == (500_000_000, 1 << 29, 1 << 28)
     job.stop()
     job.wait(SECONDS)

@@ -17,7 +17,7 @@ from estimator_sdk.backends.slurm import queue, waiting_line
 from estimator_sdk.backends.slurm.queue import OVER
 from estimator_sdk.errors import BackendError, InvalidArgument
 from tests.conformance.jobs import processes_of
-from tests.waiting import kill, wait_for
+from tests.waiting import SECONDS, kill, wait_for
 
 from .cluster import Cluster
 from .conftest import SILENCE
@@ -97,7 +97,7 @@ def wait_until_published(job: Job) -> None:
     wait_for(is_told, otherwise="no snapshot was published")
 
 
-def wait_until_it_is(slurm: Cluster, number: int, *states: str, seconds: float = 60.0) -> None:
+def wait_until_it_is(slurm: Cluster, number: int, *states: str, seconds: float = SECONDS) -> None:
     """Until Slurm says one of these of a job in the queue; nothing of one that has left it."""
     query = ("squeue", "-h", "-j", str(number), "-o", "%T")
     wait_for(lambda: slurm.run(*query).strip() in states, seconds, lambda: slurm.run("squeue"))
@@ -105,7 +105,7 @@ def wait_until_it_is(slurm: Cluster, number: int, *states: str, seconds: float =
 
 def end_requeued(slurm: Cluster, number: int) -> None:
     """Wait until a job that was put back in the queue runs again, or did: what let it start first has to expire."""
-    wait_until_it_is(slurm, number, "RUNNING", "", seconds=180.0)
+    wait_until_it_is(slurm, number, "RUNNING", "")
 
 
 def test_another_cluster_with_the_same_home_ends_nothing_of_this_one(submit, slurm):
@@ -123,7 +123,7 @@ def test_another_cluster_with_the_same_home_ends_nothing_of_this_one(submit, slu
     assert slurm.run("squeue", "-h", "-j", str(number), "-o", "%T").strip() == "RUNNING"
     folder.write_number(number, its)
     job.stop()
-    assert job.wait(timeout=60) == "Stopped"
+    assert job.wait(timeout=SECONDS) == "Stopped"
 
 
 @pytest.mark.law("R6")
@@ -174,7 +174,7 @@ def test_a_host_that_waits_to_be_launched_again_is_stopped_with_its_job(submit, 
     job = submit(WAITING)
     wait_for(lambda: starts() > 1)
     job.stop()
-    assert job.wait(timeout=60) == "Stopped"
+    assert job.wait(timeout=SECONDS) == "Stopped"
     wait_for(lambda: not processes_of(job.folder))
 
 
@@ -194,7 +194,7 @@ def test_a_job_that_is_cancelled_by_slurm_is_stopped(submit, slurm):
     job = submit(WAITING)
     wait_for_line(job, "up")
     slurm.run("scancel", str(number_of(job)))
-    assert job.wait(timeout=60) == "Stopped"
+    assert job.wait(timeout=SECONDS) == "Stopped"
     assert "cancelled" in job._started.record().reason
     wait_for(lambda: not processes_of(job.folder))
 
@@ -203,7 +203,7 @@ def test_a_job_that_is_stopped_has_its_own_grace(submit, slurm):
     job = submit(COUNTING.replace("sleep(0.5)", "sleep(13)"))  # longer than KillWait
     wait_for_line(job, "begins", hosts=2)
     job.stop()
-    assert job.wait(timeout=60) == "Stopped"
+    assert job.wait(timeout=SECONDS) == "Stopped"
     assert job._started.record().reason == "stopped by the user"
     said = [line.data.decode() for line in job.logs(stream="stdout")]
     assert sum("after 1 signals" in line for line in said) == 2, said
@@ -213,7 +213,7 @@ def test_a_job_in_the_queue_can_be_stopped(submit, slurm):
     job = submit(WAITING, slurm={"sbatch_options": {"begin": "now+1hour"}})
     assert job.status == "InProgress"
     job.stop()
-    assert job.wait(timeout=60) == "Stopped"
+    assert job.wait(timeout=SECONDS) == "Stopped"
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
 
 
@@ -232,7 +232,7 @@ print(*words, total, flush=True)
         slurm={"hosts_per_node": 2},
         environment={"CUDA_VISIBLE_DEVICES": "3,4,6,7"},
     )
-    assert job.wait(timeout=90) == "Completed", job.why()
+    assert job.wait(timeout=SECONDS) == "Completed", job.why()
     said = {line.data.decode() for line in job.logs(stream="stdout")}
     hosts = {line.split()[0]: line.split()[1:] for line in said}
     nodes = [hosts[f"algo-{number}"][0] for number in (1, 2, 3)]
@@ -245,7 +245,7 @@ print(*words, total, flush=True)
 
 def test_a_partition_that_allows_less_than_the_default_gives_a_job_less_time(submit, slurm):
     job = submit("print(1)", instance_type="slurm.short", instance_count=1)
-    assert job.wait(timeout=60) == "Completed"
+    assert job.wait(timeout=SECONDS) == "Completed"
     planned = (job.folder / "plan.txt").read_text()
     assert "limits        960 s to run, 120 s to stop" in planned
     assert "# max_run is 960 s, because partition short allows a job 1200 s" in planned
@@ -264,7 +264,7 @@ def test_a_job_that_was_put_back_in_the_queue_can_be_stopped_there(submit, slurm
     slurm.run("scontrol", "requeuehold", str(number_of(job)))
     wait_until_it_is(slurm, number_of(job), "PENDING")
     job.stop()
-    assert job.wait(timeout=60) == "Stopped"
+    assert job.wait(timeout=SECONDS) == "Stopped"
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-o", "%i") == ""
 
 
@@ -273,7 +273,7 @@ def test_a_job_that_is_stopped_while_slurm_puts_it_back_in_the_queue_does_not_wa
     wait_for_line(job, "up")
     slurm.run("scontrol", "requeuehold", str(number_of(job)))
     job.stop()
-    assert job.wait(timeout=60) == "Stopped"
+    assert job.wait(timeout=SECONDS) == "Stopped"
     assert job._started.record().reason == "stopped by the user"
     assert slurm.run("squeue", "-h", "-j", str(number_of(job)), "-t", "PD,R", "-o", "%i") == ""
 
@@ -298,10 +298,7 @@ def narrow(slurm):
     jobs = [slurm.run("sbatch", *options).strip() for _ in range(3)]
     yield
     slurm.run("scancel", *jobs)
-    deadline = time.monotonic() + 60
-    while slurm.run("squeue", "-h", "-p", "tight", "-o", "%i"):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_for(lambda: not slurm.run("squeue", "-h", "-p", "tight", "-o", "%i"))
     slurm.run("scontrol", "delete", "PartitionName=tight")
 
 
@@ -310,7 +307,7 @@ def test_who_waits_is_told_how_many_are_ahead_without_another_query(submit, narr
     monkeypatch.setattr(queue, "ask", lambda *command, **rest: asked.append(command[0]) or ask(*command, **rest))
     monkeypatch.setattr(waiting_line, "LOOK_AGAIN_SECONDS", 2.0)
     job, began, said = submit("print('hi')", instance_type="slurm.tight", instance_count=1), time.monotonic(), []
-    too_late = threading.Timer(60.0, job.stop)
+    too_late = threading.Timer(SECONDS, job.stop)
     too_late.start()
 
     def told(host: str, event: object) -> None:
@@ -318,8 +315,10 @@ def test_who_waits_is_told_how_many_are_ahead_without_another_query(submit, narr
         if " ahead" in said[-1]:
             job.stop()
 
-    list(job._started.blocks(True, told))
-    too_late.cancel()
+    try:
+        list(job._started.blocks(True, told))
+    finally:
+        too_late.cancel()
     assert any(re.match(r"(Priority|Resources), [23] ahead", each) for each in said), said
     assert asked.count("squeue") <= 4 + (time.monotonic() - began) / queue.ASK_AGAIN_SECONDS
 
@@ -329,7 +328,7 @@ def test_a_job_whose_supervisor_is_killed_has_failed(submit, slurm):
     wait_for_line(job, "up")
     kill(job._started.record().supervisor.pid)
     with pytest.raises(JobFailed, match="ended without a result"):
-        job.wait(timeout=60)
+        job.wait(timeout=SECONDS)
 
 
 def state_of(job: Job, slurm: Cluster) -> str:
@@ -353,7 +352,7 @@ def test_jobs_that_depend_on_one_of_ours_see_how_it_ended(submit, slurm, source,
 
 def test_a_job_that_is_requeued_after_its_end_stays_as_it_was(submit, slurm):
     job = submit("print(1)", instance_count=1)
-    assert job.wait(timeout=60) == "Completed"
+    assert job.wait(timeout=SECONDS) == "Completed"
     state_of(job, slurm)
     slurm.run("scontrol", "requeue", str(number_of(job)))
     assert state_of(job, slurm) == "COMPLETED"
@@ -375,13 +374,16 @@ def test_a_job_starts_after_another_has_completed(submit):
     assert second.wait(timeout=180) == "Completed"
     began = second._started.record().attempts[0].began
     assert first.status == "Completed" and began > first._started.record().ended
-    assert submit("print('third')", slurm={"after": first.name}).wait(timeout=60) == "Completed"
+    assert submit("print('third')", slurm={"after": first.name}).wait(timeout=SECONDS) == "Completed"
 
 
-def test_a_job_after_one_that_fails_never_starts(submit):
-    first = submit("import sys, time\ntime.sleep(2)\nsys.exit(1)")
+def test_a_job_after_one_that_fails_never_starts(submit, tmp_path):
+    go_on = tmp_path / "go on"
+    waits = f"import pathlib, time\nwhile not pathlib.Path({str(go_on)!r}).exists(): time.sleep(0.1)\n"
+    first = submit(f"{waits}raise SystemExit(1)")
     second = submit("print('second')", slurm={"after": first.name})
-    assert second.wait(timeout=60) == "Stopped"
+    go_on.touch()
+    assert second.wait(timeout=SECONDS) == "Stopped"
     with pytest.raises(InvalidArgument, match="which is Failed, so this job would never start"):
         submit("print('third')", slurm={"after": first.name})
 
@@ -401,7 +403,7 @@ def test_the_script_that_plan_shows_is_the_one_that_is_submitted(submit, slurm, 
 @pytest.mark.parametrize("name", ["#é", "a b, 100%job, it's"])
 def test_a_home_may_have_any_name_that_sbatch_can_be_told(submit, tmp_path, monkeypatch, name):
     monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / name))
-    assert submit("print(1)", instance_count=1).wait(timeout=60) == "Completed"
+    assert submit("print(1)", instance_count=1).wait(timeout=SECONDS) == "Completed"
 
 
 @pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb"])
@@ -418,7 +420,7 @@ def test_a_controller_that_does_not_answer_is_no_failure(submit, slurm, monkeypa
         without.setattr(queue, "look", lambda age=None: None)
         assert job.status == "InProgress"
     job.stop()
-    assert job.wait(timeout=60) == "Stopped"
+    assert job.wait(timeout=SECONDS) == "Stopped"
 
 
 def test_what_a_shell_sets_for_people_who_look_at_the_queue_says_nothing_of_jobs(submit, monkeypatch):
@@ -429,7 +431,7 @@ def test_what_a_shell_sets_for_people_who_look_at_the_queue_says_nothing_of_jobs
     monkeypatch.setenv("SQUEUE_STATES", "PENDING")
     assert number_of(job) in queue.look(0.0)
     job.stop()
-    assert job.wait(timeout=60) == "Stopped"
+    assert job.wait(timeout=SECONDS) == "Stopped"
 
 
 def test_without_slurm_a_job_is_refused_in_a_sentence(tmp_path, monkeypatch):

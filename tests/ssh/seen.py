@@ -11,7 +11,7 @@ from estimator_sdk import Job
 from tests.ssh.pool import COUNT, UID, SshPool
 
 DATA = ".local/share/estimator-sdk"
-_TOOLKIT = b"/estimator_container\0train\0"
+TOOLKIT = b"/estimator_container\0train\0"
 
 
 def pool() -> SshPool:
@@ -53,7 +53,7 @@ def machine_of(pid: int) -> str:
 def toolkits(job: Job) -> dict[str, tuple[int, Path]]:
     """Host -> the process of its toolkit, and where its base directory is, seen from here."""
     found = {}
-    running = {pid: variables for pid, words, variables in processes(job) if words.endswith(_TOOLKIT)}
+    running = {pid: variables for pid, words, variables in processes(job) if words.endswith(TOOLKIT)}
     for pid in without_forks(running):
         (base,) = [each for each in running[pid].split(b"\0") if each.startswith(b"SAGEMAKER_BASE_DIR=")]
         place = Path(f"/proc/{pid}/root{base.decode().partition('=')[2]}")

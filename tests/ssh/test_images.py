@@ -19,12 +19,14 @@ from estimator_sdk.backends.docker import engine
 from estimator_sdk.backends.docker.images import build, catalogue
 from estimator_sdk.cli.main import main
 from estimator_sdk.errors import BackendError
+from tests.ssh import seen
 from tests.ssh.machine_docker import MachineDocker, on_machine
 from tests.ssh.pool import SshPool, pool
 from tests.ssh.submitting import submitting
 from tests.waiting import SECONDS, freeze, kill_all, wait_for
 
 IMAGE = catalogue.MPI.name
+BASE = b"SAGEMAKER_BASE_DIR="
 EMPTY = "empty:1"
 """An image with nothing in it, which the first machine has."""
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
@@ -115,7 +117,7 @@ def test_an_mpi_world_spans_containers_and_leaves_its_outputs_here(submit, conta
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "data").write_text("read")
     job = submit(SUM, inputs={"training": f"file://{tmp_path / 'folder'}"})
-    assert job.wait(120) == "Completed", job.why()
+    assert job.wait(SECONDS) == "Completed", job.why()
     said = sorted(line.data.decode() for line in job.logs(stream="stdout"))
     assert said == sorted(f"6 True host-{number} {61000 + number} read\n" for number in (1, 1, 2, 2))
     assert [path.name for path in job.download(tmp_path / "model").iterdir()] == ["algo-1"]
@@ -134,7 +136,7 @@ def test_what_a_host_inherits_is_in_no_command(submit, used, monkeypatch, tmp_pa
 
 def test_a_rank_that_is_killed_is_followed_by_another_attempt_in_the_same_containers(submit, containers):
     job = submit(FAILS_ONCE, restart_policy={"on": ["signal"], "max": 1}, distribution={"mpi": {"enabled": True}})
-    assert job.wait(120) == "Completed", job.why()
+    assert job.wait(SECONDS) == "Completed", job.why()
     assert len(job.attempts) == 2
     wait_for(lambda: not containers())
 
@@ -176,9 +178,15 @@ def test_a_container_that_stands_still_is_ended_with_its_supervisor(submit, used
     wait_until_up(job)
     ((_, supervisor),) = processes(used, job, "backends/supervised")
     found = [(each, container) for each in machines[1] for container in each.containers()]
-    pauses = [functools.partial(each.ask, "pause", container) for each, container in found]
-    with ThreadPoolExecutor(len(pauses)) as threads:  # or one takes the other's silence for a loss, and ends
-        list(threads.map(freeze, pauses))
+    in_containers = [(pid, words) for pid, words, variables in seen.processes(job) if BASE in variables]
+    toolkits = seen.without_forks(pid for pid, words in in_containers if words.endswith(seen.TOOLKIT))
+    assert len(toolkits) == len(found) == 2
+    for pid in toolkits:  # at once, or one takes the other's silence for a loss, and ends
+        os.kill(pid, signal.SIGSTOP)
+    for each, container in found:
+        freeze(functools.partial(each.ask, "pause", container))
+    for pid in toolkits:
+        os.kill(pid, signal.SIGCONT)
     os.kill(supervisor, signal.SIGKILL)
     wait_for(lambda: not containers())
 

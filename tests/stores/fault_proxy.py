@@ -117,10 +117,10 @@ class FaultProxy:
                 sock.sendall(chunk[: len(chunk) - 1 - len(chunk) // 16])
                 return
             if fault != "lose the answer":
+                with self._lock:
+                    self.answered += len(chunk)  # before the client has it, and looks here
                 sock.sendall(chunk)
                 sent += len(chunk)
-                with self._lock:
-                    self.answered += len(chunk)
 
     def _forward(self, head: bytes, body: bytes) -> Iterator[bytes]:
         with socket.create_connection(self._upstream) as upstream:

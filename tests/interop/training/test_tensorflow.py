@@ -71,8 +71,8 @@ def test_a_rank_that_is_slower_by_a_half_is_named_once(even_then_slow):
     (told,) = events(even_then_slow, "rank_slow")
     assert (told["host"], told["rank"]) == ("algo-2", 1)
     # A busy machine adds to both alike. If what a rank waits for the others were its own, they would be the same.
-    assert told["own"] > 0.44 and told["median"] > 0.29
-    assert told["own"] - told["median"] == pytest.approx(0.15, rel=0.5)
+    assert told["own"] > 1.19 and told["median"] > 0.79
+    assert told["own"] - told["median"] == pytest.approx(0.4, rel=0.5)
     said = [line.data.decode() for line in even_then_slow.logs(stream="toolkit")]
     assert sum("rank 1 on algo-2 is slow: its own part of a step takes" in text for text in said) == 1
 

@@ -57,7 +57,7 @@ def even_then_slow() -> None:
     steps(lambda seconds: seconds > EVEN_SECONDS, 0.2, noise=0.2)
     if hvd.rank() == 0:
         print("from now on rank 1 is slow", flush=True)
-    steps(lambda _: ENOUGH.exists(), 0.45 if hvd.rank() == 1 else 0.3)
+    steps(lambda _: ENOUGH.exists(), 1.2 if hvd.rank() == 1 else 0.8)
 
 
 def until_stopped() -> None:

@@ -45,13 +45,13 @@ class Ranks:
         self._run_until(lambda: len(self.ended) == count)
 
     def output(self, rank=0, stream=STDOUT):
-        return b"".join(self.pieces(rank, stream))
+        return b"".join(frame.data for frame in self.frames(rank, stream))
 
-    def pieces(self, rank=0, stream=STDOUT):
+    def frames(self, rank=0, stream=STDOUT):
         parser = FrameParser()
         content = self.frames_file.read_bytes()
-        frames = [*parser.feed(content), *parser.finish()]
-        return [frame.data for frame in frames if (frame.rank, frame.stream) == (rank, stream)]
+        found = [*parser.feed(content), *parser.finish()]
+        return [frame for frame in found if (frame.rank, frame.stream) == (rank, stream)]
 
     def close(self):
         self.server.close()

@@ -13,11 +13,17 @@ from estimator_container.ranks import script_runner
 from estimator_container.ranks.own_stacks import THREADS
 from estimator_container.runtime.children import Children
 
+from tests.waiting import SECONDS, wait_for
+
 RUNNERS = [script_runner.__file__, script_runner.LONE_SCRIPT]
 STANDS = "open('ready', 'w').close()\ntime.sleep(600)\n"
 OURS_ANSWERS = (  # in one line, so that those after it keep their numbers
     "while not any(os.path.realpath(f'/proc/self/fd/{fd}').endswith('.ask') for fd in os.listdir('/proc/self/fd')): "
     "time.sleep(0.001)\n"
+)
+OURS_READS = (  # which is where it waits to be asked
+    "def reads(task): return 'pipe_read' in open(f'/proc/self/task/{task}/wchan').read()\n"
+    "while not any(map(reads, os.listdir('/proc/self/task'))): time.sleep(0.001)\n"
 )
 MOVES = """
 import json, threading, time
@@ -53,7 +59,7 @@ class Script:
             stderr=subprocess.PIPE,
             text=True,
         )
-        until(lambda: (self.folder / "ready").exists() or self.process.poll() is not None)
+        wait_for(lambda: (self.folder / "ready").exists() or self.process.poll() is not None)
 
     def said(self, is_enough=lambda stacks: stacks.text):
         """After it was asked, and asked again where that is not enough."""
@@ -66,15 +72,8 @@ class Script:
             assert self.process.poll() is None, self.process.stderr.read()
             return is_enough(said[-1])
 
-        until(says_enough)
+        wait_for(says_enough)
         return said[-1]
-
-
-def until(is_so):
-    end = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 @pytest.fixture(params=RUNNERS, ids=lambda path: Path(path).stem)
@@ -119,7 +118,7 @@ def test_what_is_collected_while_one_asks_holds_up_nobody(started):
     for _ in range(50):
         script.said()
     (script.folder / "goes-on").unlink()
-    until((script.folder / "goes-on").exists)
+    wait_for((script.folder / "goes-on").exists)
     script.said(lambda stacks: stacks.others)
 
 
@@ -189,8 +188,8 @@ def test_what_a_script_has_in_the_place_of_our_file_is_left_alone(started):
         "import os, threading, time\n"
         "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
         + OURS_ANSWERS
-        + "time.sleep(0.2)\n"  # it opens its file, and then reads from it
-        "os.closerange(3, 100)\n"
+        + OURS_READS
+        + "os.closerange(3, 100)\n"
         "pipes = [os.pipe() for _ in range(20)]\n"
         "for _, write in pipes: os.write(write, b'kept')\n"
         "open('ready', 'w').close()\n"
@@ -201,7 +200,7 @@ def test_what_a_script_has_in_the_place_of_our_file_is_left_alone(started):
     for _ in range(2):
         script.said(lambda stacks: stacks.others == 1)
     (script.folder / "asked").touch()
-    assert (script.process.wait(60), (script.folder / "read").read_text()) == (0, " ".join(["kept"] * 20))
+    assert (script.process.wait(SECONDS), (script.folder / "read").read_text()) == (0, " ".join(["kept"] * 20))
 
 
 def test_a_signal_that_the_script_waits_for_is_not_taken_from_it(started):
@@ -214,4 +213,4 @@ def test_a_signal_that_the_script_waits_for_is_not_taken_from_it(started):
         "signal.sigwait([signal.SIGUSR1])\n"
     )
     script.process.send_signal(signal.SIGUSR1)
-    assert script.process.wait(60) == 0
+    assert script.process.wait(SECONDS) == 0

@@ -8,6 +8,8 @@ from pathlib import Path
 import estimator_container
 import pytest
 
+from tests.waiting import SECONDS
+
 TOOLKIT = str(Path(estimator_container.__file__).absolute().parents[1])
 RUNNER = [sys.executable, "-u", "-m", "estimator_container.ranks.script_runner"]
 PYTHON = [sys.executable, "-u"]
@@ -28,7 +30,7 @@ def both(tmp_path):
 
 def ran(start, *argv, cwd, **env):
     env = {**os.environ, "PYTHONPATH": TOOLKIT, **env}
-    done = subprocess.run([*start, *argv], cwd=cwd, capture_output=True, timeout=60, env=env, check=False)
+    done = subprocess.run([*start, *argv], cwd=cwd, capture_output=True, timeout=SECONDS, env=env, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

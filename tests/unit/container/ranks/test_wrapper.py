@@ -540,7 +540,7 @@ def test_nobody_who_has_the_number_of_a_rank_that_has_ended_is_killed_with_its_h
 
 
 def test_a_rank_that_is_stopped_is_told_of_and_so_is_its_going_on(ranks, run_until):
-    ranks.start("/bin/sh", "-c", "kill -STOP $$; sleep 60")
+    ranks.start("/bin/sh", "-c", "kill -STOP $$; sleep 600")
     run_until(lambda: ranks.frozen)
     os.kill(ranks.server.pids[0], signal.SIGCONT)
     run_until(lambda: len(ranks.frozen) == 2)  # one that ended at once would hide that it went on

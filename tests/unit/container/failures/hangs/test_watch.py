@@ -186,7 +186,7 @@ def test_a_file_system_that_does_not_answer_holds_up_nothing_and_accuses_nobody(
 
 
 def test_where_py_spy_is_installed_it_says_where_they_are_in_native_code(ranks, monkeypatch):
-    monkeypatch.setattr(dumps, "DUMP_SECONDS", 60.0)  # it reads what libraries call their functions from a busy disk
+    monkeypatch.setattr(dumps, "DUMP_SECONDS", 600.0)  # it reads what libraries call their functions from a busy disk
     ranks.start(STANDS)
     ranks.start("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n" + STANDS)
     ranks.watch(SHORT, path=str(Path(sys.executable).parent))
@@ -261,7 +261,7 @@ MOVES = {
     + "threading.Thread(target=work).start()\n",
     "it writes": "import time\nwhile True: open('out', 'a').write('x'); time.sleep(0.01)\n",
     "its child works": f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {HALF_A_CPU!r}])\n",
-    "it is no Python": "import os\nos.execvp('sleep', ['sleep', '60'])\n",
+    "it is no Python": "import os\nos.execvp('sleep', ['sleep', '600'])\n",
 }
 
 
@@ -274,8 +274,16 @@ def test_a_rank_that_moves_or_may_do_so_excuses_all(ranks, script):
     assert ranks.said == []
 
 
+MOVES_ONCE_TOLD = """
+import signal, time
+out, told = open("/dev/null", "wb", buffering=0), []
+signal.signal(signal.SIGUSR1, lambda *_: told.append(True))
+while True: sum(range(9999)); time.sleep(0.01); told and out.write(b"x")
+"""
+
+
 def test_that_they_move_again_is_told_too(ranks, run_until):
-    ranks.start(f"import signal\nsignal.signal(signal.SIGUSR1, lambda *_: open('out', 'w').write('on'))\n{LOOPS}")
+    ranks.start(MOVES_ONCE_TOLD)
     ranks.watch()
     ranks.until(lambda: ranks.said)
     os.kill(ranks.pids[0], 10)

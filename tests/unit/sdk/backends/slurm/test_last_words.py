@@ -63,9 +63,10 @@ def test_who_looks_once_sees_that_slurm_has_forgotten_a_job(folder, squeue):
     assert SlurmJob(folder).record().status == "Failed"
 
 
-def test_an_answer_from_before_a_job_was_submitted_says_nothing_of_it(folder, squeue):
+def test_an_answer_from_before_a_job_was_submitted_says_nothing_of_it(folder, squeue, monkeypatch):
+    monkeypatch.setattr(queue, "ASK_AGAIN_SECONDS", HOUR / 2)
     squeue("8|RUNNING|None|N/A|N/A")
-    queue.look()
+    queue.look(0.0)
     assert SlurmJob(folder).record().status == "InProgress"
 
 

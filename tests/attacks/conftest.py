@@ -14,6 +14,7 @@ import pytest
 import estimator_sdk
 from tests import readable
 from tests.conformance.conftest import Script, home, out, script  # noqa: F401 - fixtures, used by their names
+from tests.waiting import SECONDS
 
 STRANGER = 65534
 """The user `nobody`, who owns nothing here and has no rights."""
@@ -44,7 +45,7 @@ def as_stranger() -> Callable[..., subprocess.CompletedProcess[str]]:
             cwd="/",
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=SECONDS,
             check=False,
         )
 

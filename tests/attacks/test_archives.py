@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 import estimator_sdk
 from estimator_sdk import EstimatorError
 from estimator_sdk.job import model_files
+from tests.waiting import SECONDS
 
 DEBIAN_12 = "/usr/bin/python3"
 Member = tuple[tarfile.TarInfo, bytes]
@@ -317,7 +318,7 @@ def test_debians_python_without_a_filter_keeps_inside_too(tmp_path):
     places = tmp_path / "a" / "b" / "c"
     places.mkdir(parents=True)
     program = [DEBIAN_12, "-I", "-S", "-c", UNPACKS, json.dumps(search), str(places), *names]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(program, capture_output=True, text=True, timeout=SECONDS, check=True)
     refused = set(done.stdout.splitlines())
     assert {f"code {number}.tar.gz refused" for number in range(len(names))} <= refused
     models = [number for number in range(len(names)) if f"model {number}.tar.gz refused" in refused]

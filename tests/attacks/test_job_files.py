@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from estimator_sdk import EstimatorError, InvalidArgument, job_files
 from estimator_sdk.job_files import schema
+from tests.waiting import SECONDS
 
 EXAMPLES = re.findall(
     r"^```yaml\n(.*?)^```", (Path(__file__).parents[2] / "docs" / "job_files.md").read_text(), re.DOTALL | re.MULTILINE
@@ -67,7 +68,7 @@ def test_aliases_do_not_grow_without_bound(tmp_path, text):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ROOM, ROOM)),
         check=False,
     )

@@ -24,7 +24,7 @@ from estimator_sdk.job import model_files
 from estimator_sdk.values.home import JobFolder
 from tests.waiting import SECONDS
 
-WAITS = "import time\nprint('up', flush=True)\ntime.sleep(60)"
+WAITS = "import time\nprint('up', flush=True)\ntime.sleep(600)"
 NOT_NAMES = [
     "..",
     ".",
@@ -56,7 +56,7 @@ def home(tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def innocent() -> Iterator[subprocess.Popen[bytes]]:
     """A process of ours that has nothing to do with jobs."""
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(["sleep", "600"]) as process:
         yield process
         process.kill()
 

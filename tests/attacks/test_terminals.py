@@ -75,7 +75,7 @@ def ended(command: list[str], where: Path, way: str) -> tuple[int, bytes]:
     os.close(reading)
     try:
         done = subprocess.run(
-            command, cwd=where, env=env, stdout=out, stderr=err, preexec_fn=before, timeout=60, check=False
+            command, cwd=where, env=env, stdout=out, stderr=err, preexec_fn=before, timeout=SECONDS, check=False
         )
     finally:
         os.close(full)
@@ -108,7 +108,7 @@ def test_a_job_is_not_left_alone_for_want_of_an_output(project, door, way):
 def test_what_an_encoding_does_not_have_is_escaped(project, door):
     env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     name = f"escaped-{uuid.uuid4().hex[:8]}"
-    done = subprocess.run(DOORS[door](name), cwd=project, env=env, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(DOORS[door](name), cwd=project, env=env, capture_output=True, timeout=SECONDS, check=False)
     assert (done.returncode, b"[algo-1]<stdout>:\\u2713 line 1999\n" in done.stdout) == (CODE, True), done.stderr
 
 
@@ -147,7 +147,7 @@ def test_attach_ends_as_the_job_unless_its_reader_has_enough(finished, project, 
 
 
 def test_a_job_whose_viewers_leave_goes_on(project, tmp_path):
-    (tmp_path / "train.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(60)")
+    (tmp_path / "train.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(600)")
     job = Estimator(entry_point=str(tmp_path / "train.py"), backend="process").fit(wait=False)
     assert next(job.logs(stream="stdout", follow=True)).data == b"up\n"
     for words in (["attach", job.name], ["logs", "-f", job.name]):

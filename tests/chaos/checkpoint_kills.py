@@ -37,13 +37,14 @@ from estimator_container.runtime.loop import Loop
 
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.servers import BUCKET, started
+from tests.waiting import SECONDS
 
 from . import writer
 
 KILLS = ("script", "agent", "host", "stale writer")
 KILLS_IN_PLACE = ("script", "agent", "host", "restore")
 FAULTS = ("cut", "503", "truncate", "stall", "lose the answer")
-PATIENCE = 60.0  # seconds for any answer of an agent
+FINISH_SECONDS = 60.0  # that an agent has for what is left
 DAMAGED = 0.2  # of the files that an attempt finds in place
 LOG_SECONDS = 0.02  # a log that holds snapshots up for as short as that tries the copy most often
 
@@ -82,13 +83,13 @@ class RunningAgent:
 
     def answer(self, kind: str) -> list[str]:
         """Wait for an answer of a kind; anything else is an error."""
-        self._loop.run_until(lambda: bool(self.said), PATIENCE)
+        self._loop.run_until(lambda: bool(self.said), SECONDS)
         if not self.said or self.said[0][0] != kind:
             raise AssertionError(f"the agent said {self.said}, not {kind!r}")
         return self.said.pop(0)[1:]
 
     def finish(self) -> list[str]:
-        self._link.send("finish", str(PATIENCE))
+        self._link.send("finish", str(FINISH_SECONDS))
         return self.answer("finished")
 
     def kill(self) -> None:
@@ -98,7 +99,7 @@ class RunningAgent:
 
     def close(self) -> None:
         self._link.close()
-        self.process.wait(PATIENCE)
+        self.process.wait(SECONDS)
 
 
 class Chaos:

@@ -14,6 +14,7 @@ from estimator_container.failures.verdict import Verdict
 
 from estimator_sdk import Job, JobFailed
 from estimator_sdk.backends.supervised.job import wait_until_gone
+from tests.waiting import SECONDS
 
 from .faults import FAULTS, GOES_ON, Fault, Shape, Target, Truth
 from .jobs import estimator
@@ -22,14 +23,12 @@ from .running import NotThere, RunningJob
 
 Grade = Literal["correct", "vague", "wrong", "hang"]
 
-DEADLINE = 45.0
-"""Seconds from the fault to the end of the job, of which a busy machine's hosts may wait 20 for one that is silent:
-more is a hang."""
-THERE_SECONDS = 60.0  # until what is to be struck has started, on a busy machine
+DEADLINE = SECONDS  # from the fault to the end of the job: more is a hang
+THERE_SECONDS = SECONDS  # until what is to be struck has started
 LOOK_SECONDS = 0.01  # between looks for what is to be struck
 UP_SECONDS = 0.05  # between looks at whether all ranks are up, each of which reads of every process
-LEFT_SECONDS = 60.0  # after the supervisor; only what no one waits for, such as a reaper, needs them
-ORPHANED_SECONDS = 60.0  # after a supervisor was killed, when nobody is left who could wait, or by Slurm's daemons
+LEFT_SECONDS = SECONDS  # after the supervisor; only what no one waits for, such as a reaper, needs them
+ORPHANED_SECONDS = SECONDS  # after a supervisor was killed, when nobody is left who could wait, or by Slurm's daemons
 BY_ITSELF = {
     "raise": "exception",
     "exit": "exit_code",

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from estimator_sdk import Job, JobFailed
+from tests.waiting import SECONDS
 
 from .faults import FAULTS, Shape, Target
 from .jobs import estimator
@@ -34,8 +35,8 @@ from .running import RunningJob
 
 EVENTS = ("complete", "complete", "stop", "kill the client", "kill a rank")
 LONG = 120.0  # seconds: a job that is to be ended would go on that long
-PATIENCE = 60.0  # seconds for any end, with other jobs beside it
-LEFT_SECONDS = 60.0
+PATIENCE = SECONDS  # seconds for any end, with other jobs beside it
+LEFT_SECONDS = SECONDS
 JOBS_BETWEEN_LOOKS = 3  # by each thread
 WARM_UP = 2  # looks before things count: pools fill, modules are imported
 

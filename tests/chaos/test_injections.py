@@ -40,7 +40,7 @@ def test_a_random_fault_is_named_and_nothing_is_left(request, backend):
 def test_a_fault_is_aimed_by_hand():
     shape = Shape("process", 2, 2)
     with own_folders():
-        job = estimator(shape, None, {"seconds": 60}).fit(wait=False)
+        job = estimator(shape, None, {"seconds": 600}).fit(wait=False)
         next(line for line in job.logs(rank=3, stream="stdout", follow=True) if line.data.startswith(b"up"))
         argv = [sys.executable, "-m", "tests.chaos", job.name, "kill-rank", "--rank", "3"]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -57,11 +57,11 @@ def test_a_fault_is_aimed_by_hand():
 def test_what_is_left_is_found():
     with own_folders():
         scan = Scan(with_engine=False)
-        job = estimator(Shape("process", 1, None), None, {"seconds": 60}).fit(wait=False)
+        job = estimator(Shape("process", 1, None), None, {"seconds": 600}).fit(wait=False)
         assert any(each.startswith("process ") for each in scan.left(job.name, 0.0))
         job.stop()
         assert job.wait(SECONDS) == "Stopped"
-        assert scan.left(job.name, 60.0) == []
+        assert scan.left(job.name, SECONDS) == []
 
 
 def test_jobs_side_by_side_leave_nothing_and_grow_nothing():

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 60.0
+from tests.waiting import SECONDS
+
+PATIENCE = SECONDS
 """Seconds within which what is waited for comes, on a machine that does much else."""
 
 

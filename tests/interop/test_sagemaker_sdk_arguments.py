@@ -13,6 +13,7 @@ import pytest
 import estimator_sdk
 from estimator_sdk import InvalidArgument
 from estimator_sdk.estimator.sdk_v2_arguments import ArgumentIgnored
+from tests.waiting import SECONDS
 
 SDK = Path(__file__).parents[2] / ".venv-sagemaker" / "bin" / "python"
 LISTING = Path(__file__).parent / "sagemaker_sdk" / "arguments.py"
@@ -24,7 +25,9 @@ def arguments() -> dict[str, list[str]]:
     if not SDK.exists():
         raise RuntimeError(f"{SDK} is missing: run scripts/setup tests")
     environment = {**os.environ, "SAGEMAKER_SUPPRESS_V2_WARNING": "1"}
-    listed = subprocess.run([str(SDK), str(LISTING)], capture_output=True, check=True, timeout=120, env=environment)
+    listed = subprocess.run(
+        [str(SDK), str(LISTING)], capture_output=True, check=True, timeout=2 * SECONDS, env=environment
+    )
     return json.loads(listed.stdout.splitlines()[-1])
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from estimator_sdk import Estimator
+from estimator_sdk.backends.docker.engine import JOB_SECONDS
 from tests.waiting import wait_for
 
 SDK = Path(__file__).parents[2] / ".venv-sagemaker" / "bin" / "python"
@@ -174,7 +175,9 @@ def jobs(
     for job in started.values():
         for compose in (job.folder / "root").glob("*/docker-compose.yaml"):
             # Leaves the network, which the others still use.
-            subprocess.run(["docker-compose", "-f", str(compose), "rm", "-sf"], check=True, capture_output=True)
+            subprocess.run(
+                ["docker-compose", "-f", str(compose), "rm", "-sf"], check=True, capture_output=True, env=environment()
+            )
 
 
 def start(jobs: list[Path], folder: Path) -> subprocess.Popen[bytes]:
@@ -182,13 +185,21 @@ def start(jobs: list[Path], folder: Path) -> subprocess.Popen[bytes]:
     if not SDK.exists():
         raise RuntimeError(f"{SDK} is missing: run scripts/setup tests")
     (folder / "quiet.yaml").write_text(QUIET)
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON"))},
+    settings = {
+        **environment(),
         "SAGEMAKER_USER_CONFIG_OVERRIDE": str(folder / "quiet.yaml"),
         "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": str(folder / "quiet.yaml"),
         "AWS_EC2_METADATA_DISABLED": "true",
     }
-    return subprocess.Popen([SDK, DRIVER, *jobs], env=environment, start_new_session=True)
+    return subprocess.Popen([SDK, DRIVER, *jobs], env=settings, start_new_session=True)
+
+
+def environment() -> dict[str, str]:
+    """That of this process without what is meant for others; Compose waits for the engine as long as our jobs do."""
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON"))},
+        "COMPOSE_HTTP_TIMEOUT": str(JOB_SECONDS),
+    }
 
 
 @pytest.fixture(scope="module")

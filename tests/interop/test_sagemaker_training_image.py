@@ -111,7 +111,7 @@ def worlds(their_image: str, tmp_path_factory: pytest.TempPathFactory) -> dict[i
         for hosts in (1, 2)
     }
     for job in jobs.values():
-        assert job.wait(150) == "Completed"
+        assert job.wait(2 * SECONDS) == "Completed"
     return jobs
 
 
@@ -215,7 +215,7 @@ MPI.COMM_WORLD.Barrier()
 """
     job = estimator(tmp_path, source, their_image, processes=2, instance_count=2).fit(wait=False)
     with pytest.raises(JobFailed) as failed:
-        job.wait(150)
+        job.wait(2 * SECONDS)
     # The other host would now wait for a word of this one, and would report success.
     assert failed.value.verdict.host == "algo-1"
     assert "Traceback (most recent call last):" in str(failed.value)

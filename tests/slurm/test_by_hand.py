@@ -10,6 +10,7 @@ from estimator_sdk import Estimator, Job, list_jobs
 from estimator_sdk.backends.slurm import job as slurm_job
 from estimator_sdk.backends.slurm import queue
 from estimator_sdk.errors import BackendError
+from tests.waiting import SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +39,7 @@ def test_a_script_that_is_submitted_by_hand_runs_the_job(exported, slurm, tmp_pa
     assert job._started._why_pending() == f"submit it with `sbatch {tmp_path}/job.sh`"
     monkeypatch.setenv("OF_THE_SHELL", "which no host inherits")
     assert re.fullmatch("Submitted batch job [0-9]+", slurm.run("sbatch", str(tmp_path / "job.sh")).strip())
-    assert job.wait(timeout=60) == "Completed", job.why()
+    assert job.wait(timeout=SECONDS) == "Completed", job.why()
     assert [line.data for line in job.logs(stream="stdout")] == [b"None\n"] * 2
 
 

@@ -12,6 +12,7 @@ from estimator_container.failures.kind import Kind
 
 from estimator_sdk import Estimator, JobFailed
 from estimator_sdk.backends.slurm.batch import packages
+from tests.waiting import SECONDS
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 ADDS_UP = """
@@ -100,7 +101,7 @@ def test_a_shell_that_submits_by_hand_adds_nothing_to_what_modules_set(estimator
     job = estimator(NAMES, modules=["science"], export_script=str(tmp_path / "job.sh")).fit(wait=False)
     monkeypatch.setenv("OF_THE_SHELL", "a secret")
     slurm.run("sbatch", str(tmp_path / "job.sh"))
-    assert job.wait(timeout=60) == "Completed", job.why()
+    assert job.wait(timeout=SECONDS) == "Completed", job.why()
     (first, second) = said(job)
     assert first == second == "LOADEDMODULES OF_A_MODULE"
 

@@ -71,7 +71,7 @@ def test_a_channel_is_fetched_once_a_node_and_shared_by_the_hosts_there(slurm, t
     places = {(node, folder, inode) for node, folder, inode, *names in said(job)}
     assert len(places) == 2 and all(Path(folder).is_relative_to(scratch) for _, folder, _ in places)
     assert [names for _, _, _, *names in said(job)] == [["a", "b", "deep/c", "deep/d"]] * 4
-    wait_for(lambda: is_empty(scratch), 60)
+    wait_for(lambda: is_empty(scratch))
 
 
 @pytest.mark.law("D5")
@@ -84,7 +84,7 @@ def test_a_node_fetches_the_shares_of_its_own_hosts_alone(slurm, tmp_path, scrat
         job = asked.fit({"train": shares}, logs="none")
     assert Counter(store.gets()) == dict.fromkeys(FILES, 1)
     assert sorted(name for _, _, _, *names in said(job) for name in names) == ["a", "b", "deep/c", "deep/d"]
-    wait_for(lambda: is_empty(scratch), 60)
+    wait_for(lambda: is_empty(scratch))
 
 
 def test_a_stop_while_nodes_fetch_leaves_nothing_on_them(slurm, tmp_path, scratch, store):
@@ -95,7 +95,7 @@ def test_a_stop_while_nodes_fetch_leaves_nothing_on_them(slurm, tmp_path, scratc
     job.stop()
     assert job.wait(SECONDS) == "Stopped"
     assert list(job.logs()) == []
-    wait_for(lambda: is_empty(scratch), 60)
+    wait_for(lambda: is_empty(scratch))
 
 
 def test_a_node_without_the_folder_is_named(slurm, tmp_path, store):
@@ -121,12 +121,12 @@ def test_a_host_that_is_started_on_a_spare_node_finds_the_channel_there(tmp_path
             distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
         )
         job = asked.fit({"train": f"{store.uri}/train"}, wait=False)
-        wait_for(lambda: len(said(job)) == 2, 90)
+        wait_for(lambda: len(said(job)) == 2)
         assert {node for node, *_ in said(job)} == {"n1", "n2"}
         own.kill_node("n2")
-        wait_for(lambda: len(said(job)) == 4, 90)
+        wait_for(lambda: len(said(job)) == 4)
         go_on.touch()
-        assert job.wait(timeout=90) == "Completed", job.why()
+        assert job.wait(timeout=SECONDS) == "Completed", job.why()
         assert [names for _, _, _, *names in said(job)] == [["a", "b", "deep/c", "deep/d"]] * 4
         assert {node for node, *_ in said(job)} == {"n1", "n2", "n3"}
         assert Counter(store.gets()) == dict.fromkeys(FILES, 3)
@@ -140,4 +140,4 @@ def test_while_the_controller_does_not_answer_the_channels_wait_and_no_node_is_b
     job = job.fit({"train": f"{store.uri}/train"}, logs="none")
     assert (starts(), len(job._started.record().attempts), job._started.folder.read_start()) == (2, 1, 0)
     assert [names for _, _, _, *names in said(job)] == [["a", "b", "deep/c", "deep/d"]]
-    wait_for(lambda: is_empty(scratch), 60)
+    wait_for(lambda: is_empty(scratch))

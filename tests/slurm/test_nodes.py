@@ -6,6 +6,7 @@ import pytest
 
 from estimator_sdk import Estimator, JobFailed
 from estimator_sdk.backends.slurm import queue
+from tests.waiting import SECONDS
 
 from . import cluster
 from .configuration import FEW_NODES
@@ -73,9 +74,9 @@ def test_a_spare_node_takes_the_place_of_one_that_is_gone(own, tmp_path):
     assert nodes_of(job, "algo-2") == ["n2"]
     own.kill_node("n2")
     # Or Slurm would end the job once it knows of the node.
-    wait_for(lambda: nodes_of(job, "algo-2")[1:] and " NodeList=n[1,3] " in shown(own, job), 90)
+    wait_for(lambda: nodes_of(job, "algo-2")[1:] and " NodeList=n[1,3] " in shown(own, job))
     go_on.touch()
-    assert job.wait(timeout=90) == "Completed", job.why()
+    assert job.wait(timeout=SECONDS) == "Completed", job.why()
     (first, second) = job.attempts
     assert (first.verdict.kind, first.verdict.host, second.verdict) == ("host_lost", "algo-2", None)
     assert (nodes_of(job, "algo-1"), nodes_of(job, "algo-2")) == (["n1", "n1"], ["n2", "n3"])
@@ -87,7 +88,7 @@ def test_a_job_that_may_not_be_started_again_has_failed_by_the_node_that_is_gone
     job = started(tmp_path, slurm={"requeue": False}, max_retry_attempts=1)
     own.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=gone")
     with pytest.raises(JobFailed) as failed:
-        job.wait(timeout=90)
+        job.wait(timeout=SECONDS)
     assert failed.value.verdict.kind == "host_lost"
 
 
@@ -100,11 +101,11 @@ def test_a_job_that_is_preempted_is_what_the_documentation_says(own, tmp_path, g
     job = started(tmp_path, slurm={"requeue": requeue})
     own.run("sbatch", "--partition=urgent", "--nodelist=n1", "--exclusive", "--output=/dev/null", "--wrap=sleep 1")
     if requeue:
-        assert job.wait(timeout=100) == "Completed", job.why()
+        assert job.wait(timeout=SECONDS) == "Completed", job.why()
         assert job._started.record().attempts[0].verdict.kind == "preempted"
         return
     with pytest.raises(JobFailed) as failed:
-        job.wait(timeout=60)
+        job.wait(timeout=SECONDS)
     assert failed.value.verdict.kind == "preempted"
 
 
@@ -112,5 +113,5 @@ def test_a_job_of_one_attempt_whose_node_is_gone_names_the_host(own, tmp_path):
     job = started(tmp_path)
     own.kill_node("n2")
     with pytest.raises(JobFailed) as failed:
-        job.wait(timeout=60)
+        job.wait(timeout=SECONDS)
     assert (failed.value.verdict.kind, failed.value.verdict.host) == ("host_lost", "algo-2")

@@ -47,7 +47,7 @@ def names_of(count: int) -> tuple[str, ...]:
 
 NAMES = names_of(COUNT)
 UID = 61001
-START_SECONDS = 60
+START_SECONDS = 300
 PYTHON = "/usr/bin/python3"
 SITE = Path(__file__).parents[2] / ".venv-debian-mpi/lib/python3.11/site-packages"
 """What scripts may import on a machine, which has Debian's Python and Open MPI."""

@@ -69,7 +69,7 @@ def wait_until_gone(ssh_pool, job: Job) -> None:
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_job_runs_on_its_machines_and_leaves_its_outputs_here(submit, ssh_pool, tmp_path, count):
     job = submit(TALKING, instance_count=count, environment={"WHO": "me"})
-    assert job.wait(120) == "Completed", job.why()
+    assert job.wait(SECONDS) == "Completed", job.why()
     assert sorted(lines(job)) == [f"algo-{number} host-{number} me\n" for number in range(1, count + 1)]
     model = job.download(tmp_path / "model")
     assert sorted(path.name for path in model.iterdir()) == [f"algo-{number}" for number in range(1, count + 1)]
@@ -82,7 +82,7 @@ def test_a_job_runs_on_its_machines_and_leaves_its_outputs_here(submit, ssh_pool
 def test_an_mpi_world_spans_machines_of_different_users(submit):
     source = "from mpi4py import MPI\nworld = MPI.COMM_WORLD\nprint(world.allreduce(world.rank), world.size)\n"
     job = submit(source, distribution=MPI, instance_count=3)
-    assert job.wait(120) == "Completed", job.why()
+    assert job.wait(SECONDS) == "Completed", job.why()
     assert lines(job) == ["15 6\n"] * 6
 
 
@@ -106,7 +106,7 @@ MPI.COMM_WORLD.barrier()
 """
     job = submit(source, distribution=MPI)
     with pytest.raises(JobFailed) as failed:
-        job.wait(120)
+        job.wait(SECONDS)
     verdict = failed.value.verdict
     assert (verdict.kind.value, verdict.host, verdict.rank) == ("exception", "algo-2", 3)
     assert "ValueError: too large" in verdict.detail
@@ -126,7 +126,7 @@ for name in ("SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR"):
     with pytest.raises(
         JobFailed, match=r"algo-2 has left cannot all be read.*: model/algo-2: Permission denied"
     ) as failed:
-        job.wait(120)
+        job.wait(SECONDS)
     assert (failed.value.verdict.kind.value, failed.value.verdict.host) == ("outputs", "algo-2")
     with tarfile.open(job.folder / "output" / "output.tar.gz") as archive:
         assert {"algo-1", "algo-2"} <= {name.rpartition("/")[2] for name in archive.getnames()}
@@ -143,7 +143,7 @@ def test_a_job_is_stopped_and_nothing_of_it_is_left(submit, ssh_pool):
 
 def test_a_job_is_found_by_its_name_listed_and_deleted(submit, ssh_pool):
     job = submit(TALKING)
-    assert job.wait(120) == "Completed", job.why()
+    assert job.wait(SECONDS) == "Completed", job.why()
     found = Job.attach(job.name)
     assert (found.status, found.backend) == ("Completed", "ssh")
     remote = ssh_pool.home("host-1") / ".local/share/estimator-sdk/jobs" / job.name
@@ -191,7 +191,7 @@ def test_a_job_outlives_the_program_that_started_it_and_every_connection(connect
     job = submit(COUNTING)
     wait_for_line(job, "algo-1 5")
     assert cut(connections) > 0
-    assert job.wait(120) == "Completed", job.why()
+    assert job.wait(SECONDS) == "Completed", job.why()
     for host in ("algo-1", "algo-2"):
         assert lines(job, host=host) == [f"{host} {number}\n" for number in range(60)]
 
@@ -237,7 +237,7 @@ def test_a_channel_of_this_machine_is_there_on_every_machine(submit, tmp_path):
     (tmp_path / "data" / "below" / "one").write_text("1")
     source = "import os\nprint(open(os.environ['SM_CHANNEL_TRAINING'] + '/below/one').read())\n"
     job = submit(source, inputs={"training": f"file://{tmp_path / 'data'}"})
-    assert job.wait(120) == "Completed", job.why()
+    assert job.wait(SECONDS) == "Completed", job.why()
     assert lines(job) == ["1\n", "1\n"]
 
 
@@ -251,7 +251,7 @@ def test_what_requirements_name_is_kept_on_each_machine_for_the_next_job(submit,
     made = []
     for _ in range(2):
         job = submit("", source_dir=str(source), entry_point="train.py")
-        assert job.wait(120) == "Completed", job.why()
+        assert job.wait(SECONDS) == "Completed", job.why()
         assert [line.startswith("/tmp/est-") for line in lines(job)] == [True, True]
         made.append([[path.stat().st_ino for path in sorted(each.iterdir()) if path.is_dir()] for each in kept])
     assert made[0] == made[1] and all(made[0])
@@ -259,7 +259,7 @@ def test_what_requirements_name_is_kept_on_each_machine_for_the_next_job(submit,
 
 def test_outputs_are_where_they_are_asked_for(submit, tmp_path):
     job = submit(TALKING, output_path=f"file://{tmp_path / 'elsewhere'}")
-    assert job.wait(120) == "Completed", job.why()
+    assert job.wait(SECONDS) == "Completed", job.why()
     assert job.model_data == f"file://{tmp_path / 'elsewhere'}/{job.name}/output/model.tar.gz"
     assert (tmp_path / "elsewhere" / job.name / "output" / "model.tar.gz").exists()
 

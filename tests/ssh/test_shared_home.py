@@ -11,7 +11,7 @@ import pytest
 
 from estimator_sdk import Estimator, Job
 from tests.ssh import pool
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 1}}
 TRAIN = """
@@ -48,7 +48,7 @@ def run(made, tmp_path, monkeypatch):
         job = Estimator(
             entry_point=str(tmp_path / "train.py"), hosts=made.names, instance_count=3, distribution=MPI, **arguments
         ).fit({"training": f"file://{tmp_path / 'data'}"}, wait=False)
-        assert job.wait(120) == "Completed", job.why()
+        assert job.wait(SECONDS) == "Completed", job.why()
         return job
 
     return run

@@ -144,7 +144,7 @@ def test_no_range_waits_for_another_where_the_size_is_known(proxy, through_proxy
     assert proxy.stalled.wait(SECONDS)
     wait_for(lambda: len(proxy.requests) == 3)
     proxy.release()
-    asked.join(20)
+    asked.join(SECONDS)
     assert (folder / "copy").read_bytes() == data
 
 
@@ -300,7 +300,7 @@ def stalled_process(proxy, through_proxy, folder):
 def test_ctrl_c_ends_a_stalled_transfer_at_once_without_partial_files(stalled_process, folder):
     process = stalled_process("wait")
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=SECONDS)
     assert errors.rstrip().endswith("KeyboardInterrupt")
     assert process.returncode == -signal.SIGINT
     assert not [name for name in names_below(folder) if not name.isdigit()]
@@ -312,7 +312,7 @@ def test_an_interrupt_that_does_not_wake_the_waiting_thread_is_heard_all_the_sam
     process = stalled_process(how)
     process.stdin.write("\n")
     process.stdin.flush()
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=SECONDS)
     assert "KeyboardInterrupt" in errors
     assert process.returncode == -signal.SIGINT
 
@@ -321,7 +321,7 @@ def test_a_process_exits_in_the_middle_of_a_transfer_in_silence(stalled_process,
     process = stalled_process("exit")
     process.stdin.write("\n")
     process.stdin.flush()
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=SECONDS)
     assert (process.returncode, errors) == (0, "")
     assert not [name for name in names_below(folder) if not name.isdigit()]
 

@@ -19,7 +19,7 @@ from estimator_sdk.backends.sagemaker import job as sagemaker_job
 from estimator_sdk.backends.sagemaker import log_events
 from tests.ports import free_port
 from tests.stores.servers import running
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 MOTO = Path(__file__).parents[3] / ".venv-moto" / "bin" / "python"
 REGION = "eu-west-1"
@@ -42,7 +42,7 @@ class Platform:
         """What DescribeTrainingJob says of a job from now on."""
         data = json.dumps(members).encode()
         request = urllib.request.Request(f"{self.endpoint}/training-jobs/{name}", data, method="POST")
-        urllib.request.urlopen(request, timeout=60).close()
+        urllib.request.urlopen(request, timeout=SECONDS).close()
 
     def waits_for(self, name: str, status: str = "InProgress") -> None:
         """Until a job has been submitted, or has been asked to stop."""

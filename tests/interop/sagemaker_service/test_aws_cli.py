@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from estimator_sdk import JobSpec
+from tests.waiting import SECONDS
 
 from .conftest import cloud
 from .stand_in import REGION
@@ -26,7 +27,7 @@ def aws(platform):
         if not AWS.exists():
             raise RuntimeError(f"{AWS} is missing: run scripts/setup tests")
         command = [str(AWS), "--endpoint-url", platform.endpoint, "--region", REGION, "--output", "json", *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout or "{}")
 

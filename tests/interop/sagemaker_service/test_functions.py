@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from estimator_sdk import HorovodRunner, JobFailed
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 from .conftest import IMAGE, ROLE
 from .instances import Instances
@@ -44,12 +44,12 @@ def call(platform, tmp_path):
                 names.extend(job["TrainingJobName"] for job in jobs)
                 return names or result.done()
 
-            wait_for(submitted, 60)
+            wait_for(submitted)
             if names:
                 instances = Instances(platform, names[0], tmp_path / "instances")
                 instances.start()
                 instances.finish()
-            return result.result(60)
+            return result.result(SECONDS)
 
     return run
 

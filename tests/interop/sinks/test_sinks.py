@@ -23,7 +23,7 @@ from tensorboardX.proto.event_pb2 import Event
 from estimator_sdk import Estimator, Job
 from estimator_sdk.cli.main import main
 from estimator_sdk.telemetry.sinks import opentelemetry, prometheus
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 TRAINS = """
 import os, time
@@ -97,7 +97,7 @@ def test_prometheus_reads_the_newest_values_in_base_units(job, capsys):
 def test_prometheus_scrapes_a_server_on_the_loopback(job):
     port, end = prometheus.serve(job.started, 0)
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=SECONDS) as answer:
             assert ("training_metric", "1", "loss") in samples_of(answer.read().decode())
     finally:
         end()
@@ -338,5 +338,5 @@ def test_without_its_library_the_command_that_installs_it_is_said(job, to, modul
         "from estimator_sdk.cli.main import main\nsys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", script, "export", job.name, "--to", to]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=2 * SECONDS)
     assert done.returncode == 1 and f"pip install 'estimator-sdk[{to}]'" in done.stderr

@@ -3,7 +3,7 @@ import signal
 import pytest
 from estimator_container.runtime.loop import Loop
 
-DEADLINE = 60.0  # seconds after which a test is stuck, however slow the machine
+from tests.waiting import SECONDS
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def run_until(loop):
 
     def run(done):
         late = []
-        timer = loop.after(DEADLINE, lambda: late.append(True))
+        timer = loop.after(SECONDS, lambda: late.append(True))
         loop.run_until(lambda: done() or late)
         timer.cancel()
         assert not late, "nothing more happened"

@@ -10,6 +10,7 @@ from tests.gpu import __main__ as checks_of_gpus
 from tests.gpu import report
 from tests.gpu.checks import CannotBeShown
 from tests.gpu.machine import Gpu
+from tests.waiting import SECONDS
 
 ROOT = Path(__file__).parents[3]
 GPU = Gpu(0, "NVIDIA A100-SXM4-40GB", "GPU-a", "0000:07:00.0", "570.86")
@@ -19,7 +20,7 @@ def test_without_a_gpu_they_are_refused_and_the_page_stays(tmp_path, monkeypatch
     page = tmp_path / "gpu.md"
     monkeypatch.setenv("PATH", "/nowhere")  # also where there is one, for its driver's program is not found
     words = [sys.executable, "-m", "tests.gpu", "--page", str(page)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS)
     assert (done.returncode, done.stderr) == (1, f"{checks_of_gpus.REFUSAL}\n")
     assert not page.exists()
 

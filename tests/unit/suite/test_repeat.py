@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests import repeat
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 ROOT = Path(__file__).parents[3]
 LOAD = repeat.COMPUTES.encode()
-DEADLINE = 60.0  # seconds after which a test is stuck, however slow the machine
 
 
 def words(folder):
@@ -109,5 +108,5 @@ def test_two_processes_compute_until_the_repetition_ends_however_it_does(started
         os.killpg(started.pid, number)  # as a terminal does
     else:
         started.kill()
-    started.wait(DEADLINE)
-    wait_for(lambda: not load_of(started), DEADLINE, lambda: load_of(started))
+    started.wait(SECONDS)
+    wait_for(lambda: not load_of(started), SECONDS, lambda: load_of(started))

@@ -27,7 +27,7 @@ def start():
         argv = [sys.executable, "-I", "-S", settings.script, str(theirs.fileno()), json.dumps(sys.path)]
         with theirs:
             process = subprocess.Popen(argv, pass_fds=[theirs.fileno()])
-        ours.settimeout(20)
+        ours.settimeout(SECONDS)
         running.append((process, ours))
         ours.sendall(pack(("settings", settings.to_json())))
         return running[-1]
@@ -131,7 +131,7 @@ def test_calls_in_the_background_end_in_the_loop_with_what_they_raised(loop):
         agent.call(lambda: 1)
         agent.call(lambda: 1 // 0)
         assert agent.is_busy and agent.ends == []
-        agent._loop.run_until(lambda: not agent.is_busy, 20)
+        agent._loop.run_until(lambda: not agent.is_busy, SECONDS)
         results = []
         for call in agent.ends:
             try:

@@ -12,6 +12,8 @@ import pytest
 from estimator_container.contract.names import EXIT_STOPPED, Layout
 from estimator_container.logs.frames import EVENT, FrameParser
 
+from tests.waiting import SECONDS
+
 TOOLKIT = str(Path(estimator_container.__file__).parent)
 FRAMEWORK = """
 import os, sys
@@ -110,7 +112,7 @@ def test_hosts_that_were_given_different_secrets_say_so(tmp_path):
         argv, kept = [sys.executable, "-I", "-S", TOOLKIT, "train"], [listening.fileno()]
         started.append(subprocess.Popen(argv, env=given, pass_fds=kept, stderr=subprocess.PIPE, text=True))
     listening.close()
-    (_, first), (_, second) = [each.communicate(timeout=60) for each in started]
+    (_, first), (_, second) = [each.communicate(timeout=SECONDS) for each in started]
     assert "algo-2 never connected" in first
     assert "could not reach algo-1 within 10 s; the process at that address has a different secret" in second
 

@@ -6,6 +6,8 @@ import pytest
 from estimator_container.host import local_ranks
 from estimator_container.host.local_ranks import LocalRanks
 
+from tests.waiting import SECONDS
+
 
 @pytest.fixture
 def ranks(loop, monkeypatch):
@@ -21,7 +23,7 @@ def ranks(loop, monkeypatch):
 def test_a_rank_that_stays_stopped_is_reported(ranks, loop):
     made, reports = ranks
     made._on_frozen(0, 19)
-    loop.run_until(lambda: reports, 60)
+    loop.run_until(lambda: reports, SECONDS)
     assert [found.rank for found in reports] == [0]
 
 

@@ -9,6 +9,8 @@ from estimator_container.host.windows import Windows
 from estimator_container.runtime.loop import Loop
 from estimator_container.training import page
 
+from tests.waiting import SECONDS
+
 
 class Asked:
     """A host with two ranks."""
@@ -59,7 +61,7 @@ def test_the_ranks_are_told_of_its_begin_and_of_its_end(host, tmp_path):
     told = json.loads((tmp_path / "output" / "logs" / "timelines" / "7.json").read_text())
     assert told == {"seconds": 0.01, "ranks": [0, 1]}
     assert not (tmp_path / "input" / "config" / "timeline").exists()
-    host.loop.run_until(lambda: host.told() == {0}, 60)
+    host.loop.run_until(lambda: host.told() == {0}, SECONDS)
     assert host.told() == {0}
 
 
@@ -67,7 +69,7 @@ def test_a_second_one_waits_for_the_end_of_the_first(host):
     host.ask({"number": 7, "seconds": 0.01})
     host.ask({"number": 8, "seconds": 60})
     assert host.told() == {7}
-    host.loop.run_until(lambda: host.told() == {0}, 60)
+    host.loop.run_until(lambda: host.told() == {0}, SECONDS)
     host.windows.look()
     assert host.told() == {8}
     host.windows.close()

@@ -11,6 +11,8 @@ from estimator_container.logs.aside import FramesAside
 from estimator_container.logs.events import EventLog
 from estimator_container.logs.frames import EVENT, NO_RANK, TOOLKIT, FrameParser, FrameWriter
 
+from tests.waiting import SECONDS
+
 
 class Pipe:
     """A file that takes nothing until it is read, and what it has taken then."""
@@ -49,7 +51,7 @@ def test_nobody_waits_for_a_file_system_that_hangs_and_nothing_is_lost(pipe):
     reading.start()
     events.flush(60)
     events.go_on_in(FrameWriter("/dev/null"))
-    reading.join(60)
+    reading.join(SECONDS)
     event, line = pipe.frames
     assert (event.rank, event.stream, json.loads(event.data)["phase"]) == (NO_RANK, EVENT, "run")
     assert (line.stream, line.data) == (TOOLKIT, b"a line\n")

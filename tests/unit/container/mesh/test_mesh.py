@@ -48,7 +48,7 @@ class LeaderSide(Observer):
 class WorkerSide(Observer):
     """A worker and all that it says of the leader."""
 
-    def __init__(self, loop, address, host="algo-2", secret=SECRET, seconds=60.0, first_words=(), **given):
+    def __init__(self, loop, address, host="algo-2", secret=SECRET, seconds=600.0, first_words=(), **given):
         super().__init__()
         self._first_words = first_words
         member, deadline = Member(host, ("algo-1",), secret), time.monotonic() + seconds
@@ -168,7 +168,7 @@ class Observer:
     def on_lost(self, leader, how):
         sys.exit(1)
 member = Member("algo-3", ("algo-1",), bytes.fromhex(sys.argv[2]))
-worker = MeshWorker(loop, member, Observer(), lambda: ("127.0.0.1", int(sys.argv[1])), time.monotonic() + 60)
+worker = MeshWorker(loop, member, Observer(), lambda: ("127.0.0.1", int(sys.argv[1])), time.monotonic() + 600)
 loop.run_until(lambda: ended)
 """
 
@@ -209,7 +209,7 @@ class Observer:
         print(how.name, flush=True)
         ended.append(True)
 member = mesh.Member("algo-3", ("algo-1",), bytes.fromhex(sys.argv[2]))
-worker = mesh.MeshWorker(loop, member, Observer(), lambda: ("127.0.0.1", int(sys.argv[1])), time.monotonic() + 60)
+worker = mesh.MeshWorker(loop, member, Observer(), lambda: ("127.0.0.1", int(sys.argv[1])), time.monotonic() + 600)
 loop.run_until(lambda: ended)
 """
 

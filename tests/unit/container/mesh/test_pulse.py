@@ -17,6 +17,8 @@ from estimator_container.mesh.pulse import (
 from estimator_container.runtime import machine
 from estimator_container.runtime.loop import Timer
 
+from tests.waiting import SECONDS
+
 SILENT_SECONDS = silent_seconds(MISSED_BEATS)
 
 
@@ -107,7 +109,7 @@ def test_beats_come_by_the_loop_too(loop):
     sent = []
     beating = Pulse(loop, sent.append, lambda: None)
     beating.begin()
-    loop.run_until(lambda: len(sent) >= 3, 30)
+    loop.run_until(lambda: len(sent) >= 3, SECONDS)
     beating.stop()
     assert len(sent) == 3
 
@@ -251,7 +253,7 @@ def test_one_packet_that_a_network_loses_says_nothing(loop, monkeypatch, answers
     reach = Reach(loop)
     reach._gateway = "192.0.2.1"
     reach.check(found.append)
-    loop.run_until(lambda: bool(found), 10)
+    loop.run_until(lambda: bool(found), SECONDS)
     assert found == [is_cut_off]
 
 
@@ -264,7 +266,7 @@ def test_a_host_that_comes_late_to_ask_waits_for_both_answers(loop, monkeypatch)
     reach = Reach(loop)
     reach._gateway = "192.0.2.1"
     reach.check(found.append)
-    loop.run_until(lambda: bool(found), 10)
+    loop.run_until(lambda: bool(found), SECONDS)
     assert found == [True]
 
 
@@ -274,7 +276,7 @@ def test_a_network_whose_gateway_never_answered_is_not_asked(loop, monkeypatch):
     reach, found = Reach(loop), []
     reach.learn()
     reach.check(found.append)
-    loop.run_until(lambda: bool(found), 10)
+    loop.run_until(lambda: bool(found), SECONDS)
     assert found == [False]
 
 

@@ -47,7 +47,7 @@ def test_the_end_of_a_child_is_told_to_whoever_has_seen_its_pipe_close(children,
     for _ in range(10):
         codes = []
         read, write = os.pipe()
-        pid = children.start(["/bin/sleep", "60"], os.environ, codes.append, write)
+        pid = children.start(["/bin/sleep", "600"], os.environ, codes.append, write)
         os.close(write)
         os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
         os.kill(pid, signal.SIGKILL)
@@ -59,7 +59,7 @@ def test_the_end_of_a_child_is_told_to_whoever_has_seen_its_pipe_close(children,
 
 def test_nobody_waits_for_a_child_that_goes_on(children):
     codes = []
-    pid = children.start(["/bin/sleep", "60"], os.environ, codes.append)
+    pid = children.start(["/bin/sleep", "600"], os.environ, codes.append)
     children.reap_ending()
     assert codes == []
     os.kill(pid, signal.SIGKILL)
@@ -285,7 +285,11 @@ print(announced.decode(), left)
 )
 def test_no_process_below_escapes_its_end(kinds, announced):
     ran = subprocess.run(
-        [sys.executable, "-c", INIT, kinds, str(announced)], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", INIT, kinds, str(announced)],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
     *pids, left = ran.stdout.split()
@@ -323,7 +327,11 @@ assert len(spared_ones) == 2 and spared in spared_ones, spared_ones
 )
 def test_all_can_be_ended_but_some_that_go_on(kinds, announced):
     ran = subprocess.run(
-        [sys.executable, "-c", SPARES, kinds, str(announced)], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", SPARES, kinds, str(announced)],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.split()[-1] == "[]"
@@ -331,7 +339,7 @@ def test_all_can_be_ended_but_some_that_go_on(kinds, announced):
 
 def test_there_may_be_nothing_to_end():
     ran = subprocess.run(
-        [sys.executable, "-c", INIT, "already_dead", "1"], capture_output=True, timeout=30, check=False
+        [sys.executable, "-c", INIT, "already_dead", "1"], capture_output=True, timeout=SECONDS, check=False
     )
     assert ran.returncode == 0
 
@@ -347,7 +355,7 @@ os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
 children.kill_descendants()
 children.kill_descendants_but(set())
 """
-    subprocess.run([sys.executable, "-c", alone], timeout=30, check=True)
+    subprocess.run([sys.executable, "-c", alone], timeout=SECONDS, check=True)
 
 
 ADOPTS = """
@@ -370,5 +378,5 @@ print(codes)
 
 
 def test_an_orphan_is_adopted_and_collected_and_told_to_nobody():
-    ran = subprocess.run([sys.executable, "-c", ADOPTS], capture_output=True, text=True, timeout=30, check=False)
+    ran = subprocess.run([sys.executable, "-c", ADOPTS], capture_output=True, text=True, timeout=SECONDS, check=False)
     assert (ran.stdout, ran.stderr) == ("[5]\n", "")

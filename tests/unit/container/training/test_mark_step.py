@@ -8,6 +8,8 @@ from pathlib import Path
 import estimator_container
 import pytest
 
+from tests.waiting import SECONDS
+
 TOOLKIT = str(Path(estimator_container.__file__).parents[1])
 MARKS = "from estimator_container.training import mark_step\n"
 
@@ -20,7 +22,7 @@ def run(host, tmp_path):
 
     def ran(source, **environment):
         given = {**os.environ, "PYTHONPATH": TOOLKIT, **environment}
-        subprocess.run([sys.executable, "-c", MARKS + source], env=given, check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", MARKS + source], env=given, check=True, timeout=SECONDS)
         return [(count.rank, count.steps, count.number) for count in host.read()]
 
     return lambda source, **environment: ran(source, **{"SM_OUTPUT_DIR": str(output), **environment})

@@ -12,6 +12,8 @@ from estimator_container.training import page, window
 from estimator_container.training.step_clock import StepClock
 from estimator_container.training.window import Window
 
+from tests.waiting import SECONDS
+
 
 @pytest.fixture
 def clock(host, tmp_path):
@@ -63,7 +65,7 @@ def test_a_script_that_is_over_before_its_window_leaves_what_there_is(tmp_path):
     source += "made = Window(sys.argv[1], 3, 7)\nmade.step_ended(1, 10)\n"
     toolkit = str(Path(estimator_container.__file__).parents[1])
     given = {**os.environ, "PYTHONPATH": toolkit}
-    subprocess.run([sys.executable, "-c", source, str(tmp_path)], env=given, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", source, str(tmp_path)], env=given, check=True, timeout=SECONDS)
     assert [number for number, _ in written(tmp_path, 7)["steps"]] == [1]
 
 

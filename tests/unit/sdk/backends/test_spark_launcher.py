@@ -11,6 +11,7 @@ import pytest
 from estimator_sdk.backends.spark import launcher
 from estimator_sdk.backends.spark.stage import Stage
 from estimator_sdk.backends.ssh.session import software
+from tests.waiting import SECONDS
 
 PROGRAM = Path(launcher.__file__).read_text()
 
@@ -88,11 +89,11 @@ def test_the_last_host_of_a_machine_leaves_nothing_when_its_executor_is_gone(tmp
     executor.kill()
     executor.wait()
     one.lose_its_task()
-    one.process.wait(60)
+    one.process.wait(SECONDS)
     assert not one.own.exists() and other.own.exists()
     assert (tmp_path / "common" / "software" / "estimator_sdk").is_dir()
     other.lose_its_task()
-    other.process.wait(60)
+    other.process.wait(SECONDS)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -103,7 +104,7 @@ def test_a_host_whose_task_alone_has_ended_goes_on_until_the_driver_may_have_sto
         one.process.wait(2)
     executor.kill()
     executor.wait()
-    one.process.wait(60)
+    one.process.wait(SECONDS)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -112,7 +113,7 @@ def test_a_task_that_ends_before_it_has_said_everything_has_made_nothing(tmp_pat
     one = host()
     one.process.stdin.write(one.told[:of_all])
     one.lose_its_task()
-    assert one.process.wait(60) == 0
+    assert one.process.wait(SECONDS) == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -120,7 +121,7 @@ def test_a_host_that_has_no_room_says_so_and_leaves_nothing(tmp_path, host):
     one = host()
     one.own.touch()
     assert one.prepare() == f"{one.own}: File exists\n".encode()
-    assert one.process.wait(60) == 1
+    assert one.process.wait(SECONDS) == 1
     assert not (tmp_path / "common").exists()
 
 
@@ -147,5 +148,5 @@ def test_a_task_that_ends_before_the_host_is_to_begin_leaves_nothing(tmp_path, h
     one = host()
     assert one.prepare() == launcher.READY
     one.lose_its_task()
-    assert one.process.wait(60) == 0
+    assert one.process.wait(SECONDS) == 0
     assert list(tmp_path.iterdir()) == []

@@ -17,6 +17,7 @@ from estimator_sdk.functions.call import Call
 from estimator_sdk.functions.on_host import host, payload
 from estimator_sdk.spec.distributions import NAMES, options_of
 from estimator_sdk.values.home import bundles_folder, jobs_folder
+from tests.waiting import SECONDS
 
 LOCAL = {"backend": "process"}
 lock = threading.Lock()
@@ -296,7 +297,7 @@ def test_a_host_of_other_versions_refuses_the_function_before_it_is_unpickled(tm
     line, _, _ = path.read_bytes().partition(b"\n")
     path.write_bytes(json.dumps({**json.loads(line), member: value}).encode() + b"\n" + b"no pickle")
     done = subprocess.run(
-        [sys.executable, "run_function.py"], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "run_function.py"], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
     )
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("the function was pickled by ") and done.stderr.count("\n") == 1
@@ -306,7 +307,7 @@ def test_a_host_without_cloudpickle_and_without_the_sdk_runs_the_function(tmp_pa
     out = tmp_path / "out"
     command = [sys.executable, "-S", "run_function.py"]  # -S: without site-packages
     environment = {"SM_OUTPUT_DATA_DIR": str(out)}
-    subprocess.run(command, cwd=code_of(tmp_path), env=environment, check=True, timeout=60)
+    subprocess.run(command, cwd=code_of(tmp_path), env=environment, check=True, timeout=SECONDS)
     assert payload.unpack(host.VALUE, (out / host.VALUE_FILE).read_bytes()) == 0.2
 
 
@@ -328,7 +329,7 @@ def test_a_child_that_the_function_has_forked_leaves_neither_a_value_nor_an_exce
     Call(forks, (raises,), {}).write(folder)
     out = tmp_path / "out"
     command, variables = [sys.executable, "run_function.py"], {"SM_OUTPUT_DATA_DIR": str(out)}
-    subprocess.run(command, cwd=folder, env=variables, check=True, timeout=60, capture_output=True)
+    subprocess.run(command, cwd=folder, env=variables, check=True, timeout=SECONDS, capture_output=True)
     assert [path.name for path in out.iterdir()] == [host.VALUE_FILE]
     assert payload.unpack(host.VALUE, (out / host.VALUE_FILE).read_bytes()) > 0
 

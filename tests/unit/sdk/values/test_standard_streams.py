@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from estimator_sdk.values.standard_streams import Tolerant, can_redraw, put
+from tests.waiting import SECONDS
 
 TEXT = "a \N{CHECK MARK} \udcff\n"
 
@@ -81,5 +82,5 @@ def test_a_pipe_that_does_not_block_gets_all_of_it():
         thread = threading.Thread(target=lambda: found.append(end.read(len(data))))
         thread.start()
         put(stream, data)
-        thread.join(10)
+        thread.join(SECONDS)
     assert found == [data]

@@ -43,7 +43,7 @@ class Running:
         assert self.said[0][0] == kind, self.said
         return self.said.pop(0)[1:]
 
-    def finish(self, seconds=20.0):
+    def finish(self, seconds=SECONDS):
         self.link.send("finish", str(seconds))
         size, reason, self.newest = self.answer("finished")
         return [size, reason]
@@ -173,7 +173,7 @@ def test_when_the_owner_is_gone_it_publishes_and_ends(start, store, folder, tmp_
 
 
 def test_a_file_that_is_open_again_for_good_is_named(start, folder):
-    running = start()
+    running = start(log_seconds=3600.0)
     running.answer("restored")
     (folder / "log").write_text("1")
     running.until(lambda: running.events("checkpoint_published"))

@@ -15,6 +15,8 @@ from estimator_container.runtime.folder_hold import FolderHold
 from estimator_container.runtime.wire import Unpacker, pack
 from estimator_container.storage import SourceChanged
 
+from tests.waiting import SECONDS
+
 
 def test_a_folder_that_cannot_be_watched_goes_up_in_the_end(tmp_path, monkeypatch):
     """As one with a path that is too long: the kernel's answer ended the agent, and with it the job."""
@@ -58,7 +60,7 @@ def test_nothing_goes_up_where_the_owners_folder_was_gone_before_the_agent_opene
         files = {"model.tar.gz": str(job / "model.tar.gz")}
         settings = OutputSettings(f"file://{store}", files, {"": str(job)}, held=held.identity)
         owner.sendall(pack(("settings", settings.to_json())) + pack(("finish", "")))
-        agent._loop.run_until(lambda: agent._is_over, 30)
+        agent._loop.run_until(lambda: agent._is_over, SECONDS)
         ((kind, reason, _),) = Unpacker().feed(owner.recv(1 << 16))
     assert (kind, "was removed or replaced" in reason) == ("finished", True), reason
     assert not store.exists()
@@ -79,7 +81,7 @@ class HeldUp(OutputAgent):
 
     def _upload(self, items, found):
         self.uploads.append(sorted(items))
-        assert self.may_go_on.wait(60)
+        assert self.may_go_on.wait(SECONDS)
         super()._upload(items, found)
 
 
@@ -91,12 +93,12 @@ def test_what_is_written_during_an_upload_goes_up_after_it_and_alone(tmp_path):
     with owner:
         agent = HeldUp(own)
         owner.sendall(pack(("settings", OutputSettings(f"file://{store}", folders={"": str(source)}).to_json())))
-        agent._loop.run_until(lambda: bool(agent.uploads), 30)
+        agent._loop.run_until(lambda: bool(agent.uploads), SECONDS)
         (source / "second").write_text("2")
-        agent._loop.run_until(lambda: agent.looked_while_busy, 30)
+        agent._loop.run_until(lambda: agent.looked_while_busy, SECONDS)
         agent.may_go_on.set()
         owner.sendall(pack(("finish", "")))
-        agent._loop.run_until(lambda: agent._is_over, 30)
+        agent._loop.run_until(lambda: agent._is_over, SECONDS)
     assert agent.uploads == [["first"], ["second"]]
     assert (store / "second").read_text() == "2"
 
@@ -122,15 +124,15 @@ def test_a_file_that_is_written_all_the_time_keeps_back_no_other(tmp_path, monke
         owner.sendall(pack(("settings", settings.to_json())))
         writing.start()
         try:
-            agent._loop.run_until(lambda: bool(agent._folders), 60)
+            agent._loop.run_until(lambda: bool(agent._folders), SECONDS)
             (source / "done").write_text("x")
-            agent._loop.run_until(lambda: "done" in agent._known.get("intermediate/", {}), 60)
+            agent._loop.run_until(lambda: "done" in agent._known.get("intermediate/", {}), SECONDS)
         finally:
             is_over.set()
             writing.join()
         assert (store / "intermediate" / "done").read_text() == "x"
         owner.sendall(pack(("finish", "")))
-        agent._loop.run_until(lambda: agent._is_over, 60)
+        agent._loop.run_until(lambda: agent._is_over, SECONDS)
     assert (store / "intermediate" / "log").read_bytes() == (source / "log").read_bytes()
 
 
@@ -167,7 +169,7 @@ def test_what_changes_as_it_goes_up_keeps_back_no_other_and_has_none_sent_again(
         agent = OutputAgent(own)
         settings = OutputSettings(f"file://{store}", folders={"intermediate/": str(source)})
         owner.sendall(pack(("settings", settings.to_json())))
-        agent._loop.run_until(lambda: "changes" in agent._known.get("intermediate/", {}), 60)
+        agent._loop.run_until(lambda: "changes" in agent._known.get("intermediate/", {}), SECONDS)
     assert "changes" in agent._known["intermediate/"] and (store / "intermediate" / "done").read_text() == "x"
     assert sum("intermediate/done" in each for each in sent) == 2  # with the first that failed, and alone
 

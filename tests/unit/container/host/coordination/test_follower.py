@@ -12,6 +12,8 @@ from estimator_container.host.coordination import follower
 from estimator_container.host.coordination.follower import Follower
 from estimator_container.host.spec import HostSpec
 
+from tests.waiting import SECONDS
+
 FROZEN = Verdict(Kind.FROZEN, "rank 1 on algo-2 was stopped", "algo-2", 1)
 
 
@@ -31,7 +33,7 @@ def host(loop, tmp_path):
 def test_a_report_without_an_answer_ends_the_host(host, loop, monkeypatch):
     monkeypatch.setattr(follower, "ANSWER_SECONDS", 0.05)
     Follower(host).report(FROZEN)
-    loop.run_until(lambda: host.outcomes, 60)
+    loop.run_until(lambda: host.outcomes, SECONDS)
     assert [outcome.verdict for outcome in host.outcomes] == [FROZEN]
 
 

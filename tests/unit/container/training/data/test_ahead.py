@@ -3,7 +3,7 @@ import threading
 import pytest
 from estimator_container.data.reading.ahead import Ahead, size_of
 
-DEADLINE = 60.0  # seconds after which a test is stuck, however slow the machine
+from tests.waiting import SECONDS
 
 
 class Pieces:
@@ -25,9 +25,9 @@ def test_no_more_is_held_than_may_be(count, limit, held):
     pieces = Pieces(20)
     ahead = Ahead(iter(pieces), count, limit, lambda _: 10)
     for _ in range(held + 1):  # the last one waits for room
-        assert pieces.went_on.acquire(timeout=DEADLINE)
+        assert pieces.went_on.acquire(timeout=SECONDS)
     assert not pieces.went_on.acquire(timeout=0.05)
-    assert [next(ahead), pieces.went_on.acquire(timeout=DEADLINE), pieces.taken] == [0, True, held + 2]
+    assert [next(ahead), pieces.went_on.acquire(timeout=SECONDS), pieces.taken] == [0, True, held + 2]
     assert list(ahead) == list(range(1, 20))
     assert list(ahead) == []
 
@@ -51,7 +51,7 @@ def test_nothing_more_is_read_once_it_is_closed():
     ahead.close()
     reading = [each for each in threading.enumerate() if each.name == "estimator-data"]
     for each in reading:
-        each.join(DEADLINE)
+        each.join(SECONDS)
         assert not each.is_alive()
     assert pieces.taken < 20
 

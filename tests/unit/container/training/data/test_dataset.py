@@ -10,6 +10,7 @@ from estimator_container.data import DataError, Dataset, packing
 from estimator_container.data.for_numpy import stack
 
 from tests.unit.container.training.data.folders import NUMBERS, flat, number, numbered, tar_of
+from tests.waiting import SECONDS
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_what_was_read_ahead_is_not_counted(folder):
     next(batches)
     reading = [each for each in threading.enumerate() if each.name == "estimator-data"]
     for each in reading:
-        each.join(60)
+        each.join(SECONDS)
     assert data.state_dict()["step"] == 1
 
 

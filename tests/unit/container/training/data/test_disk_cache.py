@@ -11,6 +11,7 @@ from estimator_container.data.reading.fetch import fetch_elsewhere
 from estimator_container.storage import Object, StorageError, open_store
 
 from tests.unit.container.training.data.folders import NUMBERS, flat, number, numbered
+from tests.waiting import SECONDS
 
 SIZE = 1000
 
@@ -78,9 +79,9 @@ def test_processes_share_it(cache, objects):
     readers = [context.Process(target=_read, args=(cache, objects, found)) for _ in range(3)]
     for each in readers:
         each.start()
-    assert [found.get(timeout=60) for _ in readers] == [3 * 6 * SIZE] * 3
+    assert [found.get(timeout=SECONDS) for _ in readers] == [3 * 6 * SIZE] * 3
     for each in readers:
-        each.join(60)
+        each.join(SECONDS)
     with cache.open(objects[0]):
         assert held(cache) <= 2 * SIZE
 

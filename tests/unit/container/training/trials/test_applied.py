@@ -12,6 +12,8 @@ from estimator_container.contract.names import DOCTOR
 from estimator_container.training import trials
 from estimator_container.training.trials import applied, left_out, page_cache, words
 
+from tests.waiting import SECONDS
+
 
 @pytest.fixture
 def trial(monkeypatch):
@@ -85,7 +87,7 @@ def test_checkpoints_are_written_in_the_background_each_after_the_one_before(tmp
     class Disk(io.BytesIO):
         def write(self, data):
             began.set()
-            may_write.wait(60)
+            may_write.wait(SECONDS)
             return super().write(data)
 
     def save(obj, f):
@@ -94,12 +96,12 @@ def test_checkpoints_are_written_in_the_background_each_after_the_one_before(tmp
     disk, path = Disk(), tmp_path / "model"
     saving = applied.in_background(save)
     saving(b"first", disk)
-    assert began.wait(60)
+    assert began.wait(SECONDS)
     assert disk.getvalue() == b""
     may_write.set()
     saving(b"second", path)
     assert disk.getvalue() == b"first"
-    applied._writers[0].join(60)
+    applied._writers[0].join(SECONDS)
     assert path.read_bytes() == b"second"
 
 

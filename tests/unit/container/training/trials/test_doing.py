@@ -11,7 +11,7 @@ import time
 import pytest
 from estimator_container.training.trials import doing
 
-PATIENCE = 60.0
+from tests.waiting import SECONDS
 
 
 @contextlib.contextmanager
@@ -23,7 +23,7 @@ def thread_in(work, release):
         yield lambda: sys._current_frames()[thread.ident]
     finally:
         release()
-        thread.join(PATIENCE)
+        thread.join(SECONDS)
 
 
 def seen_in(work, release, what, words=""):
@@ -33,7 +33,7 @@ def seen_in(work, release, what, words=""):
         return found.what == what and words in found.place
 
     with thread_in(work, release) as frame:
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + SECONDS
         while not is_seen(found := doing.doing(frame())) and time.monotonic() < until:
             time.sleep(0.001)
     return found

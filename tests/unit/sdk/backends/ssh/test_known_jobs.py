@@ -49,7 +49,7 @@ def test_a_job_whose_client_ended_while_it_was_started_is_shown_and_can_be_remov
 
 def test_a_job_whose_client_takes_long_to_start_it_is_not_taken_for_failed(known):
     """As with an image or a channel of many gigabytes."""
-    with subprocess.Popen(["sleep", "60"]) as client:
+    with subprocess.Popen(["sleep", "180"]) as client:
         folder = known("slow", 1.0, Process.from_pid(client.pid))
         before = folder.record.read_text()
         job = SshBackend().attach("slow")

@@ -110,7 +110,10 @@ def die(plan):
 Plan.to_json = die
 Estimator(entry_point={str(tmp_path / "train.py")!r}, backend="process").fit(wait=False, job_name="orphan")
 """
-    assert subprocess.run([sys.executable, "-c", client_program], timeout=60, check=False).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run([sys.executable, "-c", client_program], timeout=SECONDS, check=False).returncode
+        == -signal.SIGKILL
+    )
     with pytest.raises(JobFailed, match="its client ended before it had passed on the plan"):
         Job.attach("orphan").wait(SECONDS)
 
@@ -134,7 +137,7 @@ if not seen.exists():
     seen.touch()
     (base / "model").chmod(0)
     print("up", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 

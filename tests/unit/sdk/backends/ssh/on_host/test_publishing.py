@@ -50,7 +50,7 @@ class Machines:
         assert done()
 
     def finish(self):
-        self.agent.finish("20")
+        self.agent.finish(str(SECONDS))
         self.until(lambda: self.heard[-1][0] == "finished")
         return self.heard[-1]
 
@@ -131,8 +131,8 @@ def test_all_who_wait_until_it_has_finished_are_called(machines):
     machines.until(lambda: machines.begun)
     machines.write("whole")
     called = []
-    machines.agent.finish_then(20, lambda: called.append("algo-2"))
-    machines.agent.finish_then(20, lambda: called.append("algo-3"))
+    machines.agent.finish_then(SECONDS, lambda: called.append("algo-2"))
+    machines.agent.finish_then(SECONDS, lambda: called.append("algo-3"))
     machines.until(lambda: len(called) == 2)
     assert called == ["algo-2", "algo-3"]
     assert [said[0] for said in machines.heard].count("finished") == 1

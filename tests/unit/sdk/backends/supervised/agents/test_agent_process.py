@@ -9,6 +9,7 @@ from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 
 from estimator_sdk.backends.supervised.agents.agent_process import AgentProcess
+from tests.waiting import SECONDS
 
 ANSWERS = """
 import socket, sys
@@ -40,7 +41,7 @@ def test_what_it_has_said_is_heard_before_its_end(start):
     os.waitid(os.P_PID, agent._pid, os.WEXITED | os.WNOWAIT)
     children.reap()
     assert heard == []
-    loop.run_until(lambda: len(heard) == 2, 60)
+    loop.run_until(lambda: len(heard) == 2, SECONDS)
     assert heard == [["finished", "0", ""], 0]
 
 
@@ -48,5 +49,5 @@ def test_what_it_has_said_is_heard_before_its_end(start):
 def test_no_signal_to_all_processes_ends_it_while_it_starts(start, signum):
     heard, agent, loop, _ = start(ANSWERS)
     os.kill(agent._pid, signum)
-    loop.run_until(lambda: len(heard) == 2, 60)
+    loop.run_until(lambda: len(heard) == 2, SECONDS)
     assert heard == [["finished", "0", ""], 0]

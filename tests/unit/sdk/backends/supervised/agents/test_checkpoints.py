@@ -11,6 +11,7 @@ from estimator_sdk import Estimator
 from estimator_sdk.backends.supervised.agents import checkpoints
 from estimator_sdk.backends.supervised.agents.checkpoints import Checkpoints
 from estimator_sdk.values.home import JobFolder
+from tests.waiting import SECONDS
 
 
 class Silent:
@@ -53,7 +54,7 @@ def test_a_stop_that_comes_while_it_finishes_leaves_it_as_long_as_any_stop_does(
     began = time.monotonic()
     owner.finish(900.0)
     assert owner._agent.told == ["900.0", "0.1", "kill"]
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 600
 
 
 def test_where_nothing_finishes_there_is_nothing_to_hasten(owner):
@@ -79,7 +80,7 @@ def test_an_agent_that_cannot_begin_to_publish_is_followed_by_another_for_as_lon
 
     monkeypatch.setattr(owner, "_start", start)
     owner._lost(-9)
-    owner._loop.run_until(lambda: len(started) == checkpoints.AGENTS + 6, 60)
+    owner._loop.run_until(lambda: len(started) == checkpoints.AGENTS + 6, SECONDS)
     assert started == [False] * (checkpoints.AGENTS + 6) and not owner._is_away
     owner._on_message(["finished", "0", "", "newest"])
     assert owner.finish(900.0) is None and owner.newest == "newest"

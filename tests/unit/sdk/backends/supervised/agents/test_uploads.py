@@ -18,6 +18,7 @@ from estimator_sdk.backends.supervised.agents import intermediate, uploads
 from estimator_sdk.backends.supervised.agents.intermediate import Intermediate
 from estimator_sdk.backends.supervised.agents.uploads import Upload
 from estimator_sdk.values.home import JobFolder
+from tests.waiting import SECONDS
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def run_until_there(loop, path: Path) -> None:
 
     found = []
     look()
-    loop.run_until(lambda: found[-1], 60)
+    loop.run_until(lambda: found[-1], SECONDS)
     assert found[-1], f"{path} did not come"
 
 
@@ -108,7 +109,7 @@ def job(loop, tmp_path, monkeypatch):
 def test_a_machine_without_room_for_one_more_process_ends_no_job(loop, job):
     made, children, written, store = job
     (written / "a").write_text("1")
-    loop.run_until(lambda: children.tries > 2, 60)
+    loop.run_until(lambda: children.tries > 2, SECONDS)
     children.has_room = True
     run_until_there(loop, store / "a")
     assert made.finish() == ("", "")

@@ -20,6 +20,7 @@ from estimator_sdk.backends.supervised.job_folder import listing
 from estimator_sdk.backends.supervised.job_folder.listing import summaries
 from estimator_sdk.backends.supervised.job_folder.record import Process, Record, write_record
 from estimator_sdk.values.home import JobFolder, jobs_folder, list_cache
+from tests.waiting import SECONDS
 
 GONE = Process(1 << 22, "1")
 """No process has a number as high as the kernel's limit."""
@@ -181,7 +182,7 @@ def test_processes_that_list_at_once_do_not_disturb_each_other():
         cache().unlink(missing_ok=True)
         assert len(list_jobs()) == 40
     for process in started:
-        process.communicate(timeout=60)
+        process.communicate(timeout=SECONDS)
     assert [process.returncode for process in started] == [0] * 4
     assert sorted(each.name for each in cache().parent.iterdir()) == ["jobs", "jobs.cache"]
 

@@ -18,6 +18,7 @@ from estimator_sdk.backends.status import AttemptRecord
 from estimator_sdk.backends.supervised.job_folder.hold import Hold, NotOurs
 from estimator_sdk.backends.supervised.job_folder.record import Process, Record, read_record, write_record
 from estimator_sdk.values.home import JobFolder
+from tests.waiting import SECONDS
 
 LOST = Verdict("host_lost", "algo-2 is gone", "algo-2", detail="no\n\0word \N{SNOWMAN}", victims=(0, 3))
 FAILED = Record(
@@ -80,7 +81,7 @@ for number in range(1 << 30):
 def test_a_supervisor_that_is_killed_between_two_writes_of_a_record_loses_nothing(folder, once):
     write_record(FAILED, folder)
     argv = [sys.executable, "-c", WRITES.format(once=once), str(folder.path)]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, check=False, timeout=60)
+    done = subprocess.run(argv, stdout=subprocess.PIPE, check=False, timeout=SECONDS)
     assert done.returncode == -signal.SIGKILL
     last = int(done.stdout.split()[-1])
     kept = read_record(folder)

@@ -162,7 +162,7 @@ def test_who_watches_the_folder_sees_each_change():
     thread.start()
     for change in changes:
         write_record(change, folder)
-    thread.join(10)
+    thread.join(SECONDS)
     assert not thread.is_alive()
     watching.close()
 

@@ -14,6 +14,7 @@ from estimator_sdk.backends.supervised.supervisor.hosts_line import (
     FirstWord,
     LineHere,
 )
+from tests.waiting import SECONDS
 
 BEAT = 0.002  # seconds
 
@@ -57,7 +58,7 @@ def test_a_host_that_has_sent_beats_and_sends_no_more_is_silent_once(loop, ends)
     host.begin_to_beat()
     loop.run_until(lambda: False, 3 * BEAT)
     host._pulse.stop()  # as a host that is frozen
-    loop.run_until(lambda: bool(silences), 100 * MISSED_BEATS * BEAT)
+    loop.run_until(lambda: bool(silences), SECONDS)
     loop.run_until(lambda: False, 2 * MISSED_BEATS * BEAT)
     assert silences == [True]
 
@@ -88,7 +89,7 @@ def test_a_line_that_is_closed_expects_nothing(loop, ends):
 def test_a_host_that_is_started_and_never_comes_is_silent_once_and_has_not_come(loop, tmp_path):
     silences = []
     line = LineHere(loop, Layout(str(tmp_path)), lambda *_: None, lambda: silences.append(True), comes_soon=True)
-    loop.run_until(lambda: bool(silences), 100 * FIRST_WORD_BEATS * BEAT)
+    loop.run_until(lambda: bool(silences), SECONDS)
     loop.run_until(lambda: False, 2 * FIRST_WORD_BEATS * BEAT)
     assert (silences, line.has_come) == ([True], False)
     line.close()
@@ -117,7 +118,7 @@ def test_the_time_for_the_first_word_begins_with_the_start_and_again_while_the_t
     loop.run_until(lambda: bool(asked), 2 * FIRST_WORD_BEATS * BEAT)
     assert asked == []
     word.expect()
-    loop.run_until(lambda: bool(silences), 100 * FIRST_WORD_BEATS * BEAT)
+    loop.run_until(lambda: bool(silences), SECONDS)
     assert (len(asked), silences) == (2, [True])
 
 

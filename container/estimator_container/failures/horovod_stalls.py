@@ -22,6 +22,9 @@ _MESSAGE = re.compile(
 )
 _MISSING = re.compile(r"^(\d+)!?: \[(.*?)(?: \.\.\.)?\]$", re.MULTILINE)
 
+END_SECONDS = 60.0
+"""For which the stall that ends the world counts: Horovod says no more, and the end of a rank may be heard late."""
+
 
 class Stall(NamedTuple):
     """Operations that wait for ranks."""
@@ -69,13 +72,13 @@ class Lasting:
     def tell(self, stall: Stall) -> None:
         """Take a stall that Horovod has just reported."""
         self._told = stall
-        self._until = time.monotonic() + 2 * stall.seconds + 1
+        seconds = 2 * stall.seconds + 1
+        self._until = time.monotonic() + (max(seconds, END_SECONDS) if stall.ends_the_world else seconds)
 
     @property
     def stall(self) -> Stall | None:
-        """The stall, if Horovod has reported it recently enough, or ends the world for it; else None."""
-        told = self._told
-        return told if told is not None and (told.ends_the_world or time.monotonic() < self._until) else None
+        """The stall, if Horovod has reported it recently enough; else None."""
+        return self._told if time.monotonic() < self._until else None
 
 
 def last_in(text: bytes) -> Stall | None:

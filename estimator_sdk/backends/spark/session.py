@@ -104,11 +104,11 @@ def slots(context: SparkContext, tasks: Tasks) -> int:
     profile = own._java_resource_profile if own is not None else manager.defaultResourceProfile()
     if own is not None:
         manager.addResourceProfile(profile)
-    seconds = int(java.conf().getTimeAsSeconds(COMING, "30s"))
     while True:
         found = int(java.maxNumConcurrentTasks(profile))
-        is_young = time.time() < context.startTime / 1000 + seconds
-        if found >= tasks.number or not is_young or java.isLocal():
+        if found >= tasks.number or java.isLocal():
+            return found
+        if time.time() >= context.startTime / 1000 + int(java.conf().getTimeAsSeconds(COMING, "30s")):
             return found
         time.sleep(LOOK_SECONDS)
 

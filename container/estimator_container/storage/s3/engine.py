@@ -32,7 +32,7 @@ _NICENESS = 5
 _LINGER_SECONDS = 0.2
 # One that is still in Python's code when the interpreter ends, as after it has handed over a result, is ended there,
 # which aborts the process though all its work is done.
-_REST_SECONDS = 30.0  # that they have until then; some milliseconds on an idle machine
+_REST_SECONDS = 10.0  # that they have until then; some milliseconds on an idle machine
 _THREADS = "tokio"  # what their names begin with
 _END_SECONDS = 5.0  # to close files and connections; far more than that takes
 
@@ -202,12 +202,12 @@ def _sleeps_of_the_client() -> list[str] | None:
     """How often each of its threads has gone to sleep; None while one of them is awake."""
     found = []
     for thread in sorted(os.listdir("/proc/self/task")) if sys.platform == "linux" else ():
-        with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/status", encoding="utf-8") as file:
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/status", errors="replace") as file:
             status = dict(line.split(":", 1) for line in file)
             if status["Name"].strip().startswith(_THREADS):
                 if status["State"].split()[0] != "S":
                     return None
-                found.append(status["voluntary_ctxt_switches"].strip())
+                found.append(status.get("voluntary_ctxt_switches", ""))  # which gVisor does not tell
     return found
 
 

@@ -16,7 +16,7 @@ import docker
 import pytest
 
 from estimator_sdk import Estimator, EstimatorError, JobFailed
-from estimator_sdk.backends.docker import engine
+from estimator_sdk.backends.docker import engine, reaper
 from estimator_sdk.backends.supervised.job import wait_until_gone
 from tests.chaos import leaks
 from tests.conformance.jobs import container_of
@@ -121,6 +121,21 @@ def test_an_engine_that_dies_in_mid_job_is_named_and_what_is_left_goes_when_it_i
     wait_for(lambda: not left_of(client, job.name))
     # What takes them away would wait for the engine for ever, which ends with this test.
     wait_for(lambda: not leaks.processes_of(job.name), otherwise=lambda: leaks.processes_of(job.name))
+
+
+def test_what_the_engine_makes_after_the_end_of_the_supervisor_that_asked_for_it_goes_too(image):
+    client, name = engine.connect(), f"late-{os.getpid()}"
+    labels = {engine.JOB_LABEL: name, engine.OWNER_LABEL: "me"}
+    made = reaper.Reaper(name, "me")
+    with made.asking_for(f"{name}-network"):
+        client.networks.create(f"{name}-network", labels=labels)
+    with contextlib.suppress(InterruptedError), made.asking_for(f"{name}-algo-1"):
+        raise InterruptedError("in the middle of it")
+    made.end(is_done=True)
+    wait_for(lambda: not left_of(client, name))  # it has looked once
+    client.containers.create(image, name=f"{name}-algo-1", labels=labels)
+    assert made._process.wait(SECONDS) == 0
+    assert left_of(client, name) == []
 
 
 def test_an_engine_that_is_closed_to_the_user_is_one_sentence(tmp_path, image):

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -28,16 +27,16 @@ from ...errors import BackendError
 from ...plan.plan import HostPlan, Plan
 from ...values.debugging import debug
 from ...values.home import JobFolder
-from ..supervised import detached
 from ..supervised.agents import channel_places
 from ..supervised.supervisor import base_directory
 from ..supervised.supervisor.hosts import NotStarted, OnHostEnded
 from ..supervised.supervisor.hosts_line import HostsLine, LineHere, OnAttemptFailed
 from ..supervised.supervisor.policy import variables_of_attempt
-from . import container, engine, network, reaper, verdicts
+from . import container, engine, network, verdicts
 from .container import INSIDE, TOOLKIT_INSIDE, HostContainer
 from .container_watch import LAST_OUTPUT_SECONDS, ContainerWatch, in_thread
 from .network import Network
+from .reaper import Reaper
 
 if TYPE_CHECKING:
     from .pip_settings import PipSettings
@@ -67,9 +66,9 @@ class DockerHosts:
         self._copiers: dict[str, threading.Thread] = {}
         self._network: Network | None = None
         self._last_steps: threading.Thread | None = None
-        self._reaper: subprocess.Popen[bytes] | None = None
-        self._may_make_more = False
-        """Whether the engine has not answered when it was asked for a container or network, and may yet make it."""
+        self._reaper: Reaper | None = None
+        self._has_all = True
+        """Whether this process knows of all that the engine has made for it."""
 
     @property
     def first_host_at(self) -> str:
@@ -89,7 +88,7 @@ class DockerHosts:
             self._pip = pip_settings.for_code(self._plan.code, os.environ, INSIDE)
         for host in self._plan.hosts:
             self._write_base_directory(host)
-        self._reaper = detached.start(reaper.__file__, f"{self._plan.job_name} {self._labels[engine.OWNER_LABEL]}")
+        self._reaper = Reaper(self._plan.job_name, self._labels[engine.OWNER_LABEL])
         with self._starting():
             self._network = self._make_network()
             _in_parallel(self._create, self._plan.hosts)
@@ -129,7 +128,7 @@ class DockerHosts:
         try:
             yield
         except (docker.errors.DockerException, OSError) as error:
-            self._may_make_more = True  # which another call was about, if not the one of this error
+            self._has_all = False  # another call, if not the one of this error, may have left something
             lost = verdicts.engine_lost(self._client, "the containers were started")
             raise NotStarted(
                 Verdict(Kind.PLATFORM, lost) if lost else verdicts.refused(self._plan, engine.words(error))
@@ -183,10 +182,9 @@ class DockerHosts:
                 engine.remove_network(self._client.api, self._network.identity)
         except (docker.errors.DockerException, OSError) as error:
             print(f"{self._plan.job_name} could not be removed from the engine: {error}", file=sys.stderr)
-            return  # the reaper tries again when this process is gone
-        if self._reaper is not None and self._reaper.stdin is not None and not self._may_make_more:
-            self._reaper.stdin.write(reaper.DONE)
-            self._reaper.stdin.close()
+            self._has_all = False
+        if self._reaper is not None:
+            self._reaper.end(self._has_all)
 
     @functools.cached_property
     def _comes_soon(self) -> bool:
@@ -232,10 +230,11 @@ class DockerHosts:
 
     def _make_network(self) -> Network:
         api, name, hosts = self._client.api, self._name("network"), [host.name for host in self._plan.hosts]
-        labels = self._labels
-        if self._own_toolkit or len(hosts) == 1:  # it asks for no host that may be gone
-            return network.create(api, name, labels)
-        return network.create_fixed(api, name, labels, hosts)
+        assert self._reaper is not None
+        with self._reaper.asking_for(name):
+            if self._own_toolkit or len(hosts) == 1:  # it asks for no host that may be gone
+                return network.create(api, name, self._labels)
+            return network.create_fixed(api, name, self._labels, hosts)
 
     def _create(self, host: HostPlan) -> None:
         mounts = [(self._layout(host.name).base, INSIDE.base, False)]
@@ -245,14 +244,14 @@ class DockerHosts:
         mounts += self._pip.mounts if self._pip is not None else []
         if self._plan.toolkit is not None:
             mounts.append((self._plan.toolkit, TOOLKIT_INSIDE, True))
-        assert self._network is not None
+        assert self._network is not None and self._reaper is not None
         if self._own_toolkit:
             of_attempt = variables_of_attempt(self._plan, self._attempt)
             host = replace(host, environment={**host.environment, **of_attempt})
         name = self._name(host.name)
-        made = container.create(
-            self._client.api, self._plan, host, name, self._network, self._labels, mounts, self._own_toolkit
-        )
+        of_job = (self._network, self._labels, mounts, self._own_toolkit)
+        with self._reaper.asking_for(name):
+            made = container.create(self._client.api, self._plan, host, name, *of_job)
         self._containers[host.name] = made
         debug("%s: container %s is created", self._plan.job_name, name)
 
@@ -269,16 +268,19 @@ class DockerHosts:
         from docker.types import Mount
 
         place = contract.DEFAULT_BASE_DIR
-        self._client.containers.run(
-            self._plan.image,
-            ["-R", "-h", f"{os.getuid()}:{os.getgid()}", place],
-            entrypoint="chown",
-            user="0",
-            remove=True,
-            network_mode="none",
-            labels=self._labels,
-            mounts=[Mount(place, str(self._folder.hosts), type="bind")],
-        )
+        name = self._name("chown")
+        with contextlib.nullcontext() if self._reaper is None else self._reaper.asking_for(name):
+            self._client.containers.run(
+                self._plan.image,
+                ["-R", "-h", f"{os.getuid()}:{os.getgid()}", place],
+                entrypoint="chown",
+                user="0",
+                name=name,
+                remove=True,
+                network_mode="none",
+                labels=self._labels,
+                mounts=[Mount(place, str(self._folder.hosts), type="bind")],
+            )
 
 
 def _in_parallel(call: Callable[[Any], T], items: Iterable[Any]) -> list[T]:

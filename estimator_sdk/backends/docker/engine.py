@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -180,21 +180,26 @@ def remove_network(api: APIClient, identity: str) -> None:
             return
 
 
-def remove_job(client: DockerClient, job_name: str, owner: str) -> None:
-    """End and remove every container and network that a supervisor made for a job, whatever state they are in."""
+def remove_job(client: DockerClient, job_name: str, owner: str, on_removed: Callable[[str], object]) -> None:
+    """End and remove every container and network that a supervisor made for a job, whatever state they are in.
+
+    `on_removed` is called with the name of each.
+    """
     chosen = {"label": [f"{JOB_LABEL}={job_name}", f"{OWNER_LABEL}={owner}"]}
     for container in client.containers.list(all=True, filters=chosen, ignore_removed=True):
         remove_container(client.api, container.id)
+        on_removed(container.name)
     for network in client.networks.list(filters=chosen):
         remove_network(client.api, network.id)
+        on_removed(network.name)
 
 
-def try_to_remove_job(job_name: str, owner: str) -> bool:
+def try_to_remove_job(job_name: str, owner: str, on_removed: Callable[[str], object]) -> bool:
     """As `remove_job`, on the engine that there is. False when it does not answer, or not with what was asked."""
     import docker
 
     try:
-        remove_job(connect(), job_name, owner)
+        remove_job(connect(), job_name, owner, on_removed)
     except (BackendError, docker.errors.DockerException, OSError):
         return False
     return True

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Job
+from estimator_sdk.backends.spark.session import COMING
 from tests.ssh.seen import without_forks
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -23,7 +24,7 @@ SLOTS = EXECUTORS * CORES
 """Those of a session with executors of its own."""
 START_SECONDS = 240.0
 """That three machines of Java and the processes of a world may take where much else runs."""
-PATIENT_JAVA = f"{QUICK_JAVA} -Dspark.scheduler.maxRegisteredResourcesWaitingTime={START_SECONDS:.0f}s"
+PATIENT_JAVA = f"{QUICK_JAVA} -D{COMING}={START_SECONDS:.0f}s"
 """The same, for a session whose own program says nothing of how long its executors may take."""
 _TOOLKIT = b"/estimator_container\0train\0"
 

@@ -34,7 +34,7 @@ from .rounds import MOMENTS, judge, strike_when_there
 from .running import RunningJob
 
 EVENTS = ("complete", "complete", "stop", "kill the client", "kill a rank")
-LONG = 120.0  # seconds: a job that is to be ended would go on that long
+LONG = 3 * SECONDS  # seconds: a job that is to be ended would go on that long
 PATIENCE = SECONDS  # seconds for any end, with other jobs beside it
 LEFT_SECONDS = SECONDS
 JOBS_BETWEEN_LOOKS = 3  # by each thread

@@ -53,12 +53,11 @@ def test_a_store_that_is_away_for_more_than_a_minute_delays_checkpoints_and_noth
         with socket.socket() as kept:  # or another test may have the port when the store is back
             kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             kept.bind(("127.0.0.1", proxy.port))
-            told = len(events(job, "checkpoint_lag"))  # of what has come to the store
             threading.Event().wait(AWAY_SECONDS)
             assert job.status == "InProgress"
             assert steps(job) - before > AWAY_SECONDS / 2  # two steps a second, on a machine that has much else to do
-            lags = [event["seconds"] for event in events(job, "checkpoint_lag")[told:]]
-            assert lags == sorted(lags) and lags[-1] > AWAY_SECONDS - 10
+            lags = [event["seconds"] for event in events(job, "checkpoint_lag")]
+            assert lags[-2] < lags[-1] and lags[-1] > AWAY_SECONDS - 10  # those before may be of what has come there
             wait_for(lambda: events(job, "checkpoint_failed"))
             (failed,) = events(job, "checkpoint_failed")
             assert uri in failed["reason"] and f"{STORE_SECONDS:g} s (connection refused)" in failed["reason"]

@@ -14,6 +14,7 @@ from estimator_container.agents.checkpoints.restore import restore, snapshots
 from estimator_container.storage import open_store
 
 from estimator_sdk import Job, JobFailed
+from estimator_sdk.backends.docker import engine
 from tests.conformance.jobs import (
     MEET,
     UP_AND_WAIT,
@@ -224,7 +225,7 @@ def test_a_host_that_is_lost_between_two_attempts_is_followed_by_hosts_made_anew
     source = "import os, sys\nsys.exit(0 if os.listdir(os.environ['SM_CHANNEL_FLAG']) else 3)"
     flag = tmp_path / "flag"
     flag.mkdir()
-    options = {"restart_policy": {**AGAIN, "backoff": 100}}
+    options = {"restart_policy": {**AGAIN, "backoff": 20}}
     job = script.estimator(source, hosts=2, processes=1, **options).fit({"flag": f"file://{flag}"}, wait=False)
     wait_until_it_failed(job)
     (flag / "now").touch()
@@ -531,10 +532,15 @@ def test_hosts_that_are_killed_at_once_are_all_named(script):
     for pid in pids:
         wait_until_stopped(pid)
     os.kill(supervisor := supervisor_of(job), signal.SIGSTOP)  # or it could take the last one for one that it ends
-    kill_all(pids)
-    for pid in pids:
-        wait_until_gone(pid)
-    os.kill(supervisor, signal.SIGCONT)
+    try:
+        kill_all(pids)
+        for pid in pids:
+            wait_until_gone(pid)
+        if is_container:
+            running = {"label": f"{engine.JOB_LABEL}={job.name}"}
+            wait_for(lambda: not engine.connect().containers.list(filters=running))
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
     with pytest.raises(JobFailed) as failed:
         job.wait(SECONDS)
     verdict = failed.value.verdict

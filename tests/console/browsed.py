@@ -29,10 +29,15 @@ class Page:
         """Load an address, or anew what is there; again where a network of another test's containers cut that short."""
         call = self.driver.refresh if address is None else lambda: self.driver.get(address)
 
+        self._said += self._messages()
+
         def is_whole() -> bool:
             call_until_it_works(call, NETWORK_CHANGED)
-            self._said = self._messages()
-            return not any(NETWORK_CHANGED in each for each in self._said)
+            messages = self._messages()
+            if any(NETWORK_CHANGED in each for each in messages):
+                return False
+            self._said += messages
+            return True
 
         wait_for(is_whole)
 

@@ -59,7 +59,7 @@ def test_killed_in_mid_epoch_it_goes_on_in_a_larger_world_on_the_other_backend_a
     """From its last snapshot; and the model loads with plain Keras."""
     uri = f"file://{tmp_path / 'store'}"
     begun = train("process", wait=False, checkpoint_s3_uri=uri, epochs=1000)
-    wait_for(lambda: newest_epoch(uri) >= 2, otherwise=begun.why)
+    wait_for(lambda: newest_epoch(uri) >= 2 or begun.status != "InProgress", 2 * SECONDS, begun.why)
     kill_host(begun, "algo-1")
     with pytest.raises(JobFailed, match="algo-1"):
         begun.wait(SECONDS)

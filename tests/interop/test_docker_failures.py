@@ -133,7 +133,7 @@ def test_what_the_engine_makes_after_the_end_of_the_supervisor_that_asked_for_it
         raise InterruptedError("in the middle of it")
     made.end(is_done=True)
     wait_for(lambda: not left_of(client, name))  # it has looked once
-    client.containers.create(image, name=f"{name}-algo-1", labels=labels)
+    client.containers.create(image, ["true"], name=f"{name}-algo-1", labels=labels)
     assert made._process.wait(SECONDS) == 0
     assert left_of(client, name) == []
 

@@ -256,7 +256,7 @@ STALLED = """
 import contextlib, signal, sys, threading
 from estimator_container.storage import StorageError, open_store
 from estimator_container.storage.parallel import in_threads
-store = open_store(sys.argv[1])
+store = open_store(sys.argv[1], retry_seconds=3600.0, stall_seconds=3600.0)  # nothing else ends it
 def work():
     with contextlib.suppress(StorageError if sys.argv[3] == "exit" else ()):
         store.download_many((name, f"{sys.argv[2]}/{name}") for name in [*map(str, range(50)), "large"])

@@ -22,7 +22,7 @@ OURS_ANSWERS = (  # in one line, so that those after it keep their numbers
     "time.sleep(0.001)\n"
 )
 OURS_READS = (  # which is where it waits to be asked
-    "def reads(task): return 'pipe_read' in open(f'/proc/self/task/{task}/wchan').read()\n"
+    "def reads(task): return 'pipe_' in open(f'/proc/self/task/{task}/wchan').read()\n"
     "while not any(map(reads, os.listdir('/proc/self/task'))): time.sleep(0.001)\n"
 )
 MOVES = """

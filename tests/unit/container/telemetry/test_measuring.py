@@ -35,7 +35,9 @@ lives = subprocess.Popen(["sleep", "600"])
 with open("written", "wb") as file:
     file.write(os.urandom(4 << 20))
     os.fsync(file.fileno())
-while open(f"/proc/{lives.pid}/wchan").read().find("nanosleep") < 0:  # until then it may need more memory
+for _ in range(1000):  # until it sleeps it may need more memory
+    if "nanosleep" in open(f"/proc/{lives.pid}/wchan").read():
+        break
     time.sleep(0.01)
 times = os.times()
 io = dict(line.split(": ") for line in open("/proc/self/io").read().splitlines())

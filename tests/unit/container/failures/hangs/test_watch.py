@@ -66,7 +66,7 @@ class Ranks:
     def until(self, done):
         """Ranks that a busy machine leaves no time to say where they are get twice as much, until a condition holds."""
         seconds = self._watch.bound
-        self._loop.run_until(done, 5 * seconds + dumps.DUMP_SECONDS)
+        self._loop.run_until(done, 5 * seconds + DEADLINE)
         if not done():
             assert seconds < DEADLINE, "nothing more happened"
             self.end_watch()

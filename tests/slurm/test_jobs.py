@@ -97,10 +97,10 @@ def wait_until_published(job: Job) -> None:
     wait_for(is_told, otherwise="no snapshot was published")
 
 
-def wait_until_it_is(slurm: Cluster, number: int, *states: str, seconds: float = SECONDS) -> None:
+def wait_until_it_is(slurm: Cluster, number: int, *states: str) -> None:
     """Until Slurm says one of these of a job in the queue; nothing of one that has left it."""
     query = ("squeue", "-h", "-j", str(number), "-o", "%T")
-    wait_for(lambda: slurm.run(*query).strip() in states, seconds, lambda: slurm.run("squeue"))
+    wait_for(lambda: slurm.run(*query).strip() in states, otherwise=lambda: slurm.run("squeue"))
 
 
 def end_requeued(slurm: Cluster, number: int) -> None:

@@ -91,7 +91,7 @@ def tree(
                 yield LINK, name, _as_relative(root, path, os.readlink(path))  # noqa: PTH115
             elif stat.S_ISREG(status.st_mode):
                 with open(path, "rb") as file:  # noqa: PTH123
-                    yield FILE, name, str(stat.S_IMODE(status.st_mode))
+                    yield FILE, name, str(stat.S_IMODE(status.st_mode)), _encoded(file.read(PIECE))
                     yield from _pieces(file, name)
         except FileNotFoundError:
             continue
@@ -108,7 +108,8 @@ def _as_relative(root: str, path: str, target: str) -> str:
 
 
 def _pieces(file: IO[bytes], name: str) -> Iterator[Item]:
-    offset = 0
+    """Those after the first."""
+    offset = file.tell()
     while data := file.read(PIECE):
         yield piece(name, offset, data)
         offset += len(data)
@@ -116,7 +117,11 @@ def _pieces(file: IO[bytes], name: str) -> Iterator[Item]:
 
 def piece(name: str, offset: int, data: bytes) -> Item:
     """These bytes of a file, as an item."""
-    return DATA, name, str(offset), base64.b64encode(data).decode()
+    return DATA, name, str(offset), _encoded(data)
+
+
+def _encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def end(name: str, size: int) -> Item:
@@ -139,21 +144,14 @@ class TreeLanding(NamedTuple):
             _remove(path)
             os.symlink(fields[0], path)  # noqa: PTH211
         elif kind == FILE:
-            _remove(path)
-            os.close(
-                os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, int(fields[0]) & 0o777 | 0o600)
-            )
+            _put(path, int(fields[0]) & 0o777 | 0o600, base64.b64decode(fields[1]))
         elif kind == END:
             with contextlib.suppress(FileNotFoundError):
                 os.truncate(path, int(fields[0]))
         elif kind == DATA:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             try:
-                data = memoryview(base64.b64decode(fields[1]))
-                offset = int(fields[0])
-                while data:
-                    written = os.pwrite(fd, data, offset)
-                    data, offset = data[written:], offset + written
+                _write(fd, base64.b64decode(fields[1]), int(fields[0]))
             finally:
                 os.close(fd)
 
@@ -168,6 +166,32 @@ class TreeLanding(NamedTuple):
                 raise ValueError(f"{name!r} leads through a link")
         os.makedirs(above, 0o700, exist_ok=True)  # noqa: PTH103
         return os.path.join(above, parts[-1])  # noqa: PTH118
+
+
+def _put(path: str, mode: int, data: bytes) -> None:
+    """Make a file that begins with `data`, in the place of what is there.
+
+    It appears with them: who looks for a small one, such as a verdict, meets it whole.
+    """
+    draft = os.path.join(os.path.dirname(path), f".{os.urandom(8).hex()}.new")  # noqa: PTH118, PTH120
+    try:
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            _write(fd, data)
+        finally:
+            os.close(fd)
+        _remove(path)
+        os.rename(draft, path)  # noqa: PTH104
+    except OSError:
+        _remove(draft)
+        raise
+
+
+def _write(fd: int, data: bytes, offset: int = 0) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(fd, view, offset)
+        view, offset = view[written:], offset + written
 
 
 def _remove(path: str) -> None:

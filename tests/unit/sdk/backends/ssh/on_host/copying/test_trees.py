@@ -30,6 +30,49 @@ def test_a_tree_arrives_as_it_is(tmp_path):
     assert (target / "model" / "link").readlink().name == "large"
 
 
+def test_a_small_file_is_never_met_before_it_is_whole(tmp_path):
+    """The supervisor may look for a verdict between any two messages, and others at any time."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "verdict.json").write_text("{}")
+    (item,) = tree(str(tmp_path / "there"), ["verdict.json"])
+    TreeLanding(str(tmp_path / "here")).take(*item)
+    assert (tmp_path / "here" / "verdict.json").read_text() == "{}"
+
+
+def test_a_file_without_room_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "there").mkdir()
+    (here := tmp_path / "here").mkdir()
+    for folder in ("there", "here"):
+        (tmp_path / folder / "file").write_text(folder)
+    (item,) = tree(str(tmp_path / "there"), ["file"])
+    with monkeypatch.context() as patched, pytest.raises(OSError):
+        patched.setattr(os, "pwrite", full)
+        TreeLanding(str(here)).take(*item)
+    assert {path.name: path.read_text() for path in here.iterdir()} == {"file": "here"}
+    TreeLanding(str(here)).take(*item)
+    assert {path.name: path.read_text() for path in here.iterdir()} == {"file": "there"}
+
+
+@pytest.mark.parametrize("was", ["folder", "link"])
+def test_a_file_takes_the_place_of_what_has_its_name(tmp_path, was):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").write_text("new")
+    place = tmp_path / "here" / "file"
+    if was == "folder":
+        (place / "below").mkdir(parents=True)
+    else:
+        place.parent.mkdir()
+        (tmp_path / "out").write_text("kept")
+        place.symlink_to(tmp_path / "out")
+    (item,) = tree(str(tmp_path / "there"), ["file"])
+    TreeLanding(str(place.parent)).take(*item)
+    assert place.read_text() == "new" and not place.is_symlink()
+    assert was == "folder" or (tmp_path / "out").read_text() == "kept"
+
+
 def test_what_leads_into_a_folder_of_both_ends_is_not_copied(tmp_path):
     for name in ("source/data", "target", "common/channel", "other"):
         (tmp_path / name).mkdir(parents=True)

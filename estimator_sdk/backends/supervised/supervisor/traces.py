@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from estimator_container.contract.names import EXIT_OK, FAILURE_TEXT_LIMIT, Layout
@@ -70,9 +71,8 @@ class Failure:
         if self._seen is not None or self.host is None:
             return self._seen
         for host in (self._first, self.host):
-            path = Path(self._layout(host).verdict)
-            if path.exists():
-                return Verdict.from_json(path.read_text(encoding="utf-8"))
+            if (word := _word(Path(self._layout(host).verdict))) is not None:
+                return word
         return self.said_by_others or verdict(self.host, self._code, self._layout(self.host))
 
 
@@ -94,6 +94,13 @@ def verdict(host: str, code: int, layout: Layout) -> Verdict:
         exit_code=code,
         detail="\n\n".join(part for part in detail if part.strip()),
     )
+
+
+def _word(path: Path) -> Verdict | None:
+    """What a host has left there; None if that is nothing, or what only a script can have put there."""
+    with suppress(FileNotFoundError, ValueError):
+        return Verdict.from_json(path.read_text(encoding="utf-8"))
+    return None
 
 
 def _text(path: Path) -> str:

@@ -1,6 +1,9 @@
 from pathlib import Path
 
+import pytest
 from estimator_container.contract.names import FAILURE_TEXT_LIMIT, Layout
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
 from estimator_container.logs.frames import NO_RANK, STDERR, STDOUT, FrameWriter
 
 from estimator_sdk.backends.supervised.supervisor import traces
@@ -47,6 +50,17 @@ def test_of_a_long_log_the_end_is_read(tmp_path):
     noise = "".join(f"{number}\n" for number in range(200_000))
     found = traces.verdict("algo-1", 1, host(tmp_path, None, noise + TRACEBACK))
     assert found.detail == TRACEBACK
+
+
+@pytest.mark.parametrize("left", [b"", b"{", b"[]", b"null", b'{"kind": "none"}', b"\xff"])
+def test_what_a_script_has_put_in_the_place_of_a_verdict_is_no_word(tmp_path, left):
+    layouts = {name: host(tmp_path / name) for name in ("algo-1", "algo-2")}
+    Path(layouts["algo-1"].verdict).write_bytes(left)
+    failure = traces.Failure("algo-1", layouts.__getitem__)
+    failure.host_ended("algo-2", 5, is_killed=False)
+    assert failure.verdict is not None and failure.verdict.message == "algo-2 exited with code 5"
+    Path(layouts["algo-2"].verdict).write_text(Verdict(Kind.MPI, "mpirun failed", "algo-2").to_json())
+    assert failure.verdict.message == "mpirun failed"
 
 
 def test_a_host_that_was_killed_is_lost(tmp_path):

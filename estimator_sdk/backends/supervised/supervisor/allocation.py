@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 NEIGHBOUR_SECONDS = 0.75
 LOST_SECONDS = 0.25  # the same, where one of them cannot
 NEIGHBOUR_GRACE = 0.25
-WORD_SECONDS = 5.0  # that the others have to say what becomes of the job, where it may go on with another host
+# That the others have to say what becomes of the job, where it may go on with another host. To end what is left of an
+# attempt may take them `restart.CLEAR_SECONDS`, and one that stands still is missed before.
+WORD_SECONDS = SILENT_SECONDS + 5.0
 # The toolkit ends its ranks when the grace period is over, and then itself.
 TOOLKIT_SECONDS = 5.0
 # What the ranks of one attempt have written, and the next must not find.
@@ -206,8 +208,9 @@ class Allocation:
 
     def _attempt_failed(self, found: Verdict, first_host_at: str, lost: tuple[str, ...]) -> None:
         self._failure.see(found)
-        self._has_first_asked = True
-        self._stand_by_without(lost, first_host_at)
+        if self._first not in self._exit_codes:  # what it said last may be heard after its end
+            self._has_first_asked = True
+            self._stand_by_without(lost, first_host_at)
 
     def _first_host_lost(self, host: str, found: Verdict, address: str, lost: tuple[str, ...]) -> None:
         """Another host says so, and waits for one in its place."""
@@ -241,7 +244,8 @@ class Allocation:
 
     def _stand_by_without(self, lost: tuple[str, ...], first_host_at: str) -> None:
         self._first_host_at, self._lost = first_host_at, lost
-        self.stand_by = self._replaced in (None, lost)  # more are lost than the next attempt reckons with
+        are_more = self._replaced not in (None, lost)  # lost than the next attempt reckons with
+        self.stand_by = not are_more and not self._are_told_to_end
 
     def _channel_failed(self, reason: str) -> None:
         """In the middle of the job: a script that waits for data gets no more, and no end either."""
@@ -263,7 +267,8 @@ class Allocation:
         if is_first_failure:
             failed = failure.verdict
             seconds = LOST_SECONDS if failed is not None and failed.kind is Kind.HOST_LOST else NEIGHBOUR_SECONDS
-            if any(line.is_up for name, line in self._lines.items() if name != host):
+            has_come = host in self._lines and self._lines[host].has_come  # or no other host can miss it
+            if has_come and any(line.is_up for name, line in self._lines.items() if name != host):
                 seconds = WORD_SECONDS
             self._loop.after(seconds, lambda: self._end_neighbours(failure))
 

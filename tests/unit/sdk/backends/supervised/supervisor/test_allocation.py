@@ -9,11 +9,12 @@ from types import SimpleNamespace
 import pytest
 from estimator_container.contract.names import EXIT_FRAMEWORK_ERROR, EXIT_STOPPED, Layout
 from estimator_container.failures.verdict import Verdict, of_lost_host, of_silent_host
+from estimator_container.host.coordination import restart
 from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 
 from estimator_sdk import Estimator
-from estimator_sdk.backends.supervised.supervisor.allocation import Allocation
+from estimator_sdk.backends.supervised.supervisor.allocation import WORD_SECONDS, Allocation
 from estimator_sdk.backends.supervised.supervisor.hosts import NotStarted
 from estimator_sdk.values.home import JobFolder
 
@@ -90,6 +91,26 @@ def test_the_first_host_is_blamed_once_all_others_wait_for_another_one(allocatio
     assert (allocation.stand_by, allocation.verdict) == (True, found)
 
 
+def test_what_the_first_host_has_asked_is_no_question_after_its_end(allocation):
+    """The two come by different ways: the attempt has failed, and no other one begins on a host that is gone."""
+    found = of_lost_host("algo-3", "algo-1")
+    allocation._host_ended("algo-1", -signal.SIGKILL)
+    allocation._attempt_failed(found, "10.0.0.1:4711", ("algo-3",))
+    assert not allocation.stand_by and allocation.verdict.message == f"{found.message}; algo-1 is lost too"
+
+
+def test_hosts_have_longer_to_say_what_becomes_of_the_job_than_to_end_an_attempt():
+    assert WORD_SECONDS > restart.CLEAR_SECONDS
+
+
+def test_hosts_that_are_told_to_end_do_not_stand_by(allocation):
+    """They may have asked just before."""
+    allocation.hosts.signal = lambda signum: None
+    allocation.stop(1000.0)
+    allocation._attempt_failed(of_lost_host("algo-3", "algo-1"), "10.0.0.1:4711", ("algo-3",))
+    assert not allocation.stand_by
+
+
 def test_all_that_are_frozen_are_named_in_whatever_order_that_is_seen(allocation, monkeypatch):
     """Of three, one is left, and waits for another first host; the supervisor misses the second before the first."""
     allocation.hosts.first_host_at = ""
@@ -108,7 +129,7 @@ def test_no_attempt_begins_where_another_host_is_lost_while_it_is_prepared(alloc
     found = of_lost_host("algo-3", "algo-1")
 
     class Line:
-        is_up, begun = True, []
+        has_come, is_up, begun = True, True, []
 
         def prepare_again(self):
             allocation._attempt_failed(found, "10.0.0.1:4712", ("algo-2", "algo-3"))

@@ -28,7 +28,7 @@ from estimator_sdk.plan.plan import Plan
 from estimator_sdk.values.home import JobFolder
 
 class Line:
-    is_up = False
+    has_come, is_up = True, False
 
     def close(self):
         pass

@@ -138,17 +138,23 @@ def write_record(record: Record, folder: JobFolder, held: int | None = None) -> 
     """Put it in the place of the one before, which whoever watches the folder sees. Raises OSError.
 
     It is whole, and on the disk, before it has its name. A job's client writes the first one, before there is a plan
-    to supervise, and its supervisor all others: so there is one writer at a time, and no lock. `held` is an open
-    descriptor of the folder, for who must not write into another one that has its name by now.
+    to supervise, and its supervisor all others: so there is no lock. Where that is on another machine, several clients
+    may write at once what they have heard. `held` is an open descriptor of the folder, for the supervisor, which must
+    not write into another one that has its name by now.
     """
     target = str(folder.record) if held is None else folder.record.name
-    draft = f"{target}.new"
+    draft = f"{target}.new" if held is not None else f"{target}.{os.getpid()}-{os.urandom(4).hex()}.new"
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=held)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(json.dumps({"format": FORMAT, **record.fields()}, indent=1))
-        file.flush()
-        os.fsync(fd)
-    os.rename(draft, target, src_dir_fd=held, dst_dir_fd=held)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(json.dumps({"format": FORMAT, **record.fields()}, indent=1))
+            file.flush()
+            os.fsync(fd)
+        os.rename(draft, target, src_dir_fd=held, dst_dir_fd=held)
+    except BaseException:  # a Ctrl-C, too
+        with contextlib.suppress(OSError):
+            os.unlink(draft, dir_fd=held)
+        raise
 
 
 def read_record(folder: JobFolder) -> Record | None:

@@ -109,7 +109,7 @@ def test_a_link_in_the_place_of_the_draft_is_not_followed(folder, tmp_path):
     (tmp_path / "foreign").write_text("mine")
     Path(f"{folder.record}.new").symlink_to(tmp_path / "foreign")
     with pytest.raises(OSError, match="symbolic links"):
-        write_record(FAILED, folder)
+        write_record(FAILED, folder, Hold(folder).fileno())
     assert (tmp_path / "foreign").read_text() == "mine"
 
 
@@ -133,3 +133,20 @@ def test_a_disk_that_takes_no_change_keeps_what_there_was(folder, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         write_record(replace(FAILED, reason="other"), folder)
     assert read_record(folder) == FAILED
+    assert list(folder.path.iterdir()) == [folder.record]
+
+
+def test_two_clients_that_write_at_once_leave_a_whole_record(folder, monkeypatch):
+    """Of a job on another machine each of them keeps what it has heard."""
+    real, once = os.fsync, []
+
+    def meanwhile(fd: int) -> None:
+        if not once:
+            once.append(fd)
+            write_record(replace(FAILED, reason="x" * 1000), folder)
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", meanwhile)
+    write_record(FAILED, folder)
+    assert read_record(folder) == FAILED
+    assert list(folder.path.iterdir()) == [folder.record]

@@ -174,7 +174,7 @@ class SshJob(LocalJob):
         from .session.connection import Unreachable
 
         try:
-            fields = self._connected().update(with_files)
+            told = self._copied(record, known, with_files)
         except Unreachable as error:
             goes_on = f"the job goes on if {known.first}, where its supervisor is, still runs, and is asked again"
             self._nothing_new(str(error), f"{error}; {goes_on} until it answers. If it is lost, so is the job")
@@ -186,14 +186,25 @@ class SshJob(LocalJob):
         except JobNotFound as missing:
             return self._kept(_failed(record, str(missing)))
         self._reached(known)
-        told = _as_here(Record.from_fields({**fields, "name": self.name}), known, record)
         if told.is_final and with_files:
-            told = self._with_outputs(told, known)
-            return self._kept(told)
-        if told != record and not told.is_final:
-            with suppress(OSError):
-                write_record(told, self.folder)
+            self._connected().close()
         return told
+
+    def _copied(self, record: Record, known: Whereabouts, with_files: bool) -> Record:
+        """What the first machine says, once it is kept here with all that was written before."""
+        mirror = self._connected()
+        with mirror.alone():
+            here = read_record(self.folder) or record
+            if here.is_final:  # another client was quicker, and the outputs are where they were asked for
+                return here
+            fields = mirror.update(with_files)
+            told = _as_here(Record.from_fields({**fields, "name": self.name}), known, here)
+            if told.is_final and with_files:
+                told = self._with_outputs(told)
+            if told != here and (with_files or not told.is_final):
+                with suppress(OSError):
+                    write_record(told, self.folder)
+            return told
 
     def _nothing_new(self, why: str, message: str) -> None:
         self._why_unknown = why
@@ -226,7 +237,7 @@ class SshJob(LocalJob):
             return self._updated(record, with_files)
         return self._kept(_failed(record, f"{record.name} was not started: its client ended before that"))
 
-    def _with_outputs(self, record: Record, known: Whereabouts) -> Record:
+    def _with_outputs(self, record: Record) -> Record:
         """Put the archives where they were asked for, if that is elsewhere on this machine."""
         place = Path(record.output.removeprefix("file://"))
         if not record.output.startswith("file://") or place == self.folder.output:

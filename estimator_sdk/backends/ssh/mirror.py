@@ -49,19 +49,25 @@ class Mirror:
             self._ask("put", data[begin:end], name=file, begins=not begin, ends=end >= len(data), stays=True)
         self.ask("add_output", file=file, name=name)
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other thread or process copies in the block. Raises as `ask`, and OSError."""
+        with self._turn():
+            with self._connected():
+                pass  # before other processes are kept from copying
+            fd = os.open(self._folder.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX)
+                yield
+            finally:
+                os.close(fd)
+
     def update(self, with_files: bool) -> dict[str, Any]:
-        """Copy what is new, and with `with_files` what hosts measure and, at the end, the outputs.
+        """Copy what is new, and with `with_files` what hosts measure and, at the end, the outputs; nobody else may.
 
         Returns the fields of the job's record; all that was written before it is here then. Raises as `ask`, and
         OSError.
         """
-        with self._turn():
-            with self._connected():
-                pass  # before other processes are kept from copying
-            with self._alone():
-                return self._update(with_files)
-
-    def _update(self, with_files: bool) -> dict[str, Any]:
         record: dict[str, Any] | None = None
         while True:
             known = self._read_states()
@@ -130,16 +136,6 @@ class Mirror:
         session, self._session = self._session, None
         if session is not None:
             session.close()
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """No other process copies meanwhile."""
-        fd = os.open(self._folder.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(fd)
 
     def _read_states(self) -> dict[str, list[int]]:
         """What the files here were there, as far as they are here."""

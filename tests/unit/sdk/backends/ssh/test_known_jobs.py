@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import threading
 import time
 from dataclasses import replace
 
@@ -10,8 +12,9 @@ import pytest
 
 from estimator_sdk import backends
 from estimator_sdk.backends.ssh.backend import SshBackend
-from estimator_sdk.backends.ssh.files import SshFolder
+from estimator_sdk.backends.ssh.files import SshFolder, Whereabouts
 from estimator_sdk.backends.ssh.job import SshJob
+from estimator_sdk.backends.ssh.pool import PoolHost
 from estimator_sdk.backends.supervised.job_folder.record import Process, Record, write_record
 from estimator_sdk.errors import BackendError, EstimatorError, JobNotFound
 from estimator_sdk.values.home import JobFolder
@@ -104,3 +107,42 @@ def test_a_job_of_which_it_cannot_be_read_where_it_runs_hides_no_other_one(known
         shown = [job.summary() for _ in range(2) for job in jobs][:2]
     assert len(told) == 1
     assert [(each.name, each.status) for each in shown] == [("broken", "InProgress"), ("whole", "Failed")]
+
+
+class Answers:
+    """A session with the first machine of a job that has ended, and has left a model."""
+
+    def ask_for_data(self, operation, data, **facts):
+        output, model = "file:///there/output", "output/model.tar.gz"
+        record = replace(BEGUN, name="done", status="Completed", ended=2.0, output=output).fields()
+        is_known = model in facts["known"]
+        pieces, contents = ([], b"") if is_known else ([(model, -1, 5)], b"model")
+        return {"record": record, "files": {model: [1, 5, 0]}, "pieces": pieces, "more": False}, contents
+
+    def close(self):
+        pass
+
+
+def test_of_two_clients_of_a_job_that_ends_one_puts_the_outputs_in_their_place(known, tmp_path, monkeypatch):
+    """The other finds it done, and does not take what is gone by then for a fault."""
+    folder = known("done", 1.0)
+    write_record(replace(BEGUN, name="done", output=f"file://{tmp_path}/place"), folder)
+    folder.write_whereabouts(Whereabouts(PoolHost("host-1"), "/there", f"file://{tmp_path}/place"))
+    first, second = (SshJob(folder, Answers()) for _ in range(2))
+    copied, real = [], shutil.copytree
+
+    def copytree(*places, **options):
+        copied.append(places)
+        if len(copied) == 1:
+            other.start()
+            other.join(0.5)  # while this client is slow
+        return real(*places, **options)
+
+    found = []
+    other = threading.Thread(target=lambda: found.append(second.record()))
+    monkeypatch.setattr(shutil, "copytree", copytree)
+    found.append(first.record())
+    other.join()
+    assert [record.status for record in found] == ["Completed"] * 2
+    assert len(copied) == 1 and not folder.output.exists()
+    assert (tmp_path / "place" / "model.tar.gz").read_text() == "model"

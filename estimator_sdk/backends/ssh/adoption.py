@@ -37,9 +37,10 @@ def adopt(host: PoolHost, name: str) -> SshJob:
         folder.path.mkdir(mode=0o700)
         write_private(folder.plan, answer["plan"])
         write_private(folder.request, json.dumps(answer["request"], indent=1))
+        # Before there is a record: a job that has one, and is nowhere, would be taken for one that was never started.
+        folder.write_whereabouts(Whereabouts(host, answer["folder"], f"file://{folder.path.parent}"))
         # What it says of its end is written once its outputs are here.
         write_record(_as_begun(record, f"file://{folder.output}"), folder)
-        folder.write_whereabouts(Whereabouts(host, answer["folder"], f"file://{folder.path.parent}"))
     except OSError as error:
         raise BackendError(f"the job {name} cannot be kept in {folder.path}: {error}") from None
     return SshJob(folder)

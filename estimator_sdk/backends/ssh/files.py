@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import EstimatorError
-from ...values.home import JobFolder, home, regular_file, write_private
+from ...values.home import JobFolder, home, regular_file, replace_private
 from ...values.job_name import checked
 from . import pool
 from .pool import PoolHost
@@ -58,7 +58,7 @@ class SshFolder(JobFolder):
     def write_whereabouts(self, known: Whereabouts) -> None:
         """Keep it. Raises OSError."""
         document = {"first": known.first.to_document(), "remote": known.remote, "output": known.output}
-        write_private(self.whereabouts, json.dumps(document))
+        replace_private(self.whereabouts, json.dumps(document))
 
     def read_whereabouts(self) -> Whereabouts | None:
         """None while the job is being started. Raises EstimatorError for what cannot be understood."""

@@ -86,17 +86,25 @@ class MirroredFiles:
 
     def _tails(self) -> dict[str, bytes]:
         """Those of what hosts measure, read first: what leaves them meanwhile is in a file that is read then."""
-        paths = (path for pattern in _MEASURED for path in self._folder.glob(pattern))
+        paths = (path for pattern in _MEASURED for path in self._found(pattern))
         return {str(path.relative_to(self._folder)): _read(path) for path in paths if measured.is_tail(path.name)}
 
     def _all(self, with_outputs: bool, with_measured: bool) -> Iterator[tuple[str, bool]]:
         for patterns, only_grow in ((_LOGS, True), (_MEASURED if with_measured else (), True), (_WORDS, False)):
             for pattern in patterns:
-                names = (str(path.relative_to(self._folder)) for path in self._folder.glob(pattern))
+                names = (str(path.relative_to(self._folder)) for path in self._found(pattern))
                 yield from ((name, only_grow and not measured.is_replaced(name)) for name in measured.in_order(names))
         if with_outputs:
-            for path in sorted((self._folder / _OUTPUTS).rglob("*")):
+            for path in sorted(self._found(f"{_OUTPUTS}/**/*")):
                 yield str(path.relative_to(self._folder)), False
+
+    def _found(self, pattern: str) -> list[Path]:
+        """The supervisor sets folders aside between two attempts, maybe while they are listed: then all over again."""
+        while True:
+            try:
+                return list(self._folder.glob(pattern))
+            except FileNotFoundError:
+                continue
 
     def _state(self, path: str, only_grows: bool) -> FileState | None:
         try:

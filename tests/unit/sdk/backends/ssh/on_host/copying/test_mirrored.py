@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,23 @@ def test_clocks_that_are_written_anew_under_their_old_number_come_whole(job):
     assert news(files, known)[1:] == ([], b"")
     write(CLOCKS, "second, which is longer")
     assert news(files, known)[1:] == ([(CLOCKS, -1, 23)], b"second, which is longer")
+
+
+def test_a_folder_that_is_set_aside_while_it_is_listed_is_looked_for_again(job, monkeypatch):
+    write, files, folder = job
+    write(FRAMES, "abc")
+    real, left = Path.glob, [True]
+
+    def glob(path, pattern):
+        if left and "frames" in pattern and not pattern.startswith("attempts"):
+            left.clear()
+            (folder / "attempts" / "1").mkdir(parents=True)
+            (folder / "hosts").rename(folder / "attempts" / "1" / "hosts")
+            raise FileNotFoundError(2, "No such file or directory")
+        return real(path, pattern)
+
+    monkeypatch.setattr(Path, "glob", glob)
+    assert news(files, {})[1:] == ([(f"attempts/1/{FRAMES}", -1, 3)], b"abc")
 
 
 def test_what_an_attempt_has_written_is_known_when_it_has_moved(job):

@@ -112,7 +112,7 @@ def read(job: StartedJob, now: float) -> Timeline:
     """
     record, folder = job.record(), job.path
     attempts = tuple(AttemptTimeline(attempt) for attempt in record.attempts)
-    for path in job.log_files():
+    for path in job.log_files() if attempts else ():  # the first may have begun since the record was read
         number, host = whose_log(path.relative_to(folder), len(attempts))
         for frame in _frames(path):
             _take(attempts[number - 1], host, frame)
@@ -140,10 +140,14 @@ def whose_log(path: Path, current: int) -> tuple[int, str]:
 
 
 def _frames(path: Path) -> Iterator[Frame]:
-    if not path.is_file():
-        return
     parser = FrameParser()
-    with path.open("rb") as file:
+    try:
+        file = path.open("rb") if path.is_file() else None
+    except FileNotFoundError:  # it has just been set aside
+        file = None
+    if file is None:
+        return
+    with file:
         while data := file.read(READ_SIZE):
             yield from parser.feed(data)
     yield from parser.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -131,10 +132,10 @@ class Curves:
 
     def _read_logged(self, log: Path) -> None:
         folder, host = log.parent / Path(Layout("").logged_metrics).name, host_of(log)
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if not path.is_file():  # a script may make anything here
-                continue
+        for path in _listed(folder):
             identity = _identity(path)
+            if identity is None:  # a script may make anything here
+                continue
             if identity not in self._logged:
                 try:
                     self._logged[identity] = _LoggedTail(rank_of_file(path.name))
@@ -146,9 +147,9 @@ class Curves:
                     self._take(_CurveKey(found.name, host, tail.rank, LOGGED), found.step, found.time, found.value)
 
     def _read_log(self, log: Path) -> None:
-        if not log.is_file():
-            return
         identity = _identity(log)  # it may be set aside, and keeps this
+        if identity is None:
+            return
         tail = self._logs.setdefault(identity, _LogTail(host_of(log)))
         for data in tail.read(log):
             for block in tail.blocks(data):
@@ -217,6 +218,18 @@ class _LoggedTail(_FileTail):
         self.values = LoggedValues()
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_dev, status.st_ino
+def _listed(folder: Path) -> list[Path]:
+    """Its entries in order; none where there is no such folder, or none any more: it may just have been set aside."""
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What a file keeps as it is set aside; None for what is none, or is not there any more."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None

@@ -102,3 +102,10 @@ def test_lines_with_metrics_are_looked_for_where_no_steps_are_counted(job):
 def test_a_job_without_logs_has_its_hosts(job):
     read = job.read()
     assert (read.created, read.ended, read.ranks) == (0, 100, (("algo-1", None),))
+
+
+def test_an_attempt_that_has_begun_since_the_job_was_looked_at_has_its_turn_at_the_next_look(job, monkeypatch):
+    job.write(1, 5, events.RankStarted(0))
+    before = SimpleNamespace(created=0.0, ended=None, is_final=False, hosts=("algo-1",), attempts=())
+    monkeypatch.setattr(job, "record", lambda: before)
+    assert job.read().attempts == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -12,6 +13,8 @@ from estimator_container.failures import verdict as verdicts
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
 from estimator_container.logs.frames import STDERR, FrameParser
+
+from ....values.home import regular_file
 
 TAIL_BYTES = 1 << 18  # of a log that may be of any size
 
@@ -82,7 +85,7 @@ def verdict(host: str, code: int, layout: Layout) -> Verdict:
     The detail is what the host put into `output/failure`, as far as SageMaker shows it, and its last words on standard
     error: a toolkit that does not capture them leaves them out of the file.
     """
-    failure = _text(Path(layout.failure)).strip()
+    failure = _read(Path(layout.failure)).decode("utf-8", "replace").strip()
     if code < 0:
         name = verdicts.signal_name(-code)
         return Verdict(Kind.HOST_LOST, f"{host} was killed by {name}", host, signal=name, detail=failure)
@@ -97,14 +100,21 @@ def verdict(host: str, code: int, layout: Layout) -> Verdict:
 
 
 def _word(path: Path) -> Verdict | None:
-    """What a host has left there; None if that is nothing, or what only a script can have put there."""
-    with suppress(FileNotFoundError, ValueError):
-        return Verdict.from_json(path.read_text(encoding="utf-8"))
+    """What a host has left there; None for nothing, what cannot be read, and what only a script can have put there."""
+    with suppress(ValueError):
+        return Verdict.from_json(_read(path).decode("utf-8"))
     return None
 
 
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+def _read(path: Path, most: int | None = None) -> bytes:
+    """A file, or so many bytes from its end; nothing of what cannot be read: a script may make anything there."""
+    try:
+        with open(path, "rb", opener=regular_file) as file:
+            if most is not None:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - most))
+            return file.read()
+    except OSError:
+        return b""
 
 
 def _without(failure: str, words: str) -> str:
@@ -113,11 +123,6 @@ def _without(failure: str, words: str) -> str:
 
 
 def _stderr_tail(frames: Path) -> str:
-    if not frames.exists():
-        return ""
-    with frames.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - TAIL_BYTES))
-        parser = FrameParser()
-        found = [*parser.feed(file.read()), *parser.finish()]
+    parser = FrameParser()
+    found = [*parser.feed(_read(frames, TAIL_BYTES)), *parser.finish()]
     return b"".join(frame.data for frame in found if frame.stream == STDERR).decode("utf-8", "replace")

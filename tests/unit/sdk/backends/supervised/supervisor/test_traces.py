@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,18 @@ def test_what_a_script_has_put_in_the_place_of_a_verdict_is_no_word(tmp_path, le
     assert failure.verdict is not None and failure.verdict.message == "algo-2 exited with code 5"
     Path(layouts["algo-2"].verdict).write_text(Verdict(Kind.MPI, "mpirun failed", "algo-2").to_json())
     assert failure.verdict.message == "mpirun failed"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_says_nothing_of_a_host(tmp_path, make):
+    layout = Layout(str(tmp_path))
+    Path(layout.frames).parent.mkdir(parents=True)
+    for place in (layout.verdict, layout.failure, layout.frames):
+        make(place)
+    failure = traces.Failure("algo-1", lambda host: layout)
+    failure.host_ended("algo-1", 5, is_killed=False)
+    assert failure.verdict is not None
+    assert (failure.verdict.message, failure.verdict.detail) == ("algo-1 exited with code 5", "")
 
 
 def test_a_host_that_was_killed_is_lost(tmp_path):

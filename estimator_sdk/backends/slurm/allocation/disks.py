@@ -179,12 +179,15 @@ class _Disk:
             self._output = -1
         *lines, self._said = (self._said + data).split(b"\n")
         for line in lines:
-            kind, text = json.loads(line)
+            try:
+                kind, text = json.loads(line)
+            except (ValueError, TypeError):  # a site's TaskProlog prints to the same output
+                continue
             if kind == keeper.AT:
                 self.place = text
             elif kind == keeper.READY:
                 self.is_ready = True
-            elif self.failed is None:
+            elif kind == keeper.FAILED and self.failed is None:
                 self.failed = f"{text} (on {self._node.name})"
 
     def _ended(self, code: int) -> None:

@@ -14,6 +14,9 @@ from .verdict import Verdict
 CULPRIT_SECONDS = 0.3
 # After mpirun's own end, or that of a rank which another one has left, those of ranks on other hosts may be, too.
 LAST_REPORTS_SECONDS = 2.0
+# After mpirun has ended well all its ranks have, and nothing is wrong with a host that is slow to say so: one that is
+# gone, or stands still, is missed before.
+GOOD_REPORTS_SECONDS = 60.0
 # Within which a scheduler that has signalled one process has signalled every process of every host.
 SCHEDULER_SECONDS = 1.0
 

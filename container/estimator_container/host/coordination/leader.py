@@ -274,7 +274,7 @@ class Leader:
         elif code < 0:  # ranks that lose it exit with an error of their own, so nobody is asked first
             self._without_reports(code)
         else:
-            wait = LAST_REPORTS_SECONDS if code == 0 else CULPRIT_SECONDS
+            wait = self._run.seconds_for_reports(code)
             self._run.without_reports = self._loop.after(wait, lambda: self._without_reports(code))
 
     def _without_reports(self, code: int) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...contract.events import StepStarted
 from ...failures import verdict
 from ...failures.kind import Kind
+from ...failures.outcome import CULPRIT_SECONDS, GOOD_REPORTS_SECONDS, LAST_REPORTS_SECONDS
 from ...failures.verdict import Verdict, last_words, names_of
 from ...logs.frames import NO_RANK, SPAWNED
 from ...ranks.server import RankEnd, rank_or_none
@@ -142,6 +143,14 @@ class StepRun:
         """By themselves, with the code 0: those that the world waits for, and those that were spawned."""
         ended = [self.ended.get(place) for place in self._awaited]
         return not self.spawned and all(each is not None and not each.code and not each.told for each in ended)
+
+    def seconds_for_reports(self, code: int) -> float:
+        """How long it is waited for what ranks say of their end, once mpirun has ended with that code."""
+        if code != 0:
+            return CULPRIT_SECONDS
+        have_all_ended_well = not any(each.code or each.told for each in self.ended.values())
+        has_run = bool(self.with_ranks or self.ended)
+        return GOOD_REPORTS_SECONDS if has_run and have_all_ended_well else LAST_REPORTS_SECONDS
 
     def late(self) -> list[tuple[str, int | None]]:
         """Who has not ended yet."""

@@ -7,6 +7,7 @@ from estimator_container.host.coordination.step_run import StepRun
 from estimator_container.logs.frames import NO_RANK, number_of
 from estimator_container.ranks.server import RankEnd
 
+MISSED_AT_MOST = 30.0  # seconds after which the silence of a host is its loss, however busy its machine is
 PLACES = (("algo-1", 0), ("algo-1", 1), ("algo-2", 2))
 
 
@@ -29,6 +30,14 @@ def test_a_step_ends_well_when_all_ranks_have_by_themselves():
     for other in ((1, False), (0, True), (-9, False)):
         run = ended(well, other, well)
         assert (run.all_ended, run.all_ended_well) == (True, False)
+
+
+def test_the_reports_of_a_world_that_has_ended_well_are_waited_for_as_long_as_its_hosts_are_there():
+    """One that does not get a CPU is late; where mpirun has run nothing there is nothing to wait for."""
+    assert ended((0, False)).seconds_for_reports(0) > MISSED_AT_MOST
+    assert StepRun(PLACES).seconds_for_reports(0) < 10
+    assert ended((0, False), (0, True)).seconds_for_reports(0) < 10  # MPI_Abort(0) ends mpirun so
+    assert ended((0, False)).seconds_for_reports(1) < 10
 
 
 def test_what_is_no_look_at_weights_is_left_alone():

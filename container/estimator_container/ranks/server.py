@@ -209,9 +209,10 @@ class RankServer:
             return
         pid = self.pids.pop(rank, None)
         if pid is not None:
-            # The wrapper is gone and the rank is not: somebody killed the wrapper.
+            # The wrapper is gone and the rank is not: somebody killed the wrapper, mpirun if that had told it to end.
             signal_group(pid, signal.SIGKILL)
-            self._on_ended(RankEnd(rank, -signal.SIGKILL, False, "the wrapper of this rank was killed\n"))
+            told = rank in self._told
+            self._on_ended(RankEnd(rank, -signal.SIGKILL, told, "the wrapper of this rank was killed\n"))
         elif not self.mpirun_watches:
             self._on_ended(RankEnd(rank, 1, False, _NOT_STARTED))
 

@@ -157,8 +157,9 @@ class Rank:
             self._streams.stalls = False
             self._tell("stalled", _text(self._streams.tail))
         for signum in signals & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
-            # mpirun gives up on the job: this rank is not the one that failed.
-            self._told_to_end = True
+            self._told_to_end = True  # mpirun gives up on the job: this rank is not the one that failed
+            if signum == signal.SIGTERM:
+                self._tell("told")  # now: mpirun kills this process a second later
             if self._was_missed_by_scheduler() or not self._has_scheduler_told(signum):
                 _signal_group(self._pid, signum)
         if signal.SIGCHLD in signals:
@@ -168,7 +169,6 @@ class Rank:
         """Whether that was a scheduler, whose signal the rank has had too; the toolkit of the host has it then."""
         if signum != signal.SIGTERM or PLATFORM_VARIABLE not in os.environ:
             return False
-        self._tell("told")
         if not self._hold and select.select([self._host], [], [], SCHEDULER_SECONDS)[0]:
             self._on_host()
         return self._hold

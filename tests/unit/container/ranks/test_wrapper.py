@@ -251,13 +251,14 @@ def test_a_rank_whose_wrapper_alone_is_signalled_is_told_by_it_and_not_by_the_to
     assert ranks.ended[0].told
 
 
-def test_a_rank_of_which_its_wrapper_knows_no_scheduler_has_the_signal_at_once(ranks, start_counting):
+def test_a_rank_of_which_its_wrapper_knows_no_scheduler_has_the_signal_at_once(ranks, run_until, start_counting):
     process, until_told, count = start_counting()
     ranks.server.hold()
     process.send_signal(signal.SIGTERM)
     until_told()
+    run_until(lambda: ranks.server._told)
+    ranks.server.tell_scripts_to_end()
     assert count() == 1
-    assert not ranks.server._told
 
 
 def test_a_killed_wrapper_takes_its_rank_with_it_and_is_told(ranks, start_waiting):
@@ -265,8 +266,20 @@ def test_a_killed_wrapper_takes_its_rank_with_it_and_is_told(ranks, start_waitin
     process.kill()
     ranks.until_ended()
     wait_until_gone(pid)
-    assert (ranks.ended[0].rank, ranks.ended[0].code) == (0, -signal.SIGKILL)
+    assert (ranks.ended[0].rank, ranks.ended[0].code, ranks.ended[0].told) == (0, -signal.SIGKILL, False)
     assert "wrapper" in ranks.ended[0].stderr_tail
+
+
+def test_a_wrapper_that_mpi_kills_because_its_rank_does_not_end_is_not_the_first_to_fail(
+    ranks, run_until, start_counting
+):
+    process, until_told, _ = start_counting()
+    process.send_signal(signal.SIGTERM)
+    until_told()
+    run_until(lambda: ranks.server._told)
+    process.kill()
+    ranks.until_ended()
+    assert (ranks.ended[0].code, ranks.ended[0].told) == (-signal.SIGKILL, True)
 
 
 def test_a_rank_does_not_outlive_its_toolkit(ranks, start_waiting):

@@ -18,6 +18,7 @@ from ..ranks.server import RankCommand
 from ..runtime.children import become_subreaper, kill_descendants
 from ..runtime.errors import ConfigurationError
 from ..worlds.world import DirectWorld
+from . import placement
 from .coordination.port import Coordinator, HostPort
 from .local_ranks import LocalRanks
 from .preparation.phases import Preparation, PreparationFailed
@@ -58,7 +59,8 @@ class Host:
         self._console: int | None = None
         self._coordinator = take_part(self)
         self.restarts = spec.settings.restarts
-        self._ranks = LocalRanks(spec, self.toolkit, self._coordinator, self.restarts)
+        self._cpus_of = placement.cpus_of_ranks(spec)  # to ask for GPUs may take seconds, which no later attempt has
+        self._ranks = self._new_ranks()
 
     # The phases.
 
@@ -129,6 +131,7 @@ class Host:
         assert self._failed is not None
         self._coordinator.let_go()
         self._leave(Outcome("failed", self._failed))
+        self._coordinator.let_go()  # again: a rank may have been found to stand while the others ended
         self.toolkit.end_programs(() if self._console is None else (self._console,))
         self.toolkit.flush_events()
         self._coordinator.cleared()
@@ -167,7 +170,10 @@ class Host:
         self._steps_over = 0
         self.toolkit.begin_again()
         self.restarts = self.restarts.next(so_far)
-        self._ranks = LocalRanks(self.spec, self.toolkit, self._coordinator, self.restarts)
+        self._ranks = self._new_ranks()
+
+    def _new_ranks(self) -> LocalRanks:
+        return LocalRanks(self.spec, self.toolkit, self._coordinator, self.restarts, self._cpus_of)
 
     def stop(self) -> None:
         self._stop(SCHEDULER_SECONDS if self.has_scheduler else 0.0)

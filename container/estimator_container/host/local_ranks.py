@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ..contract import events
@@ -19,7 +19,6 @@ from ..runtime import machine, private_folder
 from ..runtime.loop import Timer
 from ..worlds.mpi.world import MpiWorld
 from ..worlds.world import DirectWorld
-from . import placement
 from .commands import environment_of_programs
 from .coordination.port import Coordinator
 from .measuring import Measuring
@@ -41,8 +40,15 @@ VICTIM_GRACE = 0.25  # seconds between SIGTERM and SIGKILL for ranks whose world
 class LocalRanks:
     """The ranks of this host; what becomes of them the coordinator hears."""
 
-    def __init__(self, spec: HostSpec, toolkit: Toolkit, coordinator: Coordinator, restarts: Restarts) -> None:
-        """`restarts` are those that came before this attempt."""
+    def __init__(
+        self,
+        spec: HostSpec,
+        toolkit: Toolkit,
+        coordinator: Coordinator,
+        restarts: Restarts,
+        cpus_of: Callable[[int, int], Collection[int]],
+    ) -> None:
+        """`restarts` are those that came before this attempt; `cpus_of` as `placement.cpus_of_ranks` gives it."""
         self._spec = spec
         self._toolkit = toolkit
         self._coordinator = coordinator
@@ -71,7 +77,7 @@ class LocalRanks:
         self._server.deferential = spec.lacks_cpus
         if isinstance(spec.world, MpiWorld):
             self._server.mpirun_watches = True
-        self._server.cpus_of = placement.cpus_of_ranks(spec)
+        self._server.cpus_of = cpus_of
 
     # From their start to their end.
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..logs.aside import FramesAside
 
 FLUSH_SECONDS = 20.0  # that a network file system may take for the last events; the first host waits for longer
+DYING_SECONDS = 20.0  # that processes which are killed may take to end while other hosts hear of this one
 Found = TypeVar("Found")
 
 
@@ -33,7 +34,8 @@ class Toolkit:
     def __init__(self, settings: Settings) -> None:
         """Raises ConfigurationError or OSError where they cannot be had."""
         self._layout = settings.layout
-        self._blocked = () if settings.platform_address is None else (signal.SIGTERM,)
+        self._has_platform = settings.platform_address is not None
+        self._blocked = (signal.SIGTERM,) if self._has_platform else ()
         self.loop = Loop()
         self.children = Children(self.loop)
         reserve.keep(settings.layout.reserve)
@@ -43,8 +45,7 @@ class Toolkit:
         private_folder.hold(self.scratch)
         self.shared_memory = _make_shared_memory(settings.shared_memory, self.scratch)
         self._taken: socket.socket | None = None
-        if settings.platform_address is not None:
-            private_folder.write(settings.layout.temporary_folders, "\n".join({self.scratch, self.shared_memory}))
+        self._name_folders()
 
     @property
     def socket(self) -> str:
@@ -80,16 +81,25 @@ class Toolkit:
         return output
 
     def end_programs(self, spare: Collection[int]) -> None:
-        """End all that runs on this host but what is in `spare`, and remove the memory that it shared."""
+        """End all that runs on this host but what is in `spare`, and remove the memory that it shared.
+
+        The loop runs meanwhile: a process with much memory, or in the middle of a slow write, may take seconds to end,
+        and other hosts would take this one for frozen.
+        """
+        self.loop.run_until(lambda: self.children.kill_all_but(spare), DYING_SECONDS)
         self.children.end_all_but(spare)
         if self.shared_memory != self.scratch:
-            private_folder.clear(self.shared_memory)
+            try:
+                private_folder.clear(self.shared_memory)
+            except FileNotFoundError:  # a script that tidies up may have removed it
+                os.mkdir(self.shared_memory, 0o700)
 
     def begin_again(self) -> None:
         """Make what an attempt writes to, for the files of the one before have been set aside. Raises OSError."""
         for folder in self._layout.written_by_the_job():
             os.makedirs(folder, exist_ok=True)
         reserve.keep(self._layout.reserve)
+        self._name_folders()
         self.events.go_on_in(self._frames())
 
     def with_files(self, work: Callable[[], Found], then: Callable[[Found], object]) -> None:
@@ -113,6 +123,11 @@ class Toolkit:
             with contextlib.suppress(RuntimeError):  # no room for a thread
                 return FramesAside(frames)
         return frames
+
+    def _name_folders(self) -> None:
+        """Say on a platform what is to be removed if this process is killed."""
+        if self._has_platform:
+            private_folder.write(self._layout.temporary_folders, "\n".join({self.scratch, self.shared_memory}))
 
     def remove_folders(self) -> None:
         """Remove the host's temporary folders, as far as that is possible."""

@@ -101,6 +101,14 @@ class Children:
             if on_exit is not None:
                 on_exit(exit_code(status))
 
+    def kill_all_but(self, spare: Collection[int]) -> bool:
+        """As `end_all_but`, but wait for none of them; returns whether none is left."""
+        self._on_exit = {pid: on_exit for pid, on_exit in self._on_exit.items() if pid in spare}
+        found = descendants(spare=spare)
+        for pid in found:
+            _kill(pid)
+        return not found
+
     def end_all_but(self, spare: Collection[int]) -> None:
         """Kill every process below this one but those in `spare` and what is below them, and tell nobody of it."""
         kill_descendants_but(spare)

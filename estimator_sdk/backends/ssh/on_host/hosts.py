@@ -286,15 +286,15 @@ class SshHosts:
         self._loop.run_until(lambda: bool(begun) or host not in self._running)
 
     def _with_agent(self, host: str, then: Callable[[], None]) -> None:
-        """Call `then` once the checkpoints of a host are published from now on, if they are to be."""
+        """Call `then` once the checkpoints of a host that has not ended are published from now on, if that is asked."""
 
         def begun(why: str | None) -> None:
-            if why is None:
-                then()
-            else:
+            if why is not None:
                 self._fail(host, Kind.CHECKPOINTS, f"the checkpoints of {host} could not be kept: {why}")
+            elif host in self._running:
+                then()
 
         if host == self._names[0]:
             self._agent.begin(self._machine_of[host], begun)
         else:
-            then()
+            begun(None)

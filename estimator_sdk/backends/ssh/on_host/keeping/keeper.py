@@ -151,12 +151,12 @@ class Keeper:
         layout, reads = Layout(self._base), self._lifeline[0]
         if not self._is_elsewhere:
             tell_base(self._own, self._base)
-        make_folder(os.path.dirname(layout.frames))  # noqa: PTH120
-        Path(layout.frames).touch(0o600)
-        self._watch.add(Path(layout.frames))
         log = f"{self._own}.log" if self._is_elsewhere else settings.log
         os.set_inheritable(reads, True)
         try:
+            make_folder(os.path.dirname(layout.frames))  # noqa: PTH120
+            Path(layout.frames).touch(0o600)
+            self._watch.add(Path(layout.frames))
             place = HostPlace(self._own.name, self._base, self._common.path, reads, log)
             host = self._host = kept_host(settings, place, self._children)
             written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

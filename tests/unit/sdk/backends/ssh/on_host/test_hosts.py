@@ -74,6 +74,17 @@ def test_who_ends_meanwhile_is_waited_for_no_more(hosts, loop, monkeypatch):
     assert all(each.outbox.come for each in boxes.values())
 
 
+@pytest.mark.parametrize("host", HOSTS[:2])
+def test_a_host_that_has_ended_before_all_was_brought_to_its_machine_is_not_run(hosts, loop, monkeypatch, host):
+    """Its disk may have been full, and have room by now: it would run on half of its inputs."""
+    restart(hosts, loop, monkeypatch)
+    ran = []
+    hosts._with_agent(host, lambda: ran.append("before"))
+    hosts._running.discard(host)
+    hosts._with_agent(host, lambda: ran.append("after"))
+    assert ran == ["before"]
+
+
 def test_each_that_waits_for_what_was_written_goes_on_when_it_is_there(hosts):
     """All others say at once that the first host is lost: each of them counts."""
     called = []

@@ -78,6 +78,7 @@ class LocalRanks:
         if isinstance(spec.world, MpiWorld):
             self._server.mpirun_watches = True
         self._server.cpus_of = cpus_of
+        self._server.on_spawned = coordinator.spawned
 
     # From their start to their end.
 
@@ -157,8 +158,6 @@ class LocalRanks:
             self._measuring.rank_started(rank, self._server.pids[rank])
         if rank < SPAWNED:
             self._started.add(rank)
-        else:
-            self._coordinator.spawned(rank)
         if self._stopping:
             self.tell_to_end()
 

@@ -91,6 +91,8 @@ class RankServer:
         """Whether ranks interrupt nobody who runs: where they are many to a CPU, all would interrupt each other."""
         self.mpirun_watches = False
         """Whether mpirun sees how the wrappers end, and says more of it."""
+        self.on_spawned: Callable[[int], None] = lambda rank: None
+        """Called with a rank that another one starts, before there is a process of it: the other may end soon after."""
         self._on_started = on_started
         self._on_ended = on_ended
         self._on_frozen = on_frozen
@@ -152,6 +154,7 @@ class RankServer:
             self._send_command(link, self.command, int(message[1]), int(message[2]))
         elif kind == "spawned" and self.command is not None:
             self._links[link] = int(message[1])
+            self.on_spawned(int(message[1]))
             from . import spawned  # few scripts start ranks
 
             folder, *words = message[3:]

@@ -438,6 +438,14 @@ def test_a_spawned_rank_runs_the_command_of_the_one_that_spawned_it_with_the_set
     assert ranks.output(rank=child, stream=STDERR) == b"x 1 ['a  b']\n"
 
 
+def test_a_spawned_rank_counts_before_it_runs(run, ranks):
+    """Or the ranks that have started it could end, and with them the job, before it is known."""
+    known = []
+    ranks.server.on_spawned = lambda rank: known.append((rank, list(ranks.started)))
+    ended = run("no-such", rank=1, spawned=("/bin/true",), PMIX_NAMESPACE="458754")
+    assert known == [(ended.rank, [])]
+
+
 def test_a_spawned_rank_sends_no_weights(run, ranks):
     show = "import os; print(os.environ['GIVEN'], os.environ.get('ESTIMATOR_WEIGHTS'))"
     settings = {"GIVEN": "x", "ESTIMATOR_WEIGHTS": "/a/socket"}

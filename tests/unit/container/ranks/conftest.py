@@ -1,6 +1,7 @@
 """The wrappers of one host as real processes, and the toolkit's side of them."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -54,6 +55,7 @@ class Ranks:
         return [frame for frame in found if (frame.rank, frame.stream) == (rank, stream)]
 
     def close(self):
+        self.server.signal_all(signal.SIGKILL)  # a wrapper that is killed ends no rank
         self.server.close()
         for process in self.processes:
             process.kill()

@@ -294,7 +294,7 @@ class SshHosts:
             elif host in self._running:
                 then()
 
-        if host == self._names[0]:
+        if host == self._names[0] and host in self._running:  # or what was restored in part would be published
             self._agent.begin(self._machine_of[host], begun)
         else:
             begun(None)

@@ -76,13 +76,22 @@ def test_who_ends_meanwhile_is_waited_for_no_more(hosts, loop, monkeypatch):
 
 @pytest.mark.parametrize("host", HOSTS[:2])
 def test_a_host_that_has_ended_before_all_was_brought_to_its_machine_is_not_run(hosts, loop, monkeypatch, host):
-    """Its disk may have been full, and have room by now: it would run on half of its inputs."""
-    restart(hosts, loop, monkeypatch)
-    ran = []
+    """Its disk may have been full, and have room by now: it would run on half of its inputs.
+
+    Nor is half of a checkpoint published, which the next attempt would restore.
+    """
+    agents, ran = [], []
+
+    def begin(machine, begun):
+        agents.append(machine)
+        begun(None)
+
+    restart(hosts, loop, monkeypatch, begin)
     hosts._with_agent(host, lambda: ran.append("before"))
     hosts._running.discard(host)
     hosts._with_agent(host, lambda: ran.append("after"))
     assert ran == ["before"]
+    assert agents == [f"on-{host}"] * (host == HOSTS[0])
 
 
 def test_each_that_waits_for_what_was_written_goes_on_when_it_is_there(hosts):

@@ -57,7 +57,8 @@ _STYLE = """
 .estimator-job details[open] > summary .newest {display: none}
 .estimator-job code {overflow-wrap: anywhere; font-size: 12px}
 """
-# A redrawn cell opens what was open. Nothing of the job is in the script; without it, all begins folded.
+# A redrawn cell opens what was open. Nothing of the job is in the script; without it, all begins folded. A click counts
+# at once: a fold tells that it has opened only later, when the cell may have been drawn anew.
 _SCRIPT = """
 (function (script) {
   try {
@@ -65,7 +66,9 @@ _SCRIPT = """
     root.querySelectorAll("details").forEach(function (fold) {
       var key = "estimator-job " + root.dataset.job + " " + fold.dataset.fold, before = kept.getItem(key);
       if (before !== null) fold.open = before === "open";
-      fold.addEventListener("toggle", function () { kept.setItem(key, fold.open ? "open" : "folded"); });
+      function keep(open) { kept.setItem(key, open ? "open" : "folded"); }
+      fold.addEventListener("toggle", function () { keep(fold.open); });
+      fold.querySelector("summary").addEventListener("click", function () { keep(!fold.open); });
     });
   } catch (error) {}
 })(document.currentScript);

@@ -107,6 +107,10 @@ def test_a_browser_shows_the_executed_cells_with_their_folds_and_nothing_escapes
         assert log.is_displayed() and log.text == f"loss: 0.2\n{EVIL}"
         folds[4].find_element(By.TAG_NAME, "summary").click()
         assert not log.is_displayed()
+        key = f"estimator-job {job.name} {folds[4].get_attribute('data-fold')}"
+        click = "arguments[0].click(); return window.sessionStorage.getItem(arguments[1])"
+        for state in ("open", "folded"):  # kept before anything else can happen, such as a new cell in its place
+            assert driver.execute_script(click, folds[4].find_element(By.TAG_NAME, "summary"), key) == state
         folds[0].find_element(By.TAG_NAME, "summary").click()
         assert folds[2].find_element(By.TAG_NAME, "summary").text == "rank 1 – 1 line"
         folds[2].find_element(By.TAG_NAME, "summary").click()

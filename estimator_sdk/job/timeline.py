@@ -12,6 +12,7 @@ from estimator_container.contract.event_decoding import decode
 from estimator_container.logs.frames import EVENT, NO_RANK, SPAWNED, STDERR, STDOUT, Frame, FrameParser
 
 from ..telemetry.metrics import metric_definitions, values_in
+from ..values.home import opened
 
 if TYPE_CHECKING:
     from estimator_container.contract.event_decoding import AnyEvent
@@ -141,10 +142,7 @@ def whose_log(path: Path, current: int) -> tuple[int, str]:
 
 def _frames(path: Path) -> Iterator[Frame]:
     parser = FrameParser()
-    try:
-        file = path.open("rb") if path.is_file() else None
-    except FileNotFoundError:  # it has just been set aside
-        file = None
+    file = opened(path)
     if file is None:
         return
     with file:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from ..errors import EstimatorError, InvalidArgument
 
@@ -193,6 +193,14 @@ def regular_file(path: str, flags: int) -> int:
         return fd
     os.close(fd)
     raise OSError(errno.EINVAL, "it is not a file", path)
+
+
+def opened(path: Path) -> BinaryIO | None:
+    """A file to be read; None for what is none, or has just been set aside. Raises OSError."""
+    try:
+        return path.open("rb") if path.is_file() else None
+    except FileNotFoundError:
+        return None
 
 
 def write_private(path: Path | str, text: str, errors: str = "strict") -> None:

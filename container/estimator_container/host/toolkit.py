@@ -14,7 +14,7 @@ from ..logs.events import EventLog, ProgramOutput
 from ..logs.frames import FrameWriter
 from ..mesh.endpoint import taken_ipv6_port
 from ..runtime import machine, private_folder, reserve
-from ..runtime.children import Children, OnExit
+from ..runtime.children import Children, OnExit, kill_descendants_but
 from ..runtime.loop import Loop
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Toolkit:
         and other hosts would take this one for frozen.
         """
         self.loop.run_until(lambda: self.children.kill_all_but(spare), DYING_SECONDS)
-        self.children.end_all_but(spare)
+        kill_descendants_but(spare)
         if self.shared_memory != self.scratch:
             try:
                 private_folder.clear(self.shared_memory)

@@ -102,17 +102,15 @@ class Children:
                 on_exit(exit_code(status))
 
     def kill_all_but(self, spare: Collection[int]) -> bool:
-        """As `end_all_but`, but wait for none of them; returns whether none is left."""
+        """Kill every process below this one but those in `spare` and what is below them, and tell nobody of it.
+
+        None of them is waited for. Returns whether none was left.
+        """
         self._on_exit = {pid: on_exit for pid, on_exit in self._on_exit.items() if pid in spare}
         found = descendants(spare=spare)
         for pid in found:
             _kill(pid)
         return not found
-
-    def end_all_but(self, spare: Collection[int]) -> None:
-        """Kill every process below this one but those in `spare` and what is below them, and tell nobody of it."""
-        kill_descendants_but(spare)
-        self._on_exit = {pid: on_exit for pid, on_exit in self._on_exit.items() if pid in spare}
 
     def reap_ending(self) -> None:
         """`reap`, with those that are about to end.

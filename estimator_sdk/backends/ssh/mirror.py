@@ -17,6 +17,7 @@ from ...values.debugging import debug
 from ...values.home import make_folder, private_file
 from .files import SshFolder, Whereabouts
 from .on_host.copying.mirrored import has_moved
+from .on_host.copying.trees import write_all
 from .session.connection import Session, Unreachable
 from .session.upload import PIECE
 
@@ -186,10 +187,7 @@ class Mirror:
         target = draft if offset < 0 else place
         fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            view, offset = memoryview(data), max(0, offset)
-            while view:
-                written = os.pwrite(fd, view, offset)
-                view, offset = view[written:], offset + written
+            write_all(fd, data, max(0, offset))
         finally:
             os.close(fd)
         if target is draft:

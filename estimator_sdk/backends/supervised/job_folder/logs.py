@@ -15,7 +15,7 @@ from estimator_container.contract.names import Layout
 from estimator_container.logs.frames import EVENT, Frame, FrameParser
 from estimator_container.logs.lines import Block, Line, LineAssembler
 
-from ....values.home import JobFolder
+from ....values.home import JobFolder, opened
 from ...port import OnEvent, OnOpenLine
 from ..watch import Watch
 from .record import Record
@@ -112,19 +112,12 @@ def open_logs(folder: JobFolder, record: Record, attempt: int, on_event: OnEvent
 def _open(folder: JobFolder, attempt: int, host: str) -> BinaryIO | None:
     aside = log_file(folder.left(attempt), host)
     if not aside.is_file():
-        file = _file(log_file(folder.hosts, host))
+        file = opened(log_file(folder.hosts, host))
         if not aside.is_file():
             return file
         if file is not None:  # it may be the next attempt's: that is made when this one's has been set aside
             file.close()
-    return _file(aside)
-
-
-def _file(path: Path) -> BinaryIO | None:
-    try:
-        return path.open("rb") if path.is_file() else None
-    except FileNotFoundError:  # it has just been set aside
-        return None
+    return opened(aside)
 
 
 def read(folder: JobFolder, record: Record, on_event: OnEvent | None = None) -> Iterator[Block]:

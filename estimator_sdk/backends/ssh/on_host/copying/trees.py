@@ -151,7 +151,7 @@ class TreeLanding(NamedTuple):
         elif kind == DATA:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             try:
-                _write(fd, base64.b64decode(fields[1]), int(fields[0]))
+                write_all(fd, base64.b64decode(fields[1]), int(fields[0]))
             finally:
                 os.close(fd)
 
@@ -177,7 +177,7 @@ def _put(path: str, mode: int, data: bytes) -> None:
     try:
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
-            _write(fd, data)
+            write_all(fd, data)
         finally:
             os.close(fd)
         _remove(path)
@@ -187,7 +187,8 @@ def _put(path: str, mode: int, data: bytes) -> None:
         raise
 
 
-def _write(fd: int, data: bytes, offset: int = 0) -> None:
+def write_all(fd: int, data: bytes, offset: int = 0) -> None:
+    """Write all of `data` at a place of an open file. Raises OSError."""
     view = memoryview(data)
     while view:
         written = os.pwrite(fd, view, offset)

@@ -274,7 +274,11 @@ class Allocation:
 
     def _end_neighbours(self, failure: Failure) -> None:
         """End the other hosts, unless they stand by for another in the place of the one that failed, or have one."""
-        if not self.stand_by and failure is self._failure:
+        if self.stand_by or failure is not self._failure:
+            return
+        if any(line.has_asked for line in self._lines.values()):
+            self._loop.after(NEIGHBOUR_SECONDS, lambda: self._end_neighbours(failure))
+        else:
             failure.others_are_told_to_end()
             self._signal(signal.SIGTERM)
             self._loop.after(NEIGHBOUR_GRACE, lambda: self._signal(signal.SIGKILL))

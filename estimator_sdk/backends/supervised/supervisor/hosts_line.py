@@ -45,6 +45,10 @@ class HostsLine(Protocol):
     def has_come(self) -> bool:
         """Whether it has ever been."""
 
+    @property
+    def has_asked(self) -> bool:
+        """Whether it has said that an attempt failed, and that cannot be told yet."""
+
     def prepare_again(self) -> None:
         """Bring the hosts what another attempt needs. It may take long, and others may be lost meanwhile."""
 
@@ -137,6 +141,10 @@ class LineHere:
     @property
     def has_come(self) -> bool:
         return self._first_word.has_come
+
+    @property
+    def has_asked(self) -> bool:
+        return False  # what it says is told at once
 
     def prepare_again(self) -> None:
         """They have it."""

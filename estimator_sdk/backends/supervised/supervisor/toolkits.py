@@ -22,6 +22,8 @@ class ToolkitLine:
         self, toolkits: Toolkits, host: str, on_failed: OnAttemptFailed, on_silence: Callable[[], None]
     ) -> None:
         self.is_closed = False
+        self.untold = 0
+        """How often it has said that an attempt failed, and that cannot be told yet."""
         self.waits_for_first: int | None = None
         """After how many attempts it begins again, once the first host has said where it is; None where it does not."""
         self.first_word = FirstWord(toolkits.loop, on_silence, lambda: toolkits.has_begun(host))
@@ -45,6 +47,10 @@ class ToolkitLine:
     def has_come(self) -> bool:
         return self.first_word.has_come
 
+    @property
+    def has_asked(self) -> bool:
+        return self.is_up and self.untold > 0
+
     def prepare_again(self) -> None:
         self._toolkits.prepare_again(self._host)
 
@@ -57,6 +63,12 @@ class ToolkitLine:
     def close(self) -> None:
         self.is_closed = True
         self.first_word.stop()
+
+    def failed(self, found: Verdict, address: str, lost: tuple[str, ...]) -> None:
+        """What the toolkit has said may be told now."""
+        self.untold -= 1
+        if not self.is_closed:
+            self.on_failed(found, address, lost)
 
 
 class Toolkits:
@@ -168,7 +180,9 @@ class Toolkits:
             self._first_listens(fields[0])
         elif kind == platform.FAILED and host in self._lines:
             verdict, address, *lost = fields
-            self.before_failed(lambda: self._failed(host, Verdict.from_json(verdict), address, tuple(lost)))
+            line = self._lines[host]
+            line.untold += 1
+            self.before_failed(lambda: line.failed(Verdict.from_json(verdict), address, tuple(lost)))
 
     def on_lost(self, host: str, how: Loss) -> None:
         """A connection that was closed says nothing: the toolkit ends, too."""
@@ -177,10 +191,6 @@ class Toolkits:
             self._lines[host].is_up = False
             if how is Loss.SILENT and not self._lines[host].is_closed:
                 self._lines[host].on_silence()
-
-    def _failed(self, host: str, found: Verdict, address: str, lost: tuple[str, ...]) -> None:
-        if not self._lines[host].is_closed:
-            self._lines[host].on_failed(found, address, lost)
 
     def _first_listens(self, address: str) -> None:
         self.first_host_at, self._awaits_first = address, False

@@ -14,6 +14,7 @@ from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 
 from estimator_sdk import Estimator
+from estimator_sdk.backends.supervised.supervisor import allocation as allocation_module
 from estimator_sdk.backends.supervised.supervisor.allocation import WORD_SECONDS, Allocation
 from estimator_sdk.backends.supervised.supervisor.hosts import NotStarted
 from estimator_sdk.values.home import JobFolder
@@ -103,6 +104,24 @@ def test_hosts_have_longer_to_say_what_becomes_of_the_job_than_to_end_an_attempt
     assert WORD_SECONDS > restart.CLEAR_SECONDS
 
 
+def test_hosts_are_not_ended_while_one_has_asked_what_follows_and_that_cannot_be_told_yet(
+    allocation, loop, monkeypatch
+):
+    """What was written may have to be published first, which takes as long as it takes."""
+    monkeypatch.setattr(allocation_module, "LOST_SECONDS", 0.01)
+    monkeypatch.setattr(allocation_module, "NEIGHBOUR_SECONDS", 0.01)
+    told: list[int] = []
+    allocation.hosts.signal = told.append
+    line = SimpleNamespace(has_come=False, is_up=True, has_asked=True)
+    allocation._lines = dict.fromkeys(("algo-1", "algo-2", "algo-3"), line)
+    allocation._host_ended("algo-3", -signal.SIGKILL)
+    loop.run_until(lambda: bool(told), 0.3)
+    assert told == []
+    line.has_asked = False
+    loop.run_until(lambda: bool(told), 10.0)
+    assert told == [signal.SIGTERM]
+
+
 def test_hosts_that_are_told_to_end_do_not_stand_by(allocation):
     """They may have asked just before."""
     allocation.hosts.signal = lambda signum: None
@@ -114,7 +133,9 @@ def test_hosts_that_are_told_to_end_do_not_stand_by(allocation):
 def test_all_that_are_frozen_are_named_in_whatever_order_that_is_seen(allocation, monkeypatch):
     """Of three, one is left, and waits for another first host; the supervisor misses the second before the first."""
     allocation.hosts.first_host_at = ""
-    allocation._lines = dict.fromkeys(("algo-1", "algo-2", "algo-3"), SimpleNamespace(has_come=True, is_up=True))
+    allocation._lines = dict.fromkeys(
+        ("algo-1", "algo-2", "algo-3"), SimpleNamespace(has_come=True, is_up=True, has_asked=False)
+    )
     monkeypatch.setattr(
         allocation.hosts, "end", lambda host: allocation._host_ended(host, -signal.SIGKILL), raising=False
     )
@@ -129,7 +150,7 @@ def test_no_attempt_begins_where_another_host_is_lost_while_it_is_prepared(alloc
     found = of_lost_host("algo-3", "algo-1")
 
     class Line:
-        has_come, is_up, begun = True, True, []
+        has_come, is_up, has_asked, begun = True, True, False, []
 
         def prepare_again(self):
             allocation._attempt_failed(found, "10.0.0.1:4712", ("algo-2", "algo-3"))

@@ -28,7 +28,7 @@ from estimator_sdk.plan.plan import Plan
 from estimator_sdk.values.home import JobFolder
 
 class Line:
-    has_come, is_up = True, False
+    has_come, is_up, has_asked = True, False, False
 
     def close(self):
         pass

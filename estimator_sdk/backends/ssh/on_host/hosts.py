@@ -74,7 +74,7 @@ class SshHosts:
         self._is_stopping = False
         self._arriving = ArrivingFiles(loop, folder, self._tell, self._not_kept)
         self._windows = WindowRequests(loop, lambda host, request: self._tell(host, words.WINDOW, request))
-        self._agent = AgentElsewhere(machines.send)
+        self._agent = AgentElsewhere(loop, machines.send)
         machines.observer, machines.agent = self, self._agent
 
     @property

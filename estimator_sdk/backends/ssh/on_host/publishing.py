@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from estimator_container.contract.names import Layout
 from estimator_container.runtime.children import Children
-from estimator_container.runtime.loop import Loop
+from estimator_container.runtime.loop import Loop, Timer
 
 from ....values.home import make_folder
 from . import words
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _FINISH, _CLOSE, _KILL = "finish", "close", "kill"
 _RESTORED, _FAILED, _FINISHED = "restored", "failed", "finished"
 """What it answers."""
+ANSWER_SECONDS = 5.0
+"""Beyond those that it may take to finish, for its answer."""
 _LOST = "what was written last may be lost with the machine of the first host"
 
 
@@ -77,8 +79,9 @@ class AgentElsewhere:
     It begins when all files of the first host are there.
     """
 
-    def __init__(self, send: Callable[..., None]) -> None:
+    def __init__(self, loop: Loop, send: Callable[..., None]) -> None:
         """`send` takes a machine and the fields of a message to its keeper."""
+        self._loop = loop
         self._send = send
         self._machine: str | None = None
         """That of the first host, once it has begun there."""
@@ -91,6 +94,8 @@ class AgentElsewhere:
         """Whether the machine is on which it had begun, and whether it has said its last word there."""
         self._over: list[Callable[[], None]] = []
         """What is called when it has finished."""
+        self._over_late: Timer | None = None
+        """Calls that where it does not answer."""
 
     @property
     def has_owner(self) -> bool:
@@ -124,13 +129,17 @@ class AgentElsewhere:
             self._send(self._machine, words.TELL_AGENT, _FINISH, value)
 
     def finish_then(self, seconds: float, then: Callable[[], None]) -> None:
-        """Have it finish, if it was not told to before, and call `then` when it has."""
+        """Have it finish, if it was not told to before, and call `then` when it has or nobody waits for it any more.
+
+        One that does not answer is waited for so many seconds, and `ANSWER_SECONDS` more.
+        """
         if self._machine is None or self._settings is None or self._is_over:
             then()
             return
         self._over.append(then)
         if len(self._over) == 1:
             self.finish(str(seconds))
+            self._over_late = self._loop.after(seconds + ANSWER_SECONDS, self._call_over)
 
     def close(self) -> None:
         """As `AgentProcess.close`; it has no owner any more."""
@@ -144,7 +153,7 @@ class AgentElsewhere:
         if self._machine is not None:
             self._send(self._machine, words.TELL_AGENT, how, "")
         self._machine = self._settings = self._begun = None
-        self._over.clear()
+        self._call_over()
 
     # What is heard of it.
 
@@ -171,6 +180,8 @@ class AgentElsewhere:
             self._call_over()
 
     def _call_over(self) -> None:
+        if self._over_late is not None:
+            self._over_late.cancel()
         over, self._over = self._over, []
         for then in over:
             then()

@@ -31,6 +31,7 @@ NEIGHBOUR_GRACE = 0.25
 # That the others have to say what becomes of the job, where it may go on with another host. To end what is left of an
 # attempt may take them `restart.CLEAR_SECONDS`, and one that stands still is missed before.
 WORD_SECONDS = SILENT_SECONDS + 5.0
+ASKED_SECONDS = 0.25  # between two looks whether what one has asked is told
 # The toolkit ends its ranks when the grace period is over, and then itself.
 TOOLKIT_SECONDS = 5.0
 # What the ranks of one attempt have written, and the next must not find.
@@ -273,11 +274,14 @@ class Allocation:
             self._loop.after(seconds, lambda: self._end_neighbours(failure))
 
     def _end_neighbours(self, failure: Failure) -> None:
-        """End the other hosts, unless they stand by for another in the place of the one that failed, or have one."""
-        if self.stand_by or failure is not self._failure:
+        """End the other hosts, unless they stand by for another in the place of the one that failed, or have one.
+
+        That is seen later where one of them has asked what follows.
+        """
+        if self.stand_by or self._are_over or failure is not self._failure:
             return
         if any(line.has_asked for line in self._lines.values()):
-            self._loop.after(NEIGHBOUR_SECONDS, lambda: self._end_neighbours(failure))
+            self._loop.after(ASKED_SECONDS, lambda: self._end_neighbours(failure))
         else:
             failure.others_are_told_to_end()
             self._signal(signal.SIGTERM)

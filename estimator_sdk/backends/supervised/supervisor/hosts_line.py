@@ -47,7 +47,7 @@ class HostsLine(Protocol):
 
     @property
     def has_asked(self) -> bool:
-        """Whether it has said that an attempt failed, and that cannot be told yet."""
+        """Whether it is there and has said that an attempt failed, which cannot be told yet."""
 
     def prepare_again(self) -> None:
         """Bring the hosts what another attempt needs. It may take long, and others may be lost meanwhile."""

@@ -23,7 +23,7 @@ class ToolkitLine:
     ) -> None:
         self.is_closed = False
         self.untold = 0
-        """How often it has said that an attempt failed, and that cannot be told yet."""
+        """How often it has said that an attempt failed, which cannot be told yet."""
         self.waits_for_first: int | None = None
         """After how many attempts it begins again, once the first host has said where it is; None where it does not."""
         self.first_word = FirstWord(toolkits.loop, on_silence, lambda: toolkits.has_begun(host))
@@ -90,7 +90,7 @@ class Toolkits:
         self.prepare_again: Callable[[str], None] = lambda host: None
         """Called before a host begins again."""
         self.before_failed: Callable[[Callable[[], None]], None] = lambda then: then()
-        """Called before it is told that an attempt has failed; it calls what it is given when that may be."""
+        """Called before it is told that an attempt has failed; it calls what it is given, once, when that may be."""
         self.loop, self.has_begun = loop, has_begun
         self._member = Member(platform.PLATFORM, hosts, secret)
         self._first = hosts[0]

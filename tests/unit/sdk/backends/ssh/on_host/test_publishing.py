@@ -12,7 +12,7 @@ from estimator_container.runtime.children import Children
 from estimator_container.runtime.loop import Loop
 from estimator_container.storage import open_store
 
-from estimator_sdk.backends.ssh.on_host import words
+from estimator_sdk.backends.ssh.on_host import publishing, words
 from estimator_sdk.backends.ssh.on_host.publishing import AgentElsewhere, KeptAgent
 from tests.waiting import SECONDS
 
@@ -29,7 +29,7 @@ class Machines:
         self.kept = KeptAgent(
             self.loop, self.children, lambda kind, *fields: self.agent.agent_says("a", kind, [*fields])
         )
-        self.agent = AgentElsewhere(self._to_keeper)
+        self.agent = AgentElsewhere(self.loop, self._to_keeper)
 
     def _to_keeper(self, machine, kind, *fields):
         assert machine == "a"
@@ -155,4 +155,27 @@ def test_nobody_waits_for_one_that_has_said_that_it_cannot_publish(machines):
     machines.agent.agent_says("a", words.AGENT_SAYS, ["failed", "the store is away"])
     over = []
     machines.agent.finish_then(600, lambda: over.append(True))
+    assert over == [True]
+
+
+def test_one_that_does_not_answer_is_not_waited_for_for_ever(machines, monkeypatch):
+    monkeypatch.setattr(publishing, "ANSWER_SECONDS", 0.05)
+    machines.own()
+    machines.begin()
+    machines.until(lambda: machines.begun)
+    (pid,) = machines.children.pids
+    os.kill(pid, signal.SIGSTOP)
+    over = []
+    machines.agent.finish_then(0.05, lambda: over.append(True))
+    machines.until(lambda: over)
+    assert over == [True] and machines.heard[-1][0] != "finished"
+
+
+def test_nobody_waits_for_one_whose_owner_has_left_it(machines):
+    machines.own()
+    machines.begin()
+    machines.until(lambda: machines.begun)
+    over = []
+    machines.agent.finish_then(600, lambda: over.append(True))
+    machines.agent.kill()
     assert over == [True]

@@ -109,11 +109,12 @@ def test_hosts_are_not_ended_while_one_has_asked_what_follows_and_that_cannot_be
 ):
     """What was written may have to be published first, which takes as long as it takes."""
     monkeypatch.setattr(allocation_module, "LOST_SECONDS", 0.01)
-    monkeypatch.setattr(allocation_module, "NEIGHBOUR_SECONDS", 0.01)
+    monkeypatch.setattr(allocation_module, "ASKED_SECONDS", 0.01)
     told: list[int] = []
     allocation.hosts.signal = told.append
     line = SimpleNamespace(has_come=False, is_up=True, has_asked=True)
-    allocation._lines = dict.fromkeys(("algo-1", "algo-2", "algo-3"), line)
+    others = SimpleNamespace(has_come=False, is_up=True, has_asked=False)
+    allocation._lines = {"algo-1": line, "algo-2": others, "algo-3": others}
     allocation._host_ended("algo-3", -signal.SIGKILL)
     loop.run_until(lambda: bool(told), 0.3)
     assert told == []

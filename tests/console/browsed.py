@@ -101,6 +101,7 @@ def violations(page) -> list[str]:
     """What axe finds wrong, each with the first place."""
     page.driver.set_script_timeout(PATIENCE)
     page.driver.execute_script(f"if (!window.axe) {{ {AXE.read_text()} }}")
-    script = "const done = arguments[arguments.length - 1]; axe.run().then((found) => done(found.violations))"
+    script = "const done = arguments[arguments.length - 1]; axe.run().then((found) => done(found.violations), done)"
     found = page.driver.execute_async_script(script)
+    assert isinstance(found, list), f"axe could not look: {found}"
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]}: {each['nodes'][0]['failureSummary']}" for each in found]

@@ -186,6 +186,7 @@ def test_equal_stacks_are_folded_beside_the_verdict(page):
 def test_the_timeline_names_the_slowest_rank_and_is_zoomed(page):
     page.go("jobs/whole/timeline")
     page.wait_for(".part .aside", "A step takes 500 ms to 1.0 s; rank 3 on algo-1 is the slowest.")
+    page.wait_for(".bars", "Goodput")  # which moves what is below it
     picture = "return document.querySelector('canvas.map').toDataURL()"
     before = page.driver.execute_script(picture)
     for button in page.all(".part .filters button")[:1]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-from contextlib import contextmanager
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from estimator_sdk import Estimator, Job
+from estimator_sdk import Job
 from tests.console.browsed import Page, keep_picture, violations
 from tests.console.folders import make_job, tell_of_training, writer
-from tests.console.server import console, wait_until
+from tests.console.server import console
+from tests.console.told import started
 from tests.interop.notebooks.browser import browser
 from tests.ports import free_port
 
@@ -36,45 +35,12 @@ const tab = box(".tabs [aria-current]"), tabs = box(".tabs");
 return !tab || (tab.left >= tabs.left - 1 && tab.right <= tabs.right + 1);
 """
 OLD = 120  # jobs that have ended
-DOES_AS_TOLD = """
-import os, pathlib, sys, time
-from estimator_container.training import mark_step
-print("up", flush=True)
-number = 0
-while True:
-    told = pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], str(number))
-    if not told.exists():
-        time.sleep(0.02)
-        continue
-    data = told.read_bytes()
-    if data == b"raise":
-        raise ValueError("<b>no such digit</b>")
-    sys.stdout.buffer.write(data)
-    sys.stdout.flush()
-    number += 1
-    mark_step(number)
-"""
 HOSTILE = (
     b"<img src=x onerror='window.hacked = 1'><script>window.hacked = 1</script><b>bold</b>\n"
     b"\x1b]8;;javascript:window.hacked=1\x07link\x1b]8;;\x07 \x1b[31mred\x1b[0m \x1b[2J\x1b[Hhome\n"
     b"right\xe2\x80\xaeot tfel\xe2\x80\xac nul\x00bell\x07 bad\xff\xfe\n"
     b"first\rsecond\rthird\n" + b"<i>" + b"y" * (10 << 20) + b"\nafter the long line\n"
 )
-
-
-class Told:
-    """A job that writes what it is told to."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self._count = 0
-
-    def write(self, data: bytes) -> None:
-        folder = self.job.folder / "hosts" / "algo-1" / "output" / "data"
-        draft = folder / "draft"
-        draft.write_bytes(data)
-        draft.rename(folder / str(self._count))
-        self._count += 1
 
 
 @pytest.fixture(scope="module")
@@ -106,26 +72,6 @@ def page(driver, server):
     made.wait_for("#connection", "live")
     made.complaints()
     return made
-
-
-@contextmanager
-def started(home, folder):
-    """A job that runs until the block ends."""
-    script = folder / "train.py"
-    script.write_text(DOES_AS_TOLD)
-    before = os.environ.get("ESTIMATOR_HOME")
-    os.environ["ESTIMATOR_HOME"] = str(home)
-    try:
-        job = Estimator(entry_point=str(script), backend="process").fit(wait=False, logs="none")
-        try:
-            yield Told(job)
-        finally:
-            job.stop()
-            wait_until(lambda: job.status in ("Stopped", "Failed", "Completed"), "the job does not end")
-    finally:
-        os.environ.pop("ESTIMATOR_HOME")
-        if before is not None:
-            os.environ["ESTIMATOR_HOME"] = before
 
 
 @pytest.fixture
@@ -192,6 +138,7 @@ def test_a_job_appears_and_its_lines_and_curves_move(page, told):
 def test_a_window_of_the_timeline_is_recorded_and_taken(page, told):
     open_log(page, told)
     told.write(b"a first step\n")
+    page.wait_for(".now", "step 1")  # or no rank counts its steps yet
     page.click("[data-part=timeline]")
     page.wait_for("button.record", "Record in detail")
     page.driver.execute_script("document.querySelector('.together select').selectedIndex = 0")
@@ -241,8 +188,10 @@ def test_a_job_is_stopped_after_a_question_and_runs_again(page, told):
     page.click("dialog[open] button[value=yes]")
     page.wait(lambda: told.job.name not in page.text("h1") and page.text(".title .badge") == "running", "it never runs")
     again = Job.attach(page.text("h1"))
-    page.wait_for(".log .text", "up")
-    again.stop()
+    try:
+        page.wait_for(".log .text", "up")
+    finally:
+        again.stop()
     page.wait_for(".title .badge", "stopped")
 
 

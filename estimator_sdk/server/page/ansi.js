@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 const HIDDEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/g;
 let Painter = null;
 
-library("./vendor/ansi_up.js").then(({ AnsiUp }) => {
+export const ready = library("./vendor/ansi_up.js").then(({ AnsiUp }) => {
   // It makes markup of each piece of a text; ours takes the pieces instead, so that no markup is ever made.
   Painter = class extends AnsiUp {
     pieces = [];

@@ -5,6 +5,11 @@ export class Refused extends Error {
     super(sentence);
     this.status = status;
   }
+
+  // Whether there would be no other answer if it were asked again.
+  get isForGood() {
+    return this.status >= 400 && this.status < 500;
+  }
 }
 
 async function answered(response) {

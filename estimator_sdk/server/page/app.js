@@ -52,7 +52,7 @@ function show() {
       connection("here", "live");
       if (isRefused) notice("");
       isRefused = false;
-      if (!isFirst) shown.reload();
+      shown.reload(isFirst);
       isFirst = false;
     },
     away,

@@ -34,6 +34,7 @@ export function showCurves(place, job) {
   }
 
   function put(names) {
+    for (const name of states.keys()) if (!names.includes(name)) states.delete(name);
     job.compare(names);
     again(showBeside);
   }
@@ -82,7 +83,9 @@ export function showCurves(place, job) {
       const runs = !job.state.is_final || mine.some((name) => !states.get(name)?.is_final);
       if (!found.is_complete || runs) timer = setTimeout(load, found.is_complete ? 2000 : 500);
     } catch (error) {
-      if (!isOver) notice(error.message);
+      if (isOver) return;
+      notice(error.message);
+      if (!error.isForGood) timer = setTimeout(load, 2000);
     } finally {
       isLoading = false;
       if (!isOver && wanted !== asked) load();
@@ -91,11 +94,12 @@ export function showCurves(place, job) {
 
   // One that cannot be read is said, and the others are shown.
   async function other(name) {
+    if (states.get(name)?.isForGood) return { curves: [], is_complete: true };
     try {
       if (!states.get(name)?.is_final) states.set(name, await get(ofJob(name)));
       return await get(ofJob(name, "curves"), { text });
     } catch (error) {
-      states.set(name, { is_final: true, created: 0 });
+      states.set(name, { is_final: true, created: 0, isForGood: error.isForGood });
       if (!isOver) notice(error.message);
       return { curves: [], is_complete: true };
     }

@@ -33,6 +33,10 @@ export function showJob(main, name, firstPart, firstOthers) {
   let ledgerAt = 0;
   let isOver = false;
   let storyTimer = null;
+  let isTelling = false; // a story is on its way
+  let isStale = false; // and there is more to tell
+  let asked = 0; // how often for the state
+  let wanted = [firstPart, firstOthers];
 
   const title = h("h1", {}, name);
   const status = h("span", {});
@@ -47,14 +51,17 @@ export function showJob(main, name, firstPart, firstOthers) {
   main.append(h("div", { class: "head" }, h("div", { class: "title" }, title, status), actions), facts, now, h("div", { class: "reasons" }, why, where), bars, tabs, place);
 
   async function loadState() {
+    const mine = ++asked;
     try {
-      job.state = await get(ofJob(name));
+      const found = await get(ofJob(name));
+      if (isOver || mine !== asked) return;
+      job.state = found;
     } catch (error) {
-      if (!isOver) notice(error.message);
+      if (!isOver && mine === asked) notice(error.message);
       return;
     }
-    if (isOver) return;
     showState();
+    if (!part) showPart(...wanted);
     loadStory();
     loadLedger();
   }
@@ -63,7 +70,8 @@ export function showJob(main, name, firstPart, firstOthers) {
     const { state } = job;
     status.replaceChildren(badge(state.status));
     showFacts();
-    actions.replaceChildren(...buttons(state));
+    if (actions.dataset.status !== state.status) actions.replaceChildren(...buttons(state)); // or who is about to click misses it
+    actions.dataset.status = state.status;
     why.hidden = !state.why;
     why.replaceChildren();
     if (state.why) {
@@ -109,36 +117,47 @@ export function showJob(main, name, firstPart, firstOthers) {
   }
 
   function toError() {
-    location.hash = `#/${ofJob(name)}/logs`;
-    part?.toError?.();
+    const logs = tabs.querySelector("[data-part=logs]");
+    if (!logs.hasAttribute("aria-current")) {
+      history.pushState(null, "", logs.getAttribute("href"));
+      showPart("logs", job.others);
+    }
+    part.toError();
   }
 
   async function loadStory() {
     clearTimeout(storyTimer);
     if (!job.state?.has_logs) return;
+    if (isTelling) {
+      isStale = true;
+      return;
+    }
+    [isTelling, isStale] = [true, false];
     try {
       job.story = await get(ofJob(name, "story"));
     } catch (error) {
       if (!isOver) now.textContent = error.message;
       return;
+    } finally {
+      isTelling = false;
     }
     if (isOver) return;
     if (!job.state.is_final) now.textContent = job.story.now;
     for (const told of job.listeners) told();
     showBars();
     showWhere();
-    if (!job.story.is_complete) storyTimer = setTimeout(loadStory, 50);
+    if (isStale) loadStory();
+    else if (!job.story.is_complete) storyTimer = setTimeout(loadStory, 50);
   }
 
   async function loadLedger() {
-    if (!job.state?.has_logs || Date.now() - ledgerAt < 10000) return;
-    ledgerAt = Date.now();
-    try {
-      job.ledger = await get(ofJob(name, "ledger"));
-    } catch (error) {
-      job.ledger = { error: error.message };
-    }
-    if (!isOver) showBars();
+    if (!job.state?.has_logs) return;
+    if (!job.state.is_final && Date.now() - ledgerAt < 10000) return;
+    const mine = (ledgerAt = Date.now());
+    const found = await get(ofJob(name, "ledger")).catch((error) => ({ error: error.message }));
+    if (isOver || mine !== ledgerAt) return;
+    job.ledger = found;
+    showBars();
   }
 
   function showBars() {
@@ -168,6 +187,8 @@ export function showJob(main, name, firstPart, firstOthers) {
   }
 
   function showPart(key, others) {
+    wanted = [key, others];
+    if (!job.state) return; // it is shown once that is there
     compare([...new Set(others)].filter((each) => each !== name).slice(0, MOST_OTHERS));
     const [found, , make] = PARTS.find(([each]) => each === key) ?? PARTS[0];
     for (const tab of tabs.children) {
@@ -183,14 +204,16 @@ export function showJob(main, name, firstPart, firstOthers) {
   }
 
   const ticking = setInterval(() => job.state && !job.state.is_final && showFacts(), 1000);
-  const showFirst = () => !isOver && !part && job.state && showPart(firstPart, firstOthers);
-  loadState().then(showFirst);
+  loadState();
   return {
     job: name,
     showPart,
-    reload() {
-      loadState().then(showFirst); // the server may not have answered before
-      part?.reload?.();
+    // At first for what has changed before the page heard of changes, or could not be asked for.
+    reload(isFirst) {
+      if (isFirst && job.state?.is_final) return;
+      loadState();
+      if (isFirst) part?.log?.();
+      else part?.reload?.();
     },
     jobs(change) {
       if (change.changed.some((each) => each.name === name)) loadState();
@@ -199,6 +222,7 @@ export function showJob(main, name, firstPart, firstOthers) {
     log() {
       part?.log?.();
       loadStory();
+      loadLedger();
     },
     beat: () => job.state && !job.state.is_final && loadLedger(),
     themed: () => part?.themed?.(),

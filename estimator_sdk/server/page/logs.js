@@ -1,7 +1,7 @@
 // The log of a job: any part of it, from the first to the last byte, and its end as it grows.
 
 import { address, get, ofJob } from "./api.js";
-import { painted } from "./ansi.js";
+import { painted, ready } from "./ansi.js";
 import { clock, fill, h, notice, select } from "./dom.js";
 import { searchPanel } from "./search.js";
 
@@ -17,6 +17,7 @@ export function showLogs(place, job) {
   let hasGrown = false;
   let isPumping = false;
   let generation = 0;
+  let shown = 0; // that of the pages
 
   const attempts = select("Attempt", [["", "newest attempt"]], "", (attempt) => again({ attempt }));
   const ranks = select("Rank", [["", "all ranks"]], "", (rank) => again({ rank }));
@@ -74,8 +75,9 @@ export function showLogs(place, job) {
     download.href = address(ofJob(job.name, "logs/download"), choice);
     try {
       const found = await get(ofJob(job.name, "logs"), { ...choice, ...from, limit: LINES });
+      await ready;
       if (mine !== generation) return;
-      pages = [page(found)];
+      [pages, shown] = [[page(found)], mine];
       box.replaceChildren(pages[0].element, open);
       showOpen(found);
       if (!found.lines.length && found.is_end) pages[0].element.append(h("p", { class: "nothing" }, "No line yet."));
@@ -84,7 +86,9 @@ export function showLogs(place, job) {
       else box.scrollTop = 0;
       if (from.at !== undefined) await more(-1, mine);
     } catch (error) {
-      if (mine === generation) notice(error.message);
+      if (mine !== generation) return;
+      shown = mine; // what was there before stays
+      notice(error.message);
     }
   }
 
@@ -127,7 +131,7 @@ export function showLogs(place, job) {
   }
 
   async function load(direction, mine) {
-    if (!pages.length) return;
+    if (!pages.length || mine !== shown) return; // other pages are on their way
     const from = direction < 0 ? { before: pages[0].before } : { after: pages.at(-1).after };
     try {
       const found = await get(ofJob(job.name, "logs"), { ...choice, ...from, limit: LINES });
@@ -178,6 +182,7 @@ export function showLogs(place, job) {
       for (let round = 1; hasGrown && isFollowing; round++) {
         hasGrown = false;
         await loading;
+        if (!isFollowing) break;
         const mine = generation;
         if (round % 4) await more(1, mine);
         else await jump({});

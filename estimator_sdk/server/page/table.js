@@ -24,6 +24,8 @@ export function showTable(main) {
   let next = null;
   let timer = null;
   let newest = 0;
+  let answered = 0; // the newest that was
+  let drawn = ""; // what was answered, and to what
 
   const search = h("input", { type: "search", placeholder: "Filter by name ( / )", "aria-label": "Filter by name", value: choice.text });
   search.addEventListener("input", () => {
@@ -100,10 +102,13 @@ export function showTable(main) {
       const found = await get("jobs", { ...choice, limit: 50, cursor: cursors.at(-1) });
       if (mine !== newest) return;
       next = found.next;
-      show(found);
+      const told = JSON.stringify([found, choice, cursors]);
+      if (told !== drawn) show(found);
+      drawn = told;
     } catch (error) {
       if (mine === newest) notice(error.message);
     }
+    answered = mine;
   }
 
   function show(found) {
@@ -172,6 +177,8 @@ export function showTable(main) {
           rows.set(job.name, made);
           keepingFocus(() => shown.replaceWith(made));
         }
+        drawn = "";
+        if (answered !== newest) load(); // what is on its way may be older
       } else load();
     },
     key(event) {

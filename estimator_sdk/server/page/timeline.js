@@ -65,7 +65,9 @@ export function showTimeline(place, job) {
       take(found);
       if (!found.is_complete || !job.state.is_final) timer = setTimeout(load, found.is_complete ? EVERY : 100);
     } catch (error) {
-      if (!isOver) notice(error.message);
+      if (isOver || mine !== attempt) return;
+      notice(error.message);
+      if (!error.isForGood) timer = setTimeout(load, EVERY);
     }
   }
 

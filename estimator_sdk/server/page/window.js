@@ -34,7 +34,9 @@ export function showWindow(place, job) {
       const found = await get(ofJob(job.name, "window"));
       if (!isOver) show(found);
     } catch (error) {
-      if (!isOver) notice(error.message);
+      if (isOver) return;
+      notice(error.message);
+      if (!error.isForGood) timer = setTimeout(look, EVERY);
     }
   }
 

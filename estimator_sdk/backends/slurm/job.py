@@ -88,7 +88,7 @@ class SlurmJob(LocalJob):
                 if record.is_final or record.attempt:
                     return
                 why = self._why_pending()
-                if why not in (told, "", "None"):
+                if why not in (told, ""):
                     told = why
                     on_event("", ServiceStatus("pending", told))
                 watch.wait()

@@ -53,11 +53,14 @@ class Queued(NamedTuple):
         'Priority, 3 ahead, estimated 2020-11-25 14:20'
         >>> Queued("PENDING", "Resources").why_pending
         'Resources'
+        >>> Queued("PENDING", "None", ahead=2).why_pending
+        '2 ahead'
         """
         day, _, hour = self.starts.rpartition("T")
         when = hour[:5] if day == time.strftime("%Y-%m-%d") else f"{day} {hour[:5]}".strip()
         ahead = f"{self.ahead} ahead" if self.ahead else ""
-        return ", ".join(filter(None, (self.reason, ahead, when and f"estimated {when}")))
+        reason = "" if self.reason == "None" else self.reason  # the scheduler has not looked at it yet
+        return ", ".join(filter(None, (reason, ahead, when and f"estimated {when}")))
 
     @property
     def is_over(self) -> bool:

@@ -122,7 +122,8 @@ def _checks(made: Probe) -> list[Check]:
 def _without_report(made: Probe) -> str:
     job, said = f"job {made.number}", made.said()
     if made.state.is_waiting:
-        what = f"{job} still waits after {QUEUE_SECONDS:g} s: {made.state.why_pending}"
+        why = made.state.why_pending or "Slurm does not say why"
+        what = f"{job} still waits after {QUEUE_SECONDS:g} s: {why}"
         raise Missing(f"{what}; ask for a partition with free nodes in slurm.toml", "sinfo")
     if said is None:
         what = f"{job} is {made.state.state}, and nothing of it is in {made.folder}: nodes do not share that folder"

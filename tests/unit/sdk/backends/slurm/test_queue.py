@@ -38,7 +38,8 @@ def test_who_waits_is_told_why_and_until_when():
     assert (
         Queued("PENDING", "Priority", f"{today}T14:20:00", ahead=3).why_pending == "Priority, 3 ahead, estimated 14:20"
     )
-    assert Queued("PENDING", "None", "soon").why_pending == "None, estimated soon"
+    assert Queued("PENDING", "None", "soon").why_pending == "estimated soon"
+    assert Queued("PENDING", "None").why_pending == ""
 
 
 @pytest.mark.parametrize("state", sorted(OVER))

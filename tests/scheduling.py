@@ -44,6 +44,14 @@ SETTING_UP_ONCE = (
 )
 OF_ONE_SERVER = ("tests/interop/contract/", "tests/interop/sagemaker_service/")
 """Folders all of whose files share what takes long to set up: containers of two toolkits, a stand-in of a service."""
+ON_THE_LAST_MACHINES = (
+    "tests/conformance/test_world.py::test_hosts_and_ranks_have_the_order_of_the_plan[",
+    "tests/conformance/test_world.py::test_the_report_of_a_job_has_every_rank_where_the_plan_has_it[",
+    "tests/ssh/test_pool.py::test_jobs_share_slots_",
+    "tests/ssh/test_pool.py::test_what_a_supervisor_that_was_killed_has_held_is_free",
+    "tests/ssh/test_pool.py::test_a_job_that_waits_is_stopped",
+)
+"""Tests that say which jobs have the slots of a pool, and those with so many hosts that they need all its machines."""
 LONGEST = (
     "tests/chaos/test_store_away.py",
     "tests/chaos/test_checkpoint_kills.py",
@@ -63,6 +71,8 @@ def group(test: str) -> str:
     """
     if test.startswith(OF_SPINNING_RANKS):
         return SPINNING
+    if test.startswith(ON_THE_LAST_MACHINES):
+        return "the last machines of the pool"
     path, _, _ = test.partition("::")
     for folder in OF_ONE_SERVER:
         if path.startswith(folder):

@@ -109,6 +109,11 @@ def left_of(job: Job, patience: float = SECONDS) -> list[str]:
     return left
 
 
+def left_by_client(job: Job) -> list[str]:
+    """What is still there of the job when the client that waited for it has ended, but where its supervisor follows."""
+    return left_of(job) if job.backend in ("slurm", "ssh") else left_now(job)
+
+
 def left_now(job: Job) -> list[str]:
     """Processes, containers and networks of the job that are still there."""
     if job.backend == "ssh":
@@ -221,8 +226,14 @@ def freeze_host(job: Job, host: str) -> None:
 def freeze_hosts(job: Job, *hosts: str) -> None:
     """The same on several, so soon one after the other that none misses another before."""
     if job.backend == "docker":
-        for container in [container_of(job, host) for host in hosts]:
+        containers = [container_of(job, host) for host in hosts]
+        toolkits = [container.attrs["State"]["Pid"] for container in containers]
+        for toolkit in toolkits:
+            os.kill(toolkit, signal.SIGSTOP)
+        for container in containers:
             freeze(container.pause)
+        for toolkit in toolkits:
+            os.kill(toolkit, signal.SIGCONT)
         return
     toolkits = [toolkit_of(job, host) for host in hosts]
     for toolkit in toolkits:

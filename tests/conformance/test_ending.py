@@ -22,7 +22,7 @@ from tests.conformance.jobs import (
     events,
     freeze_host,
     kill_host,
-    left_now,
+    left_by_client,
     left_of,
     supervisor_of,
     tell,
@@ -289,7 +289,7 @@ from estimator_sdk import Estimator
 Estimator(entry_point={str(tmp_path / "train.py")!r}, instance_count=2, **{where!r}).fit(job_name={name!r})
 """
     subprocess.run([sys.executable, "-c", program], check=True)
-    assert left_now(Job.attach(name)) == []
+    assert left_by_client(Job.attach(name)) == []
 
 
 @pytest.mark.law("E3")
@@ -385,7 +385,7 @@ Estimator(entry_point={str(tmp_path / "train.py")!r}, **{where!r},
         shown, _ = fitting.communicate(timeout=SECONDS)
     assert "KeyboardInterrupt" in shown
     job = Job.attach(f"law-ctrl-c-{where['backend']}")
-    assert job.status == "Stopped" and left_now(job) == []
+    assert job.status == "Stopped" and left_by_client(job) == []
     assert (job.download(tmp_path / "model") / "final").exists()
 
 

@@ -55,10 +55,12 @@ def curves_of(job: Job) -> dict[tuple[str, int | None], list[tuple[float, float]
 
 def are_measured(job: Job) -> bool:
     """Whether each rank holds what it is to hold, has said so, and has been measured since."""
-    memory = memory_of_ranks(job)
+    memory, resident = memory_of_ranks(job), resident_of_ranks(job)
     rates = job.machines(["process.cpu.utilization"]).series
-    has_all = all(rank in memory and memory[rank][1] > (rank + 1) * 64 * MEGABYTE for rank in RANKS)
-    return has_all and len(rates) == len(RANKS) == len(resident_of_ranks(job))
+    has_all = len(resident) == len(RANKS) and all(
+        rank in memory and memory[rank][1] > said - 16 * MEGABYTE for rank, said in resident.items()
+    )
+    return has_all and len(rates) == len(RANKS)
 
 
 def resident_of_ranks(job: Job) -> dict[int | None, int]:

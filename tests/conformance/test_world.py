@@ -127,7 +127,7 @@ def test_a_daemon_that_never_starts_is_named_at_the_deadline(script):
     """What is to start it on the other host hangs."""
     hangs = "-mca plm_rsh_agent 'perl -e sleep(60)'"
     plan = script.estimator("", hosts=2, processes=1, mpi_options=hangs).plan()
-    hosts = [replace(host, environment={**host.environment, WORLD_TIMEOUT: "10"}) for host in plan.hosts]
+    hosts = [replace(host, environment={**host.environment, WORLD_TIMEOUT: "20"}) for host in plan.hosts]
     with pytest.raises(JobFailed) as failed:
         launch.run(replace(plan, hosts=tuple(hosts)), wait=True, logs="none")
     assert (failed.value.verdict.kind, failed.value.verdict.host) == ("host_missing", "algo-2")

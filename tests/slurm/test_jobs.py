@@ -302,6 +302,9 @@ def narrow(slurm):
     slurm.run("scontrol", "delete", "PartitionName=tight")
 
 
+IN_LINE = re.compile(r"(Priority|Resources), [23] ahead")
+
+
 def test_who_waits_is_told_how_many_are_ahead_without_another_query(submit, narrow, monkeypatch):
     asked, ask = [], queue.ask
     monkeypatch.setattr(queue, "ask", lambda *command, **rest: asked.append(command[0]) or ask(*command, **rest))
@@ -312,14 +315,14 @@ def test_who_waits_is_told_how_many_are_ahead_without_another_query(submit, narr
 
     def told(host: str, event: object) -> None:
         said.append(getattr(event, "message", ""))
-        if " ahead" in said[-1]:
+        if IN_LINE.match(said[-1]):
             job.stop()
 
     try:
         list(job._started.blocks(True, told))
     finally:
         too_late.cancel()
-    assert any(re.match(r"(Priority|Resources), [23] ahead", each) for each in said), said
+    assert any(IN_LINE.match(each) for each in said), said
     assert asked.count("squeue") <= 4 + (time.monotonic() - began) / queue.ASK_AGAIN_SECONDS
 
 

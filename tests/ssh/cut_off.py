@@ -54,7 +54,13 @@ def see(job: Job, port: str) -> dict[str, object]:
     following.start()
     wait_for(lambda: len(followed) > 10)
     drop("-I", port)
-    time.sleep(1.0)
+
+    def is_still() -> bool:  # what had left the machine before is shown first
+        seen = len(followed)
+        time.sleep(2.0)
+        return len(followed) == seen
+
+    wait_for(is_still)
     before = len(followed)
     time.sleep(CUT_SECONDS)
     during, status = len(followed) - before, job.status

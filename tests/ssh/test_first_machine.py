@@ -57,7 +57,7 @@ def test_a_job_whose_first_machine_loses_its_power_says_so_and_has_failed_when_t
         job.delete()
 
     own_pool.start_machine("host-1")
-    following.join(60)
+    following.join(SECONDS)
     assert told[1:] == ["running: host-1 answers again"]
     with pytest.raises(JobFailed, match="ended without a result"):
         job.wait(SECONDS)

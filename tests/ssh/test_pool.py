@@ -145,7 +145,7 @@ def tell_of_waiting(host: str, event: object) -> None:
 
 
 def test_jobs_share_slots_and_one_that_finds_none_is_refused_or_waits(submit):
-    # On machines that no other test uses at the same time.
+    # On machines that no other test uses at the same time: see `tests.scheduling`.
     first = submit(HOLDS, hosts="host-10:2,host-11:2", distribution=None)
     wait_until_up(first, 2)
     beside = submit(HOLDS, hosts="host-11:2", instance_count=1, distribution=None)

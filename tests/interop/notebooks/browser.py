@@ -8,6 +8,8 @@ from pathlib import Path
 
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 
+from tests.ports import free_port
+
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 _OPTIONS = (
     "--headless=new",
@@ -30,7 +32,7 @@ def browser(folder: Path) -> Iterator[Chrome]:
     for option in (*_OPTIONS, f"--user-data-dir={folder / 'profile'}"):
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = Chrome(options, ChromeService(str(DRIVER), log_output=str(folder / "chromedriver.log")))
+    driver = Chrome(options, ChromeService(str(DRIVER), free_port(), log_output=str(folder / "chromedriver.log")))
     try:
         yield driver
     finally:

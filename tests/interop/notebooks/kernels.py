@@ -27,6 +27,7 @@ def execute(notebook: nbformat.NotebookNode, seconds: float, **options: Any) -> 
             notebook,
             timeout=seconds,
             startup_timeout=START_SECONDS,
+            iopub_timeout=int(START_SECONDS),  # or what a cell has drawn last is lost
             kernel_name="python3",
             config=Config(KernelManager=sockets),
             **options,

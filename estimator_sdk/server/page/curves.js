@@ -99,7 +99,7 @@ export function showCurves(place, job) {
       if (!states.get(name)?.is_final) states.set(name, await get(ofJob(name)));
       return await get(ofJob(name, "curves"), { text });
     } catch (error) {
-      states.set(name, { is_final: true, created: 0, isForGood: error.isForGood });
+      if (error.isForGood) states.set(name, { is_final: true, isForGood: true });
       if (!isOver) notice(error.message);
       return { curves: [], is_complete: true };
     }
@@ -107,7 +107,7 @@ export function showCurves(place, job) {
 
   // Over each other: the mean over the ranks of each job, over steps, or over the time since the job's own start.
   function drawJobs(found, names) {
-    const begun = [job.state, ...names.slice(1).map((name) => states.get(name))].map((state) => state.created ?? 0);
+    const begun = [job.state, ...names.slice(1).map((name) => states.get(name))].map((state) => state?.created ?? 0);
     for (const metric of new Set(found.flatMap((each) => each.curves.map((band) => band.name)))) {
       const shownJobs = names.map((name, number) => ({ name, number, band: found[number].curves.find((band) => band.name === metric) })).filter((each) => each.band);
       if (!charts.has(metric)) charts.set(metric, new Chart(grid, metric, false));

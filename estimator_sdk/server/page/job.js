@@ -36,6 +36,7 @@ export function showJob(main, name, firstPart, firstOthers) {
   let isTelling = false; // a story is on its way
   let isStale = false; // and there is more to tell
   let asked = 0; // how often for the state
+  let answered = 0; // the newest time that it was told
   let wanted = [firstPart, firstOthers];
 
   const title = h("h1", {}, name);
@@ -54,8 +55,8 @@ export function showJob(main, name, firstPart, firstOthers) {
     const mine = ++asked;
     try {
       const found = await get(ofJob(name));
-      if (isOver || mine !== asked) return;
-      job.state = found;
+      if (isOver || mine < answered) return;
+      [job.state, answered] = [found, mine];
     } catch (error) {
       if (!isOver && mine === asked) notice(error.message);
       return;
@@ -133,21 +134,21 @@ export function showJob(main, name, firstPart, firstOthers) {
       return;
     }
     [isTelling, isStale] = [true, false];
-    try {
-      job.story = await get(ofJob(name, "story"));
-    } catch (error) {
-      if (!isOver) now.textContent = error.message;
-      return;
-    } finally {
-      isTelling = false;
-    }
+    const found = await get(ofJob(name, "story")).catch((error) => ({ error }));
+    isTelling = false;
     if (isOver) return;
-    if (!job.state.is_final) now.textContent = job.story.now;
+    if (found.error) now.textContent = found.error.message;
+    else showStory(found);
+    if (isStale) loadStory();
+    else if (!found.error && !found.is_complete) storyTimer = setTimeout(loadStory, 50);
+  }
+
+  function showStory(found) {
+    job.story = found;
+    if (!job.state.is_final) now.textContent = found.now;
     for (const told of job.listeners) told();
     showBars();
     showWhere();
-    if (isStale) loadStory();
-    else if (!job.story.is_complete) storyTimer = setTimeout(loadStory, 50);
   }
 
   async function loadLedger() {

@@ -90,6 +90,7 @@ export function showLogs(place, job) {
       shown = mine; // what was there before stays
       notice(error.message);
     }
+    if (hasGrown) grown();
   }
 
   function page(found) {
@@ -180,9 +181,9 @@ export function showLogs(place, job) {
     isPumping = true;
     try {
       for (let round = 1; hasGrown && isFollowing; round++) {
-        hasGrown = false;
         await loading;
-        if (!isFollowing) break;
+        if (!isFollowing || generation !== shown) break; // or once the pages that are on their way are there
+        hasGrown = false;
         const mine = generation;
         if (round % 4) await more(1, mine);
         else await jump({});

@@ -25,6 +25,7 @@ export function showTable(main) {
   let timer = null;
   let newest = 0;
   let answered = 0; // the newest that was
+  let isStale = false; // and there is more to tell
   let drawn = ""; // what was answered, and to what
 
   const search = h("input", { type: "search", placeholder: "Filter by name ( / )", "aria-label": "Filter by name", value: choice.text });
@@ -98,6 +99,7 @@ export function showTable(main) {
 
   async function load() {
     const mine = ++newest;
+    isStale = false;
     try {
       const found = await get("jobs", { ...choice, limit: 50, cursor: cursors.at(-1) });
       if (mine !== newest) return;
@@ -106,9 +108,17 @@ export function showTable(main) {
       if (told !== drawn) show(found);
       drawn = told;
     } catch (error) {
-      if (mine === newest) notice(error.message);
+      if (mine !== newest) return;
+      notice(error.message);
     }
     answered = mine;
+    if (isStale) load();
+  }
+
+  // What is on its way may be older than what was told since.
+  function loadAgain() {
+    if (answered === newest) load();
+    else isStale = true;
   }
 
   function show(found) {
@@ -178,8 +188,8 @@ export function showTable(main) {
           keepingFocus(() => shown.replaceWith(made));
         }
         drawn = "";
-        if (answered !== newest) load(); // what is on its way may be older
-      } else load();
+        if (answered !== newest) isStale = true;
+      } else loadAgain();
     },
     key(event) {
       if (event.key === "x") document.activeElement.closest("tr")?.querySelector("input")?.click();

@@ -262,7 +262,7 @@ def _ended(record: Record, number: int, known: queue.Queued | None, folder: Slur
 
 def _with_why_pending(record: Record, known: queue.Queued) -> Record:
     """The record, with why the job waits, for who does not follow it."""
-    if record.reason or not known.is_waiting or known.why_pending in ("", "None"):
+    if record.reason or not known.is_waiting or not known.why_pending:
         return record
     return replace(record, reason=f"pending: {known.why_pending}")
 

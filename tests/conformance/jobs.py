@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -227,13 +227,9 @@ def freeze_hosts(job: Job, *hosts: str) -> None:
     """The same on several, so soon one after the other that none misses another before."""
     if job.backend == "docker":
         containers = [container_of(job, host) for host in hosts]
-        toolkits = [container.attrs["State"]["Pid"] for container in containers]
-        for toolkit in toolkits:
-            os.kill(toolkit, signal.SIGSTOP)
-        for container in containers:
-            freeze(container.pause)
-        for toolkit in toolkits:
-            os.kill(toolkit, signal.SIGCONT)
+        with stopped(*(container.attrs["State"]["Pid"] for container in containers if len(hosts) > 1)):
+            for container in containers:
+                freeze(container.pause)
         return
     toolkits = [toolkit_of(job, host) for host in hosts]
     for toolkit in toolkits:
@@ -244,6 +240,19 @@ def freeze_hosts(job: Job, *hosts: str) -> None:
             with contextlib.suppress(ProcessLookupError):  # one that ends by itself, as an installer's do
                 os.kill(pid, signal.SIGSTOP)
                 wait_for(lambda pid=pid: state_of(pid) in ("T", "t", "Z", ""))
+
+
+@contextlib.contextmanager
+def stopped(*pids: int) -> Iterator[None]:
+    """Processes that stand still meanwhile, all from the same moment on."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 def drop_packets(job: Job, host: str) -> None:

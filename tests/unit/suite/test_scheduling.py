@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_what_is_named_is_there():
     """So that a test that is renamed does not leave its place in the order unnoticed."""
-    for name in (*scheduling.OF_SPINNING_RANKS, *scheduling.LONGEST):
+    for name in (*scheduling.OF_SPINNING_RANKS, *scheduling.ON_THE_LAST_MACHINES, *scheduling.LONGEST):
         path, _, test = name.partition("::")
         assert (ROOT / path).exists(), name
         assert f"def {test.partition('[')[0]}" in ((ROOT / path).read_text() if test else "def "), name

@@ -18,8 +18,8 @@ BOTH_WAYS = pytest.mark.parametrize("hosts", [["host-1", "host-2"], ["host-2", "
 
 @pytest.fixture(scope="module")
 def own():
-    """Two machines that no other test uses."""
-    with pool.pool(2) as made:
+    """Three machines that no other test uses."""
+    with pool.pool(3) as made:
         yield made
 
 
@@ -49,6 +49,18 @@ def test_a_machine_that_cannot_have_a_host_says_why_at_once_and_keeps_nothing(su
     assert failed.value.verdict.message.startswith(
         "host-1 cannot have a host: [Errno 13] Permission denied: '/tmp/est-"
     )
+    wait_for(lambda: not left())
+
+
+def test_a_spare_machine_takes_the_place_of_one_that_cannot_have_a_host(submit, own):
+    folder = own.folder / "host-1" / "tmp"
+    folder.chmod(0o555)
+    try:
+        job = submit("print('up')", hosts=["host-2", "host-1", "host-3"], spare_hosts=1)
+        assert job.wait(SECONDS) == "Completed"
+    finally:
+        folder.chmod(0o1777)
+    assert len(job.attempts) == 1
     wait_for(lambda: not left())
 
 

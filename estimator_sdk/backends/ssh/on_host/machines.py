@@ -93,7 +93,7 @@ class PoolMachines:
         """Those that are there, by their names."""
         self.lost: set[str] = set()
         self._unfit: dict[str, str] = {}
-        """Machine -> why it cannot have a host, until that has been said."""
+        """Machine -> why it cannot have a host."""
         self.claims: Claims | None = None
         """Those of the job on the slots of the machines, once it has some."""
         self.observer: KeeperObserver | None = None
@@ -129,14 +129,14 @@ class PoolMachines:
         return next(machine.at for machine in self.machines if machine.name == name)
 
     def wait_for(self, count: int, is_over: Callable[[], bool]) -> list[str]:
-        """Wait until so many machines of those that are not lost are there; returns those that have not come in time.
+        """Wait until so many machines, of those that are not lost the first, are there; returns those that are not.
 
         It returns early once `is_over` is true.
         """
-        wanted = [machine.name for machine in self.machines if machine.name not in self.lost][:count]
 
         def missing() -> list[str]:
-            return [name for name in wanted if name not in self.kept and name not in self.lost]
+            wanted = [machine.name for machine in self.machines if machine.name not in self.lost][:count]
+            return [name for name in wanted if name not in self.kept]
 
         self._loop.run_until(lambda: is_over() or not missing(), JOIN_SECONDS)
         return missing()
@@ -144,18 +144,18 @@ class PoolMachines:
     def enter(self, plan: Plan, folder: JobFolder, is_over: Callable[[], bool]) -> None:
         """Wait for as many machines as the plan has hosts, and for room on them if the job is to. Raises NotStarted.
 
+        A spare machine takes the place of one that cannot have a host.
         It returns early once `is_over` is true. On a pool of which this machine is none, who has started the keepers
         has the slots.
         """
         missing = self.wait_for(len(plan.hosts), is_over)
-        if self._unfit:
-            what = "; ".join(f"{self.at(name)} cannot have a host: {why}" for name, why in self._unfit.items())
-            self._unfit.clear()
-            raise NotStarted(Verdict(Kind.PLATFORM, what))
+        if self._unfit and self.too_few(len(plan.hosts)):
+            raise NotStarted(Verdict(Kind.PLATFORM, "; ".join(self._why_unfit)))
         if missing and not is_over():
             where = ", ".join(map(self.at, missing))
             what = f"{where} did not connect to the job's supervisor at {self.address}"
-            raise NotStarted(Verdict(Kind.PLATFORM, f"{what}; see that no firewall is between the machines"))
+            what = f"{what}; see that no firewall is between the machines"
+            raise NotStarted(Verdict(Kind.PLATFORM, "; ".join((*self._why_unfit, what))))
         if self.own is None:
             return
         if self.claims is None:
@@ -178,13 +178,18 @@ class PoolMachines:
         if self.own in self.lost:
             return f"no other machine can take the place of the first, {self.machines[0].at}; {self.hint}"
         left = len(self.machines) - len(self.lost)
-        return f"too few machines are left, {left} of {len(self.machines)}; {self.hint}" if left < hosts else ""
+        what = f"too few machines are left, {left} of {len(self.machines)}"
+        return "; ".join((what, *self._why_unfit, self.hint)) if left < hosts else ""
 
     @property
     def hint(self) -> str:
         """What to do where machines are lost."""
         cannot_be_replaced = self.own is None or self.own in self.lost
         return "start the job again" if cannot_be_replaced else "give the pool more machines, and spare_hosts="
+
+    @property
+    def _why_unfit(self) -> list[str]:
+        return [f"{self.at(name)} cannot have a host: {why}" for name, why in self._unfit.items()]
 
     def free(self, taken: Container[str], for_own: bool) -> str | None:
         """One that is there and not taken: this one, or another. None if there is none."""

@@ -1,0 +1,82 @@
+"""Which machines of a pool a job has, and what is said of those that cannot have a host."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from types import SimpleNamespace
+
+import pytest
+from estimator_container.runtime.loop import Loop
+
+from estimator_sdk.backends.ssh.on_host import machines as on_host
+from estimator_sdk.backends.ssh.on_host import words
+from estimator_sdk.backends.ssh.on_host.machines import PoolMachine, PoolMachines
+from estimator_sdk.backends.supervised.supervisor.hosts import NotStarted
+
+NAMES = ("host-1", "host-2", "host-3")
+PLAN = SimpleNamespace(hosts=("algo-1", "algo-2"))
+
+
+@pytest.fixture
+def machines():
+    """Three, for a job with two hosts, of which none has come; the supervisor is on another one."""
+    door = socket.create_server(("127.0.0.1", 0))
+    made = PoolMachines(Loop(), [PoolMachine(name, name) for name in NAMES], b"secret", door, "the client")
+    yield made
+    made._mesh.close()
+    signal.set_wakeup_fd(-1)
+
+
+def come(machines, *names: str) -> None:
+    for name in names:
+        machines.on_message(name, [words.ABOUT, "10.0.0.1", "", ""])
+
+
+def cannot(machines, name: str) -> None:
+    machines.on_message(name, [words.UNFIT, "its disk is full"])
+
+
+def enter(machines) -> None:
+    machines.enter(PLAN, None, lambda: False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_one_of_three_that_cannot_have_a_host_is_not_needed(machines, name, is_first):
+    """Whichever it is, and whether that is heard before the others come or after."""
+    if is_first:
+        cannot(machines, name)
+    come(machines, *(each for each in NAMES if each != name))
+    machines._loop.after(0.05, lambda: None if is_first else cannot(machines, name))
+    enter(machines)
+    assert {*NAMES} - {name} <= {*machines.kept}
+    assert machines.too_few(2) == ""
+    cannot(machines, name)
+    assert machines.too_few(3).startswith(f"too few machines are left, 2 of 3; {name} cannot have a host: its disk")
+
+
+def test_the_job_waits_for_the_machine_that_takes_the_place_of_one(machines):
+    come(machines, "host-1")
+    machines._loop.after(0.05, lambda: cannot(machines, "host-2"))
+    machines._loop.after(0.1, lambda: come(machines, "host-3"))
+    enter(machines)
+    assert {*machines.kept} == {"host-1", "host-3"}
+
+
+def test_both_reasons_are_told_where_one_cannot_have_a_host_and_the_spare_one_does_not_come(machines, monkeypatch):
+    monkeypatch.setattr(on_host, "JOIN_SECONDS", 0.1)
+    come(machines, "host-1")
+    cannot(machines, "host-2")
+    with pytest.raises(NotStarted, match="^host-2 cannot have a host: its disk is full; host-3 did not connect to"):
+        enter(machines)
+
+
+def test_where_too_few_are_left_each_is_named_with_its_reason(machines):
+    cannot(machines, "host-1")
+    machines._loop.after(0.05, lambda: cannot(machines, "host-3"))
+    with pytest.raises(NotStarted) as said:
+        come(machines, "host-2")
+        enter(machines)
+    reason = "cannot have a host: its disk is full"
+    assert str(said.value) == f"host-1 {reason}; host-3 {reason}"

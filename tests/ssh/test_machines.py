@@ -56,7 +56,7 @@ def test_a_spare_machine_takes_the_place_of_one_that_cannot_have_a_host(submit, 
     folder = own.folder / "host-1" / "tmp"
     folder.chmod(0o555)
     try:
-        job = submit("print('up')", hosts=["host-2", "host-1", "host-3"], spare_hosts=1)
+        job = submit("print('up')", hosts=["host-2", "host-1", "host-3"], spare_hosts=1, max_retry_attempts=1)
         assert job.wait(SECONDS) == "Completed"
     finally:
         folder.chmod(0o1777)

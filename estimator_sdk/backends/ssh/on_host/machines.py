@@ -93,7 +93,7 @@ class PoolMachines:
         """Those that are there, by their names."""
         self.lost: set[str] = set()
         self._unfit: dict[str, str] = {}
-        """Machine -> why it cannot have a host."""
+        """Machine -> why it cannot have a host, until that has been the end of an attempt."""
         self.claims: Claims | None = None
         """Those of the job on the slots of the machines, once it has some."""
         self.observer: KeeperObserver | None = None
@@ -128,8 +128,39 @@ class PoolMachines:
         """How the user calls a machine."""
         return next(machine.at for machine in self.machines if machine.name == name)
 
-    def wait_for(self, count: int, is_over: Callable[[], bool]) -> list[str]:
-        """Wait until so many machines, of those that are not lost the first, are there; returns those that are not.
+    def enter(self, plan: Plan, folder: JobFolder, is_over: Callable[[], bool]) -> None:
+        """Wait for as many machines as the plan has hosts, and for room on them if the job is to. Raises NotStarted.
+
+        A spare machine takes the place of one that cannot have a host, or is lost meanwhile. It returns early once
+        `is_over` is true. On a pool of which this machine is none, who has started the keepers has the slots.
+        """
+        count = len(plan.hosts)
+        self._wait_for(count, is_over)
+        if self.own is None:
+            return
+        if self.claims is None:
+            terms = terms_of(plan, [machine.name for machine in self.machines])
+            self.claims = Claims(self._loop, self.send, self.at, terms)
+        waiting, waits, before = waiting_file(folder), bool(plan.decoded.reserved.queue), ""
+        held: list[str] = []
+        try:
+            while not (before or held or is_over()):
+                kept = [machine.name for machine in self.machines if machine.name in self.kept]
+                before = self.claims.hold(kept[:count], waits, is_over, lambda who: write_private(waiting, who))
+                held = kept if self.kept.keys() >= {*kept[:count]} else []
+                if not held:
+                    self._wait_for(count, is_over)
+        finally:
+            with suppress(FileNotFoundError):
+                waiting.unlink()
+        if before:
+            hint = "use queue=True to wait for them, other machines, or fewer processes_per_host"
+            raise NotStarted(Verdict(Kind.PLATFORM, f"the machines have no room: {before}; {hint}"))
+        for spare in held[count:]:
+            self.use(spare)
+
+    def _wait_for(self, count: int, is_over: Callable[[], bool]) -> None:
+        """Wait until so many machines, of those that are not lost the first, are there. Raises NotStarted.
 
         It returns early once `is_over` is true.
         """
@@ -139,39 +170,18 @@ class PoolMachines:
             return [name for name in wanted if name not in self.kept]
 
         self._loop.run_until(lambda: is_over() or not missing(), JOIN_SECONDS)
-        return missing()
-
-    def enter(self, plan: Plan, folder: JobFolder, is_over: Callable[[], bool]) -> None:
-        """Wait for as many machines as the plan has hosts, and for room on them if the job is to. Raises NotStarted.
-
-        A spare machine takes the place of one that cannot have a host.
-        It returns early once `is_over` is true. On a pool of which this machine is none, who has started the keepers
-        has the slots.
-        """
-        missing = self.wait_for(len(plan.hosts), is_over)
-        if self._unfit and self.too_few(len(plan.hosts)):
-            raise NotStarted(Verdict(Kind.PLATFORM, "; ".join(self._why_unfit)))
-        if missing and not is_over():
-            where = ", ".join(map(self.at, missing))
+        why = self._why_unfit
+        if why and self.too_few(count):
+            gone = [each for each in self.machines if each.name in self.lost and each.name not in self._unfit]
+            why += [f"{each.at} is not connected any more" for each in gone]
+        elif missing() and not is_over():
+            where = ", ".join(map(self.at, missing()))
             what = f"{where} did not connect to the job's supervisor at {self.address}"
-            what = f"{what}; see that no firewall is between the machines"
-            raise NotStarted(Verdict(Kind.PLATFORM, "; ".join((*self._why_unfit, what))))
-        if self.own is None:
+            why.append(f"{what}; see that no firewall is between the machines")
+        else:
             return
-        if self.claims is None:
-            terms = terms_of(plan, [machine.name for machine in self.machines])
-            self.claims = Claims(self._loop, self.send, self.at, terms)
-        waiting = waiting_file(folder)
-        kept = [machine.name for machine in self.machines if machine.name in self.kept]
-        count, waits = len(plan.hosts), bool(plan.decoded.reserved.queue)
-        before = self.claims.hold(kept[:count], waits, is_over, lambda who: write_private(waiting, who))
-        with suppress(FileNotFoundError):
-            waiting.unlink()
-        if before:
-            hint = "use queue=True to wait for them, other machines, or fewer processes_per_host"
-            raise NotStarted(Verdict(Kind.PLATFORM, f"the machines have no room: {before}; {hint}"))
-        for spare in kept[count:]:
-            self.use(spare)
+        self._unfit.clear()
+        raise NotStarted(Verdict(Kind.PLATFORM, "; ".join(why)))
 
     def too_few(self, hosts: int) -> str:
         """Why there can be no machine for each of so many hosts, in words; empty where there can."""

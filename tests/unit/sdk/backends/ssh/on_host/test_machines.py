@@ -7,12 +7,15 @@ import socket
 from types import SimpleNamespace
 
 import pytest
+from estimator_container.mesh.pulse import Loss
 from estimator_container.runtime.loop import Loop
 
+from estimator_sdk import Estimator
 from estimator_sdk.backends.ssh.on_host import machines as on_host
 from estimator_sdk.backends.ssh.on_host import words
 from estimator_sdk.backends.ssh.on_host.machines import PoolMachine, PoolMachines
 from estimator_sdk.backends.supervised.supervisor.hosts import NotStarted
+from estimator_sdk.values.home import JobFolder
 
 NAMES = ("host-1", "host-2", "host-3")
 PLAN = SimpleNamespace(hosts=("algo-1", "algo-2"))
@@ -80,3 +83,49 @@ def test_where_too_few_are_left_each_is_named_with_its_reason(machines):
         enter(machines)
     reason = "cannot have a host: its disk is full"
     assert str(said.value) == f"host-1 {reason}; host-3 {reason}"
+
+
+def test_a_job_that_loses_a_machine_while_it_waits_for_room_waits_for_room_with_another(tmp_path, monkeypatch):
+    """Or its hosts would begin on machines that it has no slots of."""
+    (tmp_path / "train.py").touch()
+    monkeypatch.setenv("ESTIMATOR_HOME", str(tmp_path / "home"))
+    estimator = Estimator(entry_point=str(tmp_path / "train.py"), hosts=[*NAMES], instance_count=2, queue=True)
+    plan, folder = estimator.plan(job_name="digits"), JobFolder.for_job("digits")
+    folder.path.mkdir(parents=True)
+    door = socket.create_server(("127.0.0.1", 0))
+    made = PoolMachines(Loop(), [PoolMachine(name, name) for name in NAMES], b"secret", door, None)
+    full, asked = {"host-1"}, []
+
+    def answer(machine: str, kind: str, *fields: str) -> None:
+        asked.append((machine, kind))
+        states = {words.CLAIM: words.FREE, words.TAKE: words.HELD, words.GIVE_BACK: words.FREE}
+        state = words.FULL if machine in full else states[kind]
+        made._loop.after(0.0, lambda: made.on_message(machine, [words.ROOM, state, "another has 1"]))
+
+    monkeypatch.setattr(made, "send", answer)
+    come(made, *NAMES)
+
+    def lose() -> None:
+        assert (folder.path / "waiting").exists()
+        made.on_lost("host-2", Loss.CLOSED)
+        made._loop.after(0.05, leave)
+
+    def leave() -> None:
+        full.clear()
+        made.on_message("host-1", [words.ROOM, words.FREE, ""])
+
+    made._loop.after(0.05, lose)
+    made.enter(plan, folder, lambda: False)
+    assert [machine for machine, kind in asked if kind == words.TAKE] == ["host-1", "host-3"]
+    assert not (folder.path / "waiting").exists()
+    made._mesh.close()
+    signal.set_wakeup_fd(-1)
+
+
+def test_one_that_was_lost_is_named_beside_one_that_cannot_have_a_host(machines):
+    come(machines, "host-1")
+    cannot(machines, "host-3")
+    machines._loop.after(0.05, lambda: machines.on_lost("host-2", Loss.CLOSED))
+    with pytest.raises(NotStarted, match="^host-3 cannot have a host: its disk is full; host-2 is not connected"):
+        enter(machines)
+    assert "cannot have a host" not in machines.too_few(2)  # that has been said

@@ -101,7 +101,7 @@ export function showCurves(place, job) {
     } catch (error) {
       if (error.isForGood) states.set(name, { is_final: true, isForGood: true });
       if (!isOver) notice(error.message);
-      return { curves: [], is_complete: true };
+      return { curves: [], is_complete: error.isForGood === true };
     }
   }
 

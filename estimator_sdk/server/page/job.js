@@ -32,6 +32,7 @@ export function showJob(main, name, firstPart, firstOthers) {
   let part = null;
   let ledgerAt = 0;
   let isOver = false;
+  let stateTimer = null;
   let storyTimer = null;
   let isTelling = false; // a story is on its way
   let isStale = false; // and there is more to tell
@@ -52,13 +53,16 @@ export function showJob(main, name, firstPart, firstOthers) {
   main.append(h("div", { class: "head" }, h("div", { class: "title" }, title, status), actions), facts, now, h("div", { class: "reasons" }, why, where), bars, tabs, place);
 
   async function loadState() {
+    clearTimeout(stateTimer);
     const mine = ++asked;
     try {
       const found = await get(ofJob(name));
       if (isOver || mine < answered) return;
       [job.state, answered] = [found, mine];
     } catch (error) {
-      if (!isOver && mine === asked) notice(error.message);
+      if (isOver || mine !== asked) return;
+      notice(error.message);
+      if (!error.isForGood) stateTimer = setTimeout(loadState, 2000);
       return;
     }
     showState();
@@ -137,9 +141,10 @@ export function showJob(main, name, firstPart, firstOthers) {
     const found = await get(ofJob(name, "story")).catch((error) => ({ error }));
     isTelling = false;
     if (isOver) return;
-    if (found.error) now.textContent = found.error.message;
-    else showStory(found);
+    if (!found.error) showStory(found);
+    else if (!job.state.is_final) now.textContent = found.error.message;
     if (isStale) loadStory();
+    else if (found.error && !found.error.isForGood) storyTimer = setTimeout(loadStory, 2000);
     else if (!found.error && !found.is_complete) storyTimer = setTimeout(loadStory, 50);
   }
 
@@ -231,6 +236,7 @@ export function showJob(main, name, firstPart, firstOthers) {
     close() {
       isOver = true;
       clearInterval(ticking);
+      clearTimeout(stateTimer);
       clearTimeout(storyTimer);
       part?.close();
     },

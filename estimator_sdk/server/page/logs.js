@@ -7,6 +7,7 @@ import { searchPanel } from "./search.js";
 
 const LINES = 200; // of one page
 const MOST_LINES = 2000; // that the document holds
+const AGAIN = 2000; // milliseconds until what failed is asked for again
 const NEAR = 300; // pixels from an edge at which more is loaded
 
 export function showLogs(place, job) {
@@ -63,6 +64,7 @@ export function showLogs(place, job) {
     if (value) {
       if (pages.at(-1)?.isEnd) bottom();
       else jump({});
+      if (hasGrown) grown();
     }
   }
 
@@ -87,8 +89,10 @@ export function showLogs(place, job) {
       if (from.at !== undefined) await more(-1, mine);
     } catch (error) {
       if (mine !== generation) return;
-      shown = mine; // what was there before stays
       notice(error.message);
+      if (!error.isForGood) setTimeout(() => mine === generation && jump(from, line), AGAIN);
+      else shown = mine; // what was there before stays
+      return;
     }
     if (hasGrown) grown();
   }
@@ -141,7 +145,9 @@ export function showLogs(place, job) {
       else append(page({ ...found, is_start: false }), found);
       trim(direction);
     } catch (error) {
-      if (mine === generation) notice(error.message);
+      if (mine !== generation) return;
+      notice(error.message);
+      if (direction > 0 && !error.isForGood) setTimeout(grown, AGAIN);
     }
   }
 

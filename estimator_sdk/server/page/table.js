@@ -25,7 +25,8 @@ export function showTable(main) {
   let timer = null;
   let newest = 0;
   let answered = 0; // the newest that was
-  let isStale = false; // and there is more to tell
+  let isStale = false; // what is on its way may be
+  const told = new Map(); // meanwhile, by the names of jobs
   let drawn = ""; // what was answered, and to what
 
   const search = h("input", { type: "search", placeholder: "Filter by name ( / )", "aria-label": "Filter by name", value: choice.text });
@@ -100,13 +101,15 @@ export function showTable(main) {
   async function load() {
     const mine = ++newest;
     isStale = false;
+    told.clear();
     try {
       const found = await get("jobs", { ...choice, limit: 50, cursor: cursors.at(-1) });
       if (mine !== newest) return;
       next = found.next;
-      const told = JSON.stringify([found, choice, cursors]);
-      if (told !== drawn) show(found);
-      drawn = told;
+      const made = JSON.stringify([found, choice, cursors]);
+      if (made !== drawn) show(found);
+      drawn = made;
+      told.forEach(redraw);
     } catch (error) {
       if (mine !== newest) return;
       notice(error.message);
@@ -115,10 +118,12 @@ export function showTable(main) {
     if (isStale) load();
   }
 
-  // What is on its way may be older than what was told since.
-  function loadAgain() {
-    if (answered === newest) load();
-    else isStale = true;
+  function redraw(job) {
+    if (!rows.has(job.name)) return;
+    const [shown, made] = [rows.get(job.name), row(job)];
+    rows.set(job.name, made);
+    keepingFocus(() => shown.replaceWith(made));
+    drawn = "";
   }
 
   function show(found) {
@@ -180,16 +185,12 @@ export function showTable(main) {
     // A change of a row that is shown is drawn in place; what may move rows loads the page again.
     jobs(change) {
       for (const name of change.removed) choose(name, false);
-      const known = change.changed.filter((job) => rows.has(job.name));
-      if (known.length === change.changed.length && !change.removed.length && !choice.status && !MOVING.has(choice.sort.replace("-", ""))) {
-        for (const job of known) {
-          const [shown, made] = [rows.get(job.name), row(job)];
-          rows.set(job.name, made);
-          keepingFocus(() => shown.replaceWith(made));
-        }
-        drawn = "";
-        if (answered !== newest) isStale = true;
-      } else loadAgain();
+      for (const job of change.changed) redraw(job);
+      const mayMove = change.removed.length || choice.status || MOVING.has(choice.sort.replace("-", "")) || change.changed.some((job) => !rows.has(job.name));
+      if (answered !== newest) {
+        for (const job of change.changed) told.set(job.name, job);
+        isStale = true;
+      } else if (mayMove) load();
     },
     key(event) {
       if (event.key === "x") document.activeElement.closest("tr")?.querySelector("input")?.click();

@@ -245,12 +245,13 @@ def freeze_hosts(job: Job, *hosts: str) -> None:
 @contextlib.contextmanager
 def stopped(*pids: int) -> Iterator[None]:
     """Processes that stand still meanwhile, all from the same moment on."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
     try:
+        for pid in pids:
+            assert pid, "a container has ended"  # 0 would be all of this process's group
+            os.kill(pid, signal.SIGSTOP)
         yield
     finally:
-        for pid in pids:
+        for pid in filter(None, pids):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 

@@ -91,6 +91,16 @@ class Page:
         return [each["message"] for each in self.driver.get_log("browser")]
 
 
+def opened(driver, server) -> Page:
+    """A page that shows all jobs, on a screen, and that nothing was said against yet."""
+    page = Page(driver, server)
+    page.load(server.address)
+    page.width(1280)
+    page.wait_for("#connection", "live")
+    page.complaints()
+    return page
+
+
 def keep_picture(page: Page, name: str) -> None:
     """Keep what the page looks like."""
     PICTURES.mkdir(parents=True, exist_ok=True)

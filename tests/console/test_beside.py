@@ -12,7 +12,7 @@ from estimator_container.telemetry.recording import History
 from selenium.webdriver.common.keys import Keys
 
 from estimator_sdk.code import bundle
-from tests.console.browsed import Page, keep_picture, violations
+from tests.console.browsed import keep_picture, opened, violations
 from tests.console.folders import STACKS, make_job, tell_of_training, writer
 from tests.console.server import console
 from tests.interop.notebooks.browser import browser
@@ -55,12 +55,7 @@ def home(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(tmp_path_factory, home):
     with console(home) as server, browser(tmp_path_factory.mktemp("browser")) as driver:
-        made = Page(driver, server)
-        made.load(server.address)
-        made.width(1280)
-        made.wait_for("#connection", "live")
-        made.complaints()
-        yield made
+        yield opened(driver, server)
 
 
 @pytest.fixture(autouse=True)

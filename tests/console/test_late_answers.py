@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from estimator_container.contract.names import Layout
 
-from tests.console.browsed import Page
+from tests.console.browsed import opened
 from tests.console.folders import make_job, writer
 from tests.console.server import console, wait_until
 from tests.console.told import started
@@ -73,14 +73,9 @@ def browsed(tmp_path_factory, home):
 
 @pytest.fixture
 def page(browsed):
-    driver, server = browsed
-    made = Page(driver, server)
-    made.load(server.address)
-    made.width(1280)
-    made.wait_for("#connection", "live")
-    made.complaints()
-    yield made
-    assert made.complaints() == []
+    shown = opened(*browsed)
+    yield shown
+    assert shown.complaints() == []
 
 
 @pytest.fixture

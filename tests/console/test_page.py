@@ -8,7 +8,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from estimator_sdk import Job
-from tests.console.browsed import Page, keep_picture, violations
+from tests.console.browsed import Page, keep_picture, opened, violations
 from tests.console.folders import make_job, tell_of_training, writer
 from tests.console.server import console
 from tests.console.told import started
@@ -66,12 +66,7 @@ def driver(tmp_path_factory):
 
 @pytest.fixture
 def page(driver, server):
-    made = Page(driver, server)
-    made.load(server.address)
-    made.width(1280)
-    made.wait_for("#connection", "live")
-    made.complaints()
-    return made
+    return opened(driver, server)
 
 
 @pytest.fixture

@@ -109,6 +109,14 @@ def open_log(page, told) -> None:
     page.wait_for(".log .text", "up")
 
 
+def open_held(page, told) -> None:
+    """Go to a job whose state is held, with a page that is deaf."""
+    hold_next(page, told.job.name)
+    page.driver.execute_script("window.deafen()")
+    page.go(f"jobs/{told.job.name}/logs")
+    wait_until_held(page)
+
+
 def stop(page, told, badge: str = ".badge") -> None:
     told.job.stop()
     page.wait_for(badge, "stopped")
@@ -163,10 +171,7 @@ def test_a_job_that_could_not_be_asked_for_is_shown_once_it_can(page, told):
 
 
 def test_a_part_that_is_chosen_before_the_job_is_there_is_shown_then(page, told):
-    hold_next(page, told.job.name)
-    page.driver.execute_script("window.deafen()")
-    page.go(f"jobs/{told.job.name}/logs")
-    wait_until_held(page)
+    open_held(page, told)
     page.click("[data-part=timeline]")
     let_go(page)
     page.wait_for(".tabs [aria-current]", "Timeline")
@@ -262,10 +267,7 @@ def test_lines_that_come_while_the_page_asks_for_others_are_shown(page, told):
 
 
 def test_an_older_answer_is_taken_where_there_is_no_newer_one(page, told):
-    hold_next(page, told.job.name)
-    page.driver.execute_script("window.deafen()")
-    page.go(f"jobs/{told.job.name}/logs")
-    wait_until_held(page)
+    open_held(page, told)
     page.driver.execute_script("window.setAway(true); window.hear()")
     page.wait_for("#notice", "nobody answers")
     page.driver.execute_script("window.setAway(false)")

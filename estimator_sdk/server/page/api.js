@@ -1,5 +1,7 @@
 // All that the page asks of the server: documents, actions, and what changes.
 
+export const AGAIN = 2000; // milliseconds until what failed is asked for again
+
 export class Refused extends Error {
   constructor(status, sentence) {
     super(sentence);

@@ -1,6 +1,6 @@
 // The metrics of the model: for each a band over the ranks, or the curve of each rank, or of each of several jobs.
 
-import { get, ofJob } from "./api.js";
+import { AGAIN, get, ofJob } from "./api.js";
 import { Chart, aligned, colour, ready, shown } from "./charts.js";
 import { MOST_OTHERS, jobField } from "./compare.js";
 import { h, notice, select } from "./dom.js";
@@ -85,7 +85,7 @@ export function showCurves(place, job) {
     } catch (error) {
       if (isOver) return;
       notice(error.message);
-      if (!error.isForGood) timer = setTimeout(load, 2000);
+      if (!error.isForGood) timer = setTimeout(load, AGAIN);
     } finally {
       isLoading = false;
       if (!isOver && wanted !== asked) load();

@@ -1,7 +1,7 @@
 // One job: what is happening in words, why it failed, where its time went, and the parts below.
 
 import { plain } from "./ansi.js";
-import { get, ofJob, post } from "./api.js";
+import { AGAIN, get, ofJob, post } from "./api.js";
 import { attemptsBar, ledgerBar, phasesBar } from "./bars.js";
 import { showCheckpoints } from "./checkpoints.js";
 import { MOST_OTHERS } from "./compare.js";
@@ -62,7 +62,7 @@ export function showJob(main, name, firstPart, firstOthers) {
     } catch (error) {
       if (isOver || mine !== asked) return;
       notice(error.message);
-      if (!error.isForGood) stateTimer = setTimeout(loadState, 2000);
+      if (!error.isForGood) stateTimer = setTimeout(loadState, AGAIN);
       return;
     }
     showState();
@@ -144,7 +144,7 @@ export function showJob(main, name, firstPart, firstOthers) {
     if (!found.error) showStory(found);
     else if (!job.state.is_final) now.textContent = found.error.message;
     if (isStale) loadStory();
-    else if (found.error && !found.error.isForGood) storyTimer = setTimeout(loadStory, 2000);
+    else if (found.error && !found.error.isForGood) storyTimer = setTimeout(loadStory, AGAIN);
     else if (!found.error && !found.is_complete) storyTimer = setTimeout(loadStory, 50);
   }
 

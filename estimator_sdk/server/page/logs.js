@@ -1,13 +1,12 @@
 // The log of a job: any part of it, from the first to the last byte, and its end as it grows.
 
-import { address, get, ofJob } from "./api.js";
+import { AGAIN, address, get, ofJob } from "./api.js";
 import { painted, ready } from "./ansi.js";
 import { clock, fill, h, notice, select } from "./dom.js";
 import { searchPanel } from "./search.js";
 
 const LINES = 200; // of one page
 const MOST_LINES = 2000; // that the document holds
-const AGAIN = 2000; // milliseconds until what failed is asked for again
 const NEAR = 300; // pixels from an edge at which more is loaded
 
 export function showLogs(place, job) {

@@ -180,11 +180,10 @@ def test_the_report_of_a_job_has_every_rank_where_the_plan_has_it(script):
     source = """
 import os, time
 from mpi4py import MPI
-MPI.COMM_WORLD.barrier()
 print("last words", flush=True)
-MPI.COMM_WORLD.barrier()
+# None may have ended well before the end of the last one is known, nor be inside MPI, which tells of lost connections.
 while MPI.COMM_WORLD.rank < 10 or not os.path.exists(os.environ["SM_OUTPUT_DATA_DIR"] + "/die"):
-    time.sleep(0.05)  # none may have ended well before the end of the last one is known
+    time.sleep(0.05)
 os._exit(3)
 """
     estimator = script.estimator(source, hosts=len(ELEVEN), processes=1)
@@ -197,7 +196,7 @@ os._exit(3)
     cases = list(ElementTree.fromstring(junit.document(job, estimator.plan())).iter("testcase"))
     assert [case.get("name") for case in cases] == [f"rank {rank} on {host}" for rank, host in enumerate(ELEVEN)]
     assert [case.get("name") for case in cases if case.find("failure") is not None] == ["rank 10 on algo-11"]
-    assert all(case.findtext("system-out") == "last words" for case in cases)
+    assert [case.findtext("system-out") for case in cases] == ["last words"] * len(ELEVEN)
 
 
 INHERITED = {

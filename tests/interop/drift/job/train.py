@@ -217,6 +217,7 @@ def in_process_sets() -> None:
     loop(
         model("in_process_sets"), horovod.keras.PartialDistributedOptimizer(keras.optimizers.SGD(0.1), process_set=own)
     )
+    hvd.join()  # the first rank to leave ends Horovod on all, and with it their sets
 
 
 if __name__ == "__main__":

@@ -191,6 +191,11 @@ def tell(job: Job, name: str, host: str = "algo-1") -> None:
     (base_directory(job, host) / "output" / "data" / name).touch()
 
 
+def ranks_with_steps(found: dict[str, Any]) -> set[tuple[int, int]]:
+    """Those whose steps a timeline has: the numbers of the host and of the rank, both from 1."""
+    return {(each["pid"], each["tid"]) for each in found["traceEvents"] if each.get("cat") == "steps"}
+
+
 def events(job: Job, name: str, host: str = "algo-1", attempt: int | None = None) -> list[dict[str, Any]]:
     """The events of that name that a host has told so far."""
     assert name in KINDS, f"nobody sends {name!r}"

@@ -6,6 +6,7 @@ import pytest
 
 from estimator_sdk import Job
 from estimator_sdk.job.traces import trace, window
+from tests.conformance.jobs import ranks_with_steps
 from tests.waiting import SECONDS, wait_for
 
 MEGABYTE = 1 << 20
@@ -71,8 +72,7 @@ def resident_of_ranks(job: Job) -> dict[int | None, int]:
 
 def do_all_train(job: Job) -> bool:
     """Whether each rank has told of its steps."""
-    steps = [each for each in trace.make(job.started)["traceEvents"] if each.get("cat") == "steps"]
-    return len({(each["pid"], each["tid"]) for each in steps}) == len(RANKS)
+    return len(ranks_with_steps(trace.make(job.started))) == len(RANKS)
 
 
 @pytest.mark.law("T1")

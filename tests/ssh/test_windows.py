@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Estimator, EstimatorError, Job
-from estimator_sdk.job.traces import window
+from estimator_sdk.job.traces import trace, window
+from tests.conformance.jobs import ranks_with_steps
 from tests.ssh import seen
 from tests.waiting import SECONDS, wait_for
 
@@ -24,6 +25,8 @@ while True:
     MPI.COMM_WORLD.barrier()
     mark_step()
 """
+RANKS = {(host, 2 * host + local - 1) for host in (1, 2, 3) for local in (0, 1)}
+"""As a timeline has them."""
 
 
 @pytest.fixture
@@ -35,16 +38,11 @@ def job(tmp_path, monkeypatch, ssh_pool):
     pool = {"hosts": ssh_pool.names, "instance_count": 3, "distribution": mpi}
     started = Estimator(entry_point=str(tmp_path / "train.py"), **pool).fit(wait=False)
     try:
-        wait_for(lambda: len(measured_hosts(started)) == 3, 180, otherwise=started.why)
+        wait_for(lambda: ranks_with_steps(trace.make(started.started)) == RANKS, 180, otherwise=started.why)
         yield started
     finally:
         started.stop()
         started.wait(SECONDS)
-
-
-def measured_hosts(job: Job) -> set[str]:
-    """Those whose ranks are known to train."""
-    return {series.host for series in job.machines(["process.count"]).series}
 
 
 def begun_windows(bases: Iterable[Path]) -> list[int]:
@@ -60,9 +58,7 @@ def test_every_rank_of_every_machine_is_recorded_by_one_clock_and_kept_with_the_
     monkeypatch.setattr(window, "CLOCK_SECONDS", 60.0)
     for _ in range(2):
         found = window.record(job.started, 3.0)
-        steps = [each for each in found.trace["traceEvents"] if each.get("cat") == "steps"]
-        ranks = {(host, 2 * host + local - 1) for host in (1, 2, 3) for local in (0, 1)}
-        assert {(each["pid"], each["tid"]) for each in steps} == ranks
+        assert ranks_with_steps(found.trace) == RANKS
         assert set(found.trace["otherData"]["clock_offsets"]) == {"algo-2", "algo-3"}
         assert found.notes == (
             "rank 0, rank 1, rank 2, rank 3 and others: neither Horovod nor PyTorch runs in it, so there are its steps "

@@ -106,7 +106,9 @@ def main() -> None:
                 for each in found:
                     each.unlink(missing_ok=True)
                 found = [folder / f"step-{len(seen):06}.json"]
-            if steps == STEPS_BETWEEN_CHECKPOINTS and attempt < settings.kills and attempt % world.size == world.rank:
+            # In a step that rank 0 can take only with its checkpoint written: without one, the attempt is tried again.
+            is_time = steps == STEPS_BETWEEN_CHECKPOINTS + 1
+            if is_time and attempt < settings.kills and attempt % world.size == world.rank:
                 kill_soon(attempt, world.rank, settings.seed)
     if world.rank == 0:
         Path(os.environ["SM_MODEL_DIR"], MODEL).write_text(json.dumps(seen))

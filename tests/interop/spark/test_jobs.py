@@ -59,14 +59,20 @@ if world.Get_rank() == 0:
 
 
 AGAIN = """
-import os, pathlib, signal, time
+import argparse, os, pathlib, signal, time
 
+parser = argparse.ArgumentParser()
+parser.add_argument("--shared", type=pathlib.Path)
+shared = parser.parse_args().shared
 place = pathlib.Path(os.environ["SM_CHECKPOINT_DIR"], "round")
 number = int(place.read_text()) if place.exists() else 0
 print("round", number, os.environ["SM_MODEL_DIR"], flush=True)
+(shared / os.environ["SM_CURRENT_HOST"]).touch()
 if os.environ["SM_CURRENT_HOST"] == "algo-1":
-    place.write_text(str(number + 1))
-    time.sleep(3)
+    place.with_name(".draft").write_text(str(number + 1))
+    place.with_name(".draft").rename(place)
+    while not (shared / "algo-2").exists():
+        time.sleep(0.05)
     if number == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -413,6 +419,7 @@ def test_a_rank_that_is_killed_begins_again_in_its_task_from_the_checkpoint(cont
         entry_point=again,
         backend="spark",
         instance_count=2,
+        hyperparameters={"shared": str(tmp_path)},
         restart_policy={"on": ["signal"], "max": 2},
         checkpoint_s3_uri=f"file://{tmp_path}/checkpoints",
     ).fit(logs="none")

@@ -97,9 +97,9 @@ def test_a_parameter_of_the_users_wins_over_ours_and_is_given_once(flag):
     assert "btl_tcp_if_include" in command
 
 
-def test_a_real_mpirun_takes_the_command_and_the_users_parameters():
+def test_a_real_mpirun_takes_the_command_and_the_users_parameters(tmp_path):
     path = find("mpirun")
-    fit = Fit(("localhost",), "lo", os.environ.get("TMPDIR", "/tmp"), crowded=True, outnumbered=True, single_copy=False)
+    fit = Fit(("localhost",), "lo", str(tmp_path), crowded=True, outnumbered=True, single_copy=False)
     options = ("--mca", "btl", "tcp,self", "-x", "GREETING=a b", "--bind-to", "none")
     command = mpirun(MpiWorld(("algo-1",), 2, options), fit, path, "/bin/false")
     env = {**os.environ, **relocation(path)}

@@ -41,11 +41,11 @@ def test_other_words_are_no_abort(words):
 
 
 @pytest.mark.parametrize(("communicator", "possible"), [("COMM_WORLD", {(1, 7), None}), ("COMM_SELF", {None})])
-def test_of_a_real_abort_the_right_rank_is_read_or_none_at_all(communicator, possible):
+def test_of_a_real_abort_the_right_rank_is_read_or_none_at_all(tmp_path, communicator, possible):
     # Open MPI 4.1.8 now and then loses its own words when it aborts; a rank of another communicator is none of
     # the world.
     path = find("mpirun")
-    fit = Fit(("localhost",), "lo", os.environ.get("TMPDIR", "/tmp"), crowded=True, outnumbered=True, single_copy=False)
+    fit = Fit(("localhost",), "lo", str(tmp_path), crowded=True, outnumbered=True, single_copy=False)
     command = mpirun(MpiWorld(("algo-1",), 2), fit, path, "/bin/false")
     abort = f"if MPI.COMM_WORLD.rank == 1: MPI.{communicator}.Abort(7)"
     script = f"from mpi4py import MPI\n{abort}\nMPI.COMM_WORLD.barrier()"

@@ -20,6 +20,7 @@ OF_SPINNING_RANKS = (
     "tests/interop/test_digits_pytorch_horovod.py",
     "tests/interop/test_elastic_pytorch.py",
     "tests/interop/test_functions_document.py",
+    "tests/interop/test_horovod_stalls.py",
     "tests/interop/drift/test_tensorflow.py",
     "tests/interop/drift/test_torch.py::test_with_horovod_",
     "tests/interop/horovod_keras3/",

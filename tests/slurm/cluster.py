@@ -22,6 +22,7 @@ from pathlib import Path
 
 from estimator_container.runtime.children import descendants
 
+from estimator_sdk.backends.ssh.on_host.keeping.leftovers import remove_temporary_folders
 from tests.shared_engine import SharedEngine, run_with
 from tests.slurm import configuration
 from tests.slurm.configuration import NODES
@@ -47,8 +48,8 @@ class Cluster:
 
     folder: Path
     nodes: tuple[str, ...] = NODES
-    slurmd_timeout: int = 30
-    """Seconds after which Slurm itself notices that a node is gone; its own default is 300."""
+    slurmd_timeout: int = 300
+    """Seconds after which Slurm itself notices that a node is gone; this is its own default."""
     daemons: dict[str, subprocess.Popen] = field(default_factory=dict)
     """Name of a node, `slurmctld` or `munged` -> its daemon; empty where another process started the cluster."""
 
@@ -112,7 +113,7 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster(nodes: tuple[str, ...] = NODES, slurmd_timeout: int = 30) -> Iterator[Cluster]:
+def cluster(nodes: tuple[str, ...] = NODES, slurmd_timeout: int = 300) -> Iterator[Cluster]:
     """A cluster of the caller's own, all of whose nodes are idle; nothing is left of it at the end of the block.
 
     Each node is a daemon: who needs few of them says so, and has at least those of the partition `other`.
@@ -128,6 +129,15 @@ def cluster(nodes: tuple[str, ...] = NODES, slurmd_timeout: int = 30) -> Iterato
             end(made)
         finally:
             shutil.rmtree(folder)
+
+
+def forget_dead_nodes(folder: Path) -> None:
+    """Remove what the toolkit had on nodes that were killed, which share this machine, of the jobs below a folder.
+
+    A machine without power has none of it any more; here it would be found by tests that look for what jobs leave.
+    """
+    for told in folder.rglob("temporary-folders"):
+        remove_temporary_folders(str(told.parents[1]))
 
 
 ENGINE = SharedEngine(SHARED, Cluster, cluster)

@@ -24,7 +24,7 @@ def submitted(own: Cluster, script: str, *options: str) -> str:
 @pytest.fixture(scope="module")
 def own():
     """A cluster whose nodes may be hurt."""
-    with cluster.cluster(FEW_NODES) as made:
+    with cluster.cluster(FEW_NODES, slurmd_timeout=30) as made:
         yield made
 
 

@@ -130,6 +130,7 @@ def test_a_host_that_is_started_on_a_spare_node_finds_the_channel_there(tmp_path
         assert [names for _, _, _, *names in said(job)] == [["a", "b", "deep/c", "deep/d"]] * 4
         assert {node for node, *_ in said(job)} == {"n1", "n2", "n3"}
         assert Counter(store.gets()) == dict.fromkeys(FILES, 3)
+    cluster.forget_dead_nodes(tmp_path)
 
 
 def test_while_the_controller_does_not_answer_the_channels_wait_and_no_node_is_blamed(

@@ -28,6 +28,7 @@ def own(monkeypatch, tmp_path, slurmd_timeout):
     with cluster.cluster(FEW_NODES, slurmd_timeout) as made:
         monkeypatch.setenv("SLURM_CONF", made.environment()["SLURM_CONF"])
         yield made
+    cluster.forget_dead_nodes(tmp_path)
 
 
 def started(tmp_path, then="sys.exit()", **options):

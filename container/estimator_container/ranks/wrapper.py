@@ -158,9 +158,10 @@ class Rank:
             self._tell("stalled", _text(self._streams.tail))
         for signum in signals & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
             self._told_to_end = True  # mpirun gives up on the job: this rank is not the one that failed
+            was_missed = self._was_missed_by_scheduler()  # now: a rank that ends in order handles no signal any more
             if signum == signal.SIGTERM:
-                self._tell("told")  # now: mpirun kills this process a second later
-            if self._was_missed_by_scheduler() or not self._has_scheduler_told(signum):
+                self._tell("told")  # before it waits: mpirun kills this process a second later
+            if was_missed or not self._has_scheduler_told(signum):
                 _signal_group(self._pid, signum)
         if signal.SIGCHLD in signals:
             self._reap()
@@ -224,8 +225,7 @@ class Rank:
         return self._messages.pop(0)
 
     def _receive(self) -> Iterator[list[str]]:
-        data = self._host.recv(1 << 16)
-        if not data:
+        if not (data := self._host.recv(1 << 16)):
             # The toolkit of this host is gone, and nobody else would end this rank.
             _signal_group(self._pid, signal.SIGKILL)
             os._exit(1)

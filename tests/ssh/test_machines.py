@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import pytest
@@ -61,6 +62,10 @@ def test_a_spare_machine_takes_the_place_of_one_that_cannot_have_a_host(submit, 
     finally:
         folder.chmod(0o1777)
     assert len(job.attempts) == 1
+    lines = [line.data.decode() for line in job.logs(stream="toolkit")]
+    said = [line for line in lines if "cannot have a host" in line]
+    assert len(said) == 1
+    assert re.match(r"host-1 cannot have a host: .*Permission denied.*; the job goes on without it", said[0])
     wait_for(lambda: not left())
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 from collections.abc import Callable, Container
-from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from estimator_container.contract.names import Layout
 from estimator_container.failures.kind import Kind
 from estimator_container.failures.verdict import Verdict
+from estimator_container.logs.events import EventLog
+from estimator_container.logs.frames import FrameWriter
 from estimator_container.mesh.mesh import Member, MeshLeader
 from estimator_container.mesh.pulse import Loss
 from estimator_container.runtime.loop import Loop
@@ -28,6 +32,7 @@ from .room.claims import Claims, terms_of
 
 JOIN_SECONDS = 60.0
 """That keepers may take to come, which the client starts one after the other."""
+DID_NOT_CONNECT = "did not connect to the job's supervisor at {}; see that no firewall is between the machines"
 
 
 class PoolMachine(NamedTuple):
@@ -131,8 +136,9 @@ class PoolMachines:
     def enter(self, plan: Plan, folder: JobFolder, is_over: Callable[[], bool]) -> None:
         """Wait for as many machines as the plan has hosts, and for room on them if the job is to. Raises NotStarted.
 
-        A spare machine takes the place of one that cannot have a host, or is lost meanwhile. It returns early once
-        `is_over` is true. On a pool of which this machine is none, who has started the keepers has the slots.
+        A spare machine takes the place of one that cannot have a host, does not come, or is lost meanwhile, and the log
+        says so. It returns early once `is_over` is true. On a pool of which this machine is none, who has started the
+        keepers has the slots.
         """
         count = len(plan.hosts)
         self._wait_for(count, is_over)
@@ -151,13 +157,21 @@ class PoolMachines:
                 if not held:
                     self._wait_for(count, is_over)
         finally:
-            with suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError):
                 waiting.unlink()
         if before:
             hint = "use queue=True to wait for them, other machines, or fewer processes_per_host"
             raise NotStarted(Verdict(Kind.PLATFORM, f"the machines have no room: {before}; {hint}"))
         for spare in held[count:]:
             self.use(spare)
+        if held and self.lost:
+            self._say(folder.host(plan.hosts[0].name))
+
+    def _say(self, first: Path) -> None:
+        """Name the machines that are lost in the first host's log."""
+        with contextlib.suppress(OSError), contextlib.closing(FrameWriter(Layout(str(first)).frames)) as frames:
+            for why in self._why_lost:
+                EventLog(frames).say(f"{why}; the job goes on without it")
 
     def _wait_for(self, count: int, is_over: Callable[[], bool]) -> None:
         """Wait until so many machines, of those that are not lost the first, are there. Raises NotStarted.
@@ -170,14 +184,15 @@ class PoolMachines:
             return [name for name in wanted if name not in self.kept]
 
         self._loop.run_until(lambda: is_over() or not missing(), JOIN_SECONDS)
+        late, what = missing(), DID_NOT_CONNECT.format(self.address)
+        if late and not is_over() and self.own not in late and len(self.kept.keys() - self.lost) >= count:
+            self._unfit.update(dict.fromkeys(late, f"it {what}"))
+            self.lost.update(late)
         why = self._why_unfit
         if why and self.too_few(count):
-            gone = [each for each in self.machines if each.name in self.lost and each.name not in self._unfit]
-            why += [f"{each.at} is not connected any more" for each in gone]
+            why = self._why_lost
         elif missing() and not is_over():
-            where = ", ".join(map(self.at, missing()))
-            what = f"{where} did not connect to the job's supervisor at {self.address}"
-            why.append(f"{what}; see that no firewall is between the machines")
+            why.append(f"{', '.join(map(self.at, missing()))} {what}")
         else:
             return
         self._unfit.clear()
@@ -200,6 +215,11 @@ class PoolMachines:
     @property
     def _why_unfit(self) -> list[str]:
         return [f"{self.at(name)} cannot have a host: {why}" for name, why in self._unfit.items()]
+
+    @property
+    def _why_lost(self) -> list[str]:
+        gone = [each.at for each in self.machines if each.name in self.lost and each.name not in self._unfit]
+        return [*self._why_unfit, *(f"{at} is not connected any more" for at in gone)]
 
     def free(self, taken: Container[str], for_own: bool) -> str | None:
         """One that is there and not taken: this one, or another. None if there is none."""
@@ -234,6 +254,8 @@ class PoolMachines:
             address, boot, home = fields
             outbox = Outbox(lambda *item: self.send(host, words.ITEM, *item))
             self.kept[host] = KeptMachine(address, boot, home, outbox)
+            self.lost.discard(host)  # if it was not waited for any longer
+            self._unfit.pop(host, None)
         elif kind == words.UNFIT:
             self._unfit[host] = fields[0]
             self.lost.add(host)

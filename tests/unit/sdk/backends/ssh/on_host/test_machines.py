@@ -75,6 +75,16 @@ def test_both_reasons_are_told_where_one_cannot_have_a_host_and_the_spare_one_do
         enter(machines)
 
 
+def test_a_spare_machine_takes_the_place_of_one_that_does_not_come(machines, monkeypatch):
+    monkeypatch.setattr(on_host, "JOIN_SECONDS", 0.1)
+    come(machines, "host-1", "host-3")
+    enter(machines)
+    assert machines.too_few(2) == ""
+    assert "2 of 3; host-2 cannot have a host: it did not connect to the job's supervisor" in machines.too_few(3)
+    come(machines, "host-2")  # after all
+    assert machines.too_few(3) == "" and machines.free({"host-1", "host-3"}, for_own=False) == "host-2"
+
+
 def test_where_too_few_are_left_each_is_named_with_its_reason(machines):
     cannot(machines, "host-1")
     machines._loop.after(0.05, lambda: cannot(machines, "host-3"))
@@ -115,9 +125,13 @@ def test_a_job_that_loses_a_machine_while_it_waits_for_room_waits_for_room_with_
         made.on_message("host-1", [words.ROOM, words.FREE, ""])
 
     made._loop.after(0.05, lose)
+    log = folder.host("algo-1") / "output/logs"
+    log.mkdir(parents=True)
     made.enter(plan, folder, lambda: False)
     assert [machine for machine, kind in asked if kind == words.TAKE] == ["host-1", "host-3"]
     assert not (folder.path / "waiting").exists()
+    said = b"host-2 is not connected any more; the job goes on without it"
+    assert (log / "frames").read_bytes().count(said) == 1
     made._mesh.close()
     signal.set_wakeup_fd(-1)
 

@@ -93,7 +93,8 @@ def test_a_job_with_too_few_machines_left_waits_for_no_other_attempt(submit, ssh
     job = submit(UP, hosts=["host-1", "host-3"], restart_policy=again)
     wait_until_up(job, 2)
     kill_all(on_machine(job, "host-3"))
-    with pytest.raises(JobFailed, match="it is not tried again: too few machines are left, 1 of 2; give the pool"):
+    why = "it is not tried again: too few machines are left, 1 of 2 without host-3; give the pool"
+    with pytest.raises(JobFailed, match=why):
         job.wait(SECONDS)
     assert [attempt.verdict.kind for attempt in job.attempts] == ["host_lost"]
 

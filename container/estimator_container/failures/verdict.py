@@ -116,7 +116,8 @@ class Verdict:
 
     def not_tried_again(self, why: str) -> Verdict:
         """The same of a job that allows for another attempt, and does not get it."""
-        return replace(self, message=f"{self.message}; it is not tried again: {why}")
+        because = "" if why in self.message else f": {why}"
+        return replace(self, message=f"{self.message}; it is not tried again{because}")
 
     def masked(self) -> Verdict:
         """The same without secrets that their form tells, for the script's words are among its own."""

@@ -203,7 +203,8 @@ class PoolMachines:
         if self.own in self.lost:
             return f"no other machine can take the place of the first, {self.machines[0].at}; {self.hint}"
         left = len(self.machines) - len(self.lost)
-        what = f"too few machines are left, {left} of {len(self.machines)}"
+        without = f" without {', '.join(self._gone)}" if self._gone else ""
+        what = f"too few machines are left, {left} of {len(self.machines)}{without}"
         return "; ".join((what, *self._why_unfit, self.hint)) if left < hosts else ""
 
     @property
@@ -217,9 +218,12 @@ class PoolMachines:
         return [f"{self.at(name)} cannot have a host: {why}" for name, why in self._unfit.items()]
 
     @property
+    def _gone(self) -> list[str]:
+        return [each.at for each in self.machines if each.name in self.lost and each.name not in self._unfit]
+
+    @property
     def _why_lost(self) -> list[str]:
-        gone = [each.at for each in self.machines if each.name in self.lost and each.name not in self._unfit]
-        return [*self._why_unfit, *(f"{at} is not connected any more" for at in gone)]
+        return [*self._why_unfit, *(f"{at} is not connected any more" for at in self._gone)]
 
     def free(self, taken: Container[str], for_own: bool) -> str | None:
         """One that is there and not taken: this one, or another. None if there is none."""

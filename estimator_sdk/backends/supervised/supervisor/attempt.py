@@ -181,8 +181,8 @@ class Attempt:
         return failed
 
     def _run_hosts(self) -> Verdict | None:
-        if self.too_few_machines:
-            return Verdict(Kind.HOST_LOST, "a machine was lost before the hosts began")
+        if why := self.too_few_machines:
+            return Verdict(Kind.HOST_LOST, f"a machine was lost before the hosts began: {why}")
         try:
             self.allocation.run(self.number)
         except NotStarted as reason:

@@ -143,12 +143,13 @@ def test_no_attempt_is_waited_for_that_can_have_no_machines(supervise, seconds):
     assert record.verdict.message.endswith("it is not tried again: too few machines are left, 0 of 1")
 
 
+@pytest.mark.parametrize("policy", [{}, {"restart_policy": {"on": ["host_lost"]}}], ids=["once", "again"])
 @pytest.mark.parametrize(
     "given",
     [{"checkpoint_s3_uri": "s3://bucket/checkpoints"}, {"inputs": {"train": "s3://bucket/train"}}],
     ids=["checkpoints", "channels"],
 )
-def test_nothing_is_waited_for_once_there_are_too_few_machines(supervise, monkeypatch, given):
+def test_nothing_is_waited_for_once_there_are_too_few_machines(supervise, monkeypatch, given, policy):
     """From a store that says nothing, which would fail the job for another reason a minute later."""
     program = ON_POOL.replace(
         "def wait_for_machines(self):\n        pass",
@@ -158,6 +159,7 @@ def test_nothing_is_waited_for_once_there_are_too_few_machines(supervise, monkey
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{store.getsockname()[1]}")
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        record = supervise(program=program, **given)
+        record = supervise(program=program, **given, **policy)
     assert (record.status, record.verdict.kind) == ("Failed", Kind.HOST_LOST)
-    assert record.verdict.message == "a machine was lost before the hosts began"
+    why = "a machine was lost before the hosts began: too few machines are left, 0 of 1"
+    assert record.verdict.message == why + ("; it is not tried again" if policy else "")

@@ -55,6 +55,7 @@ window.EventSource = class extends Source {
 """
 """The page asks through this: `holdNext` keeps the answer to the next address that ends so, until `letGo`. `asked` has
 those that did not fail. While it is deaf what changes is lost, and that it is connected is told afterwards."""
+NO_ANSWER = "The console does not answer."
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +165,7 @@ def test_what_changed_before_the_page_heard_of_changes_is_shown(page, told):
 def test_a_job_that_could_not_be_asked_for_is_shown_once_it_can(page, told):
     page.driver.execute_script("window.deafen(); window.setAway(true)")
     page.go(f"jobs/{told.job.name}/curves")
-    page.wait_for("#notice", "nobody answers")
+    page.wait_for("#notice", NO_ANSWER)
     page.driver.execute_script("window.setAway(false); window.hear()")
     page.wait_for(".tabs [aria-current]", "Curves")
     page.wait_for(".badge", "running")
@@ -244,7 +245,7 @@ def test_a_log_is_followed_after_a_request_that_failed(page, told):
     open_log(page, told)
     page.driver.execute_script("window.setAway(true)")
     page.click(".filters button:nth-of-type(3)")  # the last line
-    page.wait_for("#notice", "nobody answers")
+    page.wait_for("#notice", NO_ANSWER)
     page.driver.execute_script("window.setAway(false)")
 
     def is_followed() -> bool:
@@ -252,6 +253,18 @@ def test_a_log_is_followed_after_a_request_that_failed(page, told):
         return "later" in page.text(".log .text")
 
     page.wait(is_followed, "the log is not followed any more")
+    assert page.text("#notice") == ""
+
+
+def test_a_log_that_is_not_followed_any_more_is_not_because_it_is_asked_for_again(page, told):
+    open_log(page, told)
+    page.driver.execute_script("window.setAway(true)")
+    page.click(".filters button:nth-of-type(3)")  # the last line
+    page.wait_for("#notice", NO_ANSWER)
+    page.click(".follow")
+    page.driver.execute_script("window.setAway(false)")
+    page.wait(lambda: page.text("#notice") == "", "the log is not asked for again")
+    assert page.one(".follow").get_attribute("aria-pressed") == "false"
 
 
 def test_lines_that_come_while_the_page_asks_for_others_are_shown(page, told):
@@ -269,7 +282,7 @@ def test_lines_that_come_while_the_page_asks_for_others_are_shown(page, told):
 def test_an_older_answer_is_taken_where_there_is_no_newer_one(page, told):
     open_held(page, told)
     page.driver.execute_script("window.setAway(true); window.hear()")
-    page.wait_for("#notice", "nobody answers")
+    page.wait_for("#notice", NO_ANSWER)
     page.driver.execute_script("window.setAway(false)")
     let_go(page)
     page.wait_for(".badge", "running")

@@ -1,6 +1,9 @@
 // All that the page asks of the server: documents, actions, and what changes.
 
+import { retract } from "./dom.js";
+
 export const AGAIN = 2000; // milliseconds until what failed is asked for again
+const NO_ANSWER = "The console does not answer.";
 
 export class Refused extends Error {
   constructor(status, sentence) {
@@ -14,7 +17,9 @@ export class Refused extends Error {
   }
 }
 
-async function answered(response) {
+async function answered(request) {
+  const response = await request.catch(() => Promise.reject(new Error(NO_ANSWER)));
+  retract(NO_ANSWER);
   const found = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
   if (!response.ok) throw new Refused(response.status, found.error);
   return found;
@@ -40,7 +45,7 @@ async function asked(path, values) {
 }
 
 export async function get(path, values) {
-  return answered(await asked(path, values));
+  return answered(asked(path, values));
 }
 
 // A library, which a page can do without.
@@ -53,7 +58,7 @@ export async function library(path) {
 }
 
 export async function post(path, values) {
-  return answered(await fetch(address(path, values), { method: "POST" }));
+  return answered(fetch(address(path, values), { method: "POST" }));
 }
 
 export const ofJob = (name, part = "") => `jobs/${encodeURIComponent(name)}${part ? `/${part}` : ""}`;

@@ -80,3 +80,8 @@ export function notice(text) {
   place.textContent = text;
   place.hidden = !text;
 }
+
+// Take back what a notice says, unless it says something else by now.
+export function retract(text) {
+  if (document.getElementById("notice").textContent === text) notice("");
+}

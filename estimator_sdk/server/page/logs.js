@@ -69,11 +69,14 @@ export function showLogs(place, job) {
 
   // Show another place of the log: `from` says which one, and `line`, if given, is marked there.
   async function jump(from, line) {
-    const mine = ++generation;
     const isTail = from.after === undefined && from.at === undefined;
     isFollowing = isTail;
     follow.setAttribute("aria-pressed", String(isTail));
     download.href = address(ofJob(job.name, "logs/download"), choice);
+    await bring(from, line, isTail, ++generation);
+  }
+
+  async function bring(from, line, isTail, mine) {
     try {
       const found = await get(ofJob(job.name, "logs"), { ...choice, ...from, limit: LINES });
       await ready;
@@ -89,7 +92,7 @@ export function showLogs(place, job) {
     } catch (error) {
       if (mine !== generation) return;
       notice(error.message);
-      if (!error.isForGood) setTimeout(() => mine === generation && jump(from, line), AGAIN);
+      if (!error.isForGood) setTimeout(() => mine === generation && bring(from, line, isTail, mine), AGAIN);
       else shown = mine; // what was there before stays
       return;
     }

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import subprocess
 import tarfile
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed
+from estimator_sdk.backends.ssh import mirror
+from estimator_sdk.backends.ssh.backend import SshBackend
 from estimator_sdk.backends.ssh.session.connection import close_masters
 from estimator_sdk.errors import BackendError, InvalidArgument, JobNotFound
 from tests.ssh.submitting import submitting
@@ -164,6 +168,19 @@ def test_a_job_whose_news_cannot_be_copied_here_is_shown_as_it_was_and_can_be_st
     job.stop()
     in_the_way.rmdir()
     assert job.wait(SECONDS) == "Stopped"
+
+
+def test_another_client_that_stands_still_while_it_copies_is_named_and_holds_up_no_list(submit, monkeypatch):
+    job = submit(WAITING)
+    wait_for_line(job, "up")
+    monkeypatch.setattr(mirror, "OTHER_SECONDS", 0.2)
+    held = os.open(job.folder, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with pytest.warns(UserWarning, match=r"shown as it was last known: another process .* as after Ctrl-Z"):
+        assert [each.summary().status for each in SshBackend().list()] == ["InProgress"]
+    threading.Timer(0.5, os.close, [held]).start()
+    with pytest.warns(UserWarning, match="or end it, for this one waits for it"):
+        assert Job.attach(job.name).status == "InProgress"
 
 
 @pytest.fixture

@@ -193,7 +193,7 @@ class SshJob(LocalJob):
     def _copied(self, record: Record, known: Whereabouts, with_files: bool) -> Record:
         """What the first machine says, once it is kept here with all that was written before."""
         mirror = self._connected()
-        with mirror.alone():
+        with mirror.alone(waits=with_files):
             here = read_record(self.folder) or record
             if here.is_final:  # another client was quicker, and the outputs are where they were asked for
                 return here

@@ -8,6 +8,7 @@ import json
 import os
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from .session.upload import PIECE
 
 TRY_AGAIN_SECONDS = 1.0
 """After a connection was cut, between two tries to make another."""
+OTHER_SECONDS = 10.0
+"""That another process may copy the job before who waits for it is told."""
 
 
 class Mirror:
@@ -51,17 +54,34 @@ class Mirror:
         self.ask("add_output", file=file, name=name)
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """No other thread or process copies in the block. Raises as `ask`, and OSError."""
+    def alone(self, waits: bool) -> Iterator[None]:
+        """No other thread or process copies in the block. Raises as `ask`, and OSError.
+
+        One that copies for long is waited for, with a warning, or without `waits` is an error.
+        """
         with self._turn():
             with self._connected():
                 pass  # before other processes are kept from copying
             fd = os.open(self._folder.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX)
+                self._take(fd, waits)
                 yield
             finally:
                 os.close(fd)
+
+    def _take(self, fd: int, waits: bool) -> None:
+        deadline = time.monotonic() + OTHER_SECONDS
+        while time.monotonic() < deadline:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(0.02)
+        what = f"another process of this machine copies {self._folder.name} from {self._known.first}"
+        said = f"{what}; if it stands still, as after Ctrl-Z, continue it or end it"
+        if not waits:
+            raise BackendError(said)
+        warnings.warn(f"{said}, for this one waits for it", stacklevel=2)
+        fcntl.flock(fd, fcntl.LOCK_EX)
 
     def update(self, with_files: bool) -> dict[str, Any]:
         """Copy what is new, and with `with_files` what hosts measure and, at the end, the outputs; nobody else may.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import subprocess
 import tarfile
 import tempfile
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -174,13 +176,21 @@ def test_another_client_that_stands_still_while_it_copies_is_named_and_holds_up_
     job = submit(WAITING)
     wait_for_line(job, "up")
     monkeypatch.setattr(mirror, "OTHER_SECONDS", 0.2)
-    held = os.open(job.folder, os.O_RDONLY)
-    fcntl.flock(held, fcntl.LOCK_EX)
-    with pytest.warns(UserWarning, match=r"shown as it was last known: another process .* as after Ctrl-Z"):
+    monkeypatch.setattr(mirror, "LIST_SECONDS", 0.2)
+    with ThreadPoolExecutor() as threads, ExitStack() as other, pytest.warns(UserWarning) as told:
+
+        def is_told(words: str) -> bool:
+            return any(re.search(words, str(each.message)) for each in told)
+
+        held = os.open(job.folder, os.O_RDONLY)
+        other.callback(os.close, held)
+        fcntl.flock(held, fcntl.LOCK_EX)
         assert [each.summary().status for each in SshBackend().list()] == ["InProgress"]
-    threading.Timer(0.5, os.close, [held]).start()
-    with pytest.warns(UserWarning, match="or end it, for this one waits for it"):
-        assert Job.attach(job.name).status == "InProgress"
+        assert is_told("shown as it was last known: another client .* as after Ctrl-Z")
+        asked = threads.submit(lambda: Job.attach(job.name).status)
+        wait_for(lambda: is_told("or end it, for this one waits for it"))
+        other.close()
+        assert asked.result(SECONDS) == "InProgress"
 
 
 @pytest.fixture

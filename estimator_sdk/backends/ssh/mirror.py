@@ -25,7 +25,9 @@ from .session.upload import PIECE
 TRY_AGAIN_SECONDS = 1.0
 """After a connection was cut, between two tries to make another."""
 OTHER_SECONDS = 10.0
-"""That another process may copy the job before who waits for it is told."""
+"""That another client may copy the job before who waits for it is told."""
+LIST_SECONDS = 3.0
+"""The same before a list of jobs goes on without its news."""
 
 
 class Mirror:
@@ -57,7 +59,7 @@ class Mirror:
     def alone(self, waits: bool) -> Iterator[None]:
         """No other thread or process copies in the block. Raises as `ask`, and OSError.
 
-        One that copies for long is waited for, with a warning, or without `waits` is an error.
+        One that copies for long is waited for, with a warning; without `waits` it is an error.
         """
         with self._turn():
             with self._connected():
@@ -70,13 +72,13 @@ class Mirror:
                 os.close(fd)
 
     def _take(self, fd: int, waits: bool) -> None:
-        deadline = time.monotonic() + OTHER_SECONDS
+        deadline = time.monotonic() + (OTHER_SECONDS if waits else LIST_SECONDS)
         while time.monotonic() < deadline:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             time.sleep(0.02)
-        what = f"another process of this machine copies {self._folder.name} from {self._known.first}"
+        what = f"another client on this machine copies {self._folder.name} from {self._known.first}"
         said = f"{what}; if it stands still, as after Ctrl-Z, continue it or end it"
         if not waits:
             raise BackendError(said)

@@ -3,7 +3,7 @@
 import { retract } from "./dom.js";
 
 export const AGAIN = 2000; // milliseconds until what failed is asked for again
-const NO_ANSWER = "The console does not answer.";
+const NO_ANSWER = "The console does not answer."; // which is taken back, for what is shown is asked for again
 
 export class Refused extends Error {
   constructor(status, sentence) {
@@ -17,8 +17,8 @@ export class Refused extends Error {
   }
 }
 
-async function answered(request) {
-  const response = await request.catch(() => Promise.reject(new Error(NO_ANSWER)));
+async function answered(request, otherwise) {
+  const response = await request.catch(() => Promise.reject(new Error(otherwise)));
   retract(NO_ANSWER);
   const found = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
   if (!response.ok) throw new Refused(response.status, found.error);
@@ -45,7 +45,7 @@ async function asked(path, values) {
 }
 
 export async function get(path, values) {
-  return answered(asked(path, values));
+  return answered(asked(path, values), NO_ANSWER);
 }
 
 // A library, which a page can do without.
@@ -58,7 +58,7 @@ export async function library(path) {
 }
 
 export async function post(path, values) {
-  return answered(fetch(address(path, values), { method: "POST" }));
+  return answered(fetch(address(path, values), { method: "POST" }), "The console does not answer; try it again once it does.");
 }
 
 export const ofJob = (name, part = "") => `jobs/${encodeURIComponent(name)}${part ? `/${part}` : ""}`;

@@ -1,7 +1,7 @@
 // What the job was given: its CreateTrainingJob document and its plan, with secrets hidden, and what another has else.
 
 import { plain } from "./ansi.js";
-import { get, ofJob } from "./api.js";
+import { AGAIN, get, ofJob } from "./api.js";
 import { jobField } from "./compare.js";
 import { h, notice } from "./dom.js";
 
@@ -56,14 +56,20 @@ export function showInputs(place, job) {
     if (found.is_cut) compared.append(h("p", { class: "aside" }, "There is more that differs than is shown."));
   }
 
-  get(ofJob(job.name, "inputs")).then(
-    (found) => {
+  async function load() {
+    try {
+      const found = await get(ofJob(job.name, "inputs"));
       if (isOver) return;
       if (found.plan) given.append(h("h2", {}, "Plan"), h("pre", { tabIndex: 0, class: "document" }, found.plan));
       given.append(h("h2", {}, "CreateTrainingJob document"), h("pre", { tabIndex: 0, class: "document" }, JSON.stringify(found.request, null, 2)));
-    },
-    (error) => notice(error.message),
-  );
+    } catch (error) {
+      if (isOver) return;
+      notice(error.message);
+      if (!error.isForGood) setTimeout(() => isOver || load(), AGAIN);
+    }
+  }
+
+  load();
   compare();
   return {
     close() {

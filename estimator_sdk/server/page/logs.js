@@ -61,7 +61,7 @@ export function showLogs(place, job) {
     isFollowing = value;
     follow.setAttribute("aria-pressed", String(value));
     if (value) {
-      if (pages.at(-1)?.isEnd) bottom();
+      if (generation === shown && pages.at(-1)?.isEnd) bottom();
       else jump({});
       if (hasGrown) grown();
     }

@@ -98,7 +98,9 @@ class PoolMachines:
         """Those that are there, by their names."""
         self.lost: set[str] = set()
         self._unfit: dict[str, str] = {}
-        """Machine -> why it cannot have a host, until that has been the end of an attempt."""
+        """Machine -> why it cannot have a host."""
+        self._told: set[str] = set()
+        """Those of them that the end of an attempt has named."""
         self.claims: Claims | None = None
         """Those of the job on the slots of the machines, once it has some."""
         self.observer: KeeperObserver | None = None
@@ -164,7 +166,7 @@ class PoolMachines:
             raise NotStarted(Verdict(Kind.PLATFORM, f"the machines have no room: {before}; {hint}"))
         for spare in held[count:]:
             self.use(spare)
-        if held and self.lost:
+        if held and self.lost and not is_over():
             self._say(folder.host(plan.hosts[0].name))
 
     def _say(self, first: Path) -> None:
@@ -184,8 +186,9 @@ class PoolMachines:
             return [name for name in wanted if name not in self.kept]
 
         self._loop.run_until(lambda: is_over() or not missing(), JOIN_SECONDS)
-        late, what = missing(), DID_NOT_CONNECT.format(self.address)
-        if late and not is_over() and self.own not in late and len(self.kept.keys() - self.lost) >= count:
+        what = DID_NOT_CONNECT.format(self.address)
+        are_enough = not is_over() and len(self.kept.keys() - self.lost) >= count
+        while (late := missing()) and are_enough and self.own not in late:
             self._unfit.update(dict.fromkeys(late, f"it {what}"))
             self.lost.update(late)
         why = self._why_unfit
@@ -195,7 +198,7 @@ class PoolMachines:
             why.append(f"{', '.join(map(self.at, missing()))} {what}")
         else:
             return
-        self._unfit.clear()
+        self._told.update(self._unfit)
         raise NotStarted(Verdict(Kind.PLATFORM, "; ".join(why)))
 
     def too_few(self, hosts: int) -> str:
@@ -203,7 +206,8 @@ class PoolMachines:
         if self.own in self.lost:
             return f"no other machine can take the place of the first, {self.machines[0].at}; {self.hint}"
         left = len(self.machines) - len(self.lost)
-        without = f" without {', '.join(self._gone)}" if self._gone else ""
+        gone = [each.at for each in self.machines if each.name in self.lost - (self._unfit.keys() - self._told)]
+        without = f" without {', '.join(gone)}" if gone else ""
         what = f"too few machines are left, {left} of {len(self.machines)}{without}"
         return "; ".join((what, *self._why_unfit, self.hint)) if left < hosts else ""
 
@@ -215,15 +219,16 @@ class PoolMachines:
 
     @property
     def _why_unfit(self) -> list[str]:
-        return [f"{self.at(name)} cannot have a host: {why}" for name, why in self._unfit.items()]
-
-    @property
-    def _gone(self) -> list[str]:
-        return [each.at for each in self.machines if each.name in self.lost and each.name not in self._unfit]
+        return [self._why(name) for name in self._unfit if name not in self._told]
 
     @property
     def _why_lost(self) -> list[str]:
-        return [*self._why_unfit, *(f"{at} is not connected any more" for at in self._gone)]
+        gone = (each.name for each in self.machines if each.name in self.lost - self._unfit.keys())
+        return [self._why(name) for name in (*self._unfit, *gone)]
+
+    def _why(self, name: str) -> str:
+        unfit = self._unfit.get(name)
+        return f"{self.at(name)} {f'cannot have a host: {unfit}' if unfit else 'is not connected any more'}"
 
     def free(self, taken: Container[str], for_own: bool) -> str | None:
         """One that is there and not taken: this one, or another. None if there is none."""
@@ -254,12 +259,12 @@ class PoolMachines:
 
     def on_message(self, host: str, message: list[str]) -> None:
         kind, *fields = message
-        if kind == words.ABOUT:
+        if kind == words.ABOUT and host in self.lost:  # another has its place
+            self.send(host, words.LEAVE)
+        elif kind == words.ABOUT:
             address, boot, home = fields
             outbox = Outbox(lambda *item: self.send(host, words.ITEM, *item))
             self.kept[host] = KeptMachine(address, boot, home, outbox)
-            self.lost.discard(host)  # if it was not waited for any longer
-            self._unfit.pop(host, None)
         elif kind == words.UNFIT:
             self._unfit[host] = fields[0]
             self.lost.add(host)

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from ...plan.plan import Plan
 
 AT_ONCE = 32
-"""Machines that are connected to at the same time: a jump host may not take many more."""
+"""Machines that are asked at the same time."""
+CONNECTED_AT_ONCE = 8
+"""Machines that are connected to at the same time. A jump host has a login of each, and OpenSSH's server drops some at
+random once ten are under way (`MaxStartups`)."""
 
 
 def start(plan: Plan) -> SshJob:
@@ -62,7 +65,7 @@ def sessions(machines: Sequence[PoolHost], purposes: Sequence[Purpose] = ()) -> 
     """
     deliveries = Deliveries()
     given = [*itertools.zip_longest(machines, purposes)]
-    opened = on_all(lambda each: Session(each[0], each[1], deliveries), given)
+    opened = on_all(lambda each: Session(each[0], each[1], deliveries), given, CONNECTED_AT_ONCE)
     failed = [each for each in opened if isinstance(each, BackendError)]
     ready = [each for each in opened if isinstance(each, Session)]
     try:
@@ -73,7 +76,7 @@ def sessions(machines: Sequence[PoolHost], purposes: Sequence[Purpose] = ()) -> 
         on_all(Session.close, ready)
 
 
-def on_all(do: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
+def on_all(do: Callable[..., Any], items: Sequence[Any], at_once: int = AT_ONCE) -> list[Any]:
     """What a function gives for each item, called for many at once; a BackendError is what it gives, too."""
 
     def tried(item: object) -> object:
@@ -82,7 +85,7 @@ def on_all(do: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
         except BackendError as error:
             return error
 
-    with ThreadPoolExecutor(max(1, min(AT_ONCE, len(items)))) as threads:
+    with ThreadPoolExecutor(max(1, min(at_once, len(items)))) as threads:
         return list(threads.map(tried, items))
 
 

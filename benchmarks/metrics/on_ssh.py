@@ -15,7 +15,7 @@ from pathlib import Path
 
 from estimator_sdk import Estimator
 from estimator_sdk.backends.ssh import launch, pool
-from estimator_sdk.backends.ssh.session import connection
+from estimator_sdk.backends.ssh.session import masters
 from tests.ssh import pool as machines
 
 from .. import jobs, peers
@@ -67,7 +67,7 @@ class Client:
 
     def close(self) -> None:
         """Close the connections, so that the next has to make its own."""
-        connection.close_masters_in(self.sockets)
+        masters.close_in(self.sockets)
 
     def open(self) -> None:
         """Have one to each machine."""
@@ -152,7 +152,7 @@ def of_fit(names: Sequence[str], is_warm: bool) -> float:
         with launch.sessions(pool.from_argument(list(names))):
             pass
     else:
-        connection.close_masters()
+        masters.close()
     mpi = {"mpi": {"enabled": True, "processes_per_host": 1}}
     estimator = Estimator(
         entry_point=SCRIPT, hosts=list(names), instance_count=len(names), distribution=mpi, base_job_name="bench"
@@ -185,7 +185,7 @@ def cases(extent: Extent) -> Iterator[Case]:
                 kept.close()
         finally:
             with own_connections(Path(folder)):
-                connection.close_masters()
+                masters.close()
             os.environ["PATH"] = before
 
 

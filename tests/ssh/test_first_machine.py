@@ -8,9 +8,12 @@ import signal
 import threading
 
 import pytest
+from estimator_container.runtime.children import descendants
 
 from estimator_sdk import Estimator, Job, JobFailed
 from estimator_sdk.backends.ssh import job as ssh_job
+from estimator_sdk.backends.ssh.pool import PoolHost
+from estimator_sdk.backends.ssh.session import connection
 from estimator_sdk.errors import BackendError
 from tests.ssh import seen
 from tests.ssh.pool import pool
@@ -80,6 +83,23 @@ def test_a_first_machine_that_stood_still_is_named_and_no_other(own_pool, job):
     with pytest.raises(JobFailed, match=itself) as failed:
         job.wait(SECONDS)
     assert failed.value.verdict.host in (None, "algo-1")
+
+
+def test_a_machine_whose_file_systems_stand_still_is_named_though_ssh_answers(own_pool, monkeypatch):
+    with contextlib.closing(connection.Session(PoolHost("host-1"))) as session:
+        session.ask("facts")
+        monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.5)
+        words = own_pool.processes("host-1")
+        inside = descendants(own_pool.servers["host-1"].pid)
+        (program,) = (pid for pid in inside if words.get(pid, "").startswith("python3 -I -S"))
+        os.kill(program, signal.SIGSTOP)
+        try:
+            with pytest.raises(
+                connection.Unreachable, match="host-1 is connected, but our .* 0.5 s; see .*`ssh host-1 ls`"
+            ):
+                session.ask("facts")
+        finally:
+            os.kill(program, signal.SIGCONT)
 
 
 def follow(job: Job, told: list[str]) -> None:

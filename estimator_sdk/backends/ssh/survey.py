@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...errors import BackendError, InvalidArgument
-from .launch import on_all
+from .launch import CONNECTED_AT_ONCE, on_all
 from .pool import PoolHost
 from .session.connection import Session
 
@@ -31,17 +31,18 @@ class MachineReport(NamedTuple):
 
 def survey(machines: Sequence[PoolHost], image: str | None = None) -> list[MachineReport]:
     """A report on each machine, in their order; with an image, on whether its hosts run in that."""
-    opened = on_all(Session, machines)
+    opened = on_all(Session, machines, CONNECTED_AT_ONCE)
     ready = [each for each in opened if isinstance(each, Session)]
     try:
-        answers = on_all(_facts, ready)
-        known = {each.host: facts for each, facts in zip(ready, answers, strict=True) if isinstance(facts, dict)}
+        told = {each.host: answer for each, answer in zip(ready, on_all(_facts, ready), strict=True)}
+        known = {host: answer for host, answer in told.items() if isinstance(answer, dict)}
         asked = [each for each in ready if each.host in known]
         answers = [*zip(asked, on_all(lambda each: _lacks(each, known, image), asked), strict=True)]
     finally:
         on_all(Session.close, ready)
     lacks = {each.host: [str(found)] if isinstance(found, BackendError) else found for each, found in answers}
-    errors = {host: error for host, error in zip(machines, opened, strict=True) if isinstance(error, BackendError)}
+    given = {**dict(zip(machines, opened, strict=True)), **told}
+    errors = {host: error for host, error in given.items() if isinstance(error, BackendError)}
     return [_report(host, known.get(host), lacks.get(host, []), errors.get(host)) for host in machines]
 
 

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import subprocess
 import tempfile
 import threading
-import time
 from collections import defaultdict
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import IO, Any, NamedTuple
-
-from estimator_container.runtime import private_folder
-from estimator_container.runtime.errors import ConfigurationError
 
 from ....errors import BackendError
 from ....values.debugging import debug
 from ..pool import PoolHost
-from . import software
+from . import masters, software
 
 CONNECT_SECONDS = 20
 """That a machine may take to answer at all."""
@@ -29,8 +23,10 @@ KEEP_SECONDS = 60
 """For which a connection stays open that nobody uses, so that the next command need not make another."""
 END_SECONDS = 5.0
 """That our program on a machine has to remove what it leaves to nobody, after the last it was asked for."""
-CLOSE_SECONDS = 5.0
-"""That connections may take to be closed."""
+ANSWER_SECONDS = 60.0
+"""That our program on a machine may take to begin an answer."""
+_TAKE_LONG = ("image", "put", "channel", "supervise", "delete")
+"""What it may be asked that can take any time."""
 _OPTIONS = (
     "BatchMode=yes",
     "ControlMaster=auto",
@@ -46,10 +42,6 @@ _OPTIONS = (
     "RemoteCommand=none",
     "LogLevel=ERROR",
 )
-_LONGEST_SOCKET = 103
-"""Bytes of the path of a socket, also where a client has macOS, whose own TMPDIR has 49."""
-_SOCKET_NAME = 2 + 40 + 17
-"""Of those for what is below a place: two slashes, OpenSSH's %C, and what it adds until the socket is ready."""
 _RUN = "import sys;exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
 _NOT_FOUND = 127  # of a shell, for a program that it does not have
 _OF_SSH = 255  # where it has no connection; any other exit code is that of the shell there
@@ -105,6 +97,7 @@ class Session:
         self.has_code = False
         """Whether the machine has the code's bundle that it was asked for."""
         self._lock = threading.Lock()
+        self._is_silent = False
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - it lasts as long as the session
         self._process = _start(host, self._words)
         try:
@@ -127,7 +120,8 @@ class Session:
         """As `ask`, with the bytes that come with the answer."""
         with self._lock:
             self.send(operation, data, **facts)
-            answer = self.receive()
+            with contextlib.nullcontext() if operation in _TAKE_LONG else self._within(ANSWER_SECONDS):
+                answer = self.receive()
             return answer, self._read(int(answer.get("size", 0)))
 
     def send(self, operation: str, data: bytes = b"", **facts: Any) -> None:  # noqa: ANN401 - JSON values
@@ -167,7 +161,8 @@ class Session:
         self._write(b"%d\n" % len(program) + program)
         stores = software.STORES if purpose.with_stores else ""
         self._send({**purpose._asdict(), "digest": digest, "stores": stores})
-        answer = self.receive()
+        with self._within(CONNECT_SECONDS + ANSWER_SECONDS):
+            answer = self.receive()
         self.has_code = answer["has_code"]
         if not answer["needs"]:
             return
@@ -181,6 +176,22 @@ class Session:
             debug("%s: copying the software, %d bytes", self.host, len(archive))
             self._send({"size": len(archive)}, archive)
             self.receive()
+
+    @contextlib.contextmanager
+    def _within(self, seconds: float) -> Iterator[None]:
+        """The session has ended where the block takes longer: a file system there may stand still, and say nothing."""
+
+        def end() -> None:
+            self._is_silent = True
+            self._process.kill()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     @property
     def _input(self) -> IO[bytes]:
@@ -216,6 +227,9 @@ class Session:
             code = self._process.wait(5)
         except subprocess.TimeoutExpired:
             code = None
+        if self._is_silent:
+            what = f"{self.host} is connected, but our program there has not answered for {ANSWER_SECONDS:g} s"
+            return Unreachable(f"{what}; see that no file system there stands still, by `{self.host.command} ls`")
         self._words.seek(0)
         return lost(self.host, code, self._words.read().decode("utf-8", "replace"))
 
@@ -240,26 +254,10 @@ def lost(host: PoolHost, code: int | None, words: str) -> BackendError:
     return Unreachable(f"{what}; see what `{host.command} true` says, which must ask for nothing")
 
 
-def close_masters() -> None:
-    """Close the connections that this user's processes have left open."""
-    close_masters_in(Path(_folder()))
-
-
-def close_masters_in(folder: Path) -> None:
-    """Close those whose sockets are in a folder, and wait until they are closed."""
-    until = time.monotonic() + CLOSE_SECONDS
-    for path in folder.iterdir():
-        # The name is of no use, but there has to be one.
-        command = ["ssh", "-O", "exit", "-o", f"ControlPath={path}", "any"]
-        subprocess.run(command, capture_output=True, check=False)
-        while path.exists() and time.monotonic() < until:
-            time.sleep(0.001)
-
-
 def _start(host: PoolHost, words: IO[bytes]) -> subprocess.Popen[bytes]:
     if shutil.which("ssh") is None:
         raise BackendError("there is no program ssh on PATH; install OpenSSH's client: apt-get install openssh-client")
-    options = [word for each in (*_OPTIONS, f"ControlPath={_folder()}/%C") for word in ("-o", each)]
+    options = [word for each in (*_OPTIONS, f"ControlPath={masters.folder()}/%C") for word in ("-o", each)]
     port = [] if host.port is None else ["-p", str(host.port)]
     return subprocess.Popen(
         ["ssh", *options, *port, "--", host.name, f"exec python3 -I -S -c '{_RUN}'"],
@@ -268,12 +266,3 @@ def _start(host: PoolHost, words: IO[bytes]) -> subprocess.Popen[bytes]:
         stderr=words,
         start_new_session=True,  # a Ctrl-C in this process's terminal is this process's
     )
-
-
-def _folder() -> str:
-    """A folder of this user alone with a short path, for the sockets of the connections. Raises BackendError."""
-    name = f"est-ssh-{os.geteuid()}"
-    try:
-        return private_folder.given(f"{private_folder.base(_LONGEST_SOCKET - len(name) - _SOCKET_NAME)}/{name}")
-    except (ConfigurationError, OSError) as error:
-        raise BackendError(f"there is no place for the connections of ssh: {error}") from None

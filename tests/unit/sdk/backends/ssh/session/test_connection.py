@@ -8,7 +8,8 @@ import tempfile
 import pytest
 
 from estimator_sdk.backends.ssh.pool import PoolHost
-from estimator_sdk.backends.ssh.session.connection import Unreachable, _folder, lost
+from estimator_sdk.backends.ssh.session import masters
+from estimator_sdk.backends.ssh.session.connection import Unreachable, lost
 
 CHANGED = """
 @@@@@@@@@@@@@@@@
@@ -46,7 +47,7 @@ def test_a_socket_fits_its_path_however_long_that_of_the_temporary_folder_is(mon
     place = tempfile.mkdtemp(prefix="t" * (length - len("/tmp/") - 8), dir="/tmp")
     monkeypatch.setenv("TMPDIR", place)
     try:
-        assert len(f"{_folder()}/{'c' * 40}.{'r' * 16}") <= 103
-        assert _folder().startswith(f"{place}/") is (length == 20)
+        assert len(f"{masters.folder()}/{'c' * 40}.{'r' * 16}") <= 103
+        assert masters.folder().startswith(f"{place}/") is (length == 20)
     finally:
         shutil.rmtree(place)

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from estimator_sdk import Estimator, Job, JobFailed
-from estimator_sdk.backends.ssh import mirror
+from estimator_sdk.backends.ssh import launch, mirror
 from estimator_sdk.backends.ssh.backend import SshBackend
-from estimator_sdk.backends.ssh.session.connection import close_masters
+from estimator_sdk.backends.ssh.session import masters
 from estimator_sdk.errors import BackendError, InvalidArgument, JobNotFound
 from tests.ssh.submitting import submitting
 from tests.waiting import SECONDS, kill_all, wait_for
@@ -172,6 +172,36 @@ def test_a_job_whose_news_cannot_be_copied_here_is_shown_as_it_was_and_can_be_st
     assert job.wait(SECONDS) == "Stopped"
 
 
+@pytest.mark.parametrize("moment", ["keep", "close"])
+def test_a_start_that_is_interrupted_is_known_or_leaves_nothing_running(submit, ssh_pool, monkeypatch, moment):
+    """By a Ctrl-C while the keepers are told, or while the sessions are closed."""
+    on_all = launch.on_all
+
+    def interrupted(do, *given):
+        told = on_all(do, *given)
+        if do.__name__ == moment:
+            raise KeyboardInterrupt
+        return told
+
+    monkeypatch.setattr(launch, "on_all", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        submit(WAITING, base_job_name="interrupted")
+    for job in SshBackend().list():
+        assert moment == "close"
+        job.stop()
+    wait_for(
+        lambda: (
+            not [
+                words
+                for name in ssh_pool.names
+                for words in ssh_pool.processes(name).values()
+                if "interrupted" in words
+            ]
+        )
+    )
+    assert len(SshBackend().list()) == (moment == "close")
+
+
 def test_another_client_that_stands_still_while_it_copies_is_named_and_holds_up_no_list(submit, monkeypatch):
     job = submit(WAITING)
     wait_for_line(job, "up")
@@ -199,7 +229,7 @@ def connections(monkeypatch):
     with tempfile.TemporaryDirectory(prefix="cut-") as folder:
         monkeypatch.setenv("TMPDIR", folder)
         yield folder
-        close_masters()
+        masters.close()
 
 
 def cut(connections: str) -> int:
@@ -256,7 +286,7 @@ def test_a_machine_that_asks_for_a_password_is_named_with_what_openssh_says(tmp_
     )
     with pytest.raises(BackendError, match=r"nobody@host-2 cannot be reached by ssh: .*Permission denied"):
         estimator.fit()
-    assert list((tmp_path / "home" / "ssh").iterdir()) == []
+    assert list(tmp_path.glob("home/ssh/*")) == []
 
 
 def test_a_channel_of_this_machine_is_there_on_every_machine(submit, tmp_path):

@@ -47,9 +47,11 @@ def start(plan: Plan) -> SshJob:
     try:
         mark = os.urandom(8).hex()  # which nobody who could be there before can know
         keepers = [f"{plan.job_name}.{mark}.{number}" for number, _ in enumerate(checks.machines_of_plan(plan), 1)]
-        with new_folder(plan, folder), sessions(checks.machines_of_plan(plan), _purposes(plan, keepers)) as opened:
-            write_record(replace(first_record(plan), supervisor=Process.from_pid(os.getpid())), folder)  # until it runs
-            _start(plan, folder, opened, keepers[0], common_folder(mark))
+        with sessions(checks.machines_of_plan(plan), _purposes(plan, keepers)) as opened:
+            with new_folder(plan, folder):
+                client = Process.from_pid(os.getpid())
+                write_record(replace(first_record(plan), supervisor=client), folder)  # until it runs
+                _start(plan, folder, opened, keepers[0], common_folder(mark))
             return SshJob(folder, opened.pop(0))  # it goes on being used
     except OSError as error:
         what = f"the job {plan.job_name} could not be started: {error}"
@@ -111,16 +113,20 @@ def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session], kept: str, 
         channels=_bring_channels(plan, first, kept),
         variables={name: value for name, value in os.environ.items() if name.startswith("AWS_")},
     )
-    folder.write_whereabouts(Whereabouts(first.host, answer["folder"], plan.output_path))
 
     def keep(number: int) -> None:
         told = {"name": names[number], "secret": secret, "supervisor": answer["door"], "common": common}
         opened[number].ask("keep", json.dumps(told).encode())
 
-    failed = [each for each in on_all(keep, range(len(opened))) if isinstance(each, BackendError)]
-    if failed:
-        first.ask("stop", folder=answer["folder"])
-        raise BackendError("; ".join(map(str, failed)))
+    try:
+        folder.write_whereabouts(Whereabouts(first.host, answer["folder"], plan.output_path))
+        failed = [each for each in on_all(keep, range(len(opened))) if isinstance(each, BackendError)]
+        if failed:
+            raise BackendError("; ".join(map(str, failed)))
+    except BaseException:  # a Ctrl-C, too: nobody here knows of the job any more
+        with contextlib.suppress(BackendError), contextlib.closing(Session(first.host)) as session:
+            session.ask("stop", folder=answer["folder"])
+        raise
 
 
 def _in_image(plan: Plan, opened: Sequence[Session]) -> Plan:

@@ -32,7 +32,9 @@ from .room.claims import Claims, terms_of
 
 JOIN_SECONDS = 60.0
 """That keepers may take to come, which the client starts one after the other."""
-DID_NOT_CONNECT = "did not connect to the job's supervisor at {}; see that no firewall is between the machines"
+DID_NOT_CONNECT = "did not connect to the job's supervisor at {}"
+NO_FIREWALL = "see that no firewall is between the machines"
+NO_LOOPBACK = "that is an address of each machine itself: name the first one in `hosts` by its address in the network"
 
 
 class PoolMachine(NamedTuple):
@@ -186,7 +188,8 @@ class PoolMachines:
             return [name for name in wanted if name not in self.kept]
 
         self._loop.run_until(lambda: is_over() or not missing(), JOIN_SECONDS)
-        what = DID_NOT_CONNECT.format(self.address)
+        hint = NO_LOOPBACK if self.address.startswith("127.") else NO_FIREWALL
+        what = f"{DID_NOT_CONNECT.format(self.address)}; {hint}"
         are_enough = not is_over() and len(self.kept.keys() - self.lost) >= count
         while (late := missing()) and are_enough and self.own not in late:
             self._unfit.update(dict.fromkeys(late, f"it {what}"))

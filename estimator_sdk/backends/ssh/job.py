@@ -55,7 +55,7 @@ class SshJob(LocalJob):
         """Who follows the job at the moment."""
         self._unknown_since: float | None = None
         """Since when nothing new is known of the job."""
-        self._why_unknown = ""
+        self._why_unknown = self._why_warned = ""
         self._has_told = False
 
     def record(self) -> Record:
@@ -86,9 +86,11 @@ class SshJob(LocalJob):
             try:
                 record = self._updated(record, with_files=False)
             except EstimatorError as error:  # all other jobs are shown
-                if self._why_unknown != (why := str(error)):
-                    self._why_unknown = why
-                    warnings.warn(f"{self.name} is shown as it was last known: {why}", stacklevel=2)
+                self._why_unknown = str(error)
+                self._unknown_since = self._unknown_since or time.monotonic()
+            if self._unknown_since is not None and self._why_warned != self._why_unknown:
+                self._why_warned = self._why_unknown
+                warnings.warn(f"{self.name} is shown as it was last known: {self._why_unknown}", stacklevel=2)
         return Summary.from_state(record)
 
     def blocks(
@@ -111,8 +113,15 @@ class SshJob(LocalJob):
             self._wait_for_change(LOOK_SECONDS)
 
     def stop(self) -> None:
-        if not self.record().is_final:
+        from .session.connection import Unreachable
+
+        if self.record().is_final:
+            return
+        try:
             self._connected().ask("stop")
+        except Unreachable as error:
+            hint = f"if it still runs, `estimator stop {self.name}` stops it once that machine answers"
+            raise BackendError(f"{self.name} was not asked to stop: {error}; {hint}") from None
 
     def ask_for_window(self, request: str) -> None:
         self._connected().ask("ask_for_window", request=request)

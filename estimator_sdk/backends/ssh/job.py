@@ -201,13 +201,15 @@ class SshJob(LocalJob):
 
     def _copied(self, record: Record, known: Whereabouts, with_files: bool) -> Record:
         """What the first machine says, once it is kept here with all that was written before."""
+        from .mirror import as_here
+
         mirror = self._connected()
         with mirror.alone(waits=with_files):
             here = read_record(self.folder) or record
             if here.is_final:  # another client was quicker, and the outputs are where they were asked for
                 return here
             fields = mirror.update(with_files)
-            told = _as_here(Record.from_fields({**fields, "name": self.name}), known, here)
+            told = as_here(Record.from_fields({**fields, "name": self.name}), known, here)
             if told.is_final and with_files:
                 told = self._with_outputs(told)
             if told != here and (with_files or not told.is_final):
@@ -278,18 +280,6 @@ class _RemoteWatch(Watch):
 
     def wait(self, seconds: float | None = None) -> None:
         self._wait_there(LOOK_SECONDS if seconds is None else max(0.0, seconds))
-
-
-def _as_here(told: Record, known: Whereabouts, before: Record) -> Record:
-    """A record of the first machine, with the places of this one."""
-    there = f"file://{known.remote}/output"
-
-    def here(uri: str | None) -> str | None:
-        return None if uri is None else uri.replace(there, before.output, 1) if uri.startswith(there) else uri
-
-    return replace(
-        told, created=before.created, output=here(told.output) or "", model_data=here(told.model_data), supervisor=None
-    )
 
 
 def _failed(record: Record, what: str) -> Record:

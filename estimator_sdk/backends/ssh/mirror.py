@@ -6,12 +6,14 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import BackendError, JobNotFound
 from ...values.debugging import debug
@@ -21,6 +23,11 @@ from .on_host.copying.mirrored import has_moved
 from .on_host.copying.trees import write_all
 from .session.connection import Session, Unreachable
 from .session.upload import PIECE
+
+if TYPE_CHECKING:
+    from estimator_container.failures.verdict import Verdict
+
+    from ..supervised.job_folder.record import Record
 
 TRY_AGAIN_SECONDS = 1.0
 """After a connection was cut, between two tries to make another."""
@@ -221,3 +228,29 @@ class Mirror:
         if not parts or path.startswith("/") or ".." in parts:
             raise BackendError(f"{self._known.first} names a file {path!r}, which is outside of the job's folder")
         return self._folder.path / path
+
+
+def as_here(told: Record, known: Whereabouts, before: Record) -> Record:
+    """A record of the first machine, with the places of this one; where to find what is left there names it."""
+    there = f"file://{known.remote}/output"
+    named = re.compile(rf"(?<![\w:/]){re.escape(known.remote)}(?=/hosts(?!/)|/output(?!/)|/supervisor\.log|(?![\w/-]))")
+
+    def here(uri: str | None) -> str | None:
+        return None if uri is None else uri.replace(there, before.output, 1) if uri.startswith(there) else uri
+
+    def in_text(text: str) -> str:
+        return named.sub(lambda found: f"{known.first.name}:{found[0]}", text)
+
+    def in_verdict(found: Verdict | None) -> Verdict | None:
+        return found and replace(found, message=in_text(found.message), detail=in_text(found.detail))
+
+    return replace(
+        told,
+        created=before.created,
+        output=here(told.output) or "",
+        model_data=here(told.model_data),
+        supervisor=None,
+        reason=in_text(told.reason),
+        verdict=in_verdict(told.verdict),
+        attempts=tuple(replace(each, verdict=in_verdict(each.verdict)) for each in told.attempts),
+    )

@@ -9,13 +9,16 @@ import time
 from dataclasses import replace
 
 import pytest
+from estimator_container.failures.kind import Kind
+from estimator_container.failures.verdict import Verdict
 
 from estimator_sdk import backends
 from estimator_sdk.backends.ssh.backend import SshBackend
 from estimator_sdk.backends.ssh.files import SshFolder, Whereabouts
 from estimator_sdk.backends.ssh.job import SshJob
+from estimator_sdk.backends.ssh.mirror import as_here
 from estimator_sdk.backends.ssh.pool import PoolHost
-from estimator_sdk.backends.supervised.job_folder.record import Process, Record, write_record
+from estimator_sdk.backends.supervised.job_folder.record import AttemptRecord, Process, Record, write_record
 from estimator_sdk.errors import BackendError, EstimatorError, JobNotFound
 from estimator_sdk.values.home import JobFolder
 
@@ -107,6 +110,19 @@ def test_a_job_of_which_it_cannot_be_read_where_it_runs_hides_no_other_one(known
         shown = [job.summary() for _ in range(2) for job in jobs][:2]
     assert len(told) == 1
     assert [(each.name, each.status) for each in shown] == [("broken", "InProgress"), ("whole", "Failed")]
+
+
+def test_what_is_left_on_the_first_machine_is_told_with_the_machine():
+    there = "/home/me/jobs/begun"
+    kept, seen = f"what the script left is still in {there}/hosts", f'File "{there}/hosts/algo-1/code/train.py"'
+    verdict = Verdict(Kind.OUTPUTS, kept, detail=f"{seen}\nthe job is kept in {there}; {there}-2 is another")
+    attempt = AttemptRecord(1, 1.0, verdict=Verdict(Kind.PLATFORM, f"see {there}/supervisor.log"))
+    told = replace(BEGUN, status="Failed", verdict=verdict, attempts=(attempt,), reason=f"it is in {there}/output")
+    here = as_here(told, Whereabouts(PoolHost("me@gpu1", 2222), there, "file:///out"), BEGUN)
+    assert here.verdict.message == f"what the script left is still in me@gpu1:{there}/hosts"
+    assert here.verdict.detail == f"{seen}\nthe job is kept in me@gpu1:{there}; {there}-2 is another"
+    assert here.attempts[0].verdict.message == f"see me@gpu1:{there}/supervisor.log"
+    assert here.reason == f"it is in me@gpu1:{there}/output"
 
 
 class Answers:

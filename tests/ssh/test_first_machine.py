@@ -54,9 +54,7 @@ def test_a_job_whose_first_machine_loses_its_power_says_so_and_has_failed_when_t
     assert "the job goes on if host-1, where its supervisor is, still runs" in told[0]
     wait_for(lambda: not list(seen.processes(job)))
     assert (job.status, Job.attach(job.name).status) == ("InProgress", "InProgress")  # as they were last known
-    with pytest.raises(
-        BackendError, match="was not asked to stop: host-1 cannot be reached by ssh.* once that machine"
-    ):
+    with pytest.raises(BackendError, match="not known whether .* was asked to stop: host-1 cannot be reached"):
         job.stop()
     with pytest.warns(UserWarning, match=f"{job.name} is shown as it was last known: host-1 cannot be reached by ssh"):
         assert Job.attach(job.name).started.summary().status == "InProgress"
@@ -99,7 +97,7 @@ def test_a_machine_whose_file_systems_stand_still_is_named_though_ssh_answers(ow
         os.kill(program, signal.SIGSTOP)
         try:
             with pytest.raises(
-                connection.Unreachable, match="host-1 is connected, but our .* 0.5 s; see .*`ssh host-1 ls`"
+                connection.Unreachable, match="on host-1 has not answered for 0.5 s; see by `ssh host-1 ls`"
             ):
                 session.ask("facts")
         finally:

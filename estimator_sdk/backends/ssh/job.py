@@ -121,7 +121,8 @@ class SshJob(LocalJob):
             self._connected().ask("stop")
         except Unreachable as error:
             hint = f"if it still runs, `estimator stop {self.name}` stops it once that machine answers"
-            raise BackendError(f"{self.name} was not asked to stop: {error}; {hint}") from None
+            what = f"it is not known whether {self.name} was asked to stop: {error}"
+            raise BackendError(f"{what}; {hint}") from None
 
     def ask_for_window(self, request: str) -> None:
         self._connected().ask("ask_for_window", request=request)
@@ -220,7 +221,7 @@ class SshJob(LocalJob):
     def _nothing_new(self, why: str, message: str) -> None:
         self._why_unknown = why
         if self._unknown_since is None:
-            self._unknown_since = time.monotonic()
+            self._unknown_since = self._mirror.heard_at if self._mirror else time.monotonic()
         is_late = time.monotonic() - self._unknown_since >= UNREACHABLE_SECONDS
         if is_late and not self._has_told and self._on_event is not None:
             self._has_told = True
@@ -229,7 +230,7 @@ class SshJob(LocalJob):
     def _reached(self, known: Whereabouts) -> None:
         if self._has_told:
             self._tell("running", f"{known.first} answers again")
-        self._unknown_since, self._has_told = None, False
+        self._unknown_since, self._has_told, self._why_warned = None, False, ""
 
     def _tell(self, status: str, message: str) -> None:
         from estimator_container.contract.events import ServiceStatus  # most jobs wait for nobody

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tarfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -43,7 +44,7 @@ def start(plan: Plan) -> SshJob:
     from ..supervised.job_folder.record import Process, write_record
 
     code_store.upload(plan.code, plan.code_uri)
-    folder = SshFolder.for_job(plan.job_name)
+    folder, started = SshFolder.for_job(plan.job_name), list[SshJob]()
     try:
         mark = os.urandom(8).hex()  # which nobody who could be there before can know
         keepers = [f"{plan.job_name}.{mark}.{number}" for number, _ in enumerate(checks.machines_of_plan(plan), 1)]
@@ -52,16 +53,21 @@ def start(plan: Plan) -> SshJob:
                 client = Process.from_pid(os.getpid())
                 write_record(replace(first_record(plan), supervisor=client), folder)  # until it runs
                 _start(plan, folder, opened, keepers[0], common_folder(mark))
-            return SshJob(folder, opened.pop(0))  # it goes on being used
+            started.append(SshJob(folder, opened.pop(0)))  # it goes on being used
+    except KeyboardInterrupt:
+        for job in started:  # of which nobody has been told yet
+            job.stop()
+        raise
     except OSError as error:
         what = f"the job {plan.job_name} could not be started: {error}"
         hint = "set ESTIMATOR_HOME to a folder that you can write to, with free space"
         raise BackendError(f"{what}; {hint}") from None
+    return started[0]
 
 
 @contextlib.contextmanager
 def sessions(machines: Sequence[PoolHost], purposes: Sequence[Purpose] = ()) -> Iterator[list[Session]]:
-    """A session on each machine, all at once, which are closed at the end unless they were taken out of the list.
+    """A session on each machine, many at once, which are closed at the end unless they were taken out of the list.
 
     Raises BackendError, which names every machine that cannot be reached.
     """
@@ -124,8 +130,12 @@ def _start(plan: Plan, folder: SshFolder, opened: Sequence[Session], kept: str, 
         if failed:
             raise BackendError("; ".join(map(str, failed)))
     except BaseException:  # a Ctrl-C, too: nobody here knows of the job any more
-        with contextlib.suppress(BackendError), contextlib.closing(Session(first.host)) as session:
-            session.ask("stop", folder=answer["folder"])
+        try:
+            with contextlib.closing(Session(first.host)) as session:
+                session.ask("stop", folder=answer["folder"])
+        except (BackendError, OSError) as error:
+            hint = f"`estimator pool adopt {first.host} {plan.job_name}` makes it known here"
+            warnings.warn(f"{plan.job_name} may still run on {first.host}: {error}; {hint}", stacklevel=2)
         raise
 
 

@@ -21,6 +21,7 @@ from ...values.home import make_folder, private_file
 from .files import SshFolder, Whereabouts
 from .on_host.copying.mirrored import has_moved
 from .on_host.copying.trees import write_all
+from .pool import PoolHost
 from .session.connection import Session, Unreachable
 from .session.upload import PIECE
 
@@ -35,6 +36,8 @@ OTHER_SECONDS = 10.0
 """That another client may copy the job before who waits for it is told."""
 LIST_SECONDS = 3.0
 """The same before a list of jobs goes on without its news."""
+_AWAY: dict[PoolHost, tuple[float, str]] = {}
+"""Machine -> until when a list does not ask it again, for as long as it was asked in vain, and what was said."""
 
 
 class Mirror:
@@ -46,6 +49,8 @@ class Mirror:
         self._known = known
         self._lock = threading.RLock()
         self._session = session
+        self.heard_at = time.monotonic()
+        """When the machine has answered last, or was not asked yet."""
         self._failed_at: float | None = None
         self.failure = ""
         """What was said of the connection then."""
@@ -68,6 +73,9 @@ class Mirror:
 
         One that copies for long is waited for, with a warning; without `waits` it is an error.
         """
+        until, why = _AWAY.get(self._known.first, (0.0, ""))
+        if not waits and time.monotonic() < until:
+            raise Unreachable(why)
         with self._turn():
             with self._connected():
                 pass  # before other processes are kept from copying
@@ -127,7 +135,8 @@ class Mirror:
     ) -> tuple[dict[str, Any], bytes]:
         with self._turn(), self._connected() as session:
             answer, contents = session.ask_for_data(operation, data, folder=self._known.remote, **facts)
-            self._failed_at = None
+            self._failed_at, self.heard_at = None, time.monotonic()
+            _AWAY.pop(self._known.first, None)
         if "missing" in answer:
             raise JobNotFound(f"the job {self._folder.name} is not on {self._known.first} any more")
         return answer, contents
@@ -147,6 +156,7 @@ class Mirror:
         """A session, which is dropped where it is of no more use after the block."""
         if self._failed_at is not None and time.monotonic() - self._failed_at < TRY_AGAIN_SECONDS:
             raise Unreachable(self.failure)
+        began = time.monotonic()
         try:
             if self._session is None:
                 self._session = Session(self._known.first)
@@ -155,6 +165,7 @@ class Mirror:
             debug("%s: %s", self._folder.name, error)
             self._drop()
             self._failed_at, self.failure = time.monotonic(), str(error)
+            _AWAY[self._known.first] = (2 * self._failed_at - began, self.failure)
             raise
         except BackendError:
             raise

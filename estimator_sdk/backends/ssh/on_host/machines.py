@@ -34,7 +34,7 @@ JOIN_SECONDS = 60.0
 """That keepers may take to come, which the client starts one after the other."""
 DID_NOT_CONNECT = "did not connect to the job's supervisor at {}"
 NO_FIREWALL = "see that no firewall is between the machines"
-NO_LOOPBACK = "that is an address of each machine itself: name the first one in `hosts` by its address in the network"
+NO_LOOPBACK = "on every machine that address is the machine itself; name the first one in `hosts` by one of its network"
 
 
 class PoolMachine(NamedTuple):
@@ -188,7 +188,7 @@ class PoolMachines:
             return [name for name in wanted if name not in self.kept]
 
         self._loop.run_until(lambda: is_over() or not missing(), JOIN_SECONDS)
-        hint = NO_LOOPBACK if self.address.startswith("127.") else NO_FIREWALL
+        hint = NO_LOOPBACK if self.own is not None and self.address.startswith("127.") else NO_FIREWALL
         what = f"{DID_NOT_CONNECT.format(self.address)}; {hint}"
         are_enough = not is_over() and len(self.kept.keys() - self.lost) >= count
         while (late := missing()) and are_enough and self.own not in late:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
 import shutil
 import subprocess
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import IO, Any, NamedTuple
 
 from ....errors import BackendError
@@ -97,7 +98,6 @@ class Session:
         self.has_code = False
         """Whether the machine has the code's bundle that it was asked for."""
         self._lock = threading.Lock()
-        self._is_silent = False
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - it lasts as long as the session
         self._process = _start(host, self._words)
         try:
@@ -120,8 +120,9 @@ class Session:
         """As `ask`, with the bytes that come with the answer."""
         with self._lock:
             self.send(operation, data, **facts)
-            with contextlib.nullcontext() if operation in _TAKE_LONG else self._within(ANSWER_SECONDS):
-                answer = self.receive()
+            if operation not in _TAKE_LONG:
+                self._wait_for_answer(ANSWER_SECONDS)
+            answer = self.receive()
             return answer, self._read(int(answer.get("size", 0)))
 
     def send(self, operation: str, data: bytes = b"", **facts: Any) -> None:  # noqa: ANN401 - JSON values
@@ -161,8 +162,8 @@ class Session:
         self._write(b"%d\n" % len(program) + program)
         stores = software.STORES if purpose.with_stores else ""
         self._send({**purpose._asdict(), "digest": digest, "stores": stores})
-        with self._within(CONNECT_SECONDS + ANSWER_SECONDS):
-            answer = self.receive()
+        self._wait_for_answer(CONNECT_SECONDS + ANSWER_SECONDS)
+        answer = self.receive()
         self.has_code = answer["has_code"]
         if not answer["needs"]:
             return
@@ -177,21 +178,17 @@ class Session:
             self._send({"size": len(archive)}, archive)
             self.receive()
 
-    @contextlib.contextmanager
-    def _within(self, seconds: float) -> Iterator[None]:
-        """The session has ended where the block takes longer: a file system there may stand still, and say nothing."""
-
-        def end() -> None:
-            self._is_silent = True
-            self._process.kill()
-
-        timer = threading.Timer(seconds, end)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+    def _wait_for_answer(self, seconds: float) -> None:
+        """Raises Unreachable where none begins: a file system there may stand still, of which ssh says nothing."""
+        waiting = select.poll()
+        waiting.register(self._output, select.POLLIN)  # nothing is in its buffer: all before has been answered and read
+        if waiting.poll(seconds * 1000):
+            return
+        self._process.kill()
+        said = self._said_by_ssh()
+        what = f"our program on {self.host} has not answered for {seconds:g} s{f' ({said})' if said else ''}"
+        see = f"see by `{self.host.command} ls` whether a file system there stands still, or a login waits for somebody"
+        raise Unreachable(f"{what}; {see}")
 
     @property
     def _input(self) -> IO[bytes]:
@@ -227,11 +224,11 @@ class Session:
             code = self._process.wait(5)
         except subprocess.TimeoutExpired:
             code = None
-        if self._is_silent:
-            what = f"{self.host} is connected, but our program there has not answered for {ANSWER_SECONDS:g} s"
-            return Unreachable(f"{what}; see that no file system there stands still, by `{self.host.command} ls`")
+        return lost(self.host, code, self._said_by_ssh())
+
+    def _said_by_ssh(self) -> str:
         self._words.seek(0)
-        return lost(self.host, code, self._words.read().decode("utf-8", "replace"))
+        return self._words.read().decode("utf-8", "replace").strip()
 
 
 def lost(host: PoolHost, code: int | None, words: str) -> BackendError:

@@ -86,11 +86,7 @@ class SshJob(LocalJob):
             try:
                 record = self._updated(record, with_files=False)
             except EstimatorError as error:  # all other jobs are shown
-                self._why_unknown = str(error)
-                self._unknown_since = self._unknown_since or time.monotonic()
-            if self._unknown_since is not None and self._why_warned != self._why_unknown:
-                self._why_warned = self._why_unknown
-                warnings.warn(f"{self.name} is shown as it was last known: {self._why_unknown}", stacklevel=2)
+                self._warn(str(error))
         return Summary.from_state(record)
 
     def blocks(
@@ -223,9 +219,17 @@ class SshJob(LocalJob):
         if self._unknown_since is None:
             self._unknown_since = self._mirror.heard_at if self._mirror else time.monotonic()
         is_late = time.monotonic() - self._unknown_since >= UNREACHABLE_SECONDS
-        if is_late and not self._has_told and self._on_event is not None:
+        if self._on_event is None:
+            self._warn(why)
+        elif is_late and not self._has_told:
             self._has_told = True
             self._tell("unreachable", message)
+
+    def _warn(self, why: str) -> None:
+        """Once, who does not follow the job, or has no eyes for what it says of itself."""
+        if why != self._why_warned:
+            self._why_warned = why
+            warnings.warn(f"{self.name} is shown as it was last known: {why}", stacklevel=2)
 
     def _reached(self, known: Whereabouts) -> None:
         if self._has_told:

@@ -21,6 +21,7 @@ from ...values.home import make_folder, private_file
 from .files import SshFolder, Whereabouts
 from .on_host.copying.mirrored import has_moved
 from .on_host.copying.trees import write_all
+from .on_host.room.folder_lock import lock
 from .pool import PoolHost
 from .session.connection import Session, Unreachable
 from .session.upload import PIECE
@@ -87,18 +88,15 @@ class Mirror:
                 os.close(fd)
 
     def _take(self, fd: int, waits: bool) -> None:
-        deadline = time.monotonic() + (OTHER_SECONDS if waits else LIST_SECONDS)
-        while time.monotonic() < deadline:
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            time.sleep(0.02)
-        what = f"another client on this machine copies {self._folder.name} from {self._known.first}"
-        said = f"{what}; if it stands still, as after Ctrl-Z, continue it or end it"
-        if not waits:
-            raise BackendError(said)
-        warnings.warn(f"{said}, for this one waits for it", stacklevel=2)
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        try:
+            lock(fd, OTHER_SECONDS if waits else LIST_SECONDS)
+        except TimeoutError:
+            what = f"another client on this machine copies {self._folder.name} from {self._known.first}"
+            said = f"{what}; if it stands still, as after Ctrl-Z, continue it or end it"
+            if not waits:
+                raise BackendError(said) from None
+            warnings.warn(f"{said}, for this one waits for it", stacklevel=2)
+            fcntl.flock(fd, fcntl.LOCK_EX)
 
     def update(self, with_files: bool) -> dict[str, Any]:
         """Copy what is new, and with `with_files` what hosts measure and, at the end, the outputs; nobody else may.

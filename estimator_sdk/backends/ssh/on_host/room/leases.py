@@ -12,12 +12,12 @@ import fcntl
 import json
 import os
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from ....supervised.watch import Watch
+from .folder_lock import lock
 
 FOLDER = Path("/tmp/estimator-leases")
 """Of all users of a machine."""
@@ -180,15 +180,10 @@ def _locked(folder: Path) -> Iterator[None]:
     """Nobody else looks at the leases meanwhile. Raises OSError."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        until = time.monotonic() + _LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise TimeoutError(f"{folder} has been locked by another process for long") from None
-                time.sleep(0.01)
+        try:
+            lock(fd, _LOCK_SECONDS)
+        except TimeoutError:
+            raise TimeoutError(f"{folder} has been locked by another process for long") from None
         yield
     finally:
         os.close(fd)

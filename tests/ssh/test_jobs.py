@@ -10,7 +10,6 @@ import subprocess
 import tarfile
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -63,13 +62,13 @@ def wait_for_line(job: Job, start: str) -> None:
     raise AssertionError(f"the job ended without saying {start!r}: {job.why()}")
 
 
-def left(ssh_pool, job: Job) -> list[str]:
-    """The processes of a job on any machine."""
-    return [words for name in ssh_pool.names for words in ssh_pool.processes(name).values() if job.name in words]
+def left(ssh_pool, job_name: str) -> list[str]:
+    """The processes on any machine of the jobs whose names begin so."""
+    return [words for name in ssh_pool.names for words in ssh_pool.processes(name).values() if job_name in words]
 
 
 def wait_until_gone(ssh_pool, job: Job) -> None:
-    wait_for(lambda: not left(ssh_pool, job), otherwise=lambda: left(ssh_pool, job))
+    wait_for(lambda: not left(ssh_pool, job.name), otherwise=lambda: left(ssh_pool, job.name))
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -186,16 +185,7 @@ def test_a_start_that_is_interrupted_is_known_or_leaves_nothing_running(submit, 
     monkeypatch.setattr(launch, "on_all", interrupted)
     with pytest.raises(KeyboardInterrupt):
         submit(WAITING, base_job_name="interrupted")
-    wait_for(
-        lambda: (
-            not [
-                words
-                for name in ssh_pool.names
-                for words in ssh_pool.processes(name).values()
-                if "interrupted" in words
-            ]
-        )
-    )
+    wait_for(lambda: not left(ssh_pool, "interrupted"), otherwise=lambda: left(ssh_pool, "interrupted"))
     assert len(SshBackend().list()) == (moment == "close")
 
 
@@ -204,7 +194,7 @@ def test_another_client_that_stands_still_while_it_copies_is_named_and_holds_up_
     wait_for_line(job, "up")
     monkeypatch.setattr(mirror, "OTHER_SECONDS", 0.2)
     monkeypatch.setattr(mirror, "LIST_SECONDS", 0.2)
-    with ThreadPoolExecutor() as threads, ExitStack() as other, pytest.warns(UserWarning) as told:
+    with ThreadPoolExecutor() as threads, contextlib.ExitStack() as other, pytest.warns(UserWarning) as told:
 
         def is_told(words: str) -> bool:
             return any(re.search(words, str(each.message)) for each in told)

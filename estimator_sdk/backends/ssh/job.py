@@ -226,7 +226,7 @@ class SshJob(LocalJob):
             self._tell("unreachable", message)
 
     def _warn(self, why: str) -> None:
-        """Once, who does not follow the job, or has no eyes for what it says of itself."""
+        """Tell it once to whoever does not follow the job, and so hears nothing else of it."""
         if why != self._why_warned:
             self._why_warned = why
             warnings.warn(f"{self.name} is shown as it was last known: {why}", stacklevel=2)

@@ -34,7 +34,7 @@ JOIN_SECONDS = 60.0
 """That keepers may take to come, which the client starts one after the other."""
 DID_NOT_CONNECT = "did not connect to the job's supervisor at {}"
 NO_FIREWALL = "see that no firewall is between the machines"
-NO_LOOPBACK = "on every machine that address is the machine itself; name the first one in `hosts` by one of its network"
+NO_LOOPBACK = "on every machine that is the machine itself; name the first one in `hosts` by its address in the network"
 
 
 class PoolMachine(NamedTuple):

@@ -228,7 +228,11 @@ class Session:
 
     def _said_by_ssh(self) -> str:
         self._words.seek(0)
-        return self._words.read().decode("utf-8", "replace").strip()
+        return _in_one_line(self._words.read().decode("utf-8", "replace"))
+
+
+def _in_one_line(words: str) -> str:
+    return " ".join(line for line in map(str.strip, words.splitlines()) if line.strip("@"))  # OpenSSH draws boxes of @
 
 
 def lost(host: PoolHost, code: int | None, words: str) -> BackendError:
@@ -236,8 +240,7 @@ def lost(host: PoolHost, code: int | None, words: str) -> BackendError:
 
     `code` is the exit code of its `ssh`, None where that has not ended, and `words` what that wrote.
     """
-    lines = [line for line in map(str.strip, words.splitlines()) if line.strip("@")]  # OpenSSH draws boxes of @
-    said = " ".join(lines)
+    said = _in_one_line(words)
     if code == _NOT_FOUND:
         what = f"{host} has no python3 on the PATH of its shell ({said})"
         return BackendError(f"{what}; install Python 3.9 or newer there")
